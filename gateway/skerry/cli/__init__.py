@@ -1,0 +1,1 @@
+"""The skerry command line."""

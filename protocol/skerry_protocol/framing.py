@@ -1,0 +1,132 @@
+"""The serial line: link frames in COBS with CRC-16/XMODEM, ended by a zero byte.
+
+``COBS(kind, sequence, payload, crc) 0x00``; the CRC covers kind to payload and travels high byte
+first, so that the CRC of the whole frame is 0.
+
+Both directions are reliable, by go-back-N over 8-bit sequence numbers: DATA carries one packet and
+is repeated until an ACK says that a later one is expected; frames out of order are dropped. RESET
+carries a HELLO packet, starts both directions at 0 again and is answered with a RESET_ACK (also a
+HELLO). The gateway acknowledges a DATA frame only after what it brought is safely stored.
+"""
+
+from __future__ import annotations
+
+import binascii
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cobs import cobs
+from construct import GreedyBytes, Int8ul, Struct
+
+#: Longest frame before COBS: kind, sequence, packet of 116, CRC.
+FRAME_MAXIMUM = 2 + 116 + 2
+#: Frames that a sender may have unacknowledged.
+WINDOW = 4
+#: A sender repeats after this time without a new acknowledgement, in ms.
+REPEAT_MS = 500
+
+
+class FrameKind(IntEnum):
+    """First byte of a link frame."""
+
+    DATA = 1  # payload: one packet
+    ACK = 2  # sequence: the next DATA expected; no payload
+    RESET = 3  # payload: HELLO; the sender forgets the numbering, and so does the receiver
+    RESET_ACK = 4  # payload: HELLO
+
+
+LinkHeader = Struct(
+    "kind" / Int8ul * "1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK",
+    "sequence" / Int8ul * "DATA: this frame's number; ACK: the number expected next; else 0",
+    "payload" / GreedyBytes * "DATA: a packet; RESET, RESET_ACK: a HELLO packet; ACK: nothing",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFrame:
+    """One frame of the serial line, without COBS and CRC."""
+
+    kind: FrameKind
+    sequence: int
+    payload: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """The bytes on the line, the closing zero included."""
+        frame = bytes([self.kind, self.sequence]) + self.payload
+        frame += binascii.crc_hqx(frame, 0).to_bytes(2, "big")
+        return cobs.encode(frame) + b"\0"
+
+
+@dataclass(slots=True)
+class LineErrors:
+    """What a deframer refused, by reason; counts of frames, ``skipped`` of bytes."""
+
+    oversized: int = 0
+    malformed: int = 0
+    checksum: int = 0
+    unknown: int = 0
+    skipped: int = 0
+
+    @property
+    def frames(self) -> int:
+        """All frames refused."""
+        return self.oversized + self.malformed + self.checksum + self.unknown
+
+
+class Deframer:
+    """Bytes of a serial line → link frames. Garbage is counted and skipped up to the next zero."""
+
+    # COBS adds one byte in 254; a longer run without a zero is no frame.
+    _LONGEST = FRAME_MAXIMUM + 2
+
+    def __init__(self) -> None:
+        self.errors = LineErrors()
+        self._pending = bytearray()
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[LinkFrame]:
+        """Frames completed by ``data``, in order."""
+        frames = []
+        *chunks, rest = data.split(b"\0")
+        for chunk in chunks:
+            self._append(chunk)
+            frame = self._finish()
+            if frame is not None:
+                frames.append(frame)
+        self._append(rest)
+        return frames
+
+    def _append(self, chunk: bytes) -> None:
+        if self._skipping or len(self._pending) + len(chunk) > self._LONGEST:
+            self.errors.skipped += len(self._pending) + len(chunk)
+            self._pending.clear()
+            if not self._skipping:
+                self.errors.oversized += 1
+            self._skipping = True
+        else:
+            self._pending += chunk
+
+    def _finish(self) -> LinkFrame | None:
+        raw = bytes(self._pending)
+        self._pending.clear()
+        if self._skipping:
+            self._skipping = False
+            return None
+        if not raw:  # zeros between frames are idle line
+            return None
+        try:
+            frame = cobs.decode(raw)
+        except cobs.DecodeError:
+            self.errors.malformed += 1
+            self.errors.skipped += len(raw)
+            return None
+        if len(frame) < 4 or binascii.crc_hqx(frame, 0) != 0:
+            self.errors.checksum += 1
+            self.errors.skipped += len(raw)
+            return None
+        try:
+            return LinkFrame(FrameKind(frame[0]), frame[1], frame[2:-2])
+        except ValueError:
+            self.errors.unknown += 1
+            self.errors.skipped += len(raw)
+            return None

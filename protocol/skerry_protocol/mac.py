@@ -1,0 +1,104 @@
+"""IEEE 802.15.4-2006 frames as skerry sends them: data and acknowledgement, short addresses.
+
+A PSDU is ``header, payload, FCS``; the radio chip computes the FCS (CRC-16/KERMIT over header and payload,
+low byte first).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from construct import ConstructError, Int8ul, Int16ul, Struct
+
+from skerry_protocol.packets import PacketError
+
+#: Frame control (7.2.1.1): data frame, intra-PAN, short addresses, 2003-compatible.
+FRAME_CONTROL_DATA = 0x8841
+#: … with acknowledgement requested (bit 5).
+FRAME_CONTROL_DATA_ACK = 0x8861
+#: Acknowledgement frame: three bytes and FCS.
+FRAME_CONTROL_ACK = 0x0002
+#: Default PAN id and channel of a skerry network.
+PAN_DEFAULT = 0x5359
+CHANNEL_DEFAULT = 26
+
+MacHeader = Struct(
+    "frame_control" / Int16ul * "0x8841 data, 0x8861 data that asks for an acknowledgement",
+    "sequence" / Int8ul * "data sequence number; a repetition keeps it",
+    "pan" / Int16ul * "PAN id of both ends",
+    "destination" / Int16ul * "short address; 65535 all in range",
+    "source" / Int16ul * "short address",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MacFrame:
+    """A data frame, FCS left out."""
+
+    sequence: int
+    destination: int
+    source: int
+    payload: bytes
+    pan: int = PAN_DEFAULT
+    acknowledged: bool = False
+
+
+def encode(frame: MacFrame) -> bytes:
+    """PSDU with its FCS."""
+    header = MacHeader.build(
+        {
+            "frame_control": FRAME_CONTROL_DATA_ACK if frame.acknowledged else FRAME_CONTROL_DATA,
+            "sequence": frame.sequence,
+            "pan": frame.pan,
+            "destination": frame.destination,
+            "source": frame.source,
+        }
+    )
+    psdu = header + frame.payload
+    return psdu + fcs(psdu).to_bytes(2, "little")
+
+
+def decode(psdu: bytes) -> MacFrame | None:
+    """The data frame in a PSDU, FCS included; None for an acknowledgement.
+
+    Raises PacketError for a bad FCS or another kind of frame.
+    """
+    if len(psdu) < 5 or fcs(psdu[:-2]) != int.from_bytes(psdu[-2:], "little"):
+        raise PacketError(f"frame of {len(psdu)} bytes: wrong FCS")
+    if int.from_bytes(psdu[:2], "little") == FRAME_CONTROL_ACK:
+        return None
+    try:
+        header = MacHeader.parse(psdu[:-2])
+    except ConstructError as error:
+        raise PacketError(f"frame of {len(psdu)} bytes is cut off: {error}") from error
+    if header.frame_control not in (FRAME_CONTROL_DATA, FRAME_CONTROL_DATA_ACK):
+        raise PacketError(f"frame control 0x{header.frame_control:04x}: no data frame of ours")
+    return MacFrame(
+        header.sequence,
+        header.destination,
+        header.source,
+        psdu[MacHeader.sizeof() : -2],
+        header.pan,
+        header.frame_control == FRAME_CONTROL_DATA_ACK,
+    )
+
+
+def fcs(data: bytes) -> int:
+    """CRC-16/KERMIT: ITU-T polynomial 0x1021 bit-reversed, start 0 (802.15.4-2006, 7.2.1.9)."""
+    crc = 0
+    for byte in data:
+        crc = crc >> 8 ^ _FCS_TABLE[(crc ^ byte) & 0xFF]
+    return crc
+
+
+def _fcs_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x8408 if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+_FCS_TABLE = _fcs_table()

@@ -1,0 +1,297 @@
+"""Every packet on the air and on the serial line, once.
+
+A packet is ``version, type, body``; all integers are little-endian. On the air it is the payload of
+an IEEE 802.15.4 data frame (:mod:`skerry_protocol.mac`), on the serial line that of a link frame
+(:mod:`skerry_protocol.framing`). What travels towards the root is a *record*; a BUNDLE carries
+several records of one hop in one frame.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from construct import (
+    Byte,
+    Construct,
+    GreedyBytes,
+    GreedyRange,
+    Int8ul,
+    Int16ul,
+    Int32sl,
+    Int32ul,
+    Prefixed,
+    Struct,
+)
+
+#: Raised with every change that an older peer would misread.
+PROTOCOL_VERSION = 1
+
+#: Longest packet in bytes: 127 (PSDU) - 9 (MAC header) - 2 (FCS).
+PACKET_MAXIMUM = 116
+BROADCAST = 0xFFFF
+#: Short address that means "none", for a parent.
+NO_NODE = 0xFFFF
+#: Level of a mote that has no way to the root.
+NO_LEVEL = 0xFF
+#: Largest serialized query program, in bytes.
+PROGRAM_MAXIMUM = 192
+#: Columns of one query.
+FIELDS_MAXIMUM = 12
+#: Queries that a mote runs at once.
+QUERIES_MAXIMUM = 6
+#: Program bytes in one QUERY_INSTALL fragment.
+FRAGMENT_MAXIMUM = 96
+#: Network seconds: "runs until stopped".
+FOREVER = 0xFFFFFFFF
+#: Shortest sample period in ms: one round of the communication schedule.
+PERIOD_MINIMUM_MS = 1000
+#: Longest sample period in ms: one week.
+PERIOD_MAXIMUM_MS = 7 * 24 * 3600 * 1000
+#: Network time runs in seconds and ticks; ticks in one second.
+TICKS_PER_SECOND = 32768
+
+
+class VersionMismatchError(ValueError):
+    """A peer speaks another protocol version."""
+
+    def __init__(self, theirs: int) -> None:
+        super().__init__(
+            f"peer speaks protocol version {theirs}, this side version {PROTOCOL_VERSION}: "
+            "flash the motes and install the gateway from the same release"
+        )
+        self.theirs = theirs
+
+
+class PacketError(ValueError):
+    """Bytes that are no packet; the message says what is wrong."""
+
+
+class PacketType(IntEnum):
+    """The byte after the version."""
+
+    BEACON = 0x01
+    QUERY_INSTALL = 0x02
+    QUERY_STOP = 0x03
+    QUERY_REQUEST = 0x04
+    COMMAND = 0x05
+    BUNDLE = 0x06
+    RESULT = 0x10
+    PARTIAL = 0x11
+    STATUS = 0x12
+    COMMAND_ACK = 0x13
+    LOG = 0x14
+    HELLO = 0x20
+
+
+class CommandOp(IntEnum):
+    """What a COMMAND asks; arguments in the comment."""
+
+    PING = 0  # answer with a STATUS record
+    SET_POSITION = 1  # x: int32 cm, y: int32 cm; kept in EEPROM
+    REBOOT = 2
+    SET_LEDS = 3  # mask: uint8, bit 0 red, 1 green, 2 yellow
+
+
+class CommandStatus(IntEnum):
+    """Answer in a COMMAND_ACK."""
+
+    DONE = 0
+    UNKNOWN_OP = 1
+    BAD_ARGUMENT = 2
+
+
+class Aggregate(IntEnum):
+    """Aggregate of a query's field; NONE in a query of plain rows."""
+
+    NONE = 0
+    COUNT = 1
+    SUM = 2
+    AVG = 3
+    MIN = 4
+    MAX = 5
+
+
+class QueryFlag(IntEnum):
+    """Bits of a query program's flags."""
+
+    AGGREGATE = 1  # fields are aggregates over all motes, sent as partial state records
+    ONCE = 2  # a single epoch: the one at ``start``
+
+
+class BundleFlag(IntEnum):
+    """Bits of a bundle's flags."""
+
+    PENDING = 1  # the sender has more to send in this slot
+
+
+NeighbourEntry = Struct(
+    "node" / Int16ul * "short address",
+    "heard" / Int8ul * "share of its beacons heard lately, 0..255 = 0..100 %",
+)
+
+Beacon = Struct(
+    "root" / Int16ul * "short address of the root of this network",
+    "session" / Int16ul * "boot count of that root: a change restarts the network",
+    "sequence" / Int8ul * "counts this mote's beacons, for link estimation",
+    "level" / Int8ul * "hops to the root, 0 at the root; 255 none",
+    "parent" / Int16ul * "short address; 65535 none",
+    "cost" / Int16ul * "expected transmissions to the root, 1/16 each; 65535 none",
+    "seconds" / Int32ul * "network time at the end of the frame's SFD: seconds",
+    "ticks" / Int16ul * "… and 1/32768 s within the second, 0..32767",
+    "time_hops" / Int8ul * "motes between this clock and the root's",
+    "query_version" / Int16ul * "version of the sender's set of queries",
+    "neighbours" / GreedyRange(NeighbourEntry) * "some of those it hears, at most 12, in turn",
+)
+
+QueryInstall = Struct(
+    "query_version" / Int16ul * "version of the query set that this query brings",
+    "query" / Int8ul * "query id, 1..255",
+    "total" / Int8ul * "bytes of the whole program, 1..192",
+    "offset" / Int8ul * "of this fragment in the program: 0 or a multiple of 96",
+    "data" / GreedyBytes * "1..96 bytes of the program",
+)
+
+QueryStop = Struct(
+    "query_version" / Int16ul * "version of the query set without that query",
+    "query" / Int8ul * "query id; 0 stops all",
+)
+
+QueryRequest = Struct(
+    "query_version" / Int16ul * "version of the sender's query set",
+    "queries" / GreedyBytes * "ids of the queries it holds whole: it lacks the others",
+)
+
+ProgramField = Struct(
+    "format" / Int8ul * "value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32",
+    "aggregate" / Int8ul * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX",
+    "code" / Prefixed(Byte, GreedyBytes) * "expression; empty only for COUNT(*)",
+)
+
+QueryProgram = Struct(
+    "flags" / Int8ul * "bit 0 aggregate, bit 1 once",
+    "period" / Int32ul * "sample period in ms, 1000..604800000; epoch n starts at n * period",
+    "start" / Int32ul * "network seconds of the first epoch's earliest start",
+    "end" / Int32ul * "network seconds before which the last epoch starts; 4294967295 never",
+    "where" / Prefixed(Byte, GreedyBytes) * "predicate; empty: all rows",
+    "fields" / GreedyRange(ProgramField) * "1..12 columns",
+)
+
+Command = Struct(
+    "target" / Int16ul * "short address; 65535 all motes",
+    "token" / Int16ul * "chosen by the sender, repeated in the acknowledgement",
+    "op" / Int8ul * "see CommandOp",
+    "arguments" / GreedyBytes * "at most 16 bytes",
+)
+
+Record = Struct(
+    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK or LOG",
+    "body" / Prefixed(Byte, GreedyBytes),
+)
+
+Bundle = Struct(
+    "flags" / Int8ul * "bit 0: the sender has more to send in this slot",
+    "records" / GreedyRange(Record),
+)
+
+Result = Struct(
+    "query" / Int8ul * "query id",
+    "node" / Int16ul * "short address of the mote that sampled",
+    "epoch" / Int32ul * "epoch number: sampled at network time epoch * period",
+    "nulls" / Int16ul * "bit i set: field i is NULL (its bytes are 0)",
+    "values" / GreedyBytes * "fields in order, each in its program's format",
+)
+
+AggregateState = Struct(
+    "count" / Int16ul * "values that went in; 0: none did, the value means nothing",
+    "value" / Int32sl * "COUNT 0, SUM and AVG the sum, MIN and MAX the extreme",
+)
+
+Partial = Struct(
+    "query" / Int8ul * "query id",
+    "epoch" / Int32ul * "epoch number",
+    "motes" / Int16ul * "motes whose readings were considered",
+    "overflow" / Int16ul * "bit i set: the sum of field i left 32 bits; its value means nothing",
+    "states" / GreedyRange(AggregateState) * "one per field",
+)
+
+Status = Struct(
+    "node" / Int16ul * "short address",
+    "boots" / Int16ul * "boot count, kept in EEPROM",
+    "reset_cause" / Int8ul * "the chip's reset flags (MCUSR on AVR)",
+    "board" / Int8ul * "1 iris, 2 cc2538, 255 host",
+    "attributes" / Int32ul * "bit n set: attribute number n can be acquired here",
+    "parent" / Int16ul * "short address; 65535 none (the root)",
+    "level" / Int8ul * "hops to the root",
+    "link" / Int8ul * "share of frames to the parent acknowledged, 0..255 = 0..100 %",
+    "neighbours" / Int8ul * "entries in the neighbour table",
+    "query_version" / Int16ul * "version of the query set it runs",
+    "x" / Int32sl * "position, cm",
+    "y" / Int32sl * "position, cm",
+    "voltage" / Int16ul * "battery, mV; 0 unknown",
+    "free_ram" / Int16ul * "bytes never used by data or stack",
+    "queue_length" / Int8ul * "records waiting",
+    "seconds" / Int32ul * "network time of this report, s",
+    "radio_on" / Int32ul * "ms the radio was on since boot",
+    "uptime" / Int32ul * "s since boot",
+    "rows" / Int32ul * "rows and partial records produced since boot",
+    "dropped" / Int16ul * "of them lost to a full queue",
+    "sent" / Int32ul * "data frames put on the air, repetitions included",
+    "repeated" / Int32ul * "of them repetitions",
+    "malformed" / Int16ul * "frames and packets refused",
+)
+
+CommandAck = Struct(
+    "node" / Int16ul * "short address of the mote that answers",
+    "token" / Int16ul * "the command's",
+    "status" / Int8ul * "see CommandStatus",
+)
+
+Log = Struct(
+    "node" / Int16ul * "short address",
+    "severity" / Int8ul * "0 debug, 1 info, 2 warning, 3 error",
+    "text" / GreedyBytes * "ASCII, at most 60 bytes",
+)
+
+Hello = Struct(
+    "node" / Int16ul * "short address of the root; 65535 from a gateway",
+    "session" / Int16ul * "boot count of the root; 0 from a gateway",
+    "seconds" / Int32ul * "network time when it was sent, s; 0 from a gateway",
+    "ticks" / Int16ul * "… and 1/32768 s within the second",
+    "query_version" / Int16ul * "version of the root's query set; 0 from a gateway",
+    "queries" / GreedyBytes * "ids of the queries the root holds; empty from a gateway",
+)
+
+#: Everything that EEPROM (AVR) or flash (ARM) keeps. Written by ``skerry-settings`` and the testbed.
+Settings = Struct(
+    "magic" / Int16ul * "0x5359; anything else: unset, defaults apply",
+    "nodeid" / Int16ul * "short address, 0..65534",
+    "pan" / Int16ul * "PAN id",
+    "channel" / Int8ul * "802.15.4 channel, 11..26",
+    "root" / Int8ul * "1: this mote is the root and speaks on its UART",
+    "x" / Int32sl * "position, cm",
+    "y" / Int32sl * "position, cm",
+    "boots" / Int16ul * "boot count, raised by the firmware at each start",
+)
+SETTINGS_MAGIC = 0x5359
+
+BODIES: dict[PacketType, Construct[Any, Any]] = {
+    PacketType.BEACON: Beacon,
+    PacketType.QUERY_INSTALL: QueryInstall,
+    PacketType.QUERY_STOP: QueryStop,
+    PacketType.QUERY_REQUEST: QueryRequest,
+    PacketType.COMMAND: Command,
+    PacketType.BUNDLE: Bundle,
+    PacketType.RESULT: Result,
+    PacketType.PARTIAL: Partial,
+    PacketType.STATUS: Status,
+    PacketType.COMMAND_ACK: CommandAck,
+    PacketType.LOG: Log,
+    PacketType.HELLO: Hello,
+}
+
+Header = Struct(
+    "version" / Int8ul * "PROTOCOL_VERSION",
+    "type" / Int8ul * "see PacketType",
+)
+

@@ -1,0 +1,112 @@
+/* The testbed's core: emulated motes in lock-step on one radio medium.
+ *
+ * Knows no CPU: motes come from back-ends (skerry_backend.h) loaded at run time. Knows no geometry:
+ * the caller sets the gain of every directed link. All times are virtual nanoseconds since the start;
+ * every random choice comes from the world's seed, so that a run is repeatable to the bit.
+ *
+ * Functions that can fail return 0 or a handle on success, and -1 or NULL on failure, with one line
+ * in skerry_error(). One world is used by one thread. Read by cffi as it stands: plain declarations
+ * and #define of integers only. */
+
+typedef struct skerry_world skerry_world;
+
+typedef struct {
+    uint64_t seed;
+    uint64_t quantum_ns;    /* lock-step quantum; 0 means the default of 100 us */
+    double noise_dbm;       /* noise floor, e.g. -98 */
+    double capture_db;      /* a frame survives interference this much weaker than itself, e.g. 3 */
+    int32_t collisions;     /* 0: overlapping frames do not hurt each other */
+} skerry_world_config;
+
+typedef struct {
+    uint16_t node;          /* short address, for reports; the firmware reads its own from EEPROM */
+    const char *backend;    /* name of a loaded back-end, e.g. "avr" */
+    const char *elf;        /* path of the firmware */
+    const uint8_t *eeprom;  /* initial non-volatile settings, may be NULL */
+    uint32_t eeprom_length;
+    double clock_ppm;       /* error of the 32,768 Hz crystal */
+    double supply_mv;       /* battery voltage, e.g. 3000 */
+    uint64_t boot_ns;       /* virtual time of power-on */
+} skerry_mote_config;
+
+/* What a mote's surroundings offer to its sensors, in SI units; a NaN makes the sensor fail. */
+#define SKERRY_SENSOR_TEMPERATURE 0 /* degC */
+#define SKERRY_SENSOR_HUMIDITY 1    /* %RH */
+#define SKERRY_SENSOR_LIGHT 2       /* lx */
+#define SKERRY_SENSOR_ACCEL_X 3     /* g */
+#define SKERRY_SENSOR_ACCEL_Y 4     /* g */
+#define SKERRY_SENSOR_SUPPLY 5      /* V, overrides supply_mv */
+
+/* Energy in joule and time in seconds, per component and state, since power-on. */
+typedef struct {
+    double cpu_active_j, cpu_idle_j, cpu_save_j;
+    double radio_sleep_j, radio_off_j, radio_idle_j, radio_rx_j, radio_tx_j;
+    double sensors_j;
+    double cpu_active_s, cpu_idle_s, cpu_save_s;
+    double radio_sleep_s, radio_off_s, radio_idle_s, radio_rx_s, radio_tx_s;
+} skerry_energy;
+
+typedef struct {
+    uint64_t sent;          /* frames put on the air, acknowledgements excluded */
+    uint64_t acks_sent;
+    uint64_t received;      /* frames whose FCS was right, at a receiver that listened */
+    uint64_t lost_link;     /* to noise or reception probability, at a receiver that listened */
+    uint64_t lost_collision;
+    uint64_t cca_busy;
+    uint64_t resets;        /* watchdog and commanded */
+    uint64_t crashes;       /* CPU stopped on a fault; skerry_mote_fault says which */
+} skerry_counters;
+
+/* One frame that was on the air. */
+typedef struct {
+    uint64_t start_ns;      /* of the preamble */
+    uint64_t end_ns;
+    uint32_t sender;        /* mote index */
+    uint32_t received_by;   /* number of motes that received it intact */
+    uint8_t length;         /* PSDU with FCS, <= 127 */
+    uint8_t psdu[127];
+} skerry_frame;
+
+const char *skerry_error(void);
+
+skerry_world *skerry_world_create(const skerry_world_config *config);
+void skerry_world_free(skerry_world *world);
+/* Loads a back-end library; it names itself. */
+int skerry_backend_load(skerry_world *world, const char *path);
+/* Index of the new mote, 0.. in order of creation; -1 on failure. */
+int skerry_mote_add(skerry_world *world, const skerry_mote_config *config);
+
+/* Directed link. gain_db: received minus transmitted power; -1000 for none. prr: probability that a frame
+ * of 100 bytes is received in silence, 0..1; NaN: from signal to noise (O-QPSK, 802.15.4-2006 E.4.1.8). */
+int skerry_link_set(skerry_world *world, uint32_t from, uint32_t to, double gain_db, double prr);
+
+/* Runs all motes up to a virtual time. Returns early, with 1, when skerry_world_stop() was called
+ * from another thread or a signal handler. */
+int skerry_world_run(skerry_world *world, uint64_t until_ns);
+void skerry_world_stop(skerry_world *world);
+uint64_t skerry_world_now(const skerry_world *world);
+
+int skerry_sensor_set(skerry_world *world, uint32_t mote, int32_t sensor, double value);
+/* Bytes the mote sent on its UART since the last call; at most capacity. */
+int skerry_uart_read(skerry_world *world, uint32_t mote, uint8_t *data, uint32_t capacity);
+/* Queues bytes for the mote's receiver, delivered at its baud rate; returns how many fitted. */
+int skerry_uart_write(skerry_world *world, uint32_t mote, const uint8_t *data, uint32_t length);
+
+/* Faults. */
+int skerry_mote_kill(skerry_world *world, uint32_t mote);    /* power off, for good or until reboot */
+int skerry_mote_reboot(skerry_world *world, uint32_t mote);  /* power cycle: RAM lost, EEPROM kept */
+int skerry_mote_clock(skerry_world *world, uint32_t mote, double ppm);
+int skerry_mote_alive(const skerry_world *world, uint32_t mote);
+/* "" or what stopped the CPU, with its program counter. */
+const char *skerry_mote_fault(const skerry_world *world, uint32_t mote);
+
+int skerry_mote_energy(const skerry_world *world, uint32_t mote, skerry_energy *energy);
+int skerry_mote_counters(const skerry_world *world, uint32_t mote, skerry_counters *counters);
+int skerry_mote_eeprom(const skerry_world *world, uint32_t mote, uint8_t *data, uint32_t capacity);
+/* Bytes of host memory the mote holds. */
+uint64_t skerry_mote_memory(const skerry_world *world, uint32_t mote);
+
+/* Frames that ended since the last call, oldest first; returns how many were written. The core keeps
+ * at most 65,536; skerry_frames_dropped() counts what was overwritten. */
+int skerry_frames_read(skerry_world *world, skerry_frame *frames, uint32_t capacity);
+uint64_t skerry_frames_dropped(const skerry_world *world);

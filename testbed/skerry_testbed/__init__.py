@@ -1,0 +1,1 @@
+"""A virtual testbed: the real firmware images on emulated chips, with radio, energy and faults."""
