@@ -1,0 +1,14 @@
+/* Settings in EEPROM or flash, as struct wire_settings; survive a reset. */
+#ifndef SKERRY_DRIVERS_SETTINGS_H
+#define SKERRY_DRIVERS_SETTINGS_H
+
+#include "wire.h"
+
+/* Reads them, raises the boot count by one and keeps it. Unset settings become the defaults (nodeid 1..65534 from
+ * none: 0xFFFE). Returned struct is owned by the driver. */
+const struct wire_settings *settings_load(void);
+const struct wire_settings *settings(void);
+/* Keeps a new position. */
+void settings_position(int32_t x, int32_t y);
+
+#endif

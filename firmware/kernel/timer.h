@@ -1,0 +1,23 @@
+/* One-shot timers, run from the main loop. The caller owns the struct, which must outlive its run. */
+#ifndef SKERRY_KERNEL_TIMER_H
+#define SKERRY_KERNEL_TIMER_H
+
+#include <stdbool.h>
+
+#include "kernel/clock.h"
+
+typedef void timer_handler(void);
+
+struct timer {
+    ticks_t due;
+    timer_handler *handler;
+    struct timer *next;
+    bool running;
+};
+
+/* Calls `handler` once from the main loop at or after `due`, at most 18 hours ahead. A running timer is moved. */
+void timer_start(struct timer *timer, ticks_t due, timer_handler *handler);
+/* No effect on a timer that does not run. */
+void timer_stop(struct timer *timer);
+
+#endif

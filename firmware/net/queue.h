@@ -1,0 +1,15 @@
+/* Records waiting to travel towards the root. */
+#ifndef SKERRY_NET_QUEUE_H
+#define SKERRY_NET_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+/* Appends a record of this mote or one heard from a child; PARTIAL records of one query and epoch are
+ * merged by query_merge where one is still waiting. False and counted in dropped when full. */
+bool queue_push(uint8_t type, const void *body, uint8_t length);
+uint8_t queue_length(void);
+
+#endif

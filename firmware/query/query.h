@@ -1,0 +1,43 @@
+/* Queries of this mote: install, epochs, rows. What net/ calls, and what query/ expects of it. */
+#ifndef SKERRY_QUERY_QUERY_H
+#define SKERRY_QUERY_QUERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/time.h"
+#include "wire.h"
+
+enum query_outcome {
+    QUERY_STORED,    /* fragment kept, more expected */
+    QUERY_COMPLETE,  /* the program is whole and runs */
+    QUERY_KNOWN,     /* was whole already */
+    QUERY_REFUSED,   /* malformed program or no room; counted */
+};
+
+void query_init(void);
+/* One QUERY_INSTALL body from net/. */
+enum query_outcome query_install(const struct wire_query_install *install, uint8_t length);
+/* query 0: all. */
+void query_stop(uint8_t query);
+/* Ids of the queries held whole, into ids[WIRE_QUERIES_MAXIMUM]; returns how many. */
+uint8_t query_list(uint8_t *ids);
+/* Fragment at `offset` of a query held whole, as a QUERY_INSTALL body in `install` (room for
+ * WIRE_PACKET_MAXIMUM - 2 bytes), query_version left to the caller; its length, 0 past the end. */
+uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install);
+/* Network time has become known, or has jumped: plan epochs anew. */
+void query_time_changed(void);
+/* True when an epoch of any running query begins in network second `second`. */
+bool query_epoch_in(uint32_t second);
+/* Merges partial state record `from` into `into`, same query and epoch; false when their shapes differ. */
+bool query_merge(struct wire_partial *into, const struct wire_partial *from, uint8_t length);
+/* Rows and partial state records produced since boot. */
+uint32_t query_rows(void);
+/* Programs refused since boot. */
+uint16_t query_refused(void);
+
+/* Attributes that net/ knows: parent, level. Implemented by net/tree; false: NULL. */
+bool tree_parent(uint16_t *parent);
+bool tree_level(uint8_t *level);
+
+#endif
