@@ -1,0 +1,55 @@
+# skerry: `make demo` shows it, `make test` proves it. `make help` lists the rest.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON  ?= python3
+VENV    := .venv
+RUN     := $(VENV)/bin/python
+STAMP   := build/setup.stamp
+BOARD   ?= iris
+PORT    ?= /dev/ttyUSB0
+ID      ?= 1
+
+.PHONY: help setup firmware testbed wire demo check lint test bench flash clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## install what is missing: Debian packages, a virtual environment
+$(STAMP): tools/setup tools/packages.txt requirements.lock pyproject.toml
+	@PYTHON=$(PYTHON) tools/setup
+	@mkdir -p $(@D) && touch $@
+
+firmware: $(STAMP) ## build the mote images and print their sizes
+	@$(MAKE) --no-print-directory -C firmware PYTHON=$(abspath $(RUN))
+
+testbed: $(STAMP) ## build the emulator: core and CPU back-ends
+	@$(MAKE) --no-print-directory -C testbed/core
+
+wire: $(STAMP) ## generate what is generated from the packet definitions
+	@$(RUN) -m skerry_protocol.wire_header firmware/include/wire.h
+	@$(RUN) -m skerry_protocol.document > docs/protocol.md
+
+demo: firmware testbed ## 20 emulated motes, two users, three queries, one minute
+	@$(RUN) -m skerry_testbed.demo
+
+lint: $(STAMP)
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check . || true
+	@$(VENV)/bin/mypy
+
+check: lint firmware ## lint and unit tests, in under two minutes
+	@$(RUN) -m pytest -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware
+
+test: lint firmware testbed ## everything: what CI runs
+	@$(RUN) -m pytest
+
+bench: firmware testbed ## every benchmark, a table each
+	@set -e; for b in bench/bench_*.py; do $(RUN) $$b; done
+
+flash: $(STAMP) ## program a real mote: BOARD=iris PORT=/dev/ttyUSB0 ID=7 [ROOT=1] [DRY_RUN=1]
+	@$(MAKE) --no-print-directory -C firmware flash PYTHON=$(abspath $(RUN)) BOARD=$(BOARD) PORT=$(PORT) ID=$(ID)
+
+clean: ## remove what was built
+	@rm -rf build
