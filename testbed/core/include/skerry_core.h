@@ -8,6 +8,8 @@
  * in skerry_error(). One world is used by one thread. Read by cffi as it stands: plain declarations
  * and #define of integers only. */
 
+#include <stdint.h>
+
 typedef struct skerry_world skerry_world;
 
 typedef struct {

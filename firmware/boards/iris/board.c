@@ -1,0 +1,149 @@
+/* IRIS: clocks, pins, the crystal timer, sleep. Pages are those of the ATmega1281 data sheet (2549Q). */
+#include "board.h"
+
+#include <avr/interrupt.h>
+#include <avr/io.h>
+#include <avr/sleep.h>
+#include <avr/wdt.h>
+
+#include "drivers/rf230/pins.h"
+#include "kernel/clock.h"
+
+/* Timer 2 counts the crystal asynchronously, prescaler 1 (p. 184); its overflow, 128 times a second, carries into these.
+ * clock_high is the tick count's upper 24 bits. */
+static volatile uint32_t clock_high;
+static uint32_t uptime_seconds;
+static uint32_t uptime_mark;
+static uint32_t alarm_due;
+static bool alarm_set;
+static uint8_t reset_cause;
+
+extern uint8_t __heap_start;
+#define STACK_PAINT 0xC5
+
+/* Paints the RAM that data does not use, before main, so that board_free_ram can see how deep the stack went. */
+__attribute__((naked, used, section(".init3"))) static void paint_stack(void)
+{
+    __asm__ volatile(
+        "ldi r30, lo8(__heap_start)\n ldi r31, hi8(__heap_start)\n ldi r24, 0xC5\n ldi r25, hi8(__stack)\n"
+        "1: st Z+, r24\n cpi r30, lo8(__stack)\n cpc r31, r25\n brlo 1b\n");
+}
+
+ISR(TIMER2_OVF_vect)
+{
+    clock_high += 256;
+}
+
+/* Nothing to do: waking the main loop is the point. */
+EMPTY_INTERRUPT(TIMER2_COMPA_vect)
+
+ticks_t clock_now(void)
+{
+    uint8_t sreg = SREG;
+    cli();
+    uint8_t low = TCNT2;
+    uint32_t high = clock_high;
+    /* An overflow not yet served: the count has wrapped, or wrapped after it was read. */
+    if (TIFR2 & _BV(TOV2)) {
+        low = TCNT2;
+        high += 256;
+    }
+    SREG = sreg;
+    return high + low;
+}
+
+uint32_t clock_uptime(void)
+{
+    ticks_t now = clock_now();
+    uint32_t passed = (now - uptime_mark) / CLOCK_TICKS_PER_SECOND;
+    uptime_seconds += passed;
+    uptime_mark += passed * CLOCK_TICKS_PER_SECOND;
+    return uptime_seconds;
+}
+
+void board_init(void)
+{
+    reset_cause = MCUSR;
+    MCUSR = 0;
+    wdt_enable(WDTO_2S);
+    DDRA = _BV(PA0) | _BV(PA1) | _BV(PA2);
+    PORTA = _BV(PA0) | _BV(PA1) | _BV(PA2); /* LEDs are on at low */
+    DDRC = _BV(PC0);
+    rf230_pins_init();
+    ASSR = _BV(AS2);
+    TCNT2 = 0;
+    TCCR2A = 0;
+    TCCR2B = _BV(CS20);
+    while (ASSR & (_BV(TCN2UB) | _BV(TCR2AUB) | _BV(TCR2BUB))) {}
+    TIFR2 = _BV(TOV2) | _BV(OCF2A);
+    TIMSK2 = _BV(TOIE2);
+    sei();
+}
+
+uint8_t board_reset_cause(void) { return reset_cause; }
+
+void board_reboot(void)
+{
+    cli();
+    wdt_enable(WDTO_15MS);
+    for (;;) {}
+}
+
+void board_alarm(uint32_t due)
+{
+    alarm_due = due;
+    alarm_set = true;
+}
+
+/* The compare interrupt is needed only in the overflow period in which the alarm falls due. */
+static void arm_alarm(void)
+{
+    uint32_t ahead = alarm_due - clock_now();
+    if (!alarm_set || ahead > 255) {
+        if (TIMSK2 != _BV(TOIE2)) TIMSK2 = _BV(TOIE2);
+        return;
+    }
+    /* A compare value equal to the count or the next one may be missed (p. 186). */
+    uint8_t at = (uint8_t)alarm_due;
+    if (ahead < 3) at = (uint8_t)(TCNT2 + 3);
+    OCR2A = at;
+    TIFR2 = _BV(OCF2A);
+    TIMSK2 = _BV(TOIE2) | _BV(OCIE2A);
+    alarm_set = false;
+}
+
+void board_sleep(bool deep)
+{
+    arm_alarm();
+    set_sleep_mode(deep ? SLEEP_MODE_PWR_SAVE : SLEEP_MODE_IDLE);
+    /* Re-entering power-save within one crystal period of waking would not wake again (p. 187): a write that
+     * has reached the asynchronous timer shows that the period is over. */
+    if (deep) {
+        TCCR2A = 0;
+        while (ASSR & (_BV(TCR2AUB) | _BV(OCR2AUB))) {}
+    }
+    sleep_enable();
+    sei();
+    sleep_cpu();
+    sleep_disable();
+}
+
+uint32_t board_interrupts_off(void)
+{
+    uint8_t sreg = SREG;
+    cli();
+    return sreg;
+}
+
+void board_interrupts_restore(uint32_t state) { SREG = (uint8_t)state; }
+
+void board_leds(uint8_t mask) { PORTA = (uint8_t)((PORTA & ~7) | (~mask & 7)); }
+
+uint16_t board_free_ram(void)
+{
+    const uint8_t *at = &__heap_start;
+    while (at < (const uint8_t *)RAMEND && *at == STACK_PAINT) at++;
+    return (uint16_t)(at - &__heap_start);
+}
+
+void board_watchdog(void) { wdt_reset(); }

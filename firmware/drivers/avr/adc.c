@@ -1,0 +1,42 @@
+#include "drivers/avr/adc.h"
+
+#include <avr/io.h>
+#include <util/delay.h>
+
+#define BAND_GAP 0x1E
+#define BAND_GAP_MV 1100UL
+
+/* 125 kHz (prescaler 64); 13 clocks = 104 us a conversion. */
+static uint16_t convert(uint8_t channel)
+{
+    ADMUX = _BV(REFS0) | channel;
+    ADCSRA = _BV(ADEN) | _BV(ADPS2) | _BV(ADPS1);
+    if (channel == BAND_GAP) _delay_us(100); /* it needs 70 us to settle (table 31-5) */
+    ADCSRA |= _BV(ADSC);
+    while (ADCSRA & _BV(ADSC)) {}
+    uint16_t value = ADC;
+    ADCSRA = 0;
+    return value;
+}
+
+int32_t adc_supply(void)
+{
+    uint16_t value = convert(BAND_GAP);
+    return value ? (int32_t)((BAND_GAP_MV * 1024 + value / 2) / value) : 0;
+}
+
+void adc_accelerometer(bool on)
+{
+    if (on) PORTC |= _BV(PC0);
+    else PORTC &= (uint8_t)~_BV(PC0);
+}
+
+/* ADXL202: half of the supply at 0 g, 167 mV/g at 3 V, both ratiometric: 1 g = 57.0 counts. */
+bool adc_acceleration(uint8_t axis, int32_t *mg)
+{
+    uint16_t value = convert(axis + 1);
+    if (value < 50) return false;
+    int32_t offset = (int32_t)value - 512;
+    *mg = (offset * 100000L + (offset < 0 ? -2850 : 2850)) / 5700;
+    return true;
+}

@@ -1,0 +1,332 @@
+/* Atmel AT86RF230 (doc5131E): radio.h over SPI.
+ *
+ * Listens in RX_AACK_ON, where the chip filters and acknowledges by itself; sends from PLL_ON; waits for the
+ * acknowledgement in RX_ON. All chip access happens in the main loop; the interrupt handler takes the time only. */
+#include <avr/interrupt.h>
+#include <string.h>
+
+#include "board.h"
+#include "drivers/radio.h"
+#include "drivers/rf230/pins.h"
+#include "kernel/event.h"
+#include "kernel/power.h"
+#include "kernel/timer.h"
+#include "wire.h"
+
+enum reg { TRX_STATUS = 0x01, TRX_STATE = 0x02, PHY_TX_PWR = 0x05, PHY_RSSI = 0x06, PHY_ED_LEVEL = 0x07, PHY_CC_CCA = 0x08, IRQ_MASK = 0x0E, IRQ_STATUS = 0x0F,
+           PART_NUM = 0x1C, SHORT_ADDR_0 = 0x20, PAN_ID_0 = 0x22, CSMA_SEED_1 = 0x2E };
+enum state { BUSY_RX = 0x01, RX_ON = 0x06, TRX_OFF = 0x08, PLL_ON = 0x09, BUSY_RX_AACK = 0x11, RX_AACK_ON = 0x16, FORCE_TRX_OFF = 0x03 };
+enum { IRQ_RX_START = 0x04, IRQ_TRX_END = 0x08 };
+enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_MODE_BOTH = 0x60, CCA_CLEAR = 0x40, RX_CRC_VALID = 0x80 };
+
+/* SLP_TR edge to the end of the SFD: 16 us, 5 bytes of 32 us (9.1.2); in ticks of 30.5 us, rounded. */
+#define SFD_DELAY 6
+/* RX_START comes one byte, the PHR, after the SFD. */
+#define PHR_DELAY 1
+/* Longest wait for TRX_END: 133 bytes on the air; for an acknowledgement: turnaround and 11 bytes. */
+#define SEND_LIMIT CLOCK_MS(8)
+#define ACK_LIMIT CLOCK_MS(2)
+
+static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
+static bool accept_unicast = true, off_wanted;
+static uint8_t channel, sequence;
+static bool ack_requested;
+static volatile ticks_t edge;
+static ticks_t on_since;
+static uint32_t on_ticks, on_ms;
+static uint16_t malformed;
+static uint8_t buffer[RADIO_FRAME_MAXIMUM + 2];
+static struct timer limit;
+static enum radio_outcome outcome;
+
+static void serve(void);
+static void report(void);
+static struct event interrupt_event = {.handler = serve};
+static struct event outcome_event = {.handler = report};
+
+ISR(TIMER1_CAPT_vect)
+{
+    /* 1 us = 0.0328 ticks; the age is the latency of this handler. */
+    edge = clock_now() - (ticks_t)((uint32_t)rf230_capture_age() * 2147U >> 16);
+    event_post(&interrupt_event);
+}
+
+static uint8_t read_register(uint8_t address)
+{
+    rf230_select();
+    rf230_exchange(0x80 | address);
+    uint8_t value = rf230_exchange(0);
+    rf230_deselect();
+    return value;
+}
+
+static void write_register(uint8_t address, uint8_t value)
+{
+    rf230_select();
+    rf230_exchange(0xC0 | address);
+    rf230_exchange(value);
+    rf230_deselect();
+}
+
+static uint8_t status(void) { return read_register(TRX_STATUS) & 0x1F; }
+
+/* Commands a state and waits for it, at most ~1 ms; false when the chip does not get there. */
+static bool go(uint8_t state)
+{
+    write_register(TRX_STATE, state);
+    uint8_t expected = state == FORCE_TRX_OFF ? TRX_OFF : state;
+    for (uint8_t i = 0; i < 100; i++) {
+        uint8_t now = status();
+        if (now == expected || (expected == RX_AACK_ON && now == BUSY_RX_AACK) || (expected == RX_ON && now == BUSY_RX)) return true;
+        _delay_us(5);
+    }
+    return false;
+}
+
+static bool listen(void)
+{
+    mode = LISTENING;
+    return go(accept_unicast ? RX_AACK_ON : RX_ON);
+}
+
+static void configure(uint16_t pan, uint16_t address)
+{
+    write_register(IRQ_MASK, IRQ_RX_START | IRQ_TRX_END);
+    write_register(PHY_TX_PWR, TX_AUTO_CRC);
+    write_register(PHY_CC_CCA, CCA_MODE_BOTH | channel);
+    write_register(SHORT_ADDR_0, (uint8_t)address);
+    write_register(SHORT_ADDR_0 + 1, (uint8_t)(address >> 8));
+    write_register(PAN_ID_0, (uint8_t)pan);
+    write_register(PAN_ID_0 + 1, (uint8_t)(pan >> 8));
+    (void)read_register(IRQ_STATUS);
+}
+
+static uint16_t own_pan, own_address;
+
+static bool reset(void)
+{
+    rf230_sleep_low();
+    rf230_reset_low();
+    _delay_us(6);
+    rf230_reset_high();
+    _delay_us(900);
+    if (read_register(PART_NUM) != 2 || !go(TRX_OFF)) return false;
+    configure(own_pan, own_address);
+    return true;
+}
+
+bool radio_init(uint16_t pan, uint16_t address, uint8_t radio_channel)
+{
+    own_pan = pan;
+    own_address = address;
+    channel = radio_channel;
+    bool ok = reset();
+    rf230_sleep_high();
+    mode = ASLEEP;
+    return ok;
+}
+
+void radio_on(void)
+{
+    off_wanted = false;
+    if (mode != ASLEEP) return;
+    power_hold(POWER_RADIO);
+    on_since = clock_now();
+    rf230_sleep_low();
+    _delay_us(900); /* SLEEP to TRX_OFF (7.1.4) */
+    rf230_capture_on();
+    if (!go(PLL_ON) || !listen()) {
+        reset();
+        listen();
+    }
+}
+
+static void sleep_now(void)
+{
+    timer_stop(&limit);
+    go(FORCE_TRX_OFF);
+    (void)read_register(IRQ_STATUS);
+    rf230_sleep_high();
+    rf230_capture_off();
+    on_ticks += clock_now() - on_since;
+    on_ms += on_ticks / 4096 * 125;
+    on_ticks %= 4096;
+    power_release(POWER_RADIO);
+    mode = ASLEEP;
+    off_wanted = false;
+}
+
+void radio_off(void)
+{
+    if (mode == LISTENING) sleep_now();
+    else if (mode != ASLEEP) off_wanted = true;
+}
+
+bool radio_is_on(void) { return mode != ASLEEP; }
+
+uint32_t radio_on_time(void)
+{
+    uint32_t ticks = on_ticks + (mode == ASLEEP ? 0 : clock_now() - on_since);
+    return on_ms + ticks / 4096 * 125;
+}
+
+uint16_t radio_malformed(void) { return malformed; }
+
+void radio_accept_unicast(bool accept)
+{
+    if (accept == accept_unicast) return;
+    accept_unicast = accept;
+    if (mode == LISTENING) go(accept ? RX_AACK_ON : RX_ON);
+}
+
+static void report(void)
+{
+    radio_sent(outcome);
+}
+
+static void finish(enum radio_outcome result)
+{
+    timer_stop(&limit);
+    outcome = result;
+    if (result == RADIO_FAILED) {
+        reset();
+        go(PLL_ON);
+    }
+    listen();
+    if (off_wanted) sleep_now();
+    event_post(&outcome_event);
+}
+
+static void out_of_step(void) { finish(RADIO_FAILED); }
+static void no_ack(void) { finish(RADIO_NO_ACK); }
+
+static void upload(const uint8_t *psdu, uint8_t length)
+{
+    rf230_select();
+    rf230_exchange(0x60);
+    rf230_exchange(length + 2);
+    for (uint8_t i = 0; i < length; i++) rf230_exchange(psdu[i]);
+    rf230_deselect();
+}
+
+/* Patches the stamp into the chip's frame buffer and starts at once: interrupts are off in between. */
+static void start(uint8_t stamp)
+{
+    uint32_t state = board_interrupts_off();
+    if (stamp != RADIO_NO_STAMP) {
+        uint8_t bytes[RADIO_STAMP_SIZE];
+        ticks_t base = clock_now();
+        radio_stamp(bytes, base + SFD_DELAY + 1);
+        rf230_select();
+        rf230_exchange(0x40);
+        rf230_exchange((uint8_t)(1 + stamp));
+        for (uint8_t i = 0; i < RADIO_STAMP_SIZE; i++) rf230_exchange(bytes[i]);
+        rf230_deselect();
+        /* The stamp speaks of the tick after `base`: wait for its beginning. */
+        ticks_t now;
+        while ((now = clock_now()) == base) {}
+        if (now != base + 1) {
+            /* The conversion took more than a tick: tell the later time. */
+            radio_stamp(bytes, now + SFD_DELAY + 4);
+            rf230_select();
+            rf230_exchange(0x40);
+            rf230_exchange((uint8_t)(1 + stamp));
+            for (uint8_t i = 0; i < RADIO_STAMP_SIZE; i++) rf230_exchange(bytes[i]);
+            rf230_deselect();
+            while (!clock_reached(clock_now(), now + 4)) {}
+        }
+    }
+    rf230_sleep_high();
+    rf230_sleep_low();
+    board_interrupts_restore(state);
+}
+
+static bool channel_clear(void)
+{
+    if (!go(RX_ON)) return false;
+    write_register(PHY_CC_CCA, CCA_REQUEST | CCA_MODE_BOTH | channel);
+    _delay_us(140);
+    uint8_t answer = read_register(TRX_STATUS);
+    return answer & CCA_CLEAR && !(read_register(IRQ_STATUS) & IRQ_RX_START);
+}
+
+bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
+{
+    if (mode != LISTENING || outcome_event.pending) return false;
+    uint8_t now = status();
+    if (now == BUSY_RX || now == BUSY_RX_AACK || interrupt_event.pending) {
+        outcome = RADIO_BUSY;
+        event_post(&outcome_event);
+        return true;
+    }
+    sequence = psdu[2];
+    ack_requested = psdu[0] & 0x20;
+    mode = SENDING;
+    if (!go(PLL_ON)) {
+        finish(RADIO_FAILED);
+        return true;
+    }
+    upload(psdu, length);
+    if (!channel_clear() || !go(PLL_ON)) {
+        finish(RADIO_BUSY);
+        return true;
+    }
+    timer_start(&limit, clock_now() + SEND_LIMIT, out_of_step);
+    start(stamp);
+    return true;
+}
+
+/* Reads the frame buffer; length of the PSDU without FCS, 0 when it is no frame. */
+static uint8_t download(uint8_t *lqi)
+{
+    rf230_select();
+    rf230_exchange(0x20);
+    uint8_t length = rf230_exchange(0);
+    if (length < 3 || length > sizeof buffer) {
+        rf230_deselect();
+        malformed++;
+        return 0;
+    }
+    for (uint8_t i = 0; i < length; i++) buffer[i] = rf230_exchange(0);
+    *lqi = rf230_exchange(0);
+    rf230_deselect();
+    return length - 2;
+}
+
+static void received(ticks_t sfd)
+{
+    bool intact = read_register(PHY_RSSI) & RX_CRC_VALID;
+    struct radio_frame frame = {.psdu = buffer, .sfd = sfd};
+    frame.length = download(&frame.lqi);
+    if (!frame.length || !intact) return;
+    frame.rssi = (int8_t)(read_register(PHY_ED_LEVEL) - 91);
+    if (mode == AWAITING_ACK) {
+        if (frame.length == 3 && buffer[0] == (WIRE_FRAME_CONTROL_ACK & 0xFF) && buffer[2] == sequence) finish(RADIO_SENT);
+        return;
+    }
+    /* In RX_ON nothing is filtered: only broadcasts may pass, for they need no acknowledgement. */
+    if (!accept_unicast) {
+        const struct wire_mac_header *header = (const struct wire_mac_header *)buffer;
+        if (frame.length < sizeof *header || header->destination != WIRE_BROADCAST || header->pan != own_pan) return;
+    }
+    radio_received(&frame);
+}
+
+static void serve(void)
+{
+    if (mode == ASLEEP) return;
+    static ticks_t started;
+    uint8_t causes = read_register(IRQ_STATUS);
+    if (causes & IRQ_RX_START) started = edge - PHR_DELAY;
+    if (!(causes & IRQ_TRX_END)) return;
+    if (mode == SENDING) {
+        timer_stop(&limit);
+        if (!ack_requested) {
+            finish(RADIO_SENT);
+            return;
+        }
+        mode = AWAITING_ACK;
+        go(RX_ON);
+        timer_start(&limit, clock_now() + ACK_LIMIT, no_ack);
+    } else received(started);
+}

@@ -1,0 +1,123 @@
+/* sensor.h for the IRIS sensor board: all sensors of an acquisition work side by side. */
+#include "drivers/sensor.h"
+
+#include "drivers/avr/adc.h"
+#include "drivers/avr/twi.h"
+#include "drivers/sht21.h"
+#include "drivers/tsl2561.h"
+#include "kernel/event.h"
+#include "kernel/timer.h"
+#include "wire.h"
+
+#define BIT(attribute) (1UL << (attribute))
+#define LIGHT BIT(WIRE_ATTRIBUTE_LIGHT)
+#define TEMP BIT(WIRE_ATTRIBUTE_TEMP)
+#define HUMIDITY BIT(WIRE_ATTRIBUTE_HUMIDITY)
+#define VOLTAGE BIT(WIRE_ATTRIBUTE_VOLTAGE)
+#define ACCEL_X BIT(WIRE_ATTRIBUTE_ACCEL_X)
+#define ACCEL_Y BIT(WIRE_ATTRIBUTE_ACCEL_Y)
+#define FIRST WIRE_ATTRIBUTE_LIGHT
+#define COUNT (WIRE_ATTRIBUTE_ACCEL_Y - FIRST + 1)
+
+static uint32_t pending, valid;
+static int32_t values[COUNT];
+static struct timer climate_timer, light_timer, accel_timer;
+static bool busy;
+static struct event done = {.handler = sensor_done};
+
+uint32_t sensor_available(void)
+{
+    static uint32_t available;
+    if (!available) {
+        twi_init();
+        available = VOLTAGE | ACCEL_X | ACCEL_Y;
+        if (sht21_present()) available |= TEMP | HUMIDITY;
+        if (tsl2561_present()) available |= LIGHT;
+    }
+    return available;
+}
+
+static void store(uint8_t attribute, bool ok, int32_t value)
+{
+    values[attribute - FIRST] = value;
+    if (ok) valid |= BIT(attribute);
+    pending &= ~BIT(attribute);
+    if (!pending && busy) {
+        busy = false;
+        event_post(&done);
+    }
+}
+
+static void climate_begin(void);
+
+static void climate_end(void)
+{
+    int32_t value = 0;
+    bool humidity = !(pending & TEMP);
+    bool ok = sht21_result(humidity, &value);
+    store(humidity ? WIRE_ATTRIBUTE_HUMIDITY : WIRE_ATTRIBUTE_TEMP, ok, value);
+    climate_begin();
+}
+
+/* The SHT21 does one conversion at a time: temperature, then humidity. */
+static void climate_begin(void)
+{
+    if (!(pending & (TEMP | HUMIDITY))) return;
+    bool humidity = !(pending & TEMP);
+    if (sht21_start(humidity)) {
+        timer_start(&climate_timer, clock_now() + (humidity ? CLOCK_MS(SHT21_HUMIDITY_MS) : CLOCK_MS(SHT21_TEMPERATURE_MS)), climate_end);
+    } else {
+        if (pending & HUMIDITY) store(WIRE_ATTRIBUTE_HUMIDITY, false, 0);
+        if (pending & TEMP) store(WIRE_ATTRIBUTE_TEMP, false, 0);
+    }
+}
+
+static void light_end(void)
+{
+    int32_t value = 0;
+    bool ok = tsl2561_result(&value);
+    store(WIRE_ATTRIBUTE_LIGHT, ok, value);
+}
+
+static void accel_end(void)
+{
+    for (uint8_t axis = 0; axis < 2; axis++) {
+        uint8_t attribute = WIRE_ATTRIBUTE_ACCEL_X + axis;
+        int32_t value = 0;
+        if (!(pending & BIT(attribute))) continue;
+        bool ok = adc_acceleration(axis, &value);
+        if (axis == 1 || !(pending & ACCEL_Y)) adc_accelerometer(false);
+        store(attribute, ok, value);
+    }
+}
+
+bool sensor_acquire(uint32_t mask)
+{
+    if (busy || done.pending) return false;
+    pending = mask & (LIGHT | TEMP | HUMIDITY | VOLTAGE | ACCEL_X | ACCEL_Y);
+    valid = 0;
+    busy = true;
+    if (!pending) {
+        busy = false;
+        event_post(&done);
+        return true;
+    }
+    if (pending & (ACCEL_X | ACCEL_Y)) {
+        adc_accelerometer(true);
+        timer_start(&accel_timer, clock_now() + CLOCK_MS(ADC_ACCELEROMETER_MS), accel_end);
+    }
+    if (pending & LIGHT) {
+        if (tsl2561_start()) timer_start(&light_timer, clock_now() + CLOCK_MS(TSL2561_INTEGRATION_MS), light_end);
+        else store(WIRE_ATTRIBUTE_LIGHT, false, 0);
+    }
+    climate_begin();
+    if (pending & VOLTAGE) store(WIRE_ATTRIBUTE_VOLTAGE, true, adc_supply());
+    return true;
+}
+
+bool sensor_value(uint8_t attribute, int32_t *value)
+{
+    if (!(valid & BIT(attribute))) return false;
+    *value = values[attribute - FIRST];
+    return true;
+}

@@ -1,0 +1,58 @@
+#include "query/attribute.h"
+
+#include "board.h"
+#include "drivers/sensor.h"
+#include "drivers/settings.h"
+#include "net/queue.h"
+#include "query/query.h"
+#include "wire.h"
+
+uint32_t attribute_sensors(uint32_t mask) { return mask & sensor_available(); }
+
+static bool parent(int32_t *value)
+{
+    uint16_t node;
+    if (!tree_parent(&node))
+        return false;
+    *value = node;
+    return true;
+}
+
+static bool level(int32_t *value)
+{
+    uint8_t hops;
+    if (!tree_level(&hops))
+        return false;
+    *value = hops;
+    return true;
+}
+
+bool attribute_read(uint8_t attribute, int32_t *value, const void *epoch)
+{
+    switch (attribute) {
+    case WIRE_ATTRIBUTE_NODEID:
+        *value = settings()->nodeid;
+        return true;
+    case WIRE_ATTRIBUTE_PARENT:
+        return parent(value);
+    case WIRE_ATTRIBUTE_LEVEL:
+        return level(value);
+    case WIRE_ATTRIBUTE_EPOCH:
+        *value = (int32_t)(*(const uint32_t *)epoch & INT32_MAX);
+        return *(const uint32_t *)epoch <= INT32_MAX;
+    case WIRE_ATTRIBUTE_XPOS:
+        *value = settings()->x;
+        return true;
+    case WIRE_ATTRIBUTE_YPOS:
+        *value = settings()->y;
+        return true;
+    case WIRE_ATTRIBUTE_FREE_RAM:
+        *value = board_free_ram();
+        return true;
+    case WIRE_ATTRIBUTE_QUEUE_LENGTH:
+        *value = queue_length();
+        return true;
+    default: /* a sensor's, or unknown here */
+        return attribute_sensors((uint32_t)1 << attribute) != 0 && sensor_value(attribute, value);
+    }
+}

@@ -1,0 +1,84 @@
+#include "query/program.h"
+
+#include "query/aggregate.h"
+#include "query/row.h"
+#include "query/vm.h"
+
+#define FLAGS_KNOWN (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)
+
+struct program_code program_where(const struct wire_query_program *program)
+{
+    return (struct program_code){program->fields, program->where_length};
+}
+
+bool program_next_field(const struct wire_query_program *program, uint8_t length, uint8_t *at,
+                        struct program_field *field)
+{
+    const uint8_t *bytes = (const uint8_t *)program;
+    if (*at == 0)
+        *at = (uint8_t)(sizeof *program + program->where_length);
+    if (*at >= length)
+        return false;
+    const struct wire_program_field *header = (const struct wire_program_field *)&bytes[*at];
+    *at = (uint8_t)(*at + sizeof *header);
+    field->format = header->format;
+    field->aggregate = header->aggregate;
+    field->code = (struct program_code){&bytes[*at], header->code_length};
+    *at = (uint8_t)(*at + header->code_length);
+    return true;
+}
+
+uint8_t program_field_count(const struct wire_query_program *program, uint8_t length)
+{
+    struct program_field field;
+    uint8_t count = 0;
+    for (uint8_t at = 0; program_next_field(program, length, &at, &field);)
+        count++;
+    return count;
+}
+
+static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes)
+{
+    if (row_format_size(field->format) == 0)
+        return false;
+    if (aggregating != (field->aggregate != WIRE_AGGREGATE_NONE))
+        return false;
+    if (aggregating && aggregate_find(field->aggregate) == NULL)
+        return false;
+    if (field->code.length == 0)
+        return field->aggregate == WIRE_AGGREGATE_COUNT;
+    return vm_check(field->code.bytes, field->code.length, attributes);
+}
+
+bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes)
+{
+    const struct wire_query_program *program = (const struct wire_query_program *)bytes;
+    *attributes = 0;
+    if (length < sizeof *program || length > WIRE_PROGRAM_MAXIMUM)
+        return false;
+    if (program->flags & ~FLAGS_KNOWN)
+        return false;
+    if (program->period < WIRE_PERIOD_MINIMUM_MS || program->period > WIRE_PERIOD_MAXIMUM_MS)
+        return false;
+    uint16_t at = (uint16_t)(sizeof *program + program->where_length);
+    if (at > length)
+        return false;
+    if (program->where_length > 0 && !vm_check(program->fields, program->where_length, attributes))
+        return false;
+
+    uint8_t count = 0;
+    while (at < length) {
+        struct program_field field;
+        uint8_t next = (uint8_t)at;
+        if (++count > WIRE_FIELDS_MAXIMUM || length - at < (int)sizeof(struct wire_program_field))
+            return false;
+        const struct wire_program_field *header = (const struct wire_program_field *)&bytes[at];
+        at = (uint16_t)(at + sizeof *header + header->code_length);
+        if (at > length)
+            return false;
+        program_next_field(program, length, &next, &field);
+        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes))
+            return false;
+    }
+    return count > 0;
+}

@@ -1,0 +1,33 @@
+/* A serialized query program: checking it, and walking its parts. Layout in wire.h. */
+#ifndef SKERRY_QUERY_PROGRAM_H
+#define SKERRY_QUERY_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+/* Code of an expression; length 0: none. */
+struct program_code {
+    const uint8_t *bytes;
+    uint8_t length;
+};
+
+struct program_field {
+    uint8_t format;    /* enum wire_format */
+    uint8_t aggregate; /* enum wire_aggregate */
+    struct program_code code;
+};
+
+/* Whether a mote may run the `length` (<= WIRE_PROGRAM_MAXIMUM) bytes; the attributes it reads, bit n for
+ * attribute n, into *attributes. */
+bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes);
+
+/* The rest is for programs that program_check accepted. */
+struct program_code program_where(const struct wire_query_program *program);
+/* The field at *at (0 first, then where it leaves *at); false past the last of `length` bytes. */
+bool program_next_field(const struct wire_query_program *program, uint8_t length, uint8_t *at,
+                        struct program_field *field);
+uint8_t program_field_count(const struct wire_query_program *program, uint8_t length);
+
+#endif

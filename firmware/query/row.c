@@ -1,0 +1,80 @@
+#include "query/row.h"
+
+#include <string.h>
+
+#include "drivers/settings.h"
+#include "net/queue.h"
+#include "query/attribute.h"
+#include "query/vm.h"
+
+struct row {
+    struct wire_result result;
+    uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)];
+} __attribute__((packed));
+
+uint8_t row_format_size(uint8_t format)
+{
+    switch (format) {
+    case WIRE_FORMAT_U8:
+    case WIRE_FORMAT_I8:
+        return 1;
+    case WIRE_FORMAT_U16:
+    case WIRE_FORMAT_I16:
+        return 2;
+    case WIRE_FORMAT_I32:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+static bool fits(int32_t value, uint8_t format)
+{
+    switch (format) {
+    case WIRE_FORMAT_U8:
+        return value >= 0 && value <= UINT8_MAX;
+    case WIRE_FORMAT_I8:
+        return value >= INT8_MIN && value <= INT8_MAX;
+    case WIRE_FORMAT_U16:
+        return value >= 0 && value <= UINT16_MAX;
+    case WIRE_FORMAT_I16:
+        return value >= INT16_MIN && value <= INT16_MAX;
+    default:
+        return true;
+    }
+}
+
+bool row_passes(const struct slot *slot)
+{
+    struct program_code where = program_where(&slot->program);
+    int32_t value;
+    return where.length == 0 ||
+           (vm_run(where.bytes, where.length, attribute_read, &slot->epoch, &value) && value != 0);
+}
+
+bool row_produce(const struct slot *slot)
+{
+    struct row row;
+    struct program_field field;
+    uint16_t bit = 1;
+    uint8_t used = 0;
+    if (!row_passes(slot))
+        return false;
+    row.result.query = slot->query;
+    row.result.node = settings()->nodeid;
+    row.result.epoch = slot->epoch;
+    row.result.nulls = 0;
+    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); bit <<= 1) {
+        uint8_t size = row_format_size(field.format);
+        int32_t value;
+        if (!vm_run(field.code.bytes, field.code.length, attribute_read, &slot->epoch, &value) ||
+            !fits(value, field.format)) {
+            row.result.nulls |= bit;
+            value = 0;
+        }
+        memcpy(&row.values[used], &value, size); /* little-endian, as wire.h makes sure */
+        used = (uint8_t)(used + size);
+    }
+    queue_push(WIRE_PACKET_RESULT, &row, (uint8_t)(sizeof row.result + used));
+    return true;
+}

@@ -1,0 +1,160 @@
+#include "query/slots.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "query/query.h"
+
+static struct slot slots[WIRE_QUERIES_MAXIMUM];
+static uint16_t refused;
+
+void slots_init(void)
+{
+    memset(slots, 0, sizeof slots);
+    refused = 0;
+}
+
+void slot_free(struct slot *slot)
+{
+    slot->query = 0;
+    slot->state = 0;
+}
+
+struct slot *slot_at(uint8_t index)
+{
+    return slots[index].state & SLOT_WHOLE ? &slots[index] : NULL;
+}
+
+static struct slot *find(uint8_t query)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slots[i].query == query)
+            return &slots[i];
+    return NULL;
+}
+
+struct slot *slot_of(uint8_t query)
+{
+    struct slot *slot = query != 0 ? find(query) : NULL;
+    return slot != NULL && slot->state & SLOT_WHOLE ? slot : NULL;
+}
+
+/* A slot to put a new program into: a free one, else one whose program is half received, else one whose
+ * query is finished. NULL: all run. */
+static struct slot *make_room(void)
+{
+    struct slot *finished = NULL, *half = NULL;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        struct slot *slot = &slots[i];
+        if (slot->query == 0)
+            return slot;
+        if (!(slot->state & SLOT_WHOLE))
+            half = slot;
+        else if (slot->state & SLOT_FINISHED)
+            finished = slot;
+    }
+    return half != NULL ? half : finished;
+}
+
+/* Serial number arithmetic: whether a comes after b. */
+static bool newer(uint16_t a, uint16_t b) { return (int16_t)(uint16_t)(a - b) > 0; }
+
+static uint8_t fragment_size(uint8_t total, uint8_t offset)
+{
+    uint8_t left = (uint8_t)(total - offset);
+    return left < WIRE_FRAGMENT_MAXIMUM ? left : WIRE_FRAGMENT_MAXIMUM;
+}
+
+static bool well_formed(const struct wire_query_install *install, uint8_t length)
+{
+    return length > sizeof *install && install->query != 0 && install->total <= WIRE_PROGRAM_MAXIMUM &&
+           install->offset % WIRE_FRAGMENT_MAXIMUM == 0 && install->offset < install->total &&
+           length - sizeof *install == fragment_size(install->total, install->offset);
+}
+
+static void begin(struct slot *slot, const struct wire_query_install *install)
+{
+    memset(slot, 0, sizeof *slot);
+    slot->query = install->query;
+    slot->length = install->total;
+    slot->version = install->query_version;
+}
+
+/* Whether the slot's whole program stays what it is: the fragment repeats a part of it, or is older. */
+static bool known(struct slot *slot, const struct wire_query_install *install)
+{
+    uint8_t size = fragment_size(install->total, install->offset);
+    bool same = install->total == slot->length &&
+                memcmp(&slot->bytes[install->offset], install->data, size) == 0;
+    if (!newer(install->query_version, slot->version))
+        return true;
+    if (same)
+        slot->version = install->query_version;
+    return same;
+}
+
+static enum query_outcome complete(struct slot *slot)
+{
+    if (!program_check(slot->bytes, slot->length, &slot->attributes)) {
+        slot_free(slot);
+        refused++;
+        return QUERY_REFUSED;
+    }
+    if (slot->program.period % 1000 == 0)
+        slot->period_seconds = slot->program.period / 1000;
+    slot->state = SLOT_WHOLE;
+    return QUERY_COMPLETE;
+}
+
+enum query_outcome slots_install(const struct wire_query_install *install, uint8_t length)
+{
+    if (!well_formed(install, length)) {
+        refused++;
+        return QUERY_REFUSED;
+    }
+    struct slot *slot = find(install->query);
+    if (slot != NULL && slot->state & SLOT_WHOLE && known(slot, install))
+        return QUERY_KNOWN;
+    if (slot == NULL)
+        slot = make_room();
+    if (slot == NULL) {
+        refused++;
+        return QUERY_REFUSED;
+    }
+    /* Another program, or the query's own from another version of the set: fragments do not mix. */
+    if (slot->query != install->query || slot->state & SLOT_WHOLE ||
+        slot->version != install->query_version || slot->length != install->total)
+        begin(slot, install);
+
+    uint8_t size = fragment_size(slot->length, install->offset);
+    memcpy(&slot->bytes[install->offset], install->data, size);
+    slot->received |= (uint8_t)(1U << install->offset / WIRE_FRAGMENT_MAXIMUM);
+    uint8_t last = (uint8_t)((slot->length - 1) / WIRE_FRAGMENT_MAXIMUM);
+    if (slot->received != (1U << (last + 1)) - 1U)
+        return QUERY_STORED;
+    return complete(slot);
+}
+
+uint8_t query_list(uint8_t *ids)
+{
+    uint8_t count = 0;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slots[i].state & SLOT_WHOLE)
+            ids[count++] = slots[i].query;
+    return count;
+}
+
+uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
+{
+    const struct slot *slot = slot_of(query);
+    if (slot == NULL || offset >= slot->length || offset % WIRE_FRAGMENT_MAXIMUM != 0)
+        return 0;
+    uint8_t size = fragment_size(slot->length, offset);
+    install->query = query;
+    install->total = slot->length;
+    install->offset = offset;
+    memcpy(install->data, &slot->bytes[offset], size);
+    return (uint8_t)(sizeof *install + size);
+}
+
+uint16_t query_refused(void) { return refused; }

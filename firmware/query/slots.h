@@ -1,0 +1,47 @@
+/* The queries of this mote: programs put together from fragments, and what their running needs. */
+#ifndef SKERRY_QUERY_SLOTS_H
+#define SKERRY_QUERY_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "query/program.h"
+#include "query/query.h"
+#include "wire.h"
+
+enum slot_state {
+    SLOT_WHOLE = 1 << 0,    /* all fragments are here and the program was accepted */
+    SLOT_PLANNED = 1 << 1,  /* `next` is set */
+    SLOT_FINISHED = 1 << 2, /* its last epoch is over: kept until `expires` for merging */
+    SLOT_WAITING = 1 << 3,  /* epoch `epoch` is due and waits for its acquisition */
+    SLOT_SAMPLING = 1 << 4, /* the acquisition under way is (also) for `epoch` */
+};
+
+struct slot {
+    uint8_t query; /* 0: free */
+    uint8_t state;
+    uint8_t length;   /* bytes of the whole program */
+    uint8_t received; /* bit n: fragment n is here */
+    uint16_t version; /* newest query_version that brought it */
+    uint32_t attributes;
+    uint32_t period_seconds; /* 0: the period is no whole number of seconds */
+    uint32_t next;           /* epoch planned */
+    uint32_t epoch;          /* epoch waiting or sampled */
+    uint32_t expires;        /* network second from which a finished query is dropped */
+    union {
+        struct wire_query_program program;
+        uint8_t bytes[WIRE_PROGRAM_MAXIMUM];
+    };
+};
+
+/* Frees all slots. */
+void slots_init(void);
+/* As query_install; a program that becomes whole is not planned yet. */
+enum query_outcome slots_install(const struct wire_query_install *install, uint8_t length);
+void slot_free(struct slot *slot);
+/* Slot `index` below WIRE_QUERIES_MAXIMUM where it holds a whole program, else NULL. */
+struct slot *slot_at(uint8_t index);
+/* The slot that holds a query whole, or NULL. */
+struct slot *slot_of(uint8_t query);
+
+#endif

@@ -1,0 +1,376 @@
+/* CPU back-end for AVR motes: an ATmega1281 by libsimavr, wired as an IRIS mote.
+ *
+ * Copyright (c) 2026 the skerry authors. This file is MIT, but the library it is built into links libsimavr and is
+ * therefore GPL-3 as a whole: docs/licences.md. */
+#include <elf.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <simavr/avr_adc.h>
+#include <simavr/avr_eeprom.h>
+#include <simavr/avr_ioport.h>
+#include <simavr/avr_timer.h>
+#include <simavr/avr_uart.h>
+#include <simavr/sim_avr.h>
+
+#include "skerry_backend.h"
+
+#define FREQUENCY 8000000U
+#define NS_PER_CYCLE 125.0
+#define EEPROM_BYTES 4096
+#define FLASH_BYTES (128U * 1024U)
+/* Data-space addresses (2549Q, register summary). */
+#define SMCR 0x53
+#define SPSR 0x4D
+#define SPIF 0x80
+#define SPDR 0x4E
+#define SPI_CYCLES 16
+#define TWBR 0xB8
+#define TWSR 0xB9
+#define TWDR 0xBB
+#define TWCR 0xBC
+enum { TWINT = 0x80, TWEA = 0x40, TWSTA = 0x20, TWSTO = 0x10 };
+enum twi_phase { TWI_CLOSED, TWI_ADDRESS, TWI_WRITING, TWI_READING };
+
+struct skerry_cpu {
+    skerry_host host;
+    avr_t *avr;
+    uint8_t *image; uint32_t image_length;
+    uint8_t eeprom[EEPROM_BYTES];
+    uint64_t base_ns, base_cycle;  /* cycle base_cycle happens at base_ns */
+    double ns_per_cycle, ppm;
+    uint32_t millivolts;
+    uint64_t slept[SKERRY_CPU_STATES]; /* cycles of this power-on */
+    uint64_t times[SKERRY_CPU_STATES]; /* ns of earlier ones */
+    uint64_t resets;
+    bool powered;
+    enum twi_phase twi_phase;
+    char fault[128];
+    void (*core_reset)(struct avr_t *);
+};
+
+static uint64_t to_ns(const skerry_cpu *cpu, uint64_t cycle) { return cpu->base_ns + (uint64_t)((double)(cycle - cpu->base_cycle) * cpu->ns_per_cycle); }
+static uint64_t now_ns(const skerry_cpu *cpu) { return to_ns(cpu, cpu->avr->cycle); }
+static uint64_t to_cycle(const skerry_cpu *cpu, uint64_t ns)
+{
+    return ns <= cpu->base_ns ? cpu->base_cycle : cpu->base_cycle + (uint64_t)ceil((double)(ns - cpu->base_ns) / cpu->ns_per_cycle);
+}
+
+/* ---- image ---- */
+static int read_elf(skerry_cpu *cpu, const char *path, char *error)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) { snprintf(error, 256, "%s: cannot be opened", path); return -1; }
+    static uint8_t bytes[1 << 22];
+    size_t length = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    const Elf32_Ehdr *header = (const Elf32_Ehdr *)bytes;
+    if (length < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG)) { snprintf(error, 256, "%s: not an ELF file", path); return -1; }
+    if (header->e_ident[EI_CLASS] != ELFCLASS32 || header->e_machine != EM_AVR) {
+        snprintf(error, 256, "%s: made for machine %u, the IRIS mote needs AVR (%u)", path, header->e_machine, EM_AVR);
+        return -1;
+    }
+    cpu->image = malloc(FLASH_BYTES);
+    if (!cpu->image) { snprintf(error, 256, "out of memory"); return -1; }
+    memset(cpu->image, 0xFF, FLASH_BYTES);
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        uint64_t at = header->e_phoff + (uint64_t)i * header->e_phentsize;
+        if (at + sizeof(Elf32_Phdr) > length) { snprintf(error, 256, "%s: corrupt ELF: program header %u lies outside the file", path, i); return -1; }
+        const Elf32_Phdr *segment = (const Elf32_Phdr *)(bytes + at);
+        if (segment->p_type != PT_LOAD || !segment->p_filesz || segment->p_paddr >= 0x800000) continue;
+        if ((uint64_t)segment->p_offset + segment->p_filesz > length) { snprintf(error, 256, "%s: corrupt ELF: segment %u lies outside the file", path, i); return -1; }
+        if ((uint64_t)segment->p_paddr + segment->p_filesz > FLASH_BYTES) {
+            snprintf(error, 256, "%s: needs flash up to %u, the ATmega1281 has %u bytes", path, segment->p_paddr + segment->p_filesz, FLASH_BYTES);
+            return -1;
+        }
+        memcpy(cpu->image + segment->p_paddr, bytes + segment->p_offset, segment->p_filesz);
+        if (segment->p_paddr + segment->p_filesz > cpu->image_length) cpu->image_length = segment->p_paddr + segment->p_filesz;
+    }
+    if (!cpu->image_length) { snprintf(error, 256, "%s: corrupt ELF: nothing to load in it", path); return -1; }
+    return 0;
+}
+
+/* ---- simavr's callbacks ---- */
+static skerry_cpu *owner(avr_t *avr) { return avr->custom.data; }
+
+static void on_sleep(avr_t *avr, avr_cycle_count_t cycles)
+{
+    uint8_t mode = avr->data[SMCR] >> 1 & 7;
+    owner(avr)->slept[mode == 0 || mode == 1 ? SKERRY_CPU_IDLE : SKERRY_CPU_SAVE] += cycles + 1;
+}
+
+static void on_reset(avr_t *avr)
+{
+    skerry_cpu *cpu = owner(avr);
+    if (cpu->core_reset) cpu->core_reset(avr);
+    if (cpu->powered) cpu->resets++;
+}
+
+static void on_pin(struct avr_irq_t *irq, uint32_t value, void *parameter)
+{
+    static const int map[] = {['S'] = SKERRY_PIN_RADIO_SELECT, ['T'] = SKERRY_PIN_RADIO_SLEEP, ['R'] = SKERRY_PIN_RADIO_RESET, ['A'] = SKERRY_PIN_ACCEL_POWER};
+    skerry_cpu *cpu = owner(((avr_t **)parameter)[0]);
+    (void)irq;
+    cpu->host.pin(cpu->host.mote, now_ns(cpu), map[(uint8_t)((uintptr_t *)parameter)[1]], (int)value & 1);
+}
+
+/* simavr gives every SPI byte 100 us, whatever the clock; the data register is served here instead. The CPU polls for the
+ * end of the byte, so its cycles are added at once: 8 bits at half the CPU's clock. */
+static void on_spi(struct avr_t *avr, avr_io_addr_t address, uint8_t value, void *parameter)
+{
+    skerry_cpu *cpu = parameter;
+    avr->cycle += SPI_CYCLES;
+    avr->data[address] = cpu->host.spi(cpu->host.mote, now_ns(cpu), value);
+    avr->data[SPSR] |= SPIF;
+}
+
+static uint8_t on_spi_read(struct avr_t *avr, avr_io_addr_t address, void *parameter)
+{
+    (void)parameter;
+    avr->data[SPSR] &= (uint8_t)~SPIF;
+    return avr->data[address];
+}
+
+static void on_uart(struct avr_irq_t *irq, uint32_t value, void *parameter)
+{
+    skerry_cpu *cpu = parameter;
+    (void)irq;
+    cpu->host.uart(cpu->host.mote, now_ns(cpu), (uint8_t)value);
+}
+
+static void on_adc(struct avr_irq_t *irq, uint32_t value, void *parameter)
+{
+    skerry_cpu *cpu = parameter;
+    (void)irq; (void)value;
+    for (int channel = 1; channel <= 2; channel++)
+        avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC0 + channel), cpu->host.adc(cpu->host.mote, now_ns(cpu), channel));
+}
+
+/* simavr's two-wire master reports a data byte's status for the address; the control register is served here instead.
+ * Master only, polled: each step's bits are added to the cycles at once (2549Q, 23.5). */
+static void on_twcr(struct avr_t *avr, avr_io_addr_t address, uint8_t value, void *parameter)
+{
+    skerry_cpu *cpu = parameter;
+    uint64_t now = now_ns(cpu);
+    avr->data[address] = value & (uint8_t)~TWSTO;
+    if (!(value & TWINT)) return;
+    uint8_t status;
+    avr->cycle += 9U * (16U + 2U * avr->data[TWBR]);
+    if (value & TWSTO) {
+        cpu->host.twi_stop(cpu->host.mote, now);
+        cpu->twi_phase = TWI_CLOSED;
+        avr->data[address] &= (uint8_t)~TWINT;
+        avr->data[TWSR] = (avr->data[TWSR] & 3) | 0xF8;
+        return;
+    }
+    if (value & TWSTA) {
+        status = cpu->twi_phase == TWI_CLOSED ? 0x08 : 0x10;
+        cpu->twi_phase = TWI_ADDRESS;
+    } else if (cpu->twi_phase == TWI_ADDRESS) {
+        int read = avr->data[TWDR] & 1;
+        int acknowledged = cpu->host.twi_start(cpu->host.mote, now, avr->data[TWDR] >> 1, read);
+        status = (uint8_t)((read ? 0x40 : 0x18) + (acknowledged ? 0 : 8));
+        cpu->twi_phase = read ? TWI_READING : TWI_WRITING;
+    } else if (cpu->twi_phase == TWI_WRITING) {
+        status = cpu->host.twi_write(cpu->host.mote, now, avr->data[TWDR]) ? 0x28 : 0x30;
+    } else {
+        avr->data[TWDR] = cpu->host.twi_read(cpu->host.mote, now);
+        status = value & TWEA ? 0x50 : 0x58;
+    }
+    avr->data[TWSR] = (avr->data[TWSR] & 3) | status;
+}
+
+static avr_cycle_count_t on_limit(avr_t *avr, avr_cycle_count_t when, void *parameter)
+{
+    (void)avr; (void)when; (void)parameter;
+    return 0;
+}
+
+static void quiet(avr_t *avr, const int level, const char *format, va_list arguments)
+{
+    (void)avr; (void)level; (void)format; (void)arguments;
+}
+
+/* ---- life ---- */
+static void wire(skerry_cpu *cpu)
+{
+    /* One (avr, role) pair a pin; they live as long as the avr_t. */
+    static const struct { char port; int bit; char role; } pins[] = {{'B', 0, 'S'}, {'B', 7, 'T'}, {'A', 6, 'R'}, {'C', 0, 'A'}};
+    uintptr_t (*pairs)[2] = calloc(4, sizeof *pairs);
+    if (!pairs) abort();
+    for (int i = 0; i < 4; i++) {
+        pairs[i][0] = (uintptr_t)cpu->avr;
+        pairs[i][1] = (uintptr_t)pins[i].role;
+        avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_IOPORT_GETIRQ(pins[i].port), pins[i].bit), on_pin, pairs[i]);
+    }
+    avr_io_addr_t spdr = AVR_DATA_TO_IO(SPDR);
+    cpu->avr->io[spdr].w.c = on_spi;
+    cpu->avr->io[spdr].w.param = cpu;
+    cpu->avr->io[spdr].r.c = on_spi_read;
+    avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUTPUT), on_uart, cpu);
+    avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_OUT_TRIGGER), on_adc, cpu);
+    avr_io_addr_t twcr = AVR_DATA_TO_IO(TWCR), twdr = AVR_DATA_TO_IO(TWDR);
+    cpu->avr->io[twcr].w.c = on_twcr;
+    cpu->avr->io[twcr].w.param = cpu;
+    cpu->avr->io[twdr].w.c = NULL;
+    cpu->avr->io[twdr].r.c = NULL;
+    uint32_t flags = 0;
+    avr_ioctl(cpu->avr, AVR_IOCTL_UART_GET_FLAGS('0'), &flags);
+    flags &= ~(uint32_t)(AVR_UART_FLAG_STDIO | AVR_UART_FLAG_POLL_SLEEP);
+    avr_ioctl(cpu->avr, AVR_IOCTL_UART_SET_FLAGS('0'), &flags);
+}
+
+static void eeprom_save(skerry_cpu *cpu)
+{
+    avr_eeprom_desc_t all = {.ee = cpu->eeprom, .offset = 0, .size = EEPROM_BYTES};
+    if (cpu->avr) avr_ioctl(cpu->avr, AVR_IOCTL_EEPROM_GET, &all);
+}
+
+static void add_times(skerry_cpu *cpu, uint64_t times[SKERRY_CPU_STATES])
+{
+    uint64_t idle = cpu->slept[SKERRY_CPU_IDLE], save = cpu->slept[SKERRY_CPU_SAVE];
+    if (!cpu->avr) return;
+    uint64_t active = cpu->avr->cycle > idle + save ? cpu->avr->cycle - idle - save : 0;
+    times[SKERRY_CPU_ACTIVE] += (uint64_t)((double)active * NS_PER_CYCLE);
+    times[SKERRY_CPU_IDLE] += (uint64_t)((double)idle * NS_PER_CYCLE);
+    times[SKERRY_CPU_SAVE] += (uint64_t)((double)save * NS_PER_CYCLE);
+}
+
+static void discard(skerry_cpu *cpu)
+{
+    if (!cpu->avr) return;
+    eeprom_save(cpu);
+    add_times(cpu, cpu->times);
+    avr_terminate(cpu->avr);
+    free(cpu->avr);
+    cpu->avr = NULL;
+}
+
+static void set_supply(skerry_cpu *cpu, uint32_t millivolts)
+{
+    cpu->millivolts = millivolts;
+    if (cpu->avr) cpu->avr->vcc = cpu->avr->avcc = cpu->avr->aref = millivolts;
+}
+
+static void power_on(skerry_cpu *cpu, uint64_t now)
+{
+    discard(cpu);
+    cpu->powered = false;
+    memset(cpu->slept, 0, sizeof cpu->slept);
+    cpu->fault[0] = 0;
+    avr_t *avr = cpu->avr = avr_make_mcu_by_name("atmega1281");
+    if (!avr) { snprintf(cpu->fault, sizeof cpu->fault, "libsimavr does not know the atmega1281"); return; }
+    avr_init(avr);
+    avr->custom.data = cpu;
+    avr->frequency = FREQUENCY;
+    avr->log = 0;
+    avr->sleep = on_sleep;
+    avr->gdb_port = 0;
+    cpu->core_reset = avr->reset;
+    avr->reset = on_reset;
+    avr_loadcode(avr, cpu->image, cpu->image_length, 0);
+    avr->codeend = avr->flashend;
+    avr_eeprom_desc_t all = {.ee = cpu->eeprom, .offset = 0, .size = EEPROM_BYTES};
+    avr_ioctl(avr, AVR_IOCTL_EEPROM_SET, &all);
+    set_supply(cpu, cpu->millivolts);
+    cpu->base_ns = now;
+    cpu->base_cycle = 0;
+    wire(cpu);
+    cpu->powered = true;
+}
+
+static skerry_cpu *create(const skerry_host *host, const char *elf, char *error)
+{
+    avr_global_logger_set(quiet);
+    skerry_cpu *cpu = calloc(1, sizeof *cpu);
+    if (!cpu) { snprintf(error, 256, "out of memory"); return NULL; }
+    cpu->host = *host;
+    cpu->ns_per_cycle = NS_PER_CYCLE;
+    memset(cpu->eeprom, 0xFF, sizeof cpu->eeprom);
+    if (read_elf(cpu, elf, error)) { free(cpu->image); free(cpu); return NULL; }
+    return cpu;
+}
+
+static void cpu_free(skerry_cpu *cpu)
+{
+    discard(cpu);
+    free(cpu->image);
+    free(cpu);
+}
+
+static uint64_t run(skerry_cpu *cpu, uint64_t until)
+{
+    avr_t *avr = cpu->avr;
+    uint64_t limit = to_cycle(cpu, until);
+    if (cpu->fault[0] || !avr) return UINT64_MAX;
+    if (avr->cycle >= limit) return to_ns(cpu, avr->cycle + 1);
+    avr_cycle_timer_register(avr, limit - avr->cycle, on_limit, NULL);
+    while (avr->cycle < limit) {
+        avr_run(avr);
+        if (avr->state == cpu_Crashed || avr->state == cpu_Done) {
+            snprintf(cpu->fault, sizeof cpu->fault, "CPU %s at 0x%05x", avr->state == cpu_Done ? "slept for ever" : "crashed", avr->pc);
+            return UINT64_MAX;
+        }
+    }
+    avr_cycle_timer_cancel(avr, on_limit, NULL);
+    if (avr->state != cpu_Sleeping) return to_ns(cpu, avr->cycle + 1);
+    return avr->cycle_timers.timer ? to_ns(cpu, avr->cycle_timers.timer->when) : UINT64_MAX;
+}
+
+static void radio_interrupt(skerry_cpu *cpu, int level)
+{
+    if (!cpu->avr) return;
+    avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_IOPORT_GETIRQ('D'), 4), (uint32_t)level);
+    avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_TIMER_GETIRQ('1'), TIMER_IRQ_IN_ICP), (uint32_t)level);
+}
+
+static int uart_receive(skerry_cpu *cpu, uint8_t byte)
+{
+    if (cpu->avr) avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT), byte);
+    return 1;
+}
+
+/* CPU and crystal drift together: only the crystal's error shows. */
+static void set_clock(skerry_cpu *cpu, double ppm)
+{
+    if (cpu->avr) { cpu->base_ns = now_ns(cpu); cpu->base_cycle = cpu->avr->cycle; }
+    cpu->ns_per_cycle = NS_PER_CYCLE / (1.0 + ppm * 1e-6);
+}
+
+static int eeprom_write(skerry_cpu *cpu, const uint8_t *data, uint32_t length)
+{
+    if (length > EEPROM_BYTES) return -1;
+    memcpy(cpu->eeprom, data, length);
+    return 0;
+}
+
+static uint32_t eeprom_read(const skerry_cpu *cpu, uint8_t *data, uint32_t capacity)
+{
+    eeprom_save((skerry_cpu *)cpu);
+    uint32_t length = capacity < EEPROM_BYTES ? capacity : EEPROM_BYTES;
+    memcpy(data, cpu->eeprom, length);
+    return length;
+}
+
+static void state_times(const skerry_cpu *cpu, uint64_t times[SKERRY_CPU_STATES])
+{
+    memcpy(times, cpu->times, sizeof cpu->times);
+    add_times((skerry_cpu *)cpu, times);
+}
+
+static const char *get_fault(const skerry_cpu *cpu) { return cpu->fault; }
+static uint64_t get_resets(const skerry_cpu *cpu) { return cpu->resets; }
+static uint64_t memory(const skerry_cpu *cpu)
+{
+    return sizeof *cpu + FLASH_BYTES + (cpu->avr ? sizeof *cpu->avr + FLASH_BYTES + cpu->avr->ramend + EEPROM_BYTES : 0);
+}
+
+const skerry_backend *skerry_backend_get(void)
+{
+    static const skerry_backend backend = {SKERRY_BACKEND_ABI, "avr", create, cpu_free, power_on, run, radio_interrupt, uart_receive, set_supply,
+                                           set_clock, eeprom_write, eeprom_read, state_times, get_fault, get_resets, memory};
+    return &backend;
+}

@@ -1,0 +1,124 @@
+/* Inside the core: motes, their radios and sensors, and the medium they share. */
+#ifndef CORE_H
+#define CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "skerry_backend.h"
+#include "skerry_core.h"
+
+struct mote;
+
+#define NEVER UINT64_MAX
+#define FRAME_BYTES 127
+
+/* ---- seeded randomness (random.c) ---- */
+uint64_t random_bits(uint64_t *state);      /* splitmix64 */
+double random_unit(uint64_t *state);        /* [0, 1) */
+
+/* ---- AT86RF230 (rf230.c); doc5131E ---- */
+struct rf230 {
+    struct mote *mote;
+    uint8_t registers[0x40];
+    uint8_t state;              /* TRX_STATUS codes */
+    uint64_t busy_until;        /* a transition to `state` is under way until then */
+    uint64_t listening_since;   /* NEVER when not listening */
+    uint8_t wanted;             /* command to run when BUSY_RX or BUSY_TX ends; 0 none */
+    uint8_t buffer[1 + FRAME_BYTES + 1]; /* PHR, PSDU, LQI */
+    uint8_t interrupts;         /* IRQ_STATUS */
+    bool sleep_pin, reset_pin, selected;
+    uint8_t spi_mode, spi_position, spi_address;
+    uint64_t cca_asked;         /* NEVER: none since the last read */
+    uint32_t generation;        /* raised at reset: events of before are void */
+    int32_t receiving;          /* transmission number, -1 none */
+    /* energy */
+    uint64_t accounted;
+    double joule[5], seconds[5];
+};
+enum { RADIO_SLEEP, RADIO_OFF, RADIO_IDLE, RADIO_RX, RADIO_TX };
+
+void rf230_power_on(struct rf230 *radio, uint64_t now);
+void rf230_power_off(struct rf230 *radio, uint64_t now);
+void rf230_pin(struct rf230 *radio, uint64_t now, enum skerry_pin pin, int level);
+uint8_t rf230_spi(struct rf230 *radio, uint64_t now, uint8_t out);
+bool rf230_listening(const struct rf230 *radio);
+void rf230_receive_start(struct rf230 *radio, uint64_t now, int32_t transmission);
+void rf230_receive_end(struct rf230 *radio, uint64_t now, const uint8_t *psdu, uint8_t length, bool intact, double dbm, double quality);
+void rf230_transmit_end(struct rf230 *radio, uint64_t now);
+void rf230_account(struct rf230 *radio, uint64_t now);
+void rf230_acknowledge(struct rf230 *radio, uint64_t now, uint8_t sequence);
+void rf230_locked(struct rf230 *radio, uint64_t now);
+
+/* ---- sensors (sensors.c) ---- */
+struct sensors {
+    double value[6];
+    int address;                /* device addressed on the bus, 0 none */
+    uint8_t sht_command; uint64_t sht_ready; uint8_t sht_data[3]; uint8_t sht_position; uint8_t sht_user;
+    uint8_t tsl_command; uint8_t tsl_control, tsl_timing; uint64_t tsl_power; bool tsl_first;
+    bool accel_on; uint64_t accel_since;
+    double joule;
+    uint64_t tsl_accounted;
+};
+void sensors_power_on(struct sensors *sensors, uint64_t now);
+int sensors_twi_start(struct sensors *sensors, uint64_t now, uint8_t address, int read);
+int sensors_twi_write(struct sensors *sensors, uint64_t now, uint8_t byte);
+uint8_t sensors_twi_read(struct sensors *sensors, uint64_t now);
+void sensors_twi_stop(struct sensors *sensors, uint64_t now);
+void sensors_accel_power(struct sensors *sensors, uint64_t now, bool on);
+uint32_t sensors_adc(const struct sensors *sensors, uint64_t now, int channel, double supply_mv);
+void sensors_account(struct sensors *sensors, uint64_t now);
+
+/* ---- motes and world (world.c) ---- */
+#define UART_BYTES 16384
+struct ring { uint8_t bytes[UART_BYTES]; uint32_t head, tail; };
+
+struct link { uint32_t to; double gain, prr; };
+
+struct mote {
+    skerry_world *world;
+    uint32_t index;
+    uint16_t node;
+    const skerry_backend *backend;
+    skerry_cpu *cpu;
+    bool alive;
+    uint64_t boot_at;
+    uint64_t next;              /* when the CPU has something to do */
+    double supply_mv;
+    struct rf230 radio;
+    struct sensors sensors;
+    struct ring from_uart, to_uart;
+    bool uart_busy;
+    struct link *links; uint32_t link_count, link_capacity;
+    skerry_counters counters;
+    uint64_t resets_before;
+};
+
+enum event_kind { EVENT_BOOT, EVENT_LOCKED, EVENT_TX_PHR, EVENT_TX_END, EVENT_ACK, EVENT_UART };
+struct event { uint64_t at; uint64_t order; enum event_kind kind; uint32_t mote; uint32_t generation; int32_t value; };
+
+struct transmission {
+    int32_t number; uint32_t sender; uint64_t start, end; double dbm; uint8_t length; uint8_t psdu[FRAME_BYTES];
+    uint32_t received_by; bool ack;
+};
+#define TRANSMISSIONS 256
+
+struct skerry_world {
+    skerry_world_config config;
+    uint64_t now, random;
+    volatile int stop;
+    struct mote **motes; uint32_t mote_count;
+    const skerry_backend *backends[4]; uint32_t backend_count;
+    struct event *events; uint32_t event_count, event_capacity; uint64_t event_order;
+    struct transmission air[TRANSMISSIONS]; int32_t air_next;
+    skerry_frame *frames; uint32_t frame_head, frame_tail; uint64_t frames_dropped;
+};
+void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote, uint32_t generation, int32_t value);
+
+/* ---- medium (medium.c) ---- */
+int32_t medium_transmit(struct mote *sender, uint64_t start, const uint8_t *psdu, uint8_t length, double dbm, bool ack);
+void medium_phr(skerry_world *world, uint64_t now, int32_t number);
+void medium_end(skerry_world *world, uint64_t now, int32_t number);
+/* Strongest power at a mote within [from, to], dBm; -200 in silence. */
+double medium_power(const struct mote *mote, uint64_t from, uint64_t to);
+#endif

@@ -1,0 +1,69 @@
+/* What a CPU back-end offers the core, and what the core offers it. A back-end is a shared library that exports
+ * `const skerry_backend *skerry_backend_get(void)`. Times are virtual ns since the mote's power-on is irrelevant:
+ * all are world time. */
+#ifndef SKERRY_BACKEND_H
+#define SKERRY_BACKEND_H
+
+#include <stdint.h>
+
+#define SKERRY_BACKEND_ABI 1
+
+/* Output pins that the board gives a meaning. */
+enum skerry_pin {
+    SKERRY_PIN_RADIO_SELECT,  /* low: SPI transfer */
+    SKERRY_PIN_RADIO_SLEEP,   /* SLP_TR */
+    SKERRY_PIN_RADIO_RESET,   /* low: reset */
+    SKERRY_PIN_ACCEL_POWER,
+};
+
+/* CPU sleep states the energy meter tells apart. */
+enum skerry_cpu_state { SKERRY_CPU_ACTIVE, SKERRY_CPU_IDLE, SKERRY_CPU_SAVE, SKERRY_CPU_STATES };
+
+/* Calls from the back-end into the core; `mote` is what create() was given. All carry the exact virtual time. */
+typedef struct {
+    void *mote;
+    void (*pin)(void *mote, uint64_t now_ns, enum skerry_pin pin, int level);
+    uint8_t (*spi)(void *mote, uint64_t now_ns, uint8_t out);
+    void (*uart)(void *mote, uint64_t now_ns, uint8_t byte);
+    /* Two-wire bus: each returns 1 for an acknowledge. */
+    int (*twi_start)(void *mote, uint64_t now_ns, uint8_t address, int read);
+    int (*twi_write)(void *mote, uint64_t now_ns, uint8_t byte);
+    uint8_t (*twi_read)(void *mote, uint64_t now_ns);
+    void (*twi_stop)(void *mote, uint64_t now_ns);
+    /* Millivolts at an analogue input, asked when a conversion starts. */
+    uint32_t (*adc)(void *mote, uint64_t now_ns, int channel);
+} skerry_host;
+
+typedef struct skerry_cpu skerry_cpu;
+
+typedef struct {
+    uint32_t abi;
+    const char *name;
+    /* NULL with a line in error (256 bytes) on failure. */
+    skerry_cpu *(*create)(const skerry_host *host, const char *elf, char *error);
+    void (*free)(skerry_cpu *cpu);
+    /* Power-on at `now_ns`: RAM and registers lost, non-volatile memory kept. */
+    void (*power_on)(skerry_cpu *cpu, uint64_t now_ns);
+    /* Runs until a virtual time; returns when the CPU next has something to do if nothing happens outside
+     * (<= until_ns when it is awake). */
+    uint64_t (*run)(skerry_cpu *cpu, uint64_t until_ns);
+    /* Level of the radio's interrupt line. */
+    void (*radio_interrupt)(skerry_cpu *cpu, int level);
+    /* A byte arrives at the UART. 0 when its buffer is full. */
+    int (*uart_receive)(skerry_cpu *cpu, uint8_t byte);
+    void (*supply)(skerry_cpu *cpu, uint32_t millivolts);
+    /* Error of the crystal in ppm, from now on. */
+    void (*clock)(skerry_cpu *cpu, double ppm);
+    int (*eeprom_write)(skerry_cpu *cpu, const uint8_t *data, uint32_t length);
+    uint32_t (*eeprom_read)(const skerry_cpu *cpu, uint8_t *data, uint32_t capacity);
+    /* ns spent in each skerry_cpu_state since creation. */
+    void (*state_times)(const skerry_cpu *cpu, uint64_t times[SKERRY_CPU_STATES]);
+    /* "" or what stopped the CPU. */
+    const char *(*fault)(const skerry_cpu *cpu);
+    uint64_t (*resets)(const skerry_cpu *cpu);
+    uint64_t (*memory)(const skerry_cpu *cpu);
+} skerry_backend;
+
+const skerry_backend *skerry_backend_get(void);
+
+#endif

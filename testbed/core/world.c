@@ -1,0 +1,405 @@
+/* Motes in lock-step, and what happens to them at exact times. */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+#define DEFAULT_QUANTUM_NS 100000U
+#define UART_BYTE_NS 260417U /* 38400 baud, 10 bits */
+
+static char error_text[512];
+const char *skerry_error(void) { return error_text; }
+
+static int fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error_text, sizeof error_text, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* ---- events: a binary heap by time, then by order of making ---- */
+static bool earlier(const struct event *a, const struct event *b) { return a->at != b->at ? a->at < b->at : a->order < b->order; }
+
+void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote, uint32_t generation, int32_t value)
+{
+    if (world->event_count == world->event_capacity) {
+        world->event_capacity = world->event_capacity ? 2 * world->event_capacity : 256;
+        world->events = realloc(world->events, world->event_capacity * sizeof *world->events);
+        if (!world->events) abort();
+    }
+    struct event new = {at, world->event_order++, kind, mote, generation, value};
+    uint32_t i = world->event_count++;
+    for (; i && earlier(&new, &world->events[(i - 1) / 2]); i = (i - 1) / 2) world->events[i] = world->events[(i - 1) / 2];
+    world->events[i] = new;
+}
+
+static struct event event_take(skerry_world *world)
+{
+    struct event first = world->events[0], last = world->events[--world->event_count];
+    uint32_t i = 0, child;
+    while ((child = 2 * i + 1) < world->event_count) {
+        if (child + 1 < world->event_count && earlier(&world->events[child + 1], &world->events[child])) child++;
+        if (!earlier(&world->events[child], &last)) break;
+        world->events[i] = world->events[child];
+        i = child;
+    }
+    if (world->event_count) world->events[i] = last;
+    return first;
+}
+
+/* ---- what a CPU asks of its mote ---- */
+static void host_pin(void *m, uint64_t now, enum skerry_pin pin, int level)
+{
+    struct mote *mote = m;
+    if (pin == SKERRY_PIN_ACCEL_POWER) sensors_accel_power(&mote->sensors, now, level);
+    else rf230_pin(&mote->radio, now, pin, level);
+}
+static uint8_t host_spi(void *m, uint64_t now, uint8_t out) { return rf230_spi(&((struct mote *)m)->radio, now, out); }
+static void host_uart(void *m, uint64_t now, uint8_t byte)
+{
+    struct ring *ring = &((struct mote *)m)->from_uart;
+    (void)now;
+    if (ring->head - ring->tail == UART_BYTES) ring->tail++;
+    ring->bytes[ring->head++ % UART_BYTES] = byte;
+}
+static int host_twi_start(void *m, uint64_t now, uint8_t address, int read) { return sensors_twi_start(&((struct mote *)m)->sensors, now, address, read); }
+static int host_twi_write(void *m, uint64_t now, uint8_t byte) { return sensors_twi_write(&((struct mote *)m)->sensors, now, byte); }
+static uint8_t host_twi_read(void *m, uint64_t now) { return sensors_twi_read(&((struct mote *)m)->sensors, now); }
+static void host_twi_stop(void *m, uint64_t now) { sensors_twi_stop(&((struct mote *)m)->sensors, now); }
+static uint32_t host_adc(void *m, uint64_t now, int channel)
+{
+    struct mote *mote = m;
+    return sensors_adc(&mote->sensors, now, channel, mote->supply_mv);
+}
+
+/* ---- world ---- */
+skerry_world *skerry_world_create(const skerry_world_config *config)
+{
+    skerry_world *world = calloc(1, sizeof *world);
+    if (world) world->frames = calloc(65536, sizeof *world->frames);
+    if (!world || !world->frames) { fail("out of memory"); free(world); return NULL; }
+    world->config = *config;
+    if (!world->config.quantum_ns) world->config.quantum_ns = DEFAULT_QUANTUM_NS;
+    world->random = config->seed;
+    for (int i = 0; i < TRANSMISSIONS; i++) world->air[i].number = -1;
+    return world;
+}
+
+void skerry_world_free(skerry_world *world)
+{
+    if (!world) return;
+    for (uint32_t i = 0; i < world->mote_count; i++) {
+        struct mote *mote = world->motes[i];
+        if (mote->cpu) mote->backend->free(mote->cpu);
+        free(mote->links);
+        free(mote);
+    }
+    free(world->motes);
+    free(world->events);
+    free(world->frames);
+    free(world);
+}
+
+int skerry_backend_load(skerry_world *world, const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return fail("back-end %s: %s", path, dlerror());
+    const skerry_backend *(*get)(void);
+    *(void **)&get = dlsym(library, "skerry_backend_get");
+    if (!get) return fail("back-end %s: no skerry_backend_get in it", path);
+    const skerry_backend *backend = get();
+    if (backend->abi != SKERRY_BACKEND_ABI)
+        return fail("back-end %s: interface version %u, the core has %d", path, backend->abi, SKERRY_BACKEND_ABI);
+    if (world->backend_count == 4) return fail("back-end %s: more than 4 back-ends", path);
+    world->backends[world->backend_count++] = backend;
+    return 0;
+}
+
+int skerry_mote_add(skerry_world *world, const skerry_mote_config *config)
+{
+    const skerry_backend *backend = NULL;
+    for (uint32_t i = 0; i < world->backend_count; i++)
+        if (!strcmp(world->backends[i]->name, config->backend)) backend = world->backends[i];
+    if (!backend) return fail("mote %u: back-end '%s' is not loaded", config->node, config->backend);
+    struct mote **motes = realloc(world->motes, (world->mote_count + 1) * sizeof *motes);
+    struct mote *mote = calloc(1, sizeof *mote);
+    if (motes) world->motes = motes;
+    if (!motes || !mote) { free(mote); return fail("out of memory"); }
+    *mote = (struct mote){.world = world, .index = world->mote_count, .node = config->node, .backend = backend, .next = NEVER,
+                          .supply_mv = config->supply_mv, .boot_at = config->boot_ns};
+    mote->radio.mote = mote;
+    mote->radio.receiving = -1;
+    mote->radio.listening_since = NEVER;
+    mote->radio.state = 0x0F;
+    mote->sensors.value[SKERRY_SENSOR_TEMPERATURE] = 20;
+    mote->sensors.value[SKERRY_SENSOR_HUMIDITY] = 50;
+    mote->sensors.value[SKERRY_SENSOR_LIGHT] = 100;
+    skerry_host host = {mote, host_pin, host_spi, host_uart, host_twi_start, host_twi_write, host_twi_read, host_twi_stop, host_adc};
+    char text[256] = "";
+    mote->cpu = backend->create(&host, config->elf, text);
+    if (!mote->cpu) { free(mote); return fail("%s", text); }
+    backend->supply(mote->cpu, (uint32_t)config->supply_mv);
+    backend->clock(mote->cpu, config->clock_ppm);
+    if (config->eeprom && backend->eeprom_write(mote->cpu, config->eeprom, config->eeprom_length)) {
+        backend->free(mote->cpu);
+        free(mote);
+        return fail("mote %u: %u bytes of settings do not fit its EEPROM", config->node, config->eeprom_length);
+    }
+    world->motes[world->mote_count] = mote;
+    world_event(world, config->boot_ns, EVENT_BOOT, mote->index, 0, 0);
+    return (int)world->mote_count++;
+}
+
+static struct mote *mote_at(const skerry_world *world, uint32_t mote)
+{
+    if (mote < world->mote_count) return world->motes[mote];
+    fail("mote index %u: the world has %u motes", mote, world->mote_count);
+    return NULL;
+}
+
+int skerry_link_set(skerry_world *world, uint32_t from, uint32_t to, double gain_db, double prr)
+{
+    struct mote *sender = mote_at(world, from);
+    if (!sender || !mote_at(world, to)) return -1;
+    if (from == to) return fail("link from mote index %u to itself", from);
+    uint32_t i = 0;
+    while (i < sender->link_count && sender->links[i].to != to) i++;
+    if (gain_db <= -1000) {
+        if (i < sender->link_count) memmove(&sender->links[i], &sender->links[i + 1], (--sender->link_count - i) * sizeof *sender->links);
+        return 0;
+    }
+    if (i == sender->link_count) {
+        if (sender->link_count == sender->link_capacity) {
+            sender->link_capacity = sender->link_capacity ? 2 * sender->link_capacity : 8;
+            sender->links = realloc(sender->links, sender->link_capacity * sizeof *sender->links);
+            if (!sender->links) abort();
+        }
+        sender->link_count++;
+    }
+    sender->links[i] = (struct link){to, gain_db, prr};
+    return 0;
+}
+
+static void power_on(struct mote *mote, uint64_t now)
+{
+    mote->alive = true;
+    mote->backend->power_on(mote->cpu, now);
+    rf230_power_on(&mote->radio, now);
+    sensors_power_on(&mote->sensors, now);
+    mote->next = now;
+}
+
+static void power_off(struct mote *mote, uint64_t now)
+{
+    rf230_power_off(&mote->radio, now);
+    sensors_account(&mote->sensors, now);
+    mote->alive = false;
+    mote->next = NEVER;
+}
+
+static void catch_up(struct mote *mote, uint64_t now)
+{
+    if (mote->alive) mote->next = mote->backend->run(mote->cpu, now);
+}
+
+/* A byte a byte-time, as long as the mote takes them. */
+static void uart_step(struct mote *mote, uint64_t now)
+{
+    mote->uart_busy = mote->to_uart.tail != mote->to_uart.head;
+    if (!mote->uart_busy) return;
+    if (!mote->alive) { mote->to_uart.tail = mote->to_uart.head; mote->uart_busy = false; return; }
+    if (mote->backend->uart_receive(mote->cpu, mote->to_uart.bytes[mote->to_uart.tail % UART_BYTES])) mote->to_uart.tail++;
+    world_event(mote->world, now + UART_BYTE_NS, EVENT_UART, mote->index, 0, 0);
+}
+
+static void handle(skerry_world *world, const struct event *event)
+{
+    struct mote *mote = world->motes[event->mote];
+    uint64_t now = event->at;
+    switch (event->kind) {
+    case EVENT_BOOT:
+        if (!mote->alive) power_on(mote, now);
+        break;
+    case EVENT_LOCKED:
+        if (event->generation != mote->radio.generation) break;
+        catch_up(mote, now);
+        rf230_locked(&mote->radio, now);
+        mote->next = now;
+        break;
+    case EVENT_TX_PHR: case EVENT_TX_END:
+        for (uint32_t i = 0; i < mote->link_count; i++) {
+            struct mote *receiver = world->motes[mote->links[i].to];
+            if (receiver->radio.listening_since != NEVER) { catch_up(receiver, now); if (receiver->alive) receiver->next = now; }
+        }
+        if (event->kind == EVENT_TX_PHR) { medium_phr(world, now, event->value); break; }
+        catch_up(mote, now);
+        medium_end(world, now, event->value);
+        if (event->generation == mote->radio.generation) rf230_transmit_end(&mote->radio, now);
+        if (mote->alive) mote->next = now;
+        break;
+    case EVENT_ACK:
+        if (event->generation != mote->radio.generation) break;
+        catch_up(mote, now);
+        rf230_acknowledge(&mote->radio, now, (uint8_t)event->value);
+        mote->next = now;
+        break;
+    case EVENT_UART:
+        catch_up(mote, now);
+        uart_step(mote, now);
+        if (mote->alive) mote->next = now;
+        break;
+    }
+}
+
+int skerry_world_run(skerry_world *world, uint64_t until_ns)
+{
+    while (world->now < until_ns) {
+        if (world->stop) { world->stop = 0; return 1; }
+        uint64_t next = until_ns;
+        if (world->event_count && world->events[0].at < next) next = world->events[0].at;
+        for (uint32_t i = 0; i < world->mote_count; i++)
+            if (world->motes[i]->next < next) next = world->motes[i]->next;
+        if (next < world->now) next = world->now;
+        uint64_t end = next + world->config.quantum_ns;
+        if (end > until_ns) end = until_ns;
+        while (world->event_count && world->events[0].at <= end) {
+            struct event event = event_take(world);
+            handle(world, &event);
+        }
+        for (uint32_t i = 0; i < world->mote_count; i++) {
+            struct mote *mote = world->motes[i];
+            if (mote->next < end) mote->next = mote->backend->run(mote->cpu, end);
+        }
+        world->now = end;
+    }
+    return 0;
+}
+
+void skerry_world_stop(skerry_world *world) { world->stop = 1; }
+uint64_t skerry_world_now(const skerry_world *world) { return world->now; }
+
+int skerry_sensor_set(skerry_world *world, uint32_t index, int32_t sensor, double value)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    if (sensor < 0 || sensor > SKERRY_SENSOR_SUPPLY) return fail("sensor %d: 0..%d exist", sensor, SKERRY_SENSOR_SUPPLY);
+    if (sensor == SKERRY_SENSOR_SUPPLY) {
+        rf230_account(&mote->radio, world->now);
+        mote->supply_mv = value * 1000;
+        mote->backend->supply(mote->cpu, (uint32_t)(value * 1000 + 0.5));
+    } else mote->sensors.value[sensor] = value;
+    return 0;
+}
+
+int skerry_uart_read(skerry_world *world, uint32_t index, uint8_t *data, uint32_t capacity)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    uint32_t n = 0;
+    while (n < capacity && mote->from_uart.tail != mote->from_uart.head) data[n++] = mote->from_uart.bytes[mote->from_uart.tail++ % UART_BYTES];
+    return (int)n;
+}
+
+int skerry_uart_write(skerry_world *world, uint32_t index, const uint8_t *data, uint32_t length)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    uint32_t n = 0;
+    while (n < length && mote->to_uart.head - mote->to_uart.tail < UART_BYTES) mote->to_uart.bytes[mote->to_uart.head++ % UART_BYTES] = data[n++];
+    if (n && !mote->uart_busy) { mote->uart_busy = true; world_event(world, world->now + UART_BYTE_NS, EVENT_UART, index, 0, 0); }
+    return (int)n;
+}
+
+int skerry_mote_kill(skerry_world *world, uint32_t index)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    if (mote->alive) power_off(mote, world->now);
+    return 0;
+}
+
+int skerry_mote_reboot(skerry_world *world, uint32_t index)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    if (mote->alive) power_off(mote, world->now);
+    mote->counters.resets++;
+    power_on(mote, world->now);
+    return 0;
+}
+
+int skerry_mote_clock(skerry_world *world, uint32_t index, double ppm)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    catch_up(mote, world->now);
+    mote->backend->clock(mote->cpu, ppm);
+    return 0;
+}
+
+int skerry_mote_alive(const skerry_world *world, uint32_t index)
+{
+    struct mote *mote = mote_at(world, index);
+    return mote ? mote->alive : -1;
+}
+
+const char *skerry_mote_fault(const skerry_world *world, uint32_t index)
+{
+    struct mote *mote = mote_at(world, index);
+    return mote ? mote->backend->fault(mote->cpu) : error_text;
+}
+
+int skerry_mote_energy(const skerry_world *world, uint32_t index, skerry_energy *energy)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    if (mote->alive) { rf230_account(&mote->radio, world->now); sensors_account(&mote->sensors, world->now); }
+    uint64_t ns[SKERRY_CPU_STATES];
+    mote->backend->state_times(mote->cpu, ns);
+    /* ATmega1281 at 8 MHz, 3 V (2549Q, figures 32-1, 32-6 and 32-10): mA. */
+    static const double ma[SKERRY_CPU_STATES] = {6.2, 2.0, 0.009};
+    double volts = mote->supply_mv * 1e-3, j[SKERRY_CPU_STATES], s[SKERRY_CPU_STATES];
+    for (int i = 0; i < SKERRY_CPU_STATES; i++) { s[i] = (double)ns[i] * 1e-9; j[i] = s[i] * ma[i] * 1e-3 * volts; }
+    const struct rf230 *r = &mote->radio;
+    *energy = (skerry_energy){j[0], j[1], j[2], r->joule[RADIO_SLEEP], r->joule[RADIO_OFF], r->joule[RADIO_IDLE], r->joule[RADIO_RX],
+                              r->joule[RADIO_TX], mote->sensors.joule, s[0], s[1], s[2], r->seconds[RADIO_SLEEP], r->seconds[RADIO_OFF],
+                              r->seconds[RADIO_IDLE], r->seconds[RADIO_RX], r->seconds[RADIO_TX]};
+    return 0;
+}
+
+int skerry_mote_counters(const skerry_world *world, uint32_t index, skerry_counters *counters)
+{
+    struct mote *mote = mote_at(world, index);
+    if (!mote) return -1;
+    *counters = mote->counters;
+    counters->resets += mote->backend->resets(mote->cpu);
+    counters->crashes = mote->backend->fault(mote->cpu)[0] != 0;
+    return 0;
+}
+
+int skerry_mote_eeprom(const skerry_world *world, uint32_t index, uint8_t *data, uint32_t capacity)
+{
+    struct mote *mote = mote_at(world, index);
+    return mote ? (int)mote->backend->eeprom_read(mote->cpu, data, capacity) : -1;
+}
+
+uint64_t skerry_mote_memory(const skerry_world *world, uint32_t index)
+{
+    struct mote *mote = mote_at(world, index);
+    return mote ? sizeof *mote + mote->link_capacity * sizeof *mote->links + mote->backend->memory(mote->cpu) : 0;
+}
+
+int skerry_frames_read(skerry_world *world, skerry_frame *frames, uint32_t capacity)
+{
+    uint32_t n = 0;
+    while (n < capacity && world->frame_tail != world->frame_head) frames[n++] = world->frames[world->frame_tail++ % 65536U];
+    return (int)n;
+}
+
+uint64_t skerry_frames_dropped(const skerry_world *world) { return world->frames_dropped; }
