@@ -135,6 +135,13 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
     return complete(slot);
 }
 
+void slots_stop(uint8_t query)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (query == 0 || slots[i].query == query)
+            slot_free(&slots[i]);
+}
+
 uint8_t query_list(uint8_t *ids)
 {
     uint8_t count = 0;

@@ -39,6 +39,8 @@ void slots_init(void);
 /* As query_install; a program that becomes whole is not planned yet. */
 enum query_outcome slots_install(const struct wire_query_install *install, uint8_t length);
 void slot_free(struct slot *slot);
+/* Frees the slot of a query, whole or not; 0: all. */
+void slots_stop(uint8_t query);
 /* Slot `index` below WIRE_QUERIES_MAXIMUM where it holds a whole program, else NULL. */
 struct slot *slot_at(uint8_t index);
 /* The slot that holds a query whole, or NULL. */

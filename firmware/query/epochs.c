@@ -1,0 +1,151 @@
+#include "query/epochs.h"
+
+#include <stddef.h>
+
+#include "kernel/timer.h"
+#include "net/time.h"
+#include "query/acquire.h"
+#include "query/query.h"
+#include "query/slots.h"
+#include "query/wide.h"
+
+/* Longest sleep between looks at network time, in s: clocks 60 ppm apart move less than 2 ms in it, and
+ * time_local and timers stay within their bounds. */
+#define LOOK_SECONDS 30
+/* An epoch that began this long ago is still sampled: a step of the clock or a busy mote made it late. */
+#define LATE_MS 500
+/* A finished query is kept this long, in s, so that its last partial state records are merged. */
+#define LINGER_SECONDS 10
+/* A timer this early has reached its time: conversions between clocks round. */
+#define EARLY_TICKS 2
+
+static struct timer timer;
+
+/* Network time in ms, rounded up. */
+static uint64_t milliseconds(struct net_time time)
+{
+    uint32_t within = ((uint32_t)time.ticks * 1000 + WIRE_TICKS_PER_SECOND - 1) / WIRE_TICKS_PER_SECOND;
+    return (uint64_t)time.seconds * 1000 + within;
+}
+
+static bool before(struct net_time a, struct net_time b)
+{
+    return a.seconds < b.seconds || (a.seconds == b.seconds && a.ticks < b.ticks);
+}
+
+/* First epoch that starts at or after `time` and the query's start; false: beyond 32 bits. */
+static bool epoch_from(const struct slot *slot, struct net_time time, uint32_t *epoch)
+{
+    const struct net_time start = {slot->program.start, 0};
+    uint32_t rest;
+    if (!wide_divide(milliseconds(before(time, start) ? start : time), slot->program.period, epoch, &rest))
+        return false;
+    if (rest > 0)
+        ++*epoch;
+    return true;
+}
+
+/* False: beyond network time's 32 bits. */
+static bool start_of(const struct slot *slot, uint32_t epoch, struct net_time *start)
+{
+    uint32_t rest;
+    if (!wide_divide((uint64_t)epoch * slot->program.period, 1000, &start->seconds, &rest))
+        return false;
+    start->ticks = (uint16_t)(rest * WIRE_TICKS_PER_SECOND / 1000);
+    return true;
+}
+
+/* Whether the query runs in an epoch, which is not before its first; *start as start_of. */
+static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *start)
+{
+    uint32_t first;
+    if (!start_of(slot, epoch, start) || start->seconds >= slot->program.end)
+        return false;
+    if (!(slot->program.flags & WIRE_QUERY_ONCE))
+        return true;
+    return epoch_from(slot, (struct net_time){0, 0}, &first) && epoch == first;
+}
+
+/* Takes the planned epoch where it is due, unless the one before it is still being sampled. */
+static bool take_due(struct slot *slot, struct net_time now)
+{
+    struct net_time start;
+    if (!(slot->state & SLOT_PLANNED) || slot->state & SLOT_FINISHED || !start_of(slot, slot->next, &start) ||
+        before(now, start))
+        return false;
+    if (milliseconds(now) - milliseconds(start) <= LATE_MS && !(slot->state & SLOT_SAMPLING)) {
+        slot->epoch = slot->next;
+        slot->state |= SLOT_WAITING;
+    }
+    return true;
+}
+
+/* Brings the slot up to `now`; *wake becomes its next time to look where that is earlier. */
+static void update(struct slot *slot, struct net_time now, struct net_time *wake)
+{
+    struct net_time start = {0, 0};
+    uint32_t epoch = 0;
+    bool due = take_due(slot, now);
+    bool runs = epoch_from(slot, now, &epoch);
+    /* Never the same epoch twice: neither the one just taken, nor, after a small step back of the clock,
+     * the one before the planned one. */
+    if (runs && slot->state & SLOT_PLANNED && epoch + (due ? 0U : 1U) == slot->next)
+        epoch++;
+    slot->next = epoch;
+    slot->state |= SLOT_PLANNED;
+    if (runs && runs_in(slot, epoch, &start)) {
+        slot->state &= (uint8_t)~SLOT_FINISHED;
+    } else {
+        if (!(slot->state & SLOT_FINISHED))
+            slot->expires = now.seconds + LINGER_SECONDS;
+        slot->state |= SLOT_FINISHED;
+        if (!(slot->state & (SLOT_WAITING | SLOT_SAMPLING)) &&
+            (now.seconds >= slot->expires || slot->expires - now.seconds > LINGER_SECONDS)) {
+            slot_free(slot);
+            return;
+        }
+        start = (struct net_time){slot->expires, 0};
+    }
+    if (before(start, *wake))
+        *wake = start;
+}
+
+void epochs_update(void)
+{
+    timer_stop(&timer);
+    if (!time_known())
+        return; /* query_time_changed follows */
+    struct net_time now = time_at(clock_now() + EARLY_TICKS);
+    struct net_time wake = {now.seconds + LOOK_SECONDS, now.ticks};
+    bool any = false;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        struct slot *slot = slot_at(i);
+        if (slot != NULL) {
+            update(slot, now, &wake);
+            any = true;
+        }
+    }
+    if (any)
+        timer_start(&timer, time_local(wake), epochs_update);
+    acquire_start();
+}
+
+void query_time_changed(void) { epochs_update(); }
+
+bool query_epoch_in(uint32_t second)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        const struct slot *slot = slot_at(i);
+        struct net_time start;
+        uint32_t epoch;
+        if (slot == NULL)
+            continue;
+        /* The usual periods are whole seconds: one short division tells most seconds. */
+        if (slot->period_seconds != 0 && second % slot->period_seconds != 0)
+            continue;
+        if (epoch_from(slot, (struct net_time){second, 0}, &epoch) && runs_in(slot, epoch, &start) &&
+            start.seconds == second)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,9 @@
+/* Epochs: when each query is due. Epoch n of a query starts at network time n * period on all motes. */
+#ifndef SKERRY_QUERY_EPOCHS_H
+#define SKERRY_QUERY_EPOCHS_H
+
+/* Queries have come, gone, fallen due or network time has moved: marks the due ones, plans the others,
+ * drops those whose time is over and acquires. */
+void epochs_update(void);
+
+#endif

@@ -1,0 +1,28 @@
+#include "query/query.h"
+
+#include "query/acquire.h"
+#include "query/epochs.h"
+#include "query/slots.h"
+
+void query_init(void)
+{
+    slots_init();
+    acquire_init();
+    epochs_update();
+}
+
+enum query_outcome query_install(const struct wire_query_install *install, uint8_t length)
+{
+    enum query_outcome outcome = slots_install(install, length);
+    if (outcome == QUERY_COMPLETE)
+        epochs_update();
+    return outcome;
+}
+
+void query_stop(uint8_t query)
+{
+    slots_stop(query);
+    epochs_update();
+}
+
+uint32_t query_rows(void) { return acquire_rows(); }
