@@ -1,0 +1,17 @@
+/* A mote's start. */
+#include "board.h"
+#include "drivers/radio.h"
+#include "drivers/settings.h"
+#include "kernel/kernel.h"
+#include "net/net.h"
+#include "query/query.h"
+
+int main(void)
+{
+    board_init();
+    const struct wire_settings *own = settings_load();
+    radio_init(own->pan, own->nodeid, own->channel);
+    query_init();
+    net_init();
+    kernel_run();
+}

@@ -1,0 +1,216 @@
+/* The set of queries has a version that the gateway raises with each install and stop. A mote that hears of a newer one than its own
+ * sends the neighbour a summary of what it holds; the neighbour answers with what is lacking and its own summary, which also says what
+ * to drop. Floods only make that fast: losing them costs time, never a query. */
+#include "net/dissemination.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "net/mac.h"
+#include "net/tree.h"
+#include "query/query.h"
+
+#define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
+#define ARGUMENTS_MAXIMUM 16
+#define TOKENS 4
+/* Transmissions of each flooded frame: by the root, by others. */
+#define ROOT_REPEATS 2
+#define REPEATS 1
+#define UNICAST_TRIES 4
+
+static uint16_t version;
+static bool version_known;
+
+/* Floods waiting: fragments of queries by bit, a stop, a command. */
+static struct { uint8_t query, fragments, repeats; } installs[WIRE_QUERIES_MAXIMUM];
+static struct { struct wire_query_stop packet; uint8_t repeats; } stop_flood;
+static struct { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_flood;
+static uint16_t tokens[TOKENS];
+static uint8_t token_next;
+/* One neighbour at a time is asked or answered. */
+static struct { uint16_t node; uint8_t held[WIRE_QUERIES_MAXIMUM]; uint8_t held_count, query, fragment; bool summary; } repair = {.node = WIRE_NO_NODE};
+static struct mac_frame frame;
+
+uint16_t dissemination_version(void) { return version; }
+
+static bool newer(uint16_t theirs) { return !version_known || (int16_t)(theirs - version) > 0; }
+
+static uint8_t repeats(void) { return tree_is_root() ? ROOT_REPEATS : REPEATS; }
+
+/* A set may take over a version only when it lacks nothing before it. */
+static void follow(uint16_t theirs)
+{
+    if (tree_is_root() || (version_known && theirs == (uint16_t)(version + 1))) {
+        version = theirs;
+        version_known = true;
+    }
+}
+
+static void flood(uint8_t query)
+{
+    for (uint8_t pass = 0; pass < 2; pass++)
+        for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+            if (installs[i].query == (pass ? 0 : query)) {
+                installs[i].query = query;
+                installs[i].fragments = (1 << FRAGMENTS) - 1;
+                installs[i].repeats = repeats();
+                return;
+            }
+}
+
+void dissemination_install(const struct wire_query_install *install, uint8_t length)
+{
+    if (!newer(install->query_version) && install->query_version != version) return;
+    if (query_install(install, length) != QUERY_COMPLETE) return;
+    follow(install->query_version);
+    flood(install->query);
+}
+
+void dissemination_stop(const struct wire_query_stop *stop)
+{
+    if (!newer(stop->query_version) || (!version_known && !tree_is_root())) return;
+    query_stop(stop->query);
+    follow(stop->query_version);
+    stop_flood.packet = *stop;
+    stop_flood.repeats = repeats();
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (stop->query == 0 || installs[i].query == stop->query) installs[i].query = 0;
+}
+
+void dissemination_command(const struct wire_command *command, uint8_t length)
+{
+    uint8_t arguments = (uint8_t)(length - sizeof *command);
+    for (uint8_t i = 0; i < TOKENS; i++)
+        if (tokens[i] == command->token) return;
+    tokens[token_next] = command->token;
+    token_next = (token_next + 1) % TOKENS;
+    net_execute(command, arguments);
+    if (arguments > ARGUMENTS_MAXIMUM) return;
+    memcpy(command_flood.bytes, command, length);
+    command_flood.length = length;
+    command_flood.repeats = repeats();
+}
+
+static void begin_repair(uint16_t node)
+{
+    repair.node = node;
+    repair.query = 0;
+    repair.fragment = 0;
+    repair.summary = true;
+}
+
+void dissemination_heard(uint16_t source, uint16_t theirs)
+{
+    if (tree_is_root() || !newer(theirs) || (theirs == 0 && !version_known) || repair.node != WIRE_NO_NODE) return;
+    begin_repair(source);
+    repair.query = WIRE_QUERIES_MAXIMUM; /* only the summary */
+}
+
+/* Newer than ours: drop what it does not name; with all it names, take its version over. Older: send what it lacks. */
+void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length)
+{
+    uint8_t count = (uint8_t)(length - sizeof *summary), ids[WIRE_QUERIES_MAXIMUM];
+    if (count > WIRE_QUERIES_MAXIMUM) return;
+    if (newer(summary->query_version) && summary->query_version != 0) {
+        if (tree_is_root()) return;
+        uint8_t held = query_list(ids), lacking = 0;
+        for (uint8_t i = 0; i < held; i++)
+            if (!memchr(summary->queries, ids[i], count)) query_stop(ids[i]);
+        held = query_list(ids);
+        for (uint8_t i = 0; i < count; i++) lacking += !memchr(ids, summary->queries[i], held);
+        if (!lacking) {
+            version = summary->query_version;
+            version_known = true;
+        }
+        return;
+    }
+    if (!version_known || repair.node != WIRE_NO_NODE) return;
+    begin_repair(source);
+    memcpy(repair.held, summary->queries, count);
+    repair.held_count = count;
+}
+
+bool dissemination_waiting(void)
+{
+    if (stop_flood.repeats || command_flood.repeats || repair.node != WIRE_NO_NODE) return true;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (installs[i].query) return true;
+    return false;
+}
+
+static void sent(enum radio_outcome outcome)
+{
+    if (outcome != RADIO_SENT && ((const struct wire_mac_header *)frame.bytes)->destination != WIRE_BROADCAST) repair.node = WIRE_NO_NODE;
+    dissemination_sent();
+}
+
+static bool send(uint8_t length)
+{
+    mac_finish(&frame, length);
+    return mac_send(&frame, UNICAST_TRIES, sent);
+}
+
+static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment)
+{
+    struct wire_query_install *install = mac_begin(&frame, destination, WIRE_PACKET_QUERY_INSTALL);
+    uint8_t length = query_fragment(query, (uint8_t)(fragment * WIRE_FRAGMENT_MAXIMUM), install);
+    install->query_version = version;
+    return length && send(length);
+}
+
+/* The next query that the neighbour lacks, fragment by fragment, then the summary. */
+static bool send_repair(void)
+{
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], held = query_list(ids);
+    for (; repair.query < held; repair.query++, repair.fragment = 0) {
+        if (memchr(repair.held, ids[repair.query], repair.held_count)) continue;
+        while (repair.fragment < FRAGMENTS)
+            if (send_fragment(repair.node, ids[repair.query], repair.fragment++)) return true;
+    }
+    struct wire_query_request *summary = mac_begin(&frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
+    summary->query_version = version;
+    memcpy(summary->queries, ids, held);
+    repair.node = WIRE_NO_NODE;
+    repair.held_count = 0;
+    return send((uint8_t)(sizeof *summary + held));
+}
+
+static bool send_install(void)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        if (!installs[i].query) continue;
+        while (installs[i].fragments) {
+            uint8_t fragment = 0;
+            while (!(installs[i].fragments >> fragment & 1)) fragment++;
+            installs[i].fragments &= (uint8_t)~(1 << fragment);
+            if (!installs[i].fragments && --installs[i].repeats) installs[i].fragments = (1 << FRAGMENTS) - 1;
+            if (send_fragment(WIRE_BROADCAST, installs[i].query, fragment)) return true;
+        }
+        installs[i].query = 0;
+    }
+    return false;
+}
+
+bool dissemination_send(void)
+{
+    if (mac_busy()) return true;
+    if (stop_flood.repeats) {
+        stop_flood.repeats--;
+        *(struct wire_query_stop *)mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP) = stop_flood.packet;
+        return send(sizeof stop_flood.packet);
+    }
+    if (send_install()) return true;
+    if (command_flood.repeats) {
+        command_flood.repeats--;
+        memcpy(mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), command_flood.bytes, command_flood.length);
+        return send(command_flood.length);
+    }
+    return repair.node != WIRE_NO_NODE && send_repair();
+}
+
+/* Another session of the root numbers its versions anew. */
+void dissemination_forget(void)
+{
+    version_known = false;
+    version = 0;
+}

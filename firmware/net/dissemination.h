@@ -1,0 +1,29 @@
+/* Queries and commands from the root to all motes: flooded in control windows, repaired between neighbours. */
+#ifndef SKERRY_NET_DISSEMINATION_H
+#define SKERRY_NET_DISSEMINATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+/* Version of the set of queries held; 0 none yet. */
+uint16_t dissemination_version(void);
+/* Packets from neighbours or, at the root, from the gateway. */
+void dissemination_install(const struct wire_query_install *install, uint8_t length);
+void dissemination_stop(const struct wire_query_stop *stop);
+void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length);
+void dissemination_command(const struct wire_command *command, uint8_t length);
+/* A neighbour's beacon says which version it holds. */
+void dissemination_heard(uint16_t source, uint16_t version);
+/* In a control window: sends the next thing due; false when nothing is. */
+bool dissemination_send(void);
+bool dissemination_waiting(void);
+void dissemination_forget(void);
+
+/* Implemented by schedule: a control frame is through. */
+void dissemination_sent(void);
+/* Implemented by net.c. */
+void net_execute(const struct wire_command *command, uint8_t arguments);
+
+#endif

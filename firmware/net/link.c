@@ -1,0 +1,226 @@
+#include "net/link.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "drivers/serial.h"
+#include "drivers/settings.h"
+#include "kernel/timer.h"
+#include "net/cobs.h"
+#include "net/dissemination.h"
+#include "net/mac.h"
+#include "net/outbox.h"
+#include "net/schedule.h"
+#include "net/time.h"
+#include "query/query.h"
+
+#define HELLO_MAXIMUM (sizeof(struct wire_header) + sizeof(struct wire_hello) + WIRE_QUERIES_MAXIMUM)
+
+/* One frame on its way out of the UART, and one on its way in. */
+static uint8_t out[WIRE_LINK_FRAME_MAXIMUM + 2], out_length, out_sent;
+static uint8_t in[WIRE_LINK_FRAME_MAXIMUM + 2], in_length;
+static bool in_overrun;
+
+static uint8_t base, next;   /* sequence of the oldest frame unacknowledged, and of the next new one */
+static uint8_t expected;     /* next DATA from the gateway */
+static bool connected;       /* the gateway has answered, or asked, since boot */
+static bool acknowledge, reset_answer, reset_wanted;
+static bool partials_ready;
+static uint8_t resend;       /* frames base..next-1 from here on go out again */
+static struct timer repeat;
+
+static void repeat_all(void);
+
+static void transmit(uint8_t kind, uint8_t sequence, const uint8_t *payload, uint8_t length)
+{
+    uint8_t frame[WIRE_LINK_FRAME_MAXIMUM];
+    frame[0] = kind;
+    frame[1] = sequence;
+    memcpy(frame + 2, payload, length);
+    uint8_t total = (uint8_t)(length + 2);
+    uint16_t crc = 0;
+    for (uint8_t i = 0; i < total; i++) crc = crc_xmodem(crc, frame[i]);
+    frame[total++] = (uint8_t)(crc >> 8);
+    frame[total++] = (uint8_t)crc;
+    out_length = cobs_encode(frame, total, out);
+    out_sent = 0;
+}
+
+static void transmit_hello(uint8_t kind)
+{
+    uint8_t bytes[HELLO_MAXIMUM];
+    struct wire_header *header = (struct wire_header *)bytes;
+    struct wire_hello *hello = (struct wire_hello *)(header + 1);
+    struct net_time now = time_at(clock_now());
+    *header = (struct wire_header){WIRE_PROTOCOL_VERSION, WIRE_PACKET_HELLO};
+    *hello = (struct wire_hello){.node = settings()->nodeid, .session = settings()->boots, .seconds = now.seconds, .ticks = now.ticks,
+                                 .query_version = dissemination_version()};
+    uint8_t count = query_list(hello->queries);
+    transmit(kind, 0, bytes, (uint8_t)(sizeof *header + sizeof *hello + count));
+}
+
+static struct queue_record *in_flight(uint8_t sequence)
+{
+    for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
+        if (record->in_flight && record->sequence == sequence) return record;
+    return NULL;
+}
+
+static void transmit_record(const struct queue_record *record)
+{
+    uint8_t packet[WIRE_PACKET_MAXIMUM];
+    packet[0] = WIRE_PROTOCOL_VERSION;
+    packet[1] = record->type;
+    memcpy(packet + 2, record->body, record->length);
+    transmit(WIRE_FRAME_DATA, record->sequence, packet, (uint8_t)(record->length + 2));
+}
+
+/* Partial state records wait for the round's last slot, so that all children's are merged into them. */
+static struct queue_record *fresh(void)
+{
+    for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
+        if (!record->in_flight && (record->type != WIRE_PACKET_PARTIAL || partials_ready)) return record;
+    return NULL;
+}
+
+/* Decides what goes out next; false: nothing. */
+static bool choose(void)
+{
+    struct queue_record *record;
+    if (reset_answer) {
+        reset_answer = false;
+        transmit_hello(WIRE_FRAME_RESET_ACK);
+    } else if (reset_wanted) {
+        reset_wanted = false;
+        transmit_hello(WIRE_FRAME_RESET);
+    } else if (acknowledge) {
+        acknowledge = false;
+        transmit(WIRE_FRAME_ACK, expected, NULL, 0);
+    } else if (connected && resend != next && (record = in_flight(resend))) {
+        resend++;
+        transmit_record(record);
+    } else if (connected && (uint8_t)(next - base) < WIRE_LINK_WINDOW && (record = fresh())) {
+        record->in_flight = true;
+        record->sequence = next++;
+        resend = next;
+        transmit_record(record);
+        if (!repeat.running) timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    } else {
+        if (!fresh()) partials_ready = false;
+        return false;
+    }
+    return true;
+}
+
+void link_pump(void)
+{
+    do {
+        while (out_sent < out_length && serial_room()) serial_write(out[out_sent++]);
+    } while (out_sent == out_length && choose());
+}
+
+/* Without a gateway that answers, only a RESET asks for one. */
+static void repeat_all(void)
+{
+    if (!connected) reset_wanted = true;
+    resend = base;
+    if (!connected || base != next) timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    link_pump();
+}
+
+static void restart(void)
+{
+    for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record)) record->in_flight = false;
+    base = next = resend = expected = 0;
+    connected = true;
+}
+
+static void acknowledged(uint8_t upto)
+{
+    if ((uint8_t)(upto - base) > (uint8_t)(next - base)) return;
+    while (base != upto) {
+        struct queue_record *record = in_flight(base++);
+        if (record) queue_remove(record);
+    }
+    if ((uint8_t)(resend - base) > (uint8_t)(next - base)) resend = base;
+    timer_stop(&repeat);
+    if (base != next) timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+}
+
+static void packet(const uint8_t *bytes, uint8_t length)
+{
+    const uint8_t *body = bytes + sizeof(struct wire_header);
+    uint8_t size = (uint8_t)(length - sizeof(struct wire_header));
+    switch (bytes[1]) {
+    case WIRE_PACKET_QUERY_INSTALL:
+        if (size > sizeof(struct wire_query_install)) dissemination_install((const struct wire_query_install *)body, size);
+        break;
+    case WIRE_PACKET_QUERY_STOP:
+        if (size == sizeof(struct wire_query_stop)) dissemination_stop((const struct wire_query_stop *)body);
+        break;
+    case WIRE_PACKET_COMMAND:
+        if (size >= sizeof(struct wire_command)) dissemination_command((const struct wire_command *)body, size);
+        break;
+    default: mac_counters.malformed++;
+    }
+    schedule_control();
+}
+
+static void frame_received(uint8_t length)
+{
+    uint16_t crc = 0;
+    for (uint8_t i = 0; i < length; i++) crc = crc_xmodem(crc, in[i]);
+    uint8_t payload = (uint8_t)(length - 4);
+    bool versioned = payload >= sizeof(struct wire_header) && in[2] == WIRE_PROTOCOL_VERSION;
+    if (length < 4 || crc != 0 || (in[0] != WIRE_FRAME_ACK && !versioned)) {
+        mac_counters.malformed++;
+        return;
+    }
+    switch (in[0]) {
+    case WIRE_FRAME_DATA:
+        if (in[1] == expected) {
+            expected++;
+            packet(in + 2, payload);
+        }
+        acknowledge = true;
+        break;
+    case WIRE_FRAME_ACK: acknowledged(in[1]); break;
+    case WIRE_FRAME_RESET:
+        restart();
+        reset_answer = true;
+        break;
+    case WIRE_FRAME_RESET_ACK: restart(); break;
+    default: mac_counters.malformed++;
+    }
+}
+
+void serial_ready(void)
+{
+    int16_t byte;
+    while ((byte = serial_read()) >= 0) {
+        if (byte == 0) {
+            uint8_t length = in_overrun ? 0 : cobs_decode(in, in_length);
+            if (length) frame_received(length);
+            else if (in_length || in_overrun) mac_counters.malformed++;
+            in_length = 0;
+            in_overrun = false;
+        } else if (in_length < sizeof in) in[in_length++] = (uint8_t)byte;
+        else in_overrun = true;
+    }
+    link_pump();
+}
+
+void link_round_over(void)
+{
+    partials_ready = true;
+    link_pump();
+}
+
+void link_init(void)
+{
+    serial_init();
+    reset_wanted = true;
+    timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    link_pump();
+}

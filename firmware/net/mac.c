@@ -1,0 +1,141 @@
+#include "net/mac.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "drivers/settings.h"
+#include "kernel/timer.h"
+#include "net/random.h"
+
+/* 802.15.4-2006, 7.5.1.4: unit backoff 20 symbols, exponent 3 to 5, five clear-channel assessments. */
+#define UNIT_TICKS 11
+#define EXPONENT_MINIMUM 3
+#define EXPONENT_MAXIMUM 5
+#define ASSESSMENTS 5
+#define SEEN 16
+/* A repetition may come rounds later; a reused number certainly after that. */
+#define SEEN_SECONDS 60
+
+struct mac_counters mac_counters;
+
+static struct mac_frame *current;
+static uint8_t tries_left, busy_count, exponent;
+static mac_handler *handler;
+static struct timer backoff_timer;
+static uint8_t next_sequence;
+static struct { uint16_t source; uint8_t sequence; uint8_t minute; } seen[SEEN];
+static uint8_t seen_next;
+
+void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
+{
+    struct wire_mac_header *header = (struct wire_mac_header *)frame->bytes;
+    if (!next_sequence) next_sequence = (uint8_t)random_bits();
+    header->frame_control = destination == WIRE_BROADCAST ? WIRE_FRAME_CONTROL_DATA : WIRE_FRAME_CONTROL_DATA_ACK;
+    header->sequence = next_sequence++;
+    header->pan = settings()->pan;
+    header->destination = destination;
+    header->source = settings()->nodeid;
+    struct wire_header *packet = (struct wire_header *)(header + 1);
+    packet->version = WIRE_PROTOCOL_VERSION;
+    packet->type = type;
+    frame->stamp = RADIO_NO_STAMP;
+    return packet + 1;
+}
+
+void mac_finish(struct mac_frame *frame, uint8_t body)
+{
+    frame->length = (uint8_t)(sizeof(struct wire_mac_header) + sizeof(struct wire_header) + body);
+}
+
+static void attempt(void)
+{
+    if (!current) return;
+    /* Not LISTENING yet: the last outcome is still on its way. */
+    if (!radio_send(current->bytes, current->length, current->stamp)) timer_start(&backoff_timer, clock_now() + UNIT_TICKS, attempt);
+}
+
+static void back_off(void) { timer_start(&backoff_timer, clock_now() + 1 + random_below((uint16_t)(UNIT_TICKS << exponent)), attempt); }
+
+bool mac_busy(void) { return current != NULL; }
+
+bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
+{
+    if (current || !radio_is_on()) return false;
+    current = frame;
+    tries_left = tries;
+    handler = done;
+    busy_count = 0;
+    exponent = EXPONENT_MINIMUM;
+    back_off();
+    return true;
+}
+
+void mac_cancel(void)
+{
+    timer_stop(&backoff_timer);
+    current = NULL;
+}
+
+static void finish(enum radio_outcome outcome)
+{
+    current = NULL;
+    handler(outcome);
+}
+
+void radio_sent(enum radio_outcome outcome)
+{
+    if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK) mac_counters.sent++;
+    if (!current) return;
+    if (outcome == RADIO_SENT) {
+        finish(outcome);
+        return;
+    }
+    if (outcome == RADIO_BUSY) {
+        if (exponent < EXPONENT_MAXIMUM) exponent++;
+        if (++busy_count < ASSESSMENTS) {
+            back_off();
+            return;
+        }
+    }
+    if (tries_left <= 1) {
+        finish(outcome);
+        return;
+    }
+    tries_left--;
+    mac_counters.repeated++;
+    busy_count = 0;
+    back_off();
+}
+
+/* True when this sequence number of that source was here lately; remembers it otherwise. */
+static bool duplicate(uint16_t source, uint8_t sequence)
+{
+    uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS);
+    for (uint8_t i = 0; i < SEEN; i++) {
+        if (seen[i].source != source) continue;
+        if (seen[i].sequence == sequence && (uint8_t)(minute - seen[i].minute) <= 1) return true;
+        seen[i].sequence = sequence;
+        seen[i].minute = minute;
+        return false;
+    }
+    seen[seen_next].source = source;
+    seen[seen_next].sequence = sequence;
+    seen[seen_next].minute = minute;
+    seen_next = (uint8_t)(seen_next + 1) % SEEN;
+    return false;
+}
+
+void radio_received(const struct radio_frame *frame)
+{
+    const struct wire_mac_header *header = (const struct wire_mac_header *)frame->psdu;
+    const struct wire_header *packet = (const struct wire_header *)(header + 1);
+    if (frame->length < sizeof *header + sizeof *packet || (header->frame_control | 0x20) != WIRE_FRAME_CONTROL_DATA_ACK
+        || header->pan != settings()->pan || header->source == WIRE_BROADCAST || packet->version != WIRE_PROTOCOL_VERSION) {
+        mac_counters.malformed++;
+        return;
+    }
+    bool unicast = header->destination != WIRE_BROADCAST;
+    if (unicast && (header->destination != settings()->nodeid || duplicate(header->source, header->sequence))) return;
+    net_packet(frame, header->source, unicast, packet->type, (const uint8_t *)(packet + 1),
+               (uint8_t)(frame->length - sizeof *header - sizeof *packet));
+}

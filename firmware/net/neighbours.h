@@ -1,0 +1,40 @@
+/* Who is in radio range, how well, and where they stand in the tree. */
+#ifndef SKERRY_NET_NEIGHBOURS_H
+#define SKERRY_NET_NEIGHBOURS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+#define NEIGHBOURS 16
+/* Cost of one transmission that always succeeds: costs are sixteenths (Woo et al. 2003: expected transmissions). */
+#define COST_UNIT 16
+
+struct neighbour {
+    uint16_t node;    /* WIRE_NO_NODE: free */
+    uint16_t parent;
+    uint16_t cost;    /* its own, to the root */
+    uint8_t level;
+    uint8_t sequence; /* of its last beacon */
+    uint8_t heard;    /* share of its beacons that arrive here, 255 = all */
+    uint8_t hears;    /* share of ours that arrive there, as it says; 0 unknown */
+    uint8_t acknowledged; /* share of frames to it acknowledged; meaningful once `used` */
+    bool used;
+    uint8_t age;      /* control windows since its last beacon */
+};
+
+struct neighbour *neighbours(void); /* all NEIGHBOURS entries */
+struct neighbour *neighbour_find(uint16_t node);
+uint8_t neighbour_count(void);
+/* Takes a beacon in; NULL when the table is full of better ones. */
+struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi);
+/* A frame to it was acknowledged, or not. */
+void neighbour_sent(struct neighbour *neighbour, bool acknowledged);
+/* Expected transmissions of a frame to it, in sixteenths. */
+uint16_t neighbour_link_cost(const struct neighbour *neighbour);
+/* After each control window: those silent for long are forgotten. */
+void neighbours_age(void);
+void neighbours_clear(void);
+
+#endif

@@ -1,0 +1,124 @@
+/* Where packets go, and what events in one module mean for the others. */
+#include "net/net.h"
+
+#include <string.h>
+
+#include "board.h"
+#include "drivers/settings.h"
+#include "kernel/timer.h"
+#include "net/clocksync.h"
+#include "net/dissemination.h"
+#include "net/link.h"
+#include "net/mac.h"
+#include "net/queue.h"
+#include "net/random.h"
+#include "net/schedule.h"
+#include "net/status.h"
+#include "net/tree.h"
+#include "net/uplink.h"
+#include "query/query.h"
+
+/* The acknowledgement of REBOOT travels first. */
+#define REBOOT_DELAY CLOCK_MS(12000)
+
+static struct timer reboot_timer;
+
+void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type, const uint8_t *body, uint8_t length)
+{
+    switch (type) {
+    case WIRE_PACKET_BEACON:
+        if (length < sizeof(struct wire_beacon)) break;
+        tree_beacon(frame, source, (const struct wire_beacon *)body, length);
+        dissemination_heard(source, ((const struct wire_beacon *)body)->query_version);
+        schedule_heard(false);
+        schedule_control();
+        return;
+    case WIRE_PACKET_BUNDLE:
+        if (!unicast || length < sizeof(struct wire_bundle)) break;
+        uplink_bundle(body, length);
+        schedule_heard(((const struct wire_bundle *)body)->flags & WIRE_BUNDLE_PENDING);
+        if (tree_is_root()) link_pump();
+        return;
+    case WIRE_PACKET_QUERY_INSTALL:
+        if (length <= sizeof(struct wire_query_install) || tree_is_root()) break;
+        dissemination_install((const struct wire_query_install *)body, length);
+        schedule_heard(false);
+        schedule_control();
+        return;
+    case WIRE_PACKET_QUERY_STOP:
+        if (length != sizeof(struct wire_query_stop) || tree_is_root()) break;
+        dissemination_stop((const struct wire_query_stop *)body);
+        schedule_heard(false);
+        schedule_control();
+        return;
+    case WIRE_PACKET_QUERY_REQUEST:
+        if (!unicast || length < sizeof(struct wire_query_request)) break;
+        dissemination_summary(source, (const struct wire_query_request *)body, length);
+        schedule_heard(false);
+        schedule_control();
+        return;
+    case WIRE_PACKET_COMMAND:
+        if (length < sizeof(struct wire_command)) break;
+        dissemination_command((const struct wire_command *)body, length);
+        schedule_heard(false);
+        schedule_control();
+        return;
+    default: break;
+    }
+    if (!tree_is_root() || type != WIRE_PACKET_QUERY_INSTALL) mac_counters.malformed++;
+}
+
+static uint8_t execute(const struct wire_command *command, uint8_t arguments)
+{
+    int32_t position[2];
+    switch (command->op) {
+    case WIRE_COMMAND_PING: return WIRE_COMMAND_STATUS_DONE;
+    case WIRE_COMMAND_SET_POSITION:
+        if (arguments != sizeof position) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+        memcpy(position, command->arguments, sizeof position);
+        settings_position(position[0], position[1]);
+        return WIRE_COMMAND_STATUS_DONE;
+    case WIRE_COMMAND_REBOOT: timer_start(&reboot_timer, clock_now() + REBOOT_DELAY, board_reboot); return WIRE_COMMAND_STATUS_DONE;
+    case WIRE_COMMAND_SET_LEDS:
+        if (arguments != 1 || command->arguments[0] > 7) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+        board_leds(command->arguments[0]);
+        return WIRE_COMMAND_STATUS_DONE;
+    default: return WIRE_COMMAND_STATUS_UNKNOWN_OP;
+    }
+}
+
+void net_execute(const struct wire_command *command, uint8_t arguments)
+{
+    if (command->target != settings()->nodeid && command->target != WIRE_BROADCAST) return;
+    struct wire_command_ack answer = {.node = settings()->nodeid, .token = command->token, .status = execute(command, arguments)};
+    queue_push(WIRE_PACKET_COMMAND_ACK, &answer, sizeof answer);
+    if (command->op == WIRE_COMMAND_PING || command->op == WIRE_COMMAND_SET_POSITION) status_report();
+    if (tree_is_root()) link_pump();
+}
+
+void net_joined(void)
+{
+    query_time_changed();
+    status_report();
+    schedule_restart();
+}
+
+void net_left(void)
+{
+    status_log(2, "parent lost");
+    schedule_restart();
+}
+
+void net_parent_changed(void) { status_report(); }
+
+void net_init(void)
+{
+    random_seed(settings()->nodeid, settings()->boots);
+    tree_init();
+    if (tree_is_root()) {
+        clocksync_start_root();
+        status_report();
+        link_init();
+    }
+    schedule_init();
+}

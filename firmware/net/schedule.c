@@ -1,0 +1,248 @@
+#include "net/schedule.h"
+
+#include "kernel/timer.h"
+#include "net/clocksync.h"
+#include "net/dissemination.h"
+#include "net/mac.h"
+#include "net/outbox.h"
+#include "net/random.h"
+#include "net/status.h"
+#include "net/tree.h"
+#include "net/uplink.h"
+#include "query/query.h"
+
+/* The round, in ms of its second. */
+#define CONTROL_EVERY 4     /* rounds */
+#define CONTROL_LONGEST 220
+#define CONTROL_SHORTEST 60 /* beacons are spread over the first two thirds of it */
+#define SLOT_FIRST 250
+#define SLOT_LENGTH 90
+#define SLOTS 8
+#define ROUND_OVER (SLOT_FIRST + SLOTS * SLOT_LENGTH + 5)
+/* Every eighth round has data slots whatever the queries: status, acknowledgements, what was left over. */
+#define DATA_EVERY 8
+/* A listener sleeps after so much silence. */
+#define QUIET_CONTROL 30
+#define QUIET_DATA 25
+/* Clocks may disagree by so much: listeners are early and late by it. */
+#define GUARD CLOCK_MS(2)
+
+enum step { STEP_CONTROL, STEP_LISTEN, STEP_SEND, STEP_OVER };
+
+static struct timer step_timer, end_timer, quiet_timer, beacon_timer;
+static enum step step;
+static uint32_t round;
+static bool in_control, listening, beacon_due, child_pending;
+static ticks_t control_began;
+static struct mac_frame beacon;
+
+static void next_step(void);
+
+static uint8_t slot_of(uint8_t level) { return level >= SLOTS ? 0 : (uint8_t)(SLOTS - level); }
+
+static ticks_t at(uint32_t second, uint16_t ms)
+{
+    return time_local((struct net_time){second, (uint16_t)((uint32_t)ms * 4096U / 125U)});
+}
+
+static bool has_control(uint32_t second) { return second % CONTROL_EVERY == 0; }
+
+/* Readings of an epoch travel in the next round; the one after that is for what failed. */
+static bool has_data(uint32_t second)
+{
+    return second % DATA_EVERY == 0 || (second > 0 && query_epoch_in(second - 1)) || (second > 1 && query_epoch_in(second - 2));
+}
+
+static void sleep_if_idle(void)
+{
+    if (!time_known() || !tree_joined() || in_control || listening || mac_busy()) return;
+    radio_off();
+}
+
+/* ---- control window ---- */
+static void control_end(void)
+{
+    if (!in_control) return;
+    in_control = false;
+    timer_stop(&beacon_timer);
+    timer_stop(&quiet_timer);
+    timer_stop(&end_timer);
+    if (mac_busy()) mac_cancel();
+    tree_age();
+    sleep_if_idle();
+}
+
+static void control_quiet(void)
+{
+    ticks_t earliest = control_began + GUARD + CLOCK_MS(CONTROL_SHORTEST);
+    if (dissemination_waiting() || beacon_due || mac_busy()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(10), control_quiet);
+    else if (!clock_reached(clock_now(), earliest)) timer_start(&quiet_timer, earliest, control_quiet);
+    else control_end();
+}
+
+static void beacon_sent(enum radio_outcome outcome)
+{
+    (void)outcome;
+    dissemination_sent();
+}
+
+static void beacon_or_flood(void)
+{
+    bool control = in_control || !tree_joined();
+    if (!control || !radio_is_on()) return;
+    if (mac_busy()) {
+        timer_start(&beacon_timer, clock_now() + CLOCK_MS(3), beacon_or_flood);
+        return;
+    }
+    if (beacon_due && tree_joined()) {
+        beacon_due = false;
+        struct wire_beacon *body = mac_begin(&beacon, WIRE_BROADCAST, WIRE_PACKET_BEACON);
+        beacon.stamp = (uint8_t)((const uint8_t *)&body->seconds - beacon.bytes);
+        mac_finish(&beacon, tree_write_beacon(body));
+        if (mac_send(&beacon, 1, beacon_sent)) return;
+    }
+    if (dissemination_waiting() && !dissemination_send()) timer_start(&beacon_timer, clock_now() + CLOCK_MS(5), beacon_or_flood);
+}
+
+void dissemination_sent(void)
+{
+    schedule_heard(false);
+    if (in_control && (beacon_due || dissemination_waiting()))
+        timer_start(&beacon_timer, clock_now() + CLOCK_MS(2) + random_below(CLOCK_MS(8)), beacon_or_flood);
+}
+
+void schedule_control(void)
+{
+    if (in_control && !beacon_timer.running) timer_start(&beacon_timer, clock_now() + CLOCK_MS(1) + random_below(CLOCK_MS(10)), beacon_or_flood);
+}
+
+static void control_begin(void)
+{
+    in_control = true;
+    control_began = clock_now();
+    beacon_due = true;
+    radio_on();
+    timer_start(&beacon_timer, clock_now() + GUARD + CLOCK_MS(1) + random_below(CLOCK_MS(CONTROL_SHORTEST * 2 / 3)), beacon_or_flood);
+    timer_start(&quiet_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_SHORTEST), control_quiet);
+    timer_start(&end_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_LONGEST), control_end);
+}
+
+/* ---- data slots ---- */
+static void listen_end(void)
+{
+    if (!listening) return;
+    listening = false;
+    timer_stop(&quiet_timer);
+    timer_stop(&end_timer);
+    sleep_if_idle();
+}
+
+static void listen_quiet(void)
+{
+    if (!child_pending) listen_end();
+}
+
+static void listen_begin(void)
+{
+    listening = true;
+    child_pending = false;
+    radio_accept_unicast(queue_room() >= WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record));
+    radio_on();
+    timer_start(&quiet_timer, clock_now() + 2 * GUARD + CLOCK_MS(QUIET_DATA), listen_quiet);
+    timer_start(&end_timer, clock_now() + 2 * GUARD + CLOCK_MS(SLOT_LENGTH), listen_end);
+}
+
+void schedule_heard(bool pending)
+{
+    if (in_control) timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_CONTROL), control_quiet);
+    if (!listening) return;
+    child_pending = pending;
+    radio_accept_unicast(queue_room() >= WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record));
+    timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_DATA), listen_quiet);
+}
+
+static void send_end(void)
+{
+    uplink_stop();
+    sleep_if_idle();
+}
+
+void uplink_done(void)
+{
+    timer_stop(&end_timer);
+    sleep_if_idle();
+}
+
+static void send_begin(void)
+{
+    if (!uplink_waiting()) return;
+    listen_end();
+    radio_accept_unicast(true);
+    radio_on();
+    timer_start(&end_timer, clock_now() + CLOCK_MS(SLOT_LENGTH - 5), send_end);
+    uplink_start();
+}
+
+/* ---- the round ---- */
+static void run_step(void)
+{
+    switch (step) {
+    case STEP_CONTROL:
+        clocksync_tick();
+        status_round(round);
+        if (has_control(round)) control_begin();
+        break;
+    case STEP_LISTEN:
+        if (has_data(round)) listen_begin();
+        break;
+    case STEP_SEND:
+        if (has_data(round)) send_begin();
+        break;
+    case STEP_OVER:
+        if (tree_is_root() && has_data(round)) link_round_over();
+        break;
+    }
+    if (step == STEP_OVER) round++;
+    step = step == STEP_OVER ? STEP_CONTROL : (enum step)(step + 1);
+    next_step();
+}
+
+static void next_step(void)
+{
+    uint8_t level = tree_own_level();
+    ticks_t due = 0;
+    if (step == STEP_SEND && level == 0) step = STEP_OVER; /* the root has nobody to send to */
+    switch (step) {
+    case STEP_CONTROL: due = at(round, 0) - GUARD; break;
+    case STEP_LISTEN: due = at(round, (uint16_t)(SLOT_FIRST + SLOT_LENGTH * slot_of((uint8_t)(level + 1)))) - GUARD; break;
+    case STEP_SEND: due = at(round, (uint16_t)(SLOT_FIRST + SLOT_LENGTH * slot_of(level))) + GUARD; break;
+    case STEP_OVER: due = at(round, ROUND_OVER); break;
+    }
+    timer_start(&step_timer, due, run_step);
+}
+
+void schedule_restart(void)
+{
+    timer_stop(&step_timer);
+    if (!time_known() || !tree_joined()) {
+        control_end();
+        listen_end();
+        uplink_stop();
+        radio_on();
+        return;
+    }
+    round = time_at(clock_now() + GUARD).seconds + 1;
+    step = STEP_CONTROL;
+    next_step();
+    /* In the control window in which it joined, a mote beacons at once: the tree grows several levels in one. */
+    if (!tree_is_root() && !in_control) {
+        in_control = true;
+        control_began = clock_now();
+        beacon_due = true;
+        timer_start(&beacon_timer, clock_now() + CLOCK_MS(2) + random_below(CLOCK_MS(30)), beacon_or_flood);
+        timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_CONTROL), control_quiet);
+        timer_start(&end_timer, clock_now() + CLOCK_MS(CONTROL_LONGEST), control_end);
+    }
+}
+
+void schedule_init(void) { schedule_restart(); }

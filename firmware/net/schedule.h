@@ -1,0 +1,20 @@
+/* When the radio is on: rounds of one second of network time, each with a control window (every fourth) and, when there can be
+ * something to send, data slots by level, deepest first (TinyDB 2005, 6.1.1). */
+#ifndef SKERRY_NET_SCHEDULE_H
+#define SKERRY_NET_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+void schedule_init(void);
+/* This mote has joined, left, or its clock or level changed: plan anew. */
+void schedule_restart(void);
+/* Something was heard: listeners stay awake. `pending`: its sender has more. */
+void schedule_heard(bool pending);
+/* There is something to disseminate. */
+void schedule_control(void);
+
+/* Implemented by link, at the root: all slots of a round are over. */
+void link_round_over(void);
+
+#endif

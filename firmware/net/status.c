@@ -1,0 +1,82 @@
+#include "net/status.h"
+
+#include <string.h>
+
+#include "board.h"
+#include "drivers/radio.h"
+#include "drivers/sensor.h"
+#include "drivers/settings.h"
+#include "kernel/clock.h"
+#include "net/dissemination.h"
+#include "net/mac.h"
+#include "net/neighbours.h"
+#include "net/outbox.h"
+#include "net/time.h"
+#include "net/tree.h"
+#include "query/query.h"
+
+#define TEXT_MAXIMUM 60
+
+/* Attributes that need no sensor: nodeid, parent, level, epoch, xpos, ypos, free_ram, queue_length. */
+#define OWN_ATTRIBUTES                                                                                                                     \
+    (1UL << WIRE_ATTRIBUTE_NODEID | 1UL << WIRE_ATTRIBUTE_PARENT | 1UL << WIRE_ATTRIBUTE_LEVEL | 1UL << WIRE_ATTRIBUTE_EPOCH                \
+     | 1UL << WIRE_ATTRIBUTE_XPOS | 1UL << WIRE_ATTRIBUTE_YPOS | 1UL << WIRE_ATTRIBUTE_FREE_RAM | 1UL << WIRE_ATTRIBUTE_QUEUE_LENGTH)
+
+static uint16_t supply;
+
+static uint8_t link_quality(void)
+{
+    const struct neighbour *up = tree_own_parent() == WIRE_NO_NODE ? 0 : neighbour_find(tree_own_parent());
+    return !up ? 0 : up->used ? up->acknowledged : up->heard;
+}
+
+static uint16_t capped(uint32_t value) { return value > UINT16_MAX ? UINT16_MAX : (uint16_t)value; }
+
+void status_report(void)
+{
+    const struct wire_settings *own = settings();
+    int32_t voltage;
+    if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage)) supply = (uint16_t)voltage;
+    struct wire_status status = {
+        .node = own->nodeid,
+        .boots = own->boots,
+        .reset_cause = board_reset_cause(),
+        .board = BOARD_ID,
+        .attributes = OWN_ATTRIBUTES | sensor_available(),
+        .parent = tree_own_parent(),
+        .level = tree_own_level(),
+        .link = link_quality(),
+        .neighbours = neighbour_count(),
+        .query_version = dissemination_version(),
+        .x = own->x,
+        .y = own->y,
+        .voltage = supply,
+        .free_ram = board_free_ram(),
+        .queue_length = queue_length(),
+        .seconds = time_at(clock_now()).seconds,
+        .radio_on = radio_on_time(),
+        .uptime = clock_uptime(),
+        .rows = query_rows(),
+        .dropped = queue_dropped(),
+        .sent = mac_counters.sent,
+        .repeated = mac_counters.repeated,
+        .malformed = capped((uint32_t)mac_counters.malformed + radio_malformed() + query_refused()),
+    };
+    queue_push(WIRE_PACKET_STATUS, &status, sizeof status);
+}
+
+void status_round(uint32_t round)
+{
+    if ((round + settings()->nodeid) % STATUS_EVERY == 0) status_report();
+}
+
+void status_log(uint8_t severity, const char *text)
+{
+    uint8_t bytes[sizeof(struct wire_log) + TEXT_MAXIMUM];
+    struct wire_log *log = (struct wire_log *)bytes;
+    uint8_t length = (uint8_t)strnlen(text, TEXT_MAXIMUM);
+    log->node = settings()->nodeid;
+    log->severity = severity;
+    memcpy(log->text, text, length);
+    queue_push(WIRE_PACKET_LOG, bytes, (uint8_t)(sizeof *log + length));
+}

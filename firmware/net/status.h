@@ -1,0 +1,15 @@
+/* What a mote says of itself: STATUS and LOG records. */
+#ifndef SKERRY_NET_STATUS_H
+#define SKERRY_NET_STATUS_H
+
+#include <stdint.h>
+
+/* Queues a STATUS record. */
+void status_report(void);
+/* Once a round: reports every STATUS_EVERY rounds, each mote in a round of its own. */
+void status_round(uint32_t round);
+enum { STATUS_EVERY = 32 };
+/* Queues a LOG record; severity 0 debug .. 3 error, text at most 60 characters. */
+void status_log(uint8_t severity, const char *text);
+
+#endif

@@ -1,0 +1,103 @@
+/* Follows the parent's clock by the stamps of its beacons, and the rate between the two crystals. */
+#include "net/time.h"
+
+#include <string.h>
+
+#include "drivers/radio.h"
+#include "net/clocksync.h"
+
+/* Skew is kept in 2^-24; crystals are within 100 ppm of each other, motes in the sun a little more. */
+#define SKEW_LIMIT ((int32_t)(150e-6 * 16777216))
+/* Below this the quantisation of two stamps, 60 us, spoils the rate. */
+#define SKEW_BASE CLOCK_MS(3500)
+
+static bool known;
+static ticks_t reference;        /* local */
+static struct net_time there;    /* network time at `reference` */
+static int32_t skew;
+static bool skew_known;
+
+bool time_known(void) { return known; }
+
+void clocksync_start_root(void)
+{
+    known = true;
+    reference = clock_now();
+    there = (struct net_time){0, 0};
+    skew = 0;
+}
+
+void clocksync_lose(void)
+{
+    known = false;
+    skew_known = false;
+    skew = 0;
+}
+
+static struct net_time advance(struct net_time time, int32_t ticks)
+{
+    int32_t sum = (int32_t)time.ticks + (int32_t)(ticks & 32767);
+    time.seconds += (uint32_t)(ticks >> 15) + (uint32_t)(sum >> 15);
+    time.ticks = (uint16_t)(sum & 32767);
+    return time;
+}
+
+/* a - b in ticks; the caller knows them to lie within 18 hours. */
+static int32_t difference(struct net_time a, struct net_time b)
+{
+    return (int32_t)((a.seconds - b.seconds) << 15) + (int32_t)a.ticks - (int32_t)b.ticks;
+}
+
+static int32_t correction(int32_t ticks) { return (int32_t)((int64_t)ticks * skew / 16777216); }
+
+struct net_time time_at(ticks_t local)
+{
+    int32_t passed = (int32_t)(local - reference);
+    return advance(there, passed + correction(passed));
+}
+
+ticks_t time_local(struct net_time time)
+{
+    int32_t ahead = difference(time, there);
+    return reference + (ticks_t)(ahead - correction(ahead));
+}
+
+/* Moves the reference close, so that local ticks never wrap past it. */
+void clocksync_tick(void)
+{
+    ticks_t now = clock_now();
+    if ((int32_t)(now - reference) < (int32_t)(3600L * 32768L)) return;
+    there = time_at(now);
+    reference = now;
+}
+
+bool clocksync_stamp(struct net_time heard, ticks_t local)
+{
+    if (!known) {
+        known = true;
+        reference = local;
+        there = heard;
+        return true;
+    }
+    int32_t error = difference(heard, time_at(local));
+    bool jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
+    int32_t passed = (int32_t)(local - reference);
+    if (jump) skew_known = false, skew = 0;
+    else if (passed >= (int32_t)SKEW_BASE) {
+        int32_t rate = (int32_t)((int64_t)(difference(heard, there) - passed) * 16777216 / passed);
+        if (rate > SKEW_LIMIT) rate = SKEW_LIMIT;
+        if (rate < -SKEW_LIMIT) rate = -SKEW_LIMIT;
+        skew = skew_known ? skew + (rate - skew) / 4 : rate;
+        skew_known = true;
+    } else return false;
+    there = heard;
+    reference = local;
+    return jump;
+}
+
+void radio_stamp(uint8_t stamp[RADIO_STAMP_SIZE], ticks_t sfd)
+{
+    struct net_time time = time_at(sfd);
+    memcpy(stamp, &time.seconds, 4);
+    memcpy(stamp + 4, &time.ticks, 2);
+}

@@ -1,0 +1,110 @@
+#include "net/uplink.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "drivers/settings.h"
+#include "kernel/timer.h"
+#include "net/mac.h"
+#include "net/outbox.h"
+#include "net/random.h"
+#include "net/tree.h"
+#include "wire.h"
+
+/* Transmissions of a frame in one go, and how often a slot goes at it. */
+#define TRIES 3
+#define GOES 3
+
+/* The one frame that the parent has not acknowledged. It is repeated to the letter, in later rounds too, so that a parent that had it
+ * knows it again. */
+static struct mac_frame frame;
+static bool outstanding, running;
+static uint8_t goes;
+static struct timer pause;
+
+static void step(void);
+
+bool uplink_waiting(void) { return outstanding || queue_length() > 0; }
+
+/* Moves as many records as fit from the queue into the frame. */
+static void build(void)
+{
+    struct wire_bundle *bundle = mac_begin(&frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
+    uint8_t used = sizeof *bundle;
+    struct queue_record *record;
+    while ((record = queue_next(NULL)) && used + sizeof(struct wire_record) + record->length <= WIRE_PACKET_MAXIMUM - sizeof(struct wire_header)) {
+        struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
+        *entry = (struct wire_record){.type = record->type, .body_length = record->length};
+        memcpy(entry + 1, record->body, record->length);
+        used += (uint8_t)(sizeof *entry + record->length);
+        queue_remove(record);
+    }
+    bundle->flags = queue_length() ? WIRE_BUNDLE_PENDING : 0;
+    mac_finish(&frame, used);
+    outstanding = true;
+}
+
+static void sent(enum radio_outcome outcome)
+{
+    if (outcome == RADIO_SENT) {
+        outstanding = false;
+        goes = 0;
+        tree_sent(true);
+    } else if (++goes >= GOES) {
+        goes = 0;
+        running = false;
+        if (outcome == RADIO_NO_ACK) tree_sent(false);
+        uplink_done();
+        return;
+    }
+    if (running) timer_start(&pause, clock_now() + (outcome == RADIO_SENT ? 1 : CLOCK_MS(3) + random_below(CLOCK_MS(8))), step);
+}
+
+static void step(void)
+{
+    if (!running) return;
+    if (!uplink_waiting() || tree_own_parent() == WIRE_NO_NODE) {
+        running = false;
+        uplink_done();
+        return;
+    }
+    if (!outstanding) build();
+    /* The parent may have changed since the frame was built. */
+    ((struct wire_mac_header *)frame.bytes)->destination = tree_own_parent();
+    if (!mac_send(&frame, TRIES, sent)) timer_start(&pause, clock_now() + CLOCK_MS(2), step);
+}
+
+void uplink_start(void)
+{
+    running = true;
+    goes = 0;
+    step();
+}
+
+void uplink_stop(void)
+{
+    if (!running) return;
+    running = false;
+    timer_stop(&pause);
+    mac_cancel();
+}
+
+void uplink_bundle(const uint8_t *body, uint8_t length)
+{
+    uint16_t needed = 0;
+    for (uint8_t pass = 0; pass < 2; pass++) {
+        for (uint8_t at = sizeof(struct wire_bundle); at < length;) {
+            const struct wire_record *record = (const struct wire_record *)(body + at);
+            if (at + sizeof *record > length || at + sizeof *record + record->body_length > length || record->type < WIRE_PACKET_RESULT
+                || record->type > WIRE_PACKET_LOG) {
+                mac_counters.malformed++;
+                return;
+            }
+            if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
+            else queue_push(record->type, record + 1, record->body_length);
+            at = (uint8_t)(at + sizeof *record + record->body_length);
+        }
+        /* schedule stops acknowledging before this can happen; a last line of defence. */
+        if (needed > queue_room()) return;
+    }
+}

@@ -1,0 +1,20 @@
+/* Records towards the parent, several a frame, one frame unacknowledged. */
+#ifndef SKERRY_NET_UPLINK_H
+#define SKERRY_NET_UPLINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* True when there is something to send. */
+bool uplink_waiting(void);
+/* The mote's slot begins: sends until nothing is left, then calls uplink_done. */
+void uplink_start(void);
+/* The slot ends: the frame under way stays for the next one. */
+void uplink_stop(void);
+/* A BUNDLE from a child: all its records or none. */
+void uplink_bundle(const uint8_t *body, uint8_t length);
+
+/* Implemented by schedule. */
+void uplink_done(void);
+
+#endif

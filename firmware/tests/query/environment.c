@@ -1,0 +1,212 @@
+#include "environment.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include "board.h"
+#include "drivers/sensor.h"
+#include "drivers/settings.h"
+#include "kernel/clock.h"
+#include "kernel/event.h"
+#include "kernel/kernel.h"
+#include "kernel/timer.h"
+#include "net/queue.h"
+#include "net/time.h"
+#include "query/query.h"
+#include "wire.h"
+
+#define RECORDS_MAXIMUM 4096
+
+static uint32_t now, limit;
+static bool alarm_set;
+static uint32_t alarm_due;
+static jmp_buf stop;
+
+static bool network_known;
+static uint64_t network_base; /* ticks */
+static uint32_t local_base;
+static int32_t network_ppm;
+
+static int32_t values[32];
+static uint32_t available, null_mask, acquired, last_mask, acquisition_time;
+static bool acquiring;
+static uint16_t acquisitions;
+static struct timer acquisition_timer;
+
+static uint16_t tree_parent_node;
+static uint8_t tree_hops;
+static const struct wire_settings mote = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
+
+static struct environment_record records[RECORDS_MAXIMUM];
+static uint16_t record_count;
+
+/* kernel/clock and board: an interrupt comes only from the alarm. */
+
+ticks_t clock_now(void) { return now; }
+
+uint32_t board_interrupts_off(void) { return 0; }
+
+void board_interrupts_restore(uint32_t state) { (void)state; }
+
+void board_watchdog(void) {}
+
+uint16_t board_free_ram(void) { return 1234; }
+
+void board_alarm(uint32_t due)
+{
+    alarm_set = true;
+    alarm_due = due;
+}
+
+void board_sleep(bool deep)
+{
+    (void)deep;
+    if (!alarm_set || !clock_reached(limit, alarm_due)) {
+        now = limit;
+        longjmp(stop, 1);
+    }
+    if (clock_reached(alarm_due, now))
+        now = alarm_due;
+    alarm_set = false;
+}
+
+void environment_run(uint32_t ticks)
+{
+    limit = now + ticks;
+    alarm_set = false;
+    if (setjmp(stop) == 0)
+        kernel_run();
+}
+
+uint32_t environment_local(void) { return now; }
+
+/* net/time: a linear clock. */
+
+bool time_known(void) { return network_known; }
+
+static struct net_time net_time(uint64_t ticks)
+{
+    return (struct net_time){(uint32_t)(ticks >> 15), (uint16_t)(ticks & 0x7FFF)};
+}
+
+struct net_time time_at(ticks_t local)
+{
+    int64_t passed = (int32_t)(local - local_base);
+    return net_time(network_base + (uint64_t)(passed + passed * network_ppm / 1000000));
+}
+
+ticks_t time_local(struct net_time time)
+{
+    int64_t passed = (int64_t)(((uint64_t)time.seconds << 15 | time.ticks) - network_base);
+    return local_base + (uint32_t)(passed - passed * network_ppm / (1000000 + network_ppm));
+}
+
+void environment_synchronise(uint32_t seconds, uint16_t ticks, int32_t ppm)
+{
+    network_known = true;
+    network_base = (uint64_t)seconds << 15 | ticks;
+    network_ppm = ppm;
+    local_base = now;
+    query_time_changed();
+}
+
+/* drivers/sensor and drivers/settings. */
+
+uint32_t sensor_available(void) { return available; }
+
+static void acquisition_end(void)
+{
+    acquiring = false;
+    sensor_done();
+}
+
+static bool begin_acquisition(uint32_t mask)
+{
+    if (acquiring)
+        return false;
+    acquiring = true;
+    acquired = last_mask = mask;
+    acquisitions++;
+    timer_start(&acquisition_timer, now + acquisition_time, acquisition_end);
+    return true;
+}
+
+bool sensor_acquire(uint32_t mask) { return begin_acquisition(mask); }
+
+bool environment_foreign_acquisition(void) { return begin_acquisition(0); }
+
+bool sensor_value(uint8_t attribute, int32_t *value)
+{
+    *value = values[attribute];
+    return (acquired & ~null_mask) >> attribute & 1;
+}
+
+void environment_sensor(uint8_t attribute, int32_t value, bool null)
+{
+    uint32_t bit = (uint32_t)1 << attribute;
+    available |= bit;
+    null_mask = null ? null_mask | bit : null_mask & ~bit;
+    values[attribute] = value;
+}
+
+void environment_acquisition_time(uint32_t ticks) { acquisition_time = ticks; }
+
+uint16_t environment_acquisitions(void) { return acquisitions; }
+
+uint32_t environment_last_mask(void) { return last_mask; }
+
+const struct wire_settings *settings(void) { return &mote; }
+
+/* net/tree and net/queue. */
+
+bool tree_parent(uint16_t *parent)
+{
+    *parent = tree_parent_node;
+    return tree_hops != WIRE_NO_LEVEL;
+}
+
+bool tree_level(uint8_t *level)
+{
+    *level = tree_hops;
+    return tree_hops != WIRE_NO_LEVEL;
+}
+
+void environment_tree(uint16_t parent, uint8_t level)
+{
+    tree_parent_node = parent;
+    tree_hops = level;
+}
+
+uint8_t queue_length(void) { return record_count < 255 ? (uint8_t)record_count : 255; }
+
+bool queue_push(uint8_t type, const void *body, uint8_t length)
+{
+    if (record_count == RECORDS_MAXIMUM || length > sizeof records[0].body)
+        return false;
+    struct environment_record *record = &records[record_count++];
+    record->local = now;
+    record->type = type;
+    record->length = length;
+    memcpy(record->body, body, length);
+    return true;
+}
+
+uint16_t environment_records(void) { return record_count; }
+
+const struct environment_record *environment_record(uint16_t index) { return &records[index]; }
+
+void environment_forget_records(void) { record_count = 0; }
+
+void environment_reset(uint32_t local)
+{
+    now = local;
+    network_known = false;
+    available = null_mask = acquired = last_mask = 0;
+    acquiring = false;
+    acquisitions = 0;
+    acquisition_time = CLOCK_MS(100);
+    timer_stop(&acquisition_timer);
+    record_count = 0;
+    environment_tree(WIRE_NO_NODE, WIRE_NO_LEVEL);
+    query_init();
+}

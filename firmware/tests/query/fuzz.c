@@ -1,0 +1,214 @@
+/* Fuzzes what reaches query/ from the radio: expression code, QUERY_INSTALL bodies, partial state records.
+ *
+ * fuzz INPUTS SEED; built with AddressSanitizer and UndefinedBehaviorSanitizer, which end it at the first
+ * fault. Bodies lie at the end of a heap block of their exact size, so that one byte too far is seen. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "environment.h"
+#include "query/query.h"
+#include "query/vm.h"
+#include "wire.h"
+
+#define CODE_MAXIMUM 40
+
+static uint64_t state;
+
+/* xorshift64*: Marsaglia 2003, Vigna 2016. */
+static uint32_t random_number(void)
+{
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return (uint32_t)(state * 0x2545F4914F6CDD1DULL >> 32);
+}
+
+static uint32_t below(uint32_t bound) { return random_number() % bound; }
+
+static const uint8_t opcodes[] = {
+    WIRE_OP_CONST8, WIRE_OP_CONST16, WIRE_OP_CONST32, WIRE_OP_NULL, WIRE_OP_ATTR, WIRE_OP_ADD,
+    WIRE_OP_SUB, WIRE_OP_MUL, WIRE_OP_DIV, WIRE_OP_MOD, WIRE_OP_NEG, WIRE_OP_UPSCALE, WIRE_OP_DOWNSCALE,
+    WIRE_OP_EQ, WIRE_OP_NE, WIRE_OP_LT, WIRE_OP_LE, WIRE_OP_GT, WIRE_OP_GE, WIRE_OP_AND, WIRE_OP_OR,
+    WIRE_OP_NOT, WIRE_OP_IS_NULL,
+};
+
+/* Code that a compiler could have written, mostly; returns its length. */
+static uint8_t make_code(uint8_t *code)
+{
+    uint8_t length = 0, depth = 0;
+    uint8_t wanted = (uint8_t)(1 + below(11));
+    while (length < CODE_MAXIMUM - 5 && (wanted > 0 || depth > 1)) {
+        bool push = depth == 0 || (wanted > 0 && depth < WIRE_STACK_DEPTH && below(2));
+        uint8_t op = push ? opcodes[below(5)]
+                          : opcodes[depth > 1 ? 5 + below(sizeof opcodes - 5) : 10 + below(3)];
+        code[length++] = op;
+        if (push) {
+            uint8_t size = op == WIRE_OP_NULL ? 0 : op == WIRE_OP_CONST16 ? 2 : op == WIRE_OP_CONST32 ? 4 : 1;
+            for (uint8_t i = 0; i < size; i++)
+                code[length++] = op == WIRE_OP_ATTR ? (uint8_t)below(32) : (uint8_t)random_number();
+            depth++;
+        } else {
+            bool two = !(op == WIRE_OP_NEG || op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE ||
+                         op == WIRE_OP_NOT || op == WIRE_OP_IS_NULL);
+            if (op == WIRE_OP_MUL || op == WIRE_OP_DIV || op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE)
+                code[length++] = (uint8_t)below(WIRE_MAXIMUM_POWER + 1);
+            depth = (uint8_t)(depth - (two ? 1 : 0));
+        }
+        if (wanted > 0)
+            wanted--;
+    }
+    return length;
+}
+
+static void mutate(uint8_t *bytes, uint8_t length)
+{
+    for (uint32_t n = below(4); n > 0 && length > 0; n--)
+        bytes[below(length)] = (uint8_t)random_number();
+}
+
+static bool read_anything(uint8_t attribute, int32_t *value, const void *context)
+{
+    (void)context;
+    *value = below(4) ? (int32_t)random_number() : below(2) ? INT32_MIN : INT32_MAX;
+    return attribute % 5 != 0;
+}
+
+/* True: the code was accepted and ran. */
+static bool fuzz_code(void)
+{
+    uint8_t code[256];
+    uint8_t length;
+    if (below(4)) {
+        length = make_code(code);
+        if (below(2))
+            mutate(code, length);
+    } else {
+        length = (uint8_t)random_number();
+        for (uint16_t i = 0; i < length; i++)
+            code[i] = below(2) ? opcodes[below(sizeof opcodes)] : (uint8_t)below(40);
+    }
+    uint8_t *exact = malloc(length);
+    memcpy(exact, code, length);
+    uint32_t attributes = 0;
+    int32_t value;
+    bool accepted = vm_check(exact, length, &attributes);
+    if (accepted)
+        vm_run(exact, length, read_anything, NULL, &value);
+    free(exact);
+    return accepted;
+}
+
+/* A program that is valid, mostly, with fields of both kinds. */
+static uint8_t make_program(uint8_t *bytes)
+{
+    struct wire_query_program *program = (struct wire_query_program *)bytes;
+    bool aggregating = below(2);
+    program->flags = (uint8_t)((aggregating ? WIRE_QUERY_AGGREGATE : 0) | (below(8) ? 0 : WIRE_QUERY_ONCE));
+    program->period = below(8) ? 1000 + below(9000) : WIRE_PERIOD_MAXIMUM_MS - below(3);
+    program->start = below(200000);
+    program->end = below(2) ? WIRE_FOREVER : program->start + below(100);
+    program->where_length = below(2) ? make_code(program->fields) : 0;
+    uint8_t at = (uint8_t)(sizeof *program + program->where_length);
+    for (uint32_t fields = 1 + below(5); fields > 0 && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 3; fields--) {
+        struct wire_program_field *field = (struct wire_program_field *)&bytes[at];
+        field->format = (uint8_t)(1 + below(5));
+        field->aggregate = (uint8_t)(aggregating ? 1 + below(5) : 0);
+        field->code_length = make_code(&bytes[at + sizeof *field]);
+        at = (uint8_t)(at + sizeof *field + field->code_length);
+    }
+    return at;
+}
+
+static enum query_outcome install(const uint8_t *program, uint8_t total, uint8_t query, uint16_t version)
+{
+    enum query_outcome outcome = QUERY_REFUSED;
+    for (uint16_t offset = 0; offset < total; offset += WIRE_FRAGMENT_MAXIMUM) {
+        uint16_t left = (uint16_t)(total - offset);
+        uint8_t size = (uint8_t)(left < WIRE_FRAGMENT_MAXIMUM ? left : WIRE_FRAGMENT_MAXIMUM);
+        uint8_t length = (uint8_t)(sizeof(struct wire_query_install) + size);
+        struct wire_query_install *body = malloc(length);
+        *body = (struct wire_query_install){version, query, total, (uint8_t)offset};
+        memcpy(body->data, &program[offset], size);
+        if (!below(8))
+            mutate((uint8_t *)body, length);
+        if (!below(16))
+            length = (uint8_t)below(length + 1U); /* cut off */
+        outcome = query_install(body, length);
+        free(body);
+    }
+    return outcome;
+}
+
+static bool fuzz_install(void)
+{
+    uint8_t program[256];
+    uint8_t total = (uint8_t)(below(4) ? make_program(program) : below(256));
+    if (!below(3))
+        mutate(program, total);
+    if (!below(8))
+        query_stop((uint8_t)(below(64) ? 1 + below(9) : 0));
+    enum query_outcome outcome = install(program, total, (uint8_t)below(10), (uint16_t)below(50));
+    if (!below(64)) {
+        environment_forget_records();
+        environment_run(below(200000));
+    }
+    if (!below(256))
+        environment_synchronise(below(200000), (uint16_t)below(32768), (int32_t)below(200) - 100);
+    query_epoch_in(random_number());
+    return outcome == QUERY_COMPLETE || outcome == QUERY_KNOWN;
+}
+
+static bool fuzz_merge(void)
+{
+    uint8_t length = (uint8_t)(sizeof(struct wire_partial) + below(6) * sizeof(struct wire_aggregate_state));
+    if (!below(4))
+        length = (uint8_t)below(112);
+    uint8_t *into = malloc(length), *from = malloc(length);
+    for (uint8_t i = 0; i < length; i++)
+        into[i] = from[i] = (uint8_t)random_number();
+    if (length > 0)
+        into[0] = from[0] = (uint8_t)below(10);
+    if (length > sizeof(struct wire_partial))
+        mutate(&from[sizeof(struct wire_partial)], (uint8_t)(length - sizeof(struct wire_partial)));
+    bool merged = length >= sizeof(struct wire_partial) &&
+                  query_merge((struct wire_partial *)into, (const struct wire_partial *)from, length);
+    free(into);
+    free(from);
+    return merged;
+}
+
+static bool fuzz_fragment(void)
+{
+    uint8_t *body = malloc(WIRE_PACKET_MAXIMUM - sizeof(struct wire_header));
+    uint8_t ids[WIRE_QUERIES_MAXIMUM];
+    query_list(ids);
+    bool given = query_fragment((uint8_t)below(10), (uint8_t)(below(4) ? below(3) * WIRE_FRAGMENT_MAXIMUM : below(256)), (struct wire_query_install *)body);
+    free(body);
+    return given;
+}
+
+int main(int count, char **arguments)
+{
+    if (count != 3) {
+        fprintf(stderr, "usage: fuzz INPUTS SEED\n");
+        return 2;
+    }
+    unsigned long inputs = strtoul(arguments[1], NULL, 10);
+    state = strtoull(arguments[2], NULL, 10) * 0x9E3779B97F4A7C15ULL | 1;
+    static bool (*const targets[])(void) = {fuzz_code, fuzz_install, fuzz_merge, fuzz_fragment};
+    unsigned long accepted[4] = {0}, tried[4] = {0};
+    environment_reset(0);
+    for (uint8_t attribute = WIRE_ATTRIBUTE_LIGHT; attribute <= WIRE_ATTRIBUTE_ACCEL_Y; attribute++)
+        environment_sensor(attribute, (int32_t)random_number(), attribute == WIRE_ATTRIBUTE_ACCEL_Y);
+    environment_synchronise(100000, 0, 0);
+    for (unsigned long i = 0; i < inputs; i++) {
+        uint32_t target = below(10) < 5 ? 0 : 1 + below(3);
+        tried[target]++;
+        accepted[target] += targets[target]();
+    }
+    printf("inputs %lu code %lu/%lu install %lu/%lu merge %lu/%lu fragment %lu/%lu rows %lu refused %u\n", inputs,
+           accepted[0], tried[0], accepted[1], tried[1], accepted[2], tried[2], accepted[3], tried[3],
+           (unsigned long)query_rows(), query_refused());
+    return 0;
+}

@@ -1,0 +1,42 @@
+"""Builds host programs and libraries from the firmware's own sources."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+FIRMWARE = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+BUILD = FIRMWARE.parent / "build" / "firmware" / "host"
+QUERY = (*sorted((FIRMWARE / "query").glob("*.c")), FIRMWARE / "kernel" / "kernel.c", HERE / "environment.c")
+# Board names come from a real board's header; environment.c implements them.
+INCLUDES = (FIRMWARE, FIRMWARE / "include", FIRMWARE / "boards" / "iris", HERE)
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+#: Undefined behaviour ends the process; needs no run-time library, so that Python can load the result.
+TRAPS = ("-fPIC", "-shared", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
+
+
+def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
+    """Compile ``sources`` into ``build/firmware/host/name``; nothing when that is newer than all of them.
+
+    Raises CalledProcessError with the compiler's messages on standard error.
+    """
+    BUILD.mkdir(parents=True, exist_ok=True)
+    target = BUILD / name
+    headers = [header for folder in (FIRMWARE, HERE) for header in folder.rglob("*.h")]
+    with (BUILD / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # test processes run side by side
+        newest = max(path.stat().st_mtime for path in (*sources, *headers, Path(__file__)))
+        if not target.exists() or target.stat().st_mtime < newest:
+            fresh = target.with_suffix(".new")
+            includes = [f"-I{folder}" for folder in INCLUDES]
+            subprocess.run(
+                ["gcc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, *includes,
+                 *map(str, sources), "-o", str(fresh)],
+                check=True,
+            )  # fmt: skip
+            os.replace(fresh, target)
+    return target

@@ -1,0 +1,200 @@
+"""A mote's query engine in this process: the firmware's C code over the environment of environment.c."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skerry_protocol import codec, packets
+from skerry_protocol.attributes import ValueFormat
+from skerry_protocol.packets import FRAGMENT_MAXIMUM, QUERIES_MAXIMUM, PacketType
+
+SECOND = packets.TICKS_PER_SECOND
+STORED, COMPLETE, KNOWN, REFUSED = range(4)
+NO_LEVEL = packets.NO_LEVEL
+
+
+class _Record(ctypes.Structure):
+    _fields_ = (
+        ("local", ctypes.c_uint32),
+        ("type", ctypes.c_uint8),
+        ("length", ctypes.c_uint8),
+        ("body", ctypes.c_uint8 * 128),
+    )
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record that the engine queued, and the local time in ticks when it did."""
+
+    local: int
+    type: PacketType
+    body: Any
+
+
+def field(format: ValueFormat, code: bytes, aggregate: int = 0) -> dict[str, Any]:
+    """One column of a program."""
+    return {"format": format.code, "aggregate": aggregate, "code": code}
+
+
+def program(
+    fields: Sequence[dict[str, Any]],
+    *,
+    where: bytes = b"",
+    period: int = 1000,
+    flags: int = 0,
+    start: int = 0,
+    end: int = packets.FOREVER,
+) -> bytes:
+    """A serialized program; ``period`` in ms, ``start`` and ``end`` in network seconds."""
+    return codec.encode_program(
+        flags=flags, period=period, start=start, end=end, where=where, fields=list(fields)
+    )
+
+
+def fragments(data: bytes, query: int, version: int = 1) -> list[bytes]:
+    """QUERY_INSTALL bodies of a program, in order."""
+    return [
+        packets.QueryInstall.build(
+            {
+                "query_version": version,
+                "query": query,
+                "total": len(data),
+                "offset": offset,
+                "data": data[offset : offset + FRAGMENT_MAXIMUM],
+            }
+        )
+        for offset in range(0, len(data), FRAGMENT_MAXIMUM)
+    ]
+
+
+class Mote:
+    """The library's single mote; every instance begins with a reset."""
+
+    def __init__(self, library: Path, local: int = 0) -> None:
+        self._c = ctypes.CDLL(str(library))
+        self._c.environment_record.restype = ctypes.POINTER(_Record)
+        for name in ("environment_local", "environment_last_mask", "query_rows"):
+            getattr(self._c, name).restype = ctypes.c_uint32
+        for name in ("environment_acquisitions", "environment_records", "query_refused"):
+            getattr(self._c, name).restype = ctypes.c_uint16
+        for name in ("query_list", "query_fragment"):
+            getattr(self._c, name).restype = ctypes.c_uint8
+        for name in ("query_epoch_in", "query_merge", "vm_accepts", "environment_foreign_acquisition"):
+            getattr(self._c, name).restype = ctypes.c_bool
+        self._c.environment_reset(ctypes.c_uint32(local))
+
+    def synchronise(self, seconds: float, ppm: int = 0) -> None:
+        """Network time is ``seconds`` now and runs ``ppm`` faster than the mote's clock."""
+        whole, ticks = divmod(round(seconds * SECOND), SECOND)
+        self._c.environment_synchronise(ctypes.c_uint32(whole), ctypes.c_uint16(ticks), ctypes.c_int32(ppm))
+
+    def run(self, seconds: float) -> None:
+        """Run for that much local time."""
+        self._c.environment_run(ctypes.c_uint32(round(seconds * SECOND)))
+
+    @property
+    def local(self) -> int:
+        """Local time in ticks."""
+        return int(self._c.environment_local())
+
+    def sensor(self, attribute: int, value: int | None) -> None:
+        """The sensor exists from now on; None: it fails."""
+        self._c.environment_sensor(
+            ctypes.c_uint8(attribute), ctypes.c_int32(value or 0), ctypes.c_bool(value is None)
+        )
+
+    def acquisition_time(self, seconds: float) -> None:
+        """How long each acquisition takes."""
+        self._c.environment_acquisition_time(ctypes.c_uint32(round(seconds * SECOND)))
+
+    def foreign_acquisition(self) -> bool:
+        """Somebody else occupies the sensors."""
+        return bool(self._c.environment_foreign_acquisition())
+
+    @property
+    def acquisitions(self) -> int:
+        """Acquisitions begun."""
+        return int(self._c.environment_acquisitions())
+
+    @property
+    def last_mask(self) -> int:
+        """Attributes of the last acquisition."""
+        return int(self._c.environment_last_mask())
+
+    def tree(self, parent: int, level: int) -> None:
+        """Place in the tree; level 255: none."""
+        self._c.environment_tree(ctypes.c_uint16(parent), ctypes.c_uint8(level))
+
+    def install_fragment(self, body: bytes) -> int:
+        """One QUERY_INSTALL body; the outcome."""
+        return int(self._c.query_install(body, ctypes.c_uint8(len(body))))
+
+    def install(self, data: bytes, query: int, version: int = 1) -> int:
+        """A whole program; the outcome of its last fragment."""
+        return [self.install_fragment(body) for body in fragments(data, query, version)][-1]
+
+    def stop(self, query: int) -> None:
+        """Stop a query; 0: all."""
+        self._c.query_stop(ctypes.c_uint8(query))
+
+    def queries(self) -> list[int]:
+        """Ids held whole."""
+        ids = (ctypes.c_uint8 * QUERIES_MAXIMUM)()
+        count = self._c.query_list(ids)
+        return list(ids)[:count]
+
+    def fragment(self, query: int, offset: int) -> bytes:
+        """QUERY_INSTALL body for a neighbour, its query_version 0; empty past the end."""
+        body = (ctypes.c_uint8 * (packets.PACKET_MAXIMUM - 2))()
+        length = self._c.query_fragment(ctypes.c_uint8(query), ctypes.c_uint8(offset), body)
+        return bytes(body)[:length]
+
+    def epoch_in(self, second: int) -> bool:
+        """Whether an epoch begins in that network second."""
+        return bool(self._c.query_epoch_in(ctypes.c_uint32(second)))
+
+    def merge(self, into: bytes, record: bytes) -> bytes | None:
+        """The merged partial state record, or None where the shapes differ."""
+        buffer = ctypes.create_string_buffer(into, len(into))
+        return buffer.raw if self._c.query_merge(buffer, record, ctypes.c_uint8(len(record))) else None
+
+    @property
+    def rows(self) -> int:
+        """Rows and partial state records produced."""
+        return int(self._c.query_rows())
+
+    @property
+    def refused(self) -> int:
+        """Programs refused."""
+        return int(self._c.query_refused())
+
+    def records(self) -> Iterator[Record]:
+        """Records queued since the last call, decoded."""
+        for index in range(self._c.environment_records()):
+            record = self._c.environment_record(ctypes.c_uint16(index)).contents
+            packet = codec.decode_record(record.type, bytes(record.body[: record.length]))
+            yield Record(record.local, packet.type, packet.body)
+        self._c.environment_forget_records()
+
+    def accepts(self, code: bytes) -> bool:
+        """Whether vm_check accepts the code."""
+        return bool(self._c.vm_accepts(code, ctypes.c_uint8(len(code))))
+
+    def evaluate(self, code: bytes, rows: Sequence[Sequence[int | None]]) -> list[int | None]:
+        """Value of checked code for each row; a row holds attribute values by number, None for NULL."""
+        width = len(rows[0])
+        values = (ctypes.c_int32 * (width * len(rows)))(*[value or 0 for row in rows for value in row])
+        nulls = (ctypes.c_uint32 * len(rows))(
+            *[sum(1 << n for n, value in enumerate(row) if value is None) for row in rows]
+        )
+        results = (ctypes.c_int32 * len(rows))()
+        known = (ctypes.c_uint8 * len(rows))()
+        self._c.vm_run_rows(
+            code, ctypes.c_uint8(len(code)), values, nulls, ctypes.c_uint32(width),
+            ctypes.c_uint32(len(rows)), results, known,
+        )  # fmt: skip
+        return [value if flag else None for value, flag in zip(results, known, strict=True)]
