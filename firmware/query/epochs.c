@@ -66,7 +66,8 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
     return epoch_from(slot, (struct net_time){0, 0}, &first) && epoch == first;
 }
 
-/* Takes the planned epoch where it is due, unless the one before it is still being sampled. */
+/* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be
+ * EARLY_TICKS ahead. */
 static bool take_due(struct slot *slot, struct net_time now)
 {
     struct net_time start;
@@ -80,12 +81,12 @@ static bool take_due(struct slot *slot, struct net_time now)
     return true;
 }
 
-/* Brings the slot up to `now`; *wake becomes its next time to look where that is earlier. */
-static void update(struct slot *slot, struct net_time now, struct net_time *wake)
+/* Brings the slot, whose planned epoch was `due`, up to `now`; *wake becomes its next time to look where
+ * that is earlier. */
+static void update(struct slot *slot, struct net_time now, bool due, struct net_time *wake)
 {
     struct net_time start = {0, 0};
     uint32_t epoch = 0;
-    bool due = take_due(slot, now);
     bool runs = epoch_from(slot, now, &epoch);
     /* Never the same epoch twice: neither the one just taken, nor, after a small step back of the clock,
      * the one before the planned one. */
@@ -115,13 +116,14 @@ void epochs_update(void)
     timer_stop(&timer);
     if (!time_known())
         return; /* query_time_changed follows */
-    struct net_time now = time_at(clock_now() + EARLY_TICKS);
+    ticks_t local = clock_now();
+    struct net_time now = time_at(local), reached = time_at(local + EARLY_TICKS);
     struct net_time wake = {now.seconds + LOOK_SECONDS, now.ticks};
     bool any = false;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
         struct slot *slot = slot_at(i);
         if (slot != NULL) {
-            update(slot, now, &wake);
+            update(slot, now, take_due(slot, reached), &wake);
             any = true;
         }
     }

@@ -17,13 +17,13 @@ def query_library() -> Path:
     return host.build("libskerry_query.so", (*host.QUERY, host.HERE / "vm_rows.c"), host.TRAPS)
 
 
-@pytest.fixture()
+@pytest.fixture
 def mote(query_library: Path) -> Mote:
     """A mote just booted, at local time 0."""
     return Mote(query_library)
 
 
-@pytest.fixture()
+@pytest.fixture
 def boot(query_library: Path) -> Callable[[int], Mote]:
     """Boots a mote at a local time in ticks."""
     return lambda local: Mote(query_library, local)

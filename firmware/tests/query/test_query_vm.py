@@ -9,7 +9,15 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skerry_protocol.bytecode import MAXIMUM_POWER, STACK_DEPTH, BytecodeError, Op, check, constant, instruction
+from skerry_protocol.bytecode import (
+    MAXIMUM_POWER,
+    STACK_DEPTH,
+    BytecodeError,
+    Op,
+    check,
+    constant,
+    instruction,
+)
 
 from firmware.tests.query.mote import Mote
 

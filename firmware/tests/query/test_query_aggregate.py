@@ -1,0 +1,159 @@
+"""Partial state records: one mote's own, and merging them in any order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skerry_protocol import packets
+from skerry_protocol.attributes import BY_NAME, ValueFormat
+from skerry_protocol.bytecode import Op, constant, instruction
+from skerry_protocol.packets import Aggregate, PacketType, QueryFlag
+
+from firmware.tests.query.mote import COMPLETE, Mote, field, program
+
+TEMP = instruction(Op.ATTR, BY_NAME["temp"].number)
+VALUED = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX)
+FIELDS = [field(ValueFormat.I32, b"", Aggregate.COUNT)] + [field(ValueFormat.I32, TEMP, a) for a in VALUED]
+#: Rows below 0 degrees do not pass.
+PROGRAM = program(FIELDS, where=TEMP + constant(0) + instruction(Op.GE), flags=QueryFlag.AGGREGATE)
+EVERYTHING = program(FIELDS, flags=QueryFlag.AGGREGATE)
+QUERY = 3
+
+
+def states(record: Any) -> list[tuple[int, int]]:
+    """(count, value) of each field."""
+    return [(state.count, state.value) for state in record.states]
+
+
+def own_partial(mote: Mote, data: bytes, reading: int | None) -> bytes:
+    """The partial state record of a mote with that temperature, as bytes."""
+    mote.sensor(BY_NAME["temp"].number, reading)
+    mote.synchronise(99.9)
+    assert mote.install(data, QUERY) == COMPLETE
+    mote.run(1)
+    (record,) = mote.records()
+    assert record.type is PacketType.PARTIAL
+    return packets.Partial.build(record.body)
+
+
+def merge_all(mote: Mote, parts: Sequence[bytes]) -> Any:
+    """Merged from the first on, decoded."""
+    into = parts[0]
+    for part in parts[1:]:
+        merged = mote.merge(into, part)
+        assert merged is not None
+        into = merged
+    return packets.Partial.parse(into)
+
+
+@pytest.mark.parametrize(
+    ("data", "reading", "expected"),
+    [
+        (PROGRAM, 2150, [(1, 0), (1, 0), (1, 2150), (1, 2150), (1, 2150), (1, 2150)]),
+        (PROGRAM, -5, [(0, 0)] * 6),
+        (PROGRAM, None, [(0, 0)] * 6),
+        (EVERYTHING, -5, [(1, 0), (1, 0), (1, -5), (1, -5), (1, -5), (1, -5)]),
+        (EVERYTHING, None, [(1, 0)] + [(0, 0)] * 5),
+    ],
+    ids=["passes", "refused by WHERE", "WHERE is NULL", "no WHERE", "NULL counts in COUNT(*) only"],
+)
+def test_own_reading(mote: Mote, data: bytes, reading: int | None, expected: list[tuple[int, int]]) -> None:
+    """The mote itself is always counted as considered."""
+    partial = packets.Partial.parse(own_partial(mote, data, reading))
+    assert (partial.query, partial.epoch, partial.motes, partial.overflow) == (QUERY, 100, 1, 0)
+    assert states(partial) == expected
+    assert mote.rows == 1
+
+
+readings = st.lists(st.none() | st.integers(-40_000, 40_000), min_size=1, max_size=12)
+
+
+@given(values=readings, shuffle=st.randoms(use_true_random=False))
+def test_merging_in_any_order_equals_direct_aggregation(
+    query_library: Path, values: list[int | None], shuffle: random.Random
+) -> None:
+    """A random merge tree over the motes' own records gives what a table of all their rows gives."""
+    parts = [own_partial(Mote(query_library), PROGRAM, value) for value in values]
+    mote = Mote(query_library)
+    mote.install(PROGRAM, QUERY)
+    while len(parts) > 1:
+        a = parts.pop(shuffle.randrange(len(parts)))
+        b = parts.pop(shuffle.randrange(len(parts)))
+        merged = mote.merge(a, b)
+        assert merged is not None
+        assert merged == mote.merge(b, a), "merging is commutative"
+        parts.append(merged)
+    result = packets.Partial.parse(parts[0])
+    rows = [value for value in values if value is not None and value >= 0]
+    assert result.motes == len(values)
+    assert result.overflow == 0
+    count = len(rows)
+    expected = [0, 0, sum(rows), sum(rows), min(rows, default=0), max(rows, default=0)]
+    assert states(result) == [(count, value) for value in expected]
+
+
+def partial(values: Sequence[int], *, query: int = QUERY, epoch: int = 5, motes: int = 1, overflow: int = 0) -> bytes:
+    """A record of six fields that all hold ``values``' sum (or extreme) for one reading each."""
+    state = [{"count": len(values), "value": sum(values)}] * 6
+    return packets.Partial.build(
+        {"query": query, "epoch": epoch, "motes": motes, "overflow": overflow, "states": state}
+    )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sum_that_leaves_32_bits_sets_its_overflow_bit(mote: Mote, sign: int) -> None:
+    mote.install(EVERYTHING, QUERY)
+    big = sign * 2**30 * 2 - (sign > 0)
+    into = merge_all(mote, [partial([big]), partial([sign])])
+    assert into.overflow == 0b001100  # SUM and AVG
+    assert (into.states[2].value, into.states[3].value) == (0, 0)
+    assert into.states[4].value == min(big, sign)
+    assert into.states[5].value == max(big, sign)
+
+
+def test_overflow_stays(mote: Mote) -> None:
+    """Once a sum is lost no later merge brings it back, whichever side had it."""
+    mote.install(EVERYTHING, QUERY)
+    lost = partial([3], overflow=0b000100)
+    for parts in ([lost, partial([4])], [partial([4]), lost]):
+        result = merge_all(mote, parts)
+        assert result.overflow == 0b000100
+        assert result.states[2].value == 0
+        assert result.states[3].value == 7
+
+
+def test_counts_stay_at_their_largest_value(mote: Mote) -> None:
+    mote.install(EVERYTHING, QUERY)
+    result = merge_all(mote, [partial([], motes=65000), partial([], motes=1000)])
+    assert result.motes == 65535
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        partial([1], query=4),
+        partial([1], epoch=6),
+        partial([1])[:-6],
+        partial([1]) + bytes(6),
+        partial([1])[:-1],
+        partial([1])[:8],
+        b"",
+    ],
+    ids=["query", "epoch", "fewer states", "more states", "cut state", "cut header", "empty"],
+)
+def test_other_shapes_are_not_merged(mote: Mote, other: bytes) -> None:
+    mote.install(EVERYTHING, QUERY)
+    into = partial([1]).ljust(64, b"\0")
+    assert mote.merge(into, other) is None
+
+
+def test_mote_without_the_program_merges_nothing(mote: Mote) -> None:
+    assert mote.merge(partial([1]), partial([1])) is None
+    mote.install(program([field(ValueFormat.I32, TEMP)]), QUERY)
+    assert mote.merge(partial([1]), partial([1])) is None
