@@ -73,13 +73,12 @@ def _attribute(
     sample_ms: float = 0.0,
     constant: bool = False,
 ) -> Attribute:
-    return Attribute(
-        number, name, format, unit, digits, *bounds, energy, sample_ms, constant, description
-    )
+    return Attribute(number, name, format, unit, digits, *bounds, energy, sample_ms, constant, description)
 
 
 _F = ValueFormat
 
+# fmt: off
 #: Numbers are what the radio carries and never change; a new attribute takes the next free one (below 32).
 ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(0, "nodeid", _F.U16, "", 0, (0, 65534), "the mote's short address", constant=True),
@@ -107,6 +106,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(12, "free_ram", _F.U16, "B", 0, (0, 65535), "RAM between heap start and stack"),
     _attribute(13, "queue_length", _F.U8, "", 0, (0, 255), "records waiting to be sent"),
 )
+# fmt: on
 
 BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in ATTRIBUTES}
 BY_NUMBER: dict[int, Attribute] = {attribute.number: attribute for attribute in ATTRIBUTES}

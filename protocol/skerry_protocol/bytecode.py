@@ -119,6 +119,4 @@ def check(code: bytes) -> int:
 
 def attributes_used(code: bytes) -> frozenset[int]:
     """Numbers of the attributes a program reads."""
-    return frozenset(
-        operand for op, operand in decode(code) if op is Op.ATTR and operand is not None
-    )
+    return frozenset(operand for op, operand in decode(code) if op is Op.ATTR and operand is not None)

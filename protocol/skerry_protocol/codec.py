@@ -35,7 +35,7 @@ class Packet:
 def encode(type: PacketType, **fields: Any) -> bytes:
     """Packet bytes. Raises PacketError where a field is missing or out of range."""
     try:
-        data = bytes([PROTOCOL_VERSION, type]) + BODIES[type].build(fields)
+        data = bytes([PROTOCOL_VERSION, type]) + bytes(BODIES[type].build(fields))
     except (ConstructError, KeyError) as error:
         raise PacketError(f"{type.name}: {error}") from error
     if len(data) > PACKET_MAXIMUM:
@@ -79,7 +79,7 @@ def _decode_body(type: int, data: bytes) -> tuple[PacketType, Container[Any]]:
 def encode_program(**fields: Any) -> bytes:
     """Bytes of a query program. Raises PacketError where a field is missing or out of range."""
     try:
-        return QueryProgram.build(fields)
+        return bytes(QueryProgram.build(fields))
     except (ConstructError, KeyError) as error:
         raise PacketError(f"query program: {error}") from error
 

@@ -54,7 +54,7 @@ class LinkFrame:
         """The bytes on the line, the closing zero included."""
         frame = bytes([self.kind, self.sequence]) + self.payload
         frame += binascii.crc_hqx(frame, 0).to_bytes(2, "big")
-        return cobs.encode(frame) + b"\0"
+        return bytes(cobs.encode(frame)) + b"\0"
 
 
 @dataclass(slots=True)

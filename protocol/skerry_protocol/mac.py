@@ -45,7 +45,7 @@ class MacFrame:
 
 def encode(frame: MacFrame) -> bytes:
     """PSDU with its FCS."""
-    header = MacHeader.build(
+    header: bytes = MacHeader.build(
         {
             "frame_control": FRAME_CONTROL_DATA_ACK if frame.acknowledged else FRAME_CONTROL_DATA,
             "sequence": frame.sequence,

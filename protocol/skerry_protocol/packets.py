@@ -294,4 +294,3 @@ Header = Struct(
     "version" / Int8ul * "PROTOCOL_VERSION",
     "type" / Int8ul * "see PacketType",
 )
-

@@ -13,7 +13,19 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from construct import Byte, Construct, GreedyBytes, GreedyRange, Int8ul, Int16ul, Int32sl, Int32ul, Prefixed, Renamed, Struct
+from construct import (
+    Byte,
+    Construct,
+    GreedyBytes,
+    GreedyRange,
+    Int8ul,
+    Int16ul,
+    Int32sl,
+    Int32ul,
+    Prefixed,
+    Renamed,
+    Struct,
+)
 
 from skerry_protocol import attributes, bytecode, framing, mac, packets
 
@@ -33,7 +45,11 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("query_install", packets.QueryInstall, "QUERY_INSTALL: a fragment of a query program."),
     ("query_stop", packets.QueryStop, "QUERY_STOP."),
     ("query_request", packets.QueryRequest, "QUERY_REQUEST: tell me what I lack."),
-    ("query_program", packets.QueryProgram, "Serialized query; `where` and the fields follow, see program_field."),
+    (
+        "query_program",
+        packets.QueryProgram,
+        "Serialized query; `where` and the fields follow, see program_field.",
+    ),
     ("program_field", packets.ProgramField, "One column of a query program; its code follows."),
     ("command", packets.Command, "COMMAND."),
     ("bundle", packets.Bundle, "BUNDLE: records of one hop."),
@@ -131,9 +147,8 @@ def _attributes() -> str:
     lines = []
     for attribute in attributes.ATTRIBUTES:
         unit = f"10^-{attribute.digits} {attribute.unit}" if attribute.digits else attribute.unit or "1"
-        lines.append(
-            f"    WIRE_ATTRIBUTE_{attribute.name.upper()} = {attribute.number}, /* {unit}; {attribute.description} */"
-        )
+        name = f"WIRE_ATTRIBUTE_{attribute.name.upper()}"
+        lines.append(f"    {name} = {attribute.number}, /* {unit}; {attribute.description} */")
     lines.append(f"    WIRE_ATTRIBUTE_COUNT = {len(attributes.ATTRIBUTES)},")
     return "/* Attribute numbers. */\nenum wire_attribute {\n" + "\n".join(lines) + "\n};\n"
 

@@ -39,7 +39,7 @@ def own_partial(mote: Mote, data: bytes, reading: int | None) -> bytes:
     mote.run(1)
     (record,) = mote.records()
     assert record.type is PacketType.PARTIAL
-    return packets.Partial.build(record.body)
+    return bytes(packets.Partial.build(record.body))
 
 
 def merge_all(mote: Mote, parts: Sequence[bytes]) -> Any:
@@ -98,12 +98,13 @@ def test_merging_in_any_order_equals_direct_aggregation(
     assert states(result) == [(count, value) for value in expected]
 
 
-def partial(values: Sequence[int], *, query: int = QUERY, epoch: int = 5, motes: int = 1, overflow: int = 0) -> bytes:
+def partial(
+    values: Sequence[int], *, query: int = QUERY, epoch: int = 5, motes: int = 1, overflow: int = 0
+) -> bytes:
     """A record of six fields that all hold ``values``' sum (or extreme) for one reading each."""
     state = [{"count": len(values), "value": sum(values)}] * 6
-    return packets.Partial.build(
-        {"query": query, "epoch": epoch, "motes": motes, "overflow": overflow, "states": state}
-    )
+    fields = {"query": query, "epoch": epoch, "motes": motes, "overflow": overflow, "states": state}
+    return bytes(packets.Partial.build(fields))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -99,7 +99,7 @@ def test_finished_query_gives_way(mote: Mote) -> None:
     ppm=st.integers(-100, 100),
 )
 def test_any_time_any_period(query_library: Path, local: int, now: int, period: int, ppm: int) -> None:
-    """Network milliseconds beyond 32 bits, clocks that wrap, run fast or slow; three epochs at most a day long."""
+    """Network milliseconds beyond 32 bits; clocks that wrap, run fast or slow; at most a day."""
     mote = Mote(query_library, local)
     mote.synchronise(now, ppm)
     mote.install(program(EPOCH, period=period), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -41,7 +42,9 @@ def test_board_net_and_settings_attributes(mote: Mote) -> None:
 
 def test_mote_without_a_tree_has_neither_parent_nor_level(mote: Mote) -> None:
     mote.tree(parent=0, level=NO_LEVEL)
-    row = one_row(mote, program([field(ValueFormat.U16, attribute(name)) for name in ("parent", "level", "nodeid")]))
+    row = one_row(
+        mote, program([field(ValueFormat.U16, attribute(name)) for name in ("parent", "level", "nodeid")])
+    )
     assert row.body.nulls == 0b011
     assert row.body["values"] == bytes([0, 0, 0, 0, 7, 0])
 
@@ -76,12 +79,16 @@ def test_earlier_reading_is_not_taken_for_a_new_one(mote: Mote) -> None:
 
 @given(
     columns=st.lists(
-        st.tuples(st.sampled_from(ValueFormat), st.integers(-70000, 70000)), min_size=1, max_size=FIELDS_MAXIMUM
+        st.tuples(st.sampled_from(ValueFormat), st.integers(-70000, 70000)),
+        min_size=1,
+        max_size=FIELDS_MAXIMUM,
     )
 )
-def test_value_that_does_not_fit_its_format_is_null(query_library: str, columns: list[tuple[ValueFormat, int]]) -> None:
+def test_value_that_does_not_fit_its_format_is_null(
+    query_library: Path, columns: list[tuple[ValueFormat, int]]
+) -> None:
     row = one_row(
-        Mote(query_library),  # type: ignore[arg-type]
+        Mote(query_library),
         program([field(format, constant(value)) for format, value in columns]),
     )
     at = 0

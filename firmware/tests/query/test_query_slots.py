@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,9 +51,11 @@ def test_largest_program_is_passed_on_unchanged(mote: Mote) -> None:
 
 
 @given(st.data())
-def test_fragments_of_several_queries_in_any_order_with_duplicates(query_library: str, data: st.DataObject) -> None:
+def test_fragments_of_several_queries_in_any_order_with_duplicates(
+    query_library: Path, data: st.DataObject
+) -> None:
     """However fragments are shuffled and repeated, each program becomes whole once and stays what it was."""
-    mote = Mote(query_library)  # type: ignore[arg-type]
+    mote = Mote(query_library)
     programs = {query: long_program(1000 + query) if query % 3 else SMALL for query in range(1, 7)}
     bodies = [body for query, code in programs.items() for body in fragments(code, query)]
     order = data.draw(st.permutations(bodies + data.draw(st.lists(st.sampled_from(bodies), max_size=12))))
@@ -168,9 +172,9 @@ def test_bounds_are_accepted(mote: Mote) -> None:
 
 
 @given(st.binary(max_size=60) | st.lists(st.sampled_from(list(Op)), max_size=30).map(bytes))
-def test_check_agrees_with_the_assembler(query_library: str, code: bytes) -> None:
+def test_check_agrees_with_the_assembler(query_library: Path, code: bytes) -> None:
     """vm_check accepts exactly what skerry_protocol.bytecode.check accepts."""
-    mote = Mote(query_library)  # type: ignore[arg-type]
+    mote = Mote(query_library)
     try:
         bytecode.check(code)
         accepted = True
