@@ -1,0 +1,1 @@
+"""What the network is: its motes, and the attributes that they can acquire."""

@@ -1,0 +1,133 @@
+"""Typed expressions: trees of the motes' own opcodes over scaled integers.
+
+Each node knows its decimal digits (its SI value is ``integer * 10**-digits``), its unit and the bounds
+of its integer. The same tree is assembled to bytecode (:mod:`skerry.plan.assembler`) and evaluated at
+the gateway (:mod:`skerry.plan.evaluate`), so that both places give identical values. Motes compute in
+32 bits, the gateway in 64; a node whose bounds leave 32 bits runs at the gateway only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import Aggregate
+
+#: Unit of a plain number: it takes the unit of what it is compared with or added to.
+PLAIN = "number"
+#: Unit of a sum of different units, or of a product: comparable with anything.
+MIXED = "mixed"
+
+
+class Kind(Enum):
+    """What an expression yields."""
+
+    NUMBER = "number"
+    CONDITION = "condition"
+    NULL = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """One node. ``operand``: a constant's integer, an attribute's number, or a power of ten.
+
+    A node with ``aggregate`` set is a leaf for evaluation: the aggregate over ``args`` (none: COUNT(*))
+    as the network delivered it. ``low`` and ``high`` bound the integer, both inclusive.
+    """
+
+    op: Op
+    args: tuple[Expr, ...] = ()
+    operand: int | None = None
+    digits: int = 0
+    low: int = 0
+    high: int = 1
+    kind: Kind = Kind.CONDITION
+    unit: str = field(default=PLAIN, compare=False)
+    aggregate: Aggregate = Aggregate.NONE
+
+    @property
+    def is_constant(self) -> bool:
+        """A number known now (not NULL)."""
+        return self.op is Op.CONST32
+
+    @property
+    def is_attribute(self) -> bool:
+        """An attribute itself, no aggregate."""
+        return self.op is Op.ATTR and self.aggregate is Aggregate.NONE
+
+    def walk(self) -> Iterator[Expr]:
+        """This node and all below it, aggregates' arguments included."""
+        yield self
+        for argument in self.args:
+            yield from argument.walk()
+
+    def to_list(self) -> list[Any]:
+        """For JSON; see :func:`from_list`."""
+        return [self.op.name, self.operand, self.digits, self.low, self.high, self.kind.value, self.unit,
+                int(self.aggregate), [argument.to_list() for argument in self.args]]  # fmt: skip
+
+
+def from_list(data: list[Any]) -> Expr:
+    """The expression that :meth:`Expr.to_list` wrote."""
+    op, operand, digits, low, high, kind, unit, aggregate, args = data
+    return Expr(Op[op], tuple(from_list(argument) for argument in args), operand, digits, low, high,
+                Kind(kind), unit, Aggregate(aggregate))  # fmt: skip
+
+
+@lru_cache(maxsize=65536)
+def attributes_of(expr: Expr) -> frozenset[int]:
+    """Numbers of the attributes read, in aggregates' arguments too."""
+    return frozenset(
+        node.operand for node in expr.walk() if node.is_attribute and node.operand is not None
+    )
+
+
+def conjuncts(expr: Expr | None) -> list[Expr]:
+    """The conditions that AND joins; [] for None."""
+    if expr is None:
+        return []
+    if expr.op is Op.AND:
+        return [part for argument in expr.args for part in conjuncts(argument)]
+    return [expr]
+
+
+_SYMBOL = {
+    Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/", Op.MOD: "%", Op.EQ: "=", Op.NE: "<>", Op.LT: "<",
+    Op.LE: "<=", Op.GT: ">", Op.GE: ">=", Op.AND: "AND", Op.OR: "OR",
+}  # fmt: skip
+
+
+def decimal_text(value: int, digits: int) -> str:
+    """``integer * 10**-digits`` without superfluous zeros: (2550, 2) → ``25.5``."""
+    if digits == 0:
+        return str(value)
+    whole, rest = divmod(abs(value), 10**digits)
+    text = f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
+    return f"-{text}" if value < 0 else text
+
+
+def render(expr: Expr) -> str:
+    """The expression as query text in SI numbers, for people."""
+    if expr.aggregate is not Aggregate.NONE:
+        return f"{expr.aggregate.name}({render(expr.args[0]) if expr.args else '*'})"
+    if not expr.args:
+        return _render_leaf(expr)
+    if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
+        return render(expr.args[0])
+    inner = [f"({render(a)})" if len(a.args) == 2 and not a.aggregate else render(a) for a in expr.args]
+    if len(inner) == 2:
+        return f"{inner[0]} {_SYMBOL[expr.op]} {inner[1]}"
+    return {Op.NOT: "NOT {}", Op.NEG: "-{}", Op.IS_NULL: "{} IS NULL"}[expr.op].format(inner[0])
+
+
+def _render_leaf(expr: Expr) -> str:
+    if expr.op is Op.NULL or expr.operand is None:
+        return "NULL"
+    if expr.op is Op.ATTR:
+        return BY_NUMBER[expr.operand].name
+    return decimal_text(expr.operand, expr.digits)

@@ -1,0 +1,175 @@
+"""Plans, mote queries, installations and feeds: what planner, demand, link and proxy hand each other.
+
+The way of a query: ``plan_query(text)`` → :class:`QueryPlan` → ``Demand.add_user(id, plan, now)`` →
+:class:`Difference` with the :class:`Installation` s to send and the query ids to stop. Rows of a mote
+query are decoded by its ``columns``; each user reads them through its :class:`Feed` s.
+
+Stream batches (``pyarrow.RecordBatch``), one schema per mote query:
+
+* plain rows: ``nodeid`` int64, ``epoch`` int64 (of the mote query), then for each of ``MoteQuery.columns``
+  one int64 column by its ``name``: the integer as it came, null where the row says NULL;
+* aggregates: ``epoch`` int64, ``motes`` int64, then for column i ``count_i`` int64 and ``value_i`` int64
+  (null where the sum overflowed), one row per epoch (:mod:`skerry.plan.partials` merges).
+
+Further columns (arrival, …) are left alone. Times are network times in ms since the root's boot;
+the sample time of a row is ``epoch * period_ms``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skerry_protocol.attributes import BY_NUMBER, ValueFormat
+from skerry_protocol.packets import Aggregate
+
+from skerry.plan.expression import Expr, Kind, from_list
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column that a user sees. ``digits``: decimal places; 0: integers. ``unit``: SI, "" for none."""
+
+    name: str
+    expr: Expr
+    unit: str
+    digits: int
+
+    @property
+    def type(self) -> str:
+        """``integer``, ``decimal`` or ``boolean``."""
+        if self.expr.kind is Kind.CONDITION:
+            return "boolean"
+        return "decimal" if self.digits else "integer"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """One user's query. ``duration_ms``: the FOR clause, None without; for ONCE the period is 1000 ms.
+
+    ``mote_where`` is the part of ``where`` that motes can evaluate: no row that ``where`` passes fails it.
+    """
+
+    text: str
+    period_ms: int
+    duration_ms: int | None
+    once: bool
+    aggregate: bool
+    outputs: tuple[Output, ...]
+    where: Expr | None
+    mote_where: Expr | None
+    attributes: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of a mote query. ``aggregate`` NONE: ``expr`` itself; else over ``expr`` (None: COUNT(*))."""
+
+    name: str
+    expr: Expr | None
+    format: ValueFormat
+    aggregate: Aggregate = Aggregate.NONE
+
+    @property
+    def digits(self) -> int:
+        """Decimal places of the integers that arrive."""
+        return 0 if self.expr is None or self.aggregate is Aggregate.COUNT else self.expr.digits
+
+
+@dataclass(frozen=True, slots=True)
+class MoteQuery:
+    """What motes run: the columns they report every ``period_ms`` for rows that pass ``where``."""
+
+    period_ms: int
+    once: bool
+    aggregate: bool
+    columns: tuple[Column, ...]
+    where: Expr | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "period_ms": self.period_ms,
+            "once": self.once,
+            "aggregate": self.aggregate,
+            "where": self.where.to_list() if self.where else None,
+            "columns": [
+                [c.name, c.expr.to_list() if c.expr else None, c.format.code, int(c.aggregate)]
+                for c in self.columns
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> MoteQuery:
+        """The query that :meth:`to_dict` wrote."""
+        columns = tuple(
+            Column(name, from_list(expr) if expr else None, ValueFormat.from_code(code), Aggregate(kind))
+            for name, expr, code, kind in data["columns"]
+        )
+        where = from_list(data["where"]) if data["where"] else None
+        return cls(data["period_ms"], data["once"], data["aggregate"], columns, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A mote query under its id. ``start``, ``end``: network seconds as in the program."""
+
+    query: int
+    mote_query: MoteQuery
+    start: int
+    end: int
+    program: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The part of one mote query's rows that is one user's, by sample time.
+
+    A row sampled at t passes when ``since_ms <= t < until_ms`` and when it is the first that the user can
+    see in its own epoch ``t // period_ms``: the sample before it (``t - stream_period_ms``; for the first
+    one after a cut-over, ``before_ms`` of the mote query it follows) lies in an earlier epoch.
+    """
+
+    user: str
+    query: int
+    period_ms: int
+    stream_period_ms: int
+    since_ms: int
+    until_ms: int | None = None
+    before_ms: int | None = None
+
+    def passes(self, sample_ms: int) -> bool:
+        """Whether the row of this sample time is the user's; see :func:`skerry.plan.residual.in_feed`."""
+        if sample_ms < self.since_ms or (self.until_ms is not None and sample_ms >= self.until_ms):
+            return False
+        previous = sample_ms - self.stream_period_ms
+        if self.before_ms is not None and previous < self.since_ms:
+            previous = self.before_ms
+        return sample_ms // self.period_ms != previous // self.period_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changes in the network: send ``install`` first, then ``stop`` (query ids).
+
+    ``finished``: users whose FOR or ONCE is over, with rows that were under way given time to arrive;
+    their feeds are gone.
+    """
+
+    install: tuple[Installation, ...] = ()
+    stop: tuple[int, ...] = ()
+    finished: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFilter:
+    """``low <= attribute <= high`` in the attribute's integers; None: unbounded. NULL never passes."""
+
+    attribute: int
+    low: int | None
+    high: int | None
+
+    @property
+    def name(self) -> str:
+        """Name of the attribute, which is the stream's column."""
+        return BY_NUMBER[self.attribute].name

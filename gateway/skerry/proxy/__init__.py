@@ -1,0 +1,1 @@
+"""Sensor proxies: one mote stream serves many users."""
