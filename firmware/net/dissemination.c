@@ -13,16 +13,15 @@
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
 #define ARGUMENTS_MAXIMUM 16
 #define TOKENS 4
-/* Transmissions of each flooded frame: by the root, by others. */
-#define ROOT_REPEATS 2
-#define REPEATS 1
+/* Transmissions of each flooded frame by each mote. */
+#define REPEATS 2
 #define UNICAST_TRIES 4
 
 static uint16_t version;
 static bool version_known;
 
 /* Floods waiting: fragments of queries by bit, a stop, a command. */
-static struct { uint8_t query, fragments, repeats; } installs[WIRE_QUERIES_MAXIMUM];
+static struct { uint8_t query, fragments, repeats; uint16_t version; } installs[WIRE_QUERIES_MAXIMUM];
 static struct { struct wire_query_stop packet; uint8_t repeats; } stop_flood;
 static struct { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_flood;
 static uint16_t tokens[TOKENS];
@@ -35,8 +34,6 @@ uint16_t dissemination_version(void) { return version; }
 
 static bool newer(uint16_t theirs) { return !version_known || (int16_t)(theirs - version) > 0; }
 
-static uint8_t repeats(void) { return tree_is_root() ? ROOT_REPEATS : REPEATS; }
-
 /* A set may take over a version only when it lacks nothing before it. */
 static void follow(uint16_t theirs)
 {
@@ -46,14 +43,15 @@ static void follow(uint16_t theirs)
     }
 }
 
-static void flood(uint8_t query)
+static void flood(uint8_t query, uint16_t with)
 {
     for (uint8_t pass = 0; pass < 2; pass++)
         for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
             if (installs[i].query == (pass ? 0 : query)) {
                 installs[i].query = query;
+                installs[i].version = with;
                 installs[i].fragments = (1 << FRAGMENTS) - 1;
-                installs[i].repeats = repeats();
+                installs[i].repeats = REPEATS;
                 return;
             }
 }
@@ -63,7 +61,7 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
     if (!newer(install->query_version) && install->query_version != version) return;
     if (query_install(install, length) != QUERY_COMPLETE) return;
     follow(install->query_version);
-    flood(install->query);
+    flood(install->query, install->query_version);
 }
 
 void dissemination_stop(const struct wire_query_stop *stop)
@@ -72,7 +70,7 @@ void dissemination_stop(const struct wire_query_stop *stop)
     query_stop(stop->query);
     follow(stop->query_version);
     stop_flood.packet = *stop;
-    stop_flood.repeats = repeats();
+    stop_flood.repeats = REPEATS;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (stop->query == 0 || installs[i].query == stop->query) installs[i].query = 0;
 }
@@ -88,7 +86,7 @@ void dissemination_command(const struct wire_command *command, uint8_t length)
     if (arguments > ARGUMENTS_MAXIMUM) return;
     memcpy(command_flood.bytes, command, length);
     command_flood.length = length;
-    command_flood.repeats = repeats();
+    command_flood.repeats = REPEATS;
 }
 
 static void begin_repair(uint16_t node)
@@ -101,7 +99,12 @@ static void begin_repair(uint16_t node)
 
 void dissemination_heard(uint16_t source, uint16_t theirs)
 {
-    if (tree_is_root() || !newer(theirs) || (theirs == 0 && !version_known) || repair.node != WIRE_NO_NODE) return;
+    if (tree_is_root() || !newer(theirs)) return;
+    if (theirs == 0) {
+        version_known = true; /* nothing has been asked of this network yet */
+        return;
+    }
+    if (repair.node != WIRE_NO_NODE) return;
     begin_repair(source);
     repair.query = WIRE_QUERIES_MAXIMUM; /* only the summary */
 }
@@ -150,11 +153,11 @@ static bool send(uint8_t length)
     return mac_send(&frame, UNICAST_TRIES, sent);
 }
 
-static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment)
+static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment, uint16_t with)
 {
     struct wire_query_install *install = mac_begin(&frame, destination, WIRE_PACKET_QUERY_INSTALL);
     uint8_t length = query_fragment(query, (uint8_t)(fragment * WIRE_FRAGMENT_MAXIMUM), install);
-    install->query_version = version;
+    install->query_version = with;
     return length && send(length);
 }
 
@@ -165,7 +168,7 @@ static bool send_repair(void)
     for (; repair.query < held; repair.query++, repair.fragment = 0) {
         if (memchr(repair.held, ids[repair.query], repair.held_count)) continue;
         while (repair.fragment < FRAGMENTS)
-            if (send_fragment(repair.node, ids[repair.query], repair.fragment++)) return true;
+            if (send_fragment(repair.node, ids[repair.query], repair.fragment++, version)) return true;
     }
     struct wire_query_request *summary = mac_begin(&frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
     summary->query_version = version;
@@ -184,7 +187,7 @@ static bool send_install(void)
             while (!(installs[i].fragments >> fragment & 1)) fragment++;
             installs[i].fragments &= (uint8_t)~(1 << fragment);
             if (!installs[i].fragments && --installs[i].repeats) installs[i].fragments = (1 << FRAGMENTS) - 1;
-            if (send_fragment(WIRE_BROADCAST, installs[i].query, fragment)) return true;
+            if (send_fragment(WIRE_BROADCAST, installs[i].query, fragment, installs[i].version)) return true;
         }
         installs[i].query = 0;
     }
@@ -213,4 +216,5 @@ void dissemination_forget(void)
 {
     version_known = false;
     version = 0;
+    query_stop(0);
 }

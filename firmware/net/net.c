@@ -5,6 +5,7 @@
 
 #include "board.h"
 #include "drivers/settings.h"
+#include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
@@ -22,6 +23,8 @@
 #define REBOOT_DELAY CLOCK_MS(12000)
 
 static struct timer reboot_timer;
+/* From the main loop, because it is often the schedule itself that finds the parent gone. */
+static struct event restart_event = {.handler = schedule_restart};
 
 void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type, const uint8_t *body, uint8_t length)
 {
@@ -100,13 +103,13 @@ void net_joined(void)
 {
     query_time_changed();
     status_report();
-    schedule_restart();
+    event_post(&restart_event);
 }
 
 void net_left(void)
 {
     status_log(2, "parent lost");
-    schedule_restart();
+    event_post(&restart_event);
 }
 
 void net_parent_changed(void) { status_report(); }

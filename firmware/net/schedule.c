@@ -94,26 +94,27 @@ static void beacon_or_flood(void)
         timer_start(&beacon_timer, clock_now() + CLOCK_MS(3), beacon_or_flood);
         return;
     }
+    /* Floods first: they have several hops to go before motes far away call it quiet. */
+    if (tree_joined() && dissemination_waiting() && dissemination_send()) return;
     if (beacon_due && tree_joined()) {
         beacon_due = false;
         struct wire_beacon *body = mac_begin(&beacon, WIRE_BROADCAST, WIRE_PACKET_BEACON);
         beacon.stamp = (uint8_t)((const uint8_t *)&body->seconds - beacon.bytes);
         mac_finish(&beacon, tree_write_beacon(body));
-        if (mac_send(&beacon, 1, beacon_sent)) return;
+        mac_send(&beacon, 1, beacon_sent);
     }
-    if (dissemination_waiting() && !dissemination_send()) timer_start(&beacon_timer, clock_now() + CLOCK_MS(5), beacon_or_flood);
 }
 
 void dissemination_sent(void)
 {
     schedule_heard(false);
     if (in_control && (beacon_due || dissemination_waiting()))
-        timer_start(&beacon_timer, clock_now() + CLOCK_MS(2) + random_below(CLOCK_MS(8)), beacon_or_flood);
+        timer_start(&beacon_timer, clock_now() + CLOCK_MS(1) + random_below(CLOCK_MS(4)), beacon_or_flood);
 }
 
 void schedule_control(void)
 {
-    if (in_control && !beacon_timer.running) timer_start(&beacon_timer, clock_now() + CLOCK_MS(1) + random_below(CLOCK_MS(10)), beacon_or_flood);
+    if (in_control && dissemination_waiting()) timer_start(&beacon_timer, clock_now() + 1 + random_below(CLOCK_MS(6)), beacon_or_flood);
 }
 
 static void control_begin(void)
@@ -122,7 +123,8 @@ static void control_begin(void)
     control_began = clock_now();
     beacon_due = true;
     radio_on();
-    timer_start(&beacon_timer, clock_now() + GUARD + CLOCK_MS(1) + random_below(CLOCK_MS(CONTROL_SHORTEST * 2 / 3)), beacon_or_flood);
+    uint16_t spread = dissemination_waiting() ? 4 : CONTROL_SHORTEST * 2 / 3;
+    timer_start(&beacon_timer, clock_now() + 2 * GUARD + random_below((uint16_t)CLOCK_MS(spread)), beacon_or_flood);
     timer_start(&quiet_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_SHORTEST), control_quiet);
     timer_start(&end_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_LONGEST), control_end);
 }

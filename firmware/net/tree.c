@@ -117,6 +117,7 @@ static void restart(const struct wire_beacon *beacon)
     session = beacon->session;
     session_known = true;
     clocksync_lose();
+    dissemination_forget();
     neighbours_clear();
     if (tree_joined()) leave();
     orphaned = 0;

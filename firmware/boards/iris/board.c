@@ -22,12 +22,10 @@ extern uint8_t __heap_start;
 #define STACK_PAINT 0xC5
 
 /* Paints the RAM that data does not use, before main, so that board_free_ram can see how deep the stack went. */
-__attribute__((naked, used, section(".init3"))) static void paint_stack(void)
-{
-    __asm__ volatile(
+__asm__(".section .init3, \"ax\", @progbits\n"
         "ldi r30, lo8(__heap_start)\n ldi r31, hi8(__heap_start)\n ldi r24, 0xC5\n ldi r25, hi8(__stack)\n"
-        "1: st Z+, r24\n cpi r30, lo8(__stack)\n cpc r31, r25\n brlo 1b\n");
-}
+        "1: st Z+, r24\n cpi r30, lo8(__stack)\n cpc r31, r25\n brlo 1b\n"
+        ".text\n");
 
 ISR(TIMER2_OVF_vect)
 {
@@ -35,7 +33,7 @@ ISR(TIMER2_OVF_vect)
 }
 
 /* Nothing to do: waking the main loop is the point. */
-EMPTY_INTERRUPT(TIMER2_COMPA_vect)
+ISR(TIMER2_COMPA_vect) {}
 
 ticks_t clock_now(void)
 {

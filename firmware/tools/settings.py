@@ -1,0 +1,54 @@
+"""Writes a mote's settings as Intel hex for its EEPROM: see Settings in skerry_protocol.packets."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from skerry_protocol.mac import CHANNEL_DEFAULT, PAN_DEFAULT
+from skerry_protocol.packets import SETTINGS_MAGIC, Settings
+
+
+def intel_hex(data: bytes) -> str:
+    """Data records of 16 bytes from address 0, and the end record."""
+    lines = []
+    for at in range(0, len(data), 16):
+        chunk = data[at : at + 16]
+        record = bytes([len(chunk), at >> 8, at & 0xFF, 0]) + chunk
+        lines.append(f":{record.hex().upper()}{-sum(record) & 0xFF:02X}")
+    return "\n".join([*lines, ":00000001FF", ""])
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--id", type=int, required=True, help="short address, 0..65533")
+    parser.add_argument("--root", type=int, choices=(0, 1), default=0)
+    parser.add_argument("--pan", type=int, default=PAN_DEFAULT)
+    parser.add_argument("--channel", type=int, default=CHANNEL_DEFAULT, choices=range(11, 27), metavar="11..26")
+    parser.add_argument("--x", type=float, default=0.0, help="position in m, east")
+    parser.add_argument("--y", type=float, default=0.0, help="position in m, north")
+    options = parser.parse_args()
+    if not 0 <= options.id <= 65533:
+        parser.error(f"id {options.id}: 0..65533")
+    options.path.write_text(
+        intel_hex(
+            Settings.build(
+                {
+                    "magic": SETTINGS_MAGIC,
+                    "nodeid": options.id,
+                    "pan": options.pan,
+                    "channel": options.channel,
+                    "root": options.root,
+                    "x": round(options.x * 100),
+                    "y": round(options.y * 100),
+                    "boots": 0,
+                }
+            )
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
