@@ -1,0 +1,127 @@
+"""``skerry testbed`` and ``skerry up``."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from skerry_testbed import duration
+from skerry_testbed.capture import Capture
+from skerry_testbed.core import TestbedError
+from skerry_testbed.network import NetworkError, load
+from skerry_testbed.runner import Testbed
+from skerry_testbed.serial_port import SerialPort
+
+Description = Annotated[Path, typer.Argument(metavar="NETWORK.toml", help="network description")]
+Speed = Annotated[str, typer.Option(help="max, or virtual seconds per second")]
+
+
+def testbed(
+    network: Description,
+    speed: Speed = "1",
+    run_for: Annotated[str | None, typer.Option("--for", help="virtual time to run, as in 600s or 10min; default: until Ctrl-C")] = None,
+    report: Annotated[Path | None, typer.Option(help="write a JSON report here at the end")] = None,
+    pcap: Annotated[Path | None, typer.Option(help="write all frames on the air here")] = None,
+    port: Annotated[int, typer.Option(help="TCP port of the root's serial line; 0: any free one")] = 7654,
+) -> None:
+    """Run emulated motes; the root's serial line is a TCP port."""
+    with _one_line_errors():
+        pace = _speed(speed)
+        limit = None if run_for is None else duration.seconds(run_for)
+        description = load(network)
+        for path in (report, pcap):
+            if path is not None and not path.parent.is_dir():
+                raise TestbedError(f"{path}: the directory does not exist")
+        capture = Capture(pcap) if pcap else None
+        bed = Testbed(description, capture)
+        line = SerialPort(bed, port)
+        _run(bed, line, pace, limit)
+        line.close()
+        if capture:
+            capture.close()
+        if report:
+            report.write_text(json.dumps(bed.report(), indent=1) + "\n")
+
+
+def _run(bed: Testbed, line: SerialPort, pace: float, limit: float | None) -> None:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    console = Console(stderr=True)
+    console.print(
+        f"{len(bed.motes)} motes, seed {bed.network.seed}; root's serial line: socket://127.0.0.1:{line.port}", highlight=False
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("virtual time 0 s", total=limit)
+
+        def step() -> None:
+            line.poll()
+            progress.update(task, completed=bed.now_s, description=f"virtual time {bed.now_s:.0f} s")
+
+        bed.run(limit, pace, stop.is_set, step)
+    console.print(f"stopped at {bed.now_s:.1f} s of virtual time", highlight=False)
+
+
+def up(
+    network: Description,
+    speed: Speed = "1",
+    port: Annotated[int, typer.Option(help="TCP port of the root's serial line")] = 7654,
+    listen: Annotated[str, typer.Option(help="address of the gateway's HTTP API")] = "127.0.0.1:8642",
+    data: Annotated[Path | None, typer.Option(help="the gateway's data directory")] = None,
+) -> None:
+    """Testbed and gateway together, until Ctrl-C."""
+    command = str(Path(sys.executable).parent / "skerry")
+    gateway = [command, "gateway", "--link", f"socket://127.0.0.1:{port}", "--listen", listen]
+    if data is not None:
+        gateway += ["--data", str(data)]
+    with _one_line_errors():
+        load(network)
+        _speed(speed)
+        children = [subprocess.Popen([command, "testbed", str(network), "--speed", speed, "--port", str(port)]), subprocess.Popen(gateway)]
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            while all(child.poll() is None for child in children):
+                threading.Event().wait(0.2)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            for child in children[::-1]:
+                if child.poll() is None:
+                    child.send_signal(signal.SIGINT)
+            codes = [child.wait() for child in children]
+    raise typer.Exit(1 if any(codes) else 0)
+
+
+def _speed(text: str) -> float:
+    if text == "max":
+        return math.inf
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if value <= 0:
+        raise TestbedError(f"--speed {text}: expected max or a number above 0")
+    return value
+
+
+class _one_line_errors:
+    """Expected failures become one line on standard error and exit code 1."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, (NetworkError, TestbedError, ValueError, OSError)):
+            print(f"skerry: {error}", file=sys.stderr)
+            raise typer.Exit(1) from error

@@ -1,0 +1,159 @@
+"""The emulator's core (``testbed/core``) for Python: worlds, motes, frames. A thin front; units as in ``skerry_core.h``."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cffi import FFI
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(os.environ.get("SKERRY_BUILD", PROJECT / "build"))
+#: CPU back-end of each board.
+BACKENDS = {"iris": "avr"}
+
+SENSORS = {"temp": 0, "humidity": 1, "light": 2, "accel_x": 3, "accel_y": 4, "voltage": 5}
+
+
+class TestbedError(RuntimeError):
+    """The emulator refused; the message says what and why."""
+
+    __test__ = False
+
+
+@dataclass(frozen=True, slots=True)
+class AirFrame:
+    """A frame that was on the air: virtual ns, mote index, PSDU with FCS, motes that received it."""
+
+    start_ns: int
+    end_ns: int
+    sender: int
+    received_by: int
+    psdu: bytes
+
+
+@cache
+def _library() -> tuple[FFI, Any]:
+    path = BUILD / "testbed" / "libskerry_core.so"
+    if not path.exists():
+        raise TestbedError(f"{path} is missing: run 'make testbed'")
+    ffi = FFI()
+    header = (PROJECT / "testbed" / "core" / "include" / "skerry_core.h").read_text()
+    ffi.cdef(re.sub(r"^#include.*$", "", header, flags=re.MULTILINE))
+    return ffi, ffi.dlopen(str(path))
+
+
+class World:
+    """Emulated motes on one medium. Not thread-safe, except for :meth:`stop`."""
+
+    def __init__(self, seed: int, noise_dbm: float = -98.0, capture_db: float = 3.0, collisions: bool = True) -> None:
+        self._ffi, self._lib = _library()
+        config = self._ffi.new("skerry_world_config *")
+        config.seed, config.noise_dbm, config.capture_db = seed, noise_dbm, capture_db
+        config.collisions = collisions
+        self._world = self._ffi.gc(self._check(self._lib.skerry_world_create(config)), self._lib.skerry_world_free)
+        self._frames = self._ffi.new("skerry_frame[]", 1024)
+        self._bytes = self._ffi.new("uint8_t[]", 16384)
+        self._backends: set[str] = set()
+
+    def _check(self, result: Any) -> Any:
+        if (isinstance(result, int) and result < 0) or result == self._ffi.NULL:
+            raise TestbedError(self._ffi.string(self._lib.skerry_error()).decode())
+        return result
+
+    def add_mote(
+        self, node: int, board: str, elf: Path, settings: bytes, *, clock_ppm: float, supply_mv: float, boot_ns: int
+    ) -> int:
+        """Index of the new mote. Raises TestbedError for an image that does not fit the board."""
+        backend = BACKENDS[board]
+        if backend not in self._backends:
+            self._check(self._lib.skerry_backend_load(self._world, str(BUILD / "testbed" / f"libskerry_{backend}.so").encode()))
+            self._backends.add(backend)
+        config = self._ffi.new("skerry_mote_config *")
+        keep = [self._ffi.new("char[]", text.encode()) for text in (backend, str(elf))]
+        config.backend, config.elf = keep
+        eeprom = self._ffi.from_buffer("uint8_t[]", settings)
+        config.node, config.eeprom, config.eeprom_length = node, eeprom, len(settings)
+        config.clock_ppm, config.supply_mv, config.boot_ns = clock_ppm, supply_mv, boot_ns
+        index: int = self._check(self._lib.skerry_mote_add(self._world, config))
+        return index
+
+    def set_link(self, sender: int, receiver: int, gain_db: float, reception: float = math.nan) -> None:
+        """Directed link; -1000 dB or less removes it. ``reception`` as probability, NaN: by signal to noise."""
+        self._check(self._lib.skerry_link_set(self._world, sender, receiver, gain_db, reception))
+
+    def run(self, until_ns: int) -> None:
+        """Run all motes up to a virtual time."""
+        self._lib.skerry_world_run(self._world, until_ns)
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time."""
+        now: int = self._lib.skerry_world_now(self._world)
+        return now
+
+    def set_sensor(self, mote: int, attribute: str, value: float) -> None:
+        """What the mote's surroundings are, in SI; NaN makes the sensor fail."""
+        self._check(self._lib.skerry_sensor_set(self._world, mote, SENSORS[attribute], value))
+
+    def uart_read(self, mote: int) -> bytes:
+        """Bytes sent since the last call."""
+        count = self._check(self._lib.skerry_uart_read(self._world, mote, self._bytes, len(self._bytes)))
+        return bytes(self._ffi.buffer(self._bytes, count))
+
+    def uart_write(self, mote: int, data: bytes) -> int:
+        """Queue bytes for the mote; how many were taken."""
+        count: int = self._check(self._lib.skerry_uart_write(self._world, mote, data, len(data)))
+        return count
+
+    def kill(self, mote: int) -> None:
+        """Power off."""
+        self._check(self._lib.skerry_mote_kill(self._world, mote))
+
+    def reboot(self, mote: int) -> None:
+        """Power cycle; EEPROM is kept."""
+        self._check(self._lib.skerry_mote_reboot(self._world, mote))
+
+    def set_clock(self, mote: int, ppm: float) -> None:
+        """Error of the crystal from now on."""
+        self._check(self._lib.skerry_mote_clock(self._world, mote, ppm))
+
+    def alive(self, mote: int) -> bool:
+        """Powered and not crashed."""
+        return self._lib.skerry_mote_alive(self._world, mote) == 1 and not self.fault(mote)
+
+    def fault(self, mote: int) -> str:
+        """What stopped the CPU, or nothing."""
+        return str(self._ffi.string(self._lib.skerry_mote_fault(self._world, mote)).decode())
+
+    def _struct(self, name: str, call: Any, mote: int) -> dict[str, Any]:
+        struct = self._ffi.new(f"{name} *")
+        self._check(call(self._world, mote, struct))
+        return {field: getattr(struct, field) for field, _ in self._ffi.typeof(name).fields}
+
+    def energy(self, mote: int) -> dict[str, float]:
+        """Joule (``*_j``) and seconds (``*_s``) by component and state."""
+        return self._struct("skerry_energy", self._lib.skerry_mote_energy, mote)
+
+    def counters(self, mote: int) -> dict[str, int]:
+        """Frames and resets of the mote."""
+        return self._struct("skerry_counters", self._lib.skerry_mote_counters, mote)
+
+    def memory(self, mote: int) -> int:
+        """Bytes of host memory the mote holds."""
+        size: int = self._lib.skerry_mote_memory(self._world, mote)
+        return size
+
+    def frames(self) -> list[AirFrame]:
+        """Frames that ended since the last call, in that order."""
+        found: list[AirFrame] = []
+        while count := self._lib.skerry_frames_read(self._world, self._frames, 1024):
+            for frame in self._frames[0:count]:
+                psdu = bytes(self._ffi.buffer(frame.psdu, frame.length))
+                found.append(AirFrame(frame.start_ns, frame.end_ns, frame.sender, frame.received_by, psdu))
+        return found

@@ -1,0 +1,47 @@
+"""Gains and reception probabilities of all links, from positions or a matrix."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from skerry_testbed.network import Mote, Radio
+
+#: Below this gain nothing arrives: 3 dBm - 110 dB is under the chip's -101 dBm.
+GAIN_MINIMUM_DB = -106.0
+#: Gain within a disc, and of a matrix link; strong, so that loss is by probability alone.
+GAIN_GOOD_DB = -70.0
+
+Links = dict[tuple[int, int], tuple[float, float]]
+
+
+def links(radio: Radio, motes: list[Mote], rng: np.random.Generator) -> Links:
+    """(sender index, receiver index) → (gain in dB, reception probability or NaN: by signal to noise)."""
+    if radio.model == "matrix":
+        index = {mote.id: i for i, mote in enumerate(motes)}
+        return {
+            (index[a], index[b]): (GAIN_GOOD_DB - 15 * (1 - p), p) for a, b, p in radio.links if p > 0 and a != b
+        }
+    distance = distances(motes)
+    if radio.model == "disc":
+        return {
+            (a, b): (GAIN_GOOD_DB, radio.reception) for a, b in _pairs(len(motes)) if distance[a, b] <= radio.range_m
+        }
+    shadow = rng.normal(0.0, 1.0, distance.shape) * radio.shadowing_db
+    # Shadowing is the walls', the same both ways; a quarter of its variance is left to the direction.
+    shadow = math.sqrt(0.75) * (np.triu(shadow, 1) + np.triu(shadow, 1).T) + 0.5 * shadow
+    gain = -radio.reference_db - 10 * radio.exponent * np.log10(np.maximum(distance, 0.1)) + shadow
+    return {(a, b): (float(gain[a, b]), math.nan) for a, b in _pairs(len(motes)) if gain[a, b] >= GAIN_MINIMUM_DB}
+
+
+def distances(motes: list[Mote]) -> npt.NDArray[np.float64]:
+    """Matrix of distances in m."""
+    place = np.array([(mote.x, mote.y) for mote in motes])
+    difference = place[:, None, :] - place[None, :, :]
+    return np.asarray(np.sqrt((difference**2).sum(axis=2)))
+
+
+def _pairs(count: int) -> list[tuple[int, int]]:
+    return [(a, b) for a in range(count) for b in range(count) if a != b]
