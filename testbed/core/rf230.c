@@ -18,6 +18,7 @@ enum { IRQ_PLL_LOCK = 0x01, IRQ_RX_START = 0x04, IRQ_TRX_END = 0x08 };
 #define RX_PLL_NS (1U * US)
 #define TX_DELAY_NS (16U * US)
 #define CCA_NS (140U * US)
+#define SENSITIVITY_DBM -101.0
 #define ACK_NS (192U * US)
 
 /* Table 11: output power by PHY_TX_PWR, dBm; and supply current at it, mA (12.6: 16.5 at +3, interpolated below). */
@@ -267,7 +268,7 @@ static uint8_t read_register(struct rf230 *radio, uint64_t now, uint8_t address)
             double threshold = -91.0 + 2.0 * (radio->registers[CCA_THRES] & 15);
             double dbm = medium_power(radio->mote, radio->cca_asked, radio->cca_asked + 128 * US);
             uint8_t mode = radio->registers[PHY_CC_CCA] >> 5 & 3;
-            bool busy = mode == 2 ? dbm > -95.0 : dbm > threshold;
+            bool busy = mode == 2 ? dbm > SENSITIVITY_DBM : dbm > threshold;
             value |= 0x80 | (busy ? 0 : 0x40);
             radio->mote->counters.cca_busy += busy;
             radio->cca_asked = NEVER;

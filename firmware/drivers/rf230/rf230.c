@@ -17,7 +17,7 @@ enum reg { TRX_STATUS = 0x01, TRX_STATE = 0x02, PHY_TX_PWR = 0x05, PHY_RSSI = 0x
            PART_NUM = 0x1C, SHORT_ADDR_0 = 0x20, PAN_ID_0 = 0x22, CSMA_SEED_1 = 0x2E };
 enum state { BUSY_RX = 0x01, RX_ON = 0x06, TRX_OFF = 0x08, PLL_ON = 0x09, BUSY_RX_AACK = 0x11, RX_AACK_ON = 0x16, FORCE_TRX_OFF = 0x03 };
 enum { IRQ_RX_START = 0x04, IRQ_TRX_END = 0x08 };
-enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_MODE_BOTH = 0x60, CCA_CLEAR = 0x40, RX_CRC_VALID = 0x80 };
+enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLEAR = 0x40, RX_CRC_VALID = 0x80 };
 
 /* SLP_TR edge to the end of the SFD: 16 us, 5 bytes of 32 us (9.1.2); in ticks of 30.5 us, rounded. */
 #define SFD_DELAY 6
@@ -93,7 +93,7 @@ static void configure(uint16_t pan, uint16_t address)
 {
     write_register(IRQ_MASK, IRQ_RX_START | IRQ_TRX_END);
     write_register(PHY_TX_PWR, TX_AUTO_CRC);
-    write_register(PHY_CC_CCA, CCA_MODE_BOTH | channel);
+    write_register(PHY_CC_CCA, CCA_CARRIER_SENSE | channel);
     write_register(SHORT_ADDR_0, (uint8_t)address);
     write_register(SHORT_ADDR_0 + 1, (uint8_t)(address >> 8));
     write_register(PAN_ID_0, (uint8_t)pan);
@@ -244,7 +244,7 @@ static void start(uint8_t stamp)
 static bool channel_clear(void)
 {
     if (!go(RX_ON)) return false;
-    write_register(PHY_CC_CCA, CCA_REQUEST | CCA_MODE_BOTH | channel);
+    write_register(PHY_CC_CCA, CCA_REQUEST | CCA_CARRIER_SENSE | channel);
     _delay_us(140);
     uint8_t answer = read_register(TRX_STATUS);
     return answer & CCA_CLEAR && !(read_register(IRQ_STATUS) & IRQ_RX_START);
