@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ def _decode_body(type: int, data: bytes) -> tuple[PacketType, Container[Any]]:
     stream = io.BytesIO(data)
     try:
         body = parser.parse_stream(stream)
-    except ConstructError as error:
+    except (ConstructError, struct.error) as error:  # compiled parsers let the latter through
         raise PacketError(f"{kind.name} of {len(data)} bytes is cut off: {error}") from error
     if stream.tell() != len(data):
         raise PacketError(f"{kind.name} has {len(data) - stream.tell()} bytes left over")

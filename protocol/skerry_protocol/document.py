@@ -1,0 +1,212 @@
+"""Writes ``docs/protocol.md`` from the definitions.
+
+``python -m skerry_protocol.document [--check] docs/protocol.md``
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from construct import (
+    Byte,
+    GreedyBytes,
+    GreedyRange,
+    Int8ul,
+    Int16ul,
+    Int32sl,
+    Int32ul,
+    Prefixed,
+    Renamed,
+    Struct,
+)
+
+from skerry_protocol import attributes, bytecode, framing, mac, packets
+
+_SCALARS = {id(Int8ul): "u8", id(Byte): "u8", id(Int16ul): "u16", id(Int32ul): "u32", id(Int32sl): "i32"}
+
+#: What each packet is for, who sends it, and on which medium.
+_PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
+    packets.PacketType.BEACON: (
+        packets.Beacon,
+        "Broadcast by every mote in the tree: tree, time, query version.",
+    ),
+    packets.PacketType.QUERY_INSTALL: (
+        packets.QueryInstall,
+        "A fragment of a query program, from the gateway and from mote to mote.",
+    ),
+    packets.PacketType.QUERY_STOP: (packets.QueryStop, "Ends a query, the same way."),
+    packets.PacketType.QUERY_REQUEST: (
+        packets.QueryRequest,
+        "From a mote that hears of a newer query version to the one it heard it from.",
+    ),
+    packets.PacketType.COMMAND: (packets.Command, "From the gateway to one mote or all."),
+    packets.PacketType.BUNDLE: (
+        packets.Bundle,
+        "From a mote to its parent, unacknowledged one at a time; repeated unchanged, with the same MAC "
+        "sequence number, until acknowledged.",
+    ),
+    packets.PacketType.RESULT: (packets.Result, "One row of a query of plain rows."),
+    packets.PacketType.PARTIAL: (
+        packets.Partial,
+        "The partial state record of an aggregate query and epoch; merged on the way.",
+    ),
+    packets.PacketType.STATUS: (packets.Status, "A mote about itself: the catalog's source."),
+    packets.PacketType.COMMAND_ACK: (packets.CommandAck, "A mote's answer to a COMMAND."),
+    packets.PacketType.LOG: (packets.Log, "A line of text from a mote."),
+    packets.PacketType.HELLO: (packets.Hello, "In RESET and RESET_ACK frames on the serial line only."),
+}
+
+_PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
+    ("NeighbourEntry", packets.NeighbourEntry, "In a BEACON."),
+    (
+        "Record",
+        packets.Record,
+        "In a BUNDLE: a packet without its header.",
+    ),
+    ("AggregateState", packets.AggregateState, "In a PARTIAL."),
+    ("QueryProgram", packets.QueryProgram, "What QUERY_INSTALL fragments make up."),
+    ("ProgramField", packets.ProgramField, "In a QueryProgram."),
+)
+
+_STACK: dict[bytecode.Op, str] = {
+    bytecode.Op.CONST8: "→ c; operand int8",
+    bytecode.Op.CONST16: "→ c; operand int16",
+    bytecode.Op.CONST32: "→ c; operand int32",
+    bytecode.Op.NULL: "→ NULL",
+    bytecode.Op.ATTR: "→ value; operand: attribute number",
+    bytecode.Op.ADD: "a b → a + b",
+    bytecode.Op.SUB: "a b → a − b",
+    bytecode.Op.MUL: "a b → round(a · b / 10^p); operand p; 64-bit product",
+    bytecode.Op.DIV: "a b → round(a · 10^p / b); operand p; 64-bit numerator",
+    bytecode.Op.MOD: "a b → a − b · truncate(a / b): the dividend's sign",
+    bytecode.Op.NEG: "a → −a",
+    bytecode.Op.UPSCALE: "a → a · 10^p; operand p",
+    bytecode.Op.DOWNSCALE: "a → round(a / 10^p); operand p",
+    bytecode.Op.EQ: "a b → a = b",
+    bytecode.Op.NE: "a b → a ≠ b",
+    bytecode.Op.LT: "a b → a < b",
+    bytecode.Op.LE: "a b → a ≤ b",
+    bytecode.Op.GT: "a b → a > b",
+    bytecode.Op.GE: "a b → a ≥ b",
+    bytecode.Op.AND: "a b → a and b: false wins over NULL",
+    bytecode.Op.OR: "a b → a or b: true wins over NULL",
+    bytecode.Op.NOT: "a → not a",
+    bytecode.Op.IS_NULL: "a → 1 if a is NULL, else 0",
+}
+
+
+def generate() -> str:
+    """The whole page: document.md with its ``$names`` filled in."""
+    template = Template(Path(__file__).with_suffix(".md").read_text())
+    constants = {
+        name: value
+        for module in (packets, bytecode, framing)
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, int)
+    }
+    return template.substitute(
+        constants,
+        packets="\n\n".join(_section(f"{t.name} 0x{t.value:02X}", *entry) for t, entry in _PACKETS.items()),
+        parts="\n\n".join(_section(*entry) for entry in _PARTS),
+        command_op=_enumeration(packets.CommandOp, "op"),
+        command_status=_enumeration(packets.CommandStatus, "status"),
+        formats=_table(
+            ("format", "code", "bytes", "range"),
+            [(f.name.lower(), f.code, f.size, f"{f.minimum}..{f.maximum}") for f in attributes.ValueFormat],
+        ),
+        aggregates=_enumeration(packets.Aggregate, "aggregate"),
+        opcodes=_table(
+            ("opcode", "code", "stack"), [(op.name, f"0x{op.value:02X}", _STACK[op]) for op in bytecode.Op]
+        ),
+        link_header=_fields(framing.LinkHeader),
+        frame_kinds=_enumeration(framing.FrameKind, "kind"),
+        mac_header=_fields(mac.MacHeader),
+        settings=_fields(packets.Settings),
+        attributes=_table(
+            ("number", "name", "format", "unit", "digits", "what"),
+            [
+                (a.number, a.name, a.format.name.lower(), a.unit or "1", a.digits, a.description)
+                for a in attributes.ATTRIBUTES
+            ],
+        ),
+    )
+
+
+def _section(title: str, definition: Struct[Any, Any], text: str) -> str:
+    return f"### {title}\n\n{text}\n\n{_fields(definition)}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
+
+
+def _enumeration(members: type[IntEnum], column: str) -> str:
+    return _table((column, "code"), [(member.name, member.value) for member in members])
+
+
+def _fields(definition: Struct[Any, Any]) -> str:
+    return _table(
+        ("offset", "field", "type", "meaning"),
+        [
+            (offset, f"`{field.name}`", type, _meaning(field))
+            for offset, field, type in _laid_out(definition.subcons)
+        ],
+    )
+
+
+def _laid_out(fields: Iterable[Renamed[Any, Any]]) -> Iterable[tuple[str, Renamed[Any, Any], str]]:
+    """Each field with its offset, which is unknown after a part of variable length."""
+    offset: int | None = 0
+    for field in fields:
+        subcon = field.subcon
+        while isinstance(subcon, Renamed):
+            subcon = subcon.subcon
+        yield "" if offset is None else str(offset), field, _type(subcon)
+        fixed = id(subcon) in _SCALARS
+        offset = offset + subcon.sizeof() if fixed and offset is not None else None
+
+
+def _type(subcon: Any) -> str:
+    if id(subcon) in _SCALARS:
+        return _SCALARS[id(subcon)]
+    if subcon is GreedyBytes:
+        return "bytes to the end"
+    if isinstance(subcon, Prefixed):
+        return "u8 length, bytes"
+    if isinstance(subcon, GreedyRange):
+        (name,) = [name for name, definition, _ in _PARTS if definition is subcon.subcon]
+        return f"{name}[] to the end"
+    raise TypeError(f"the page cannot say {subcon!r}: extend skerry_protocol.document")
+
+
+def _meaning(field: Renamed[Any, Any]) -> str:
+    return field.docs or ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page, or with ``--check`` say whether the file is what would be written."""
+    parser = argparse.ArgumentParser(description="Writes docs/protocol.md from the definitions.")
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--check", action="store_true", help="only compare; exit 1 when stale")
+    options = parser.parse_args(arguments)
+    text = generate()
+    if not options.check:
+        options.path.write_text(text)
+        return 0
+    if options.path.read_text() == text:
+        return 0
+    print(f"{options.path} is stale: run python -m skerry_protocol.document {options.path}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
