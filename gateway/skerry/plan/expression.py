@@ -82,9 +82,7 @@ def from_list(data: list[Any]) -> Expr:
 @lru_cache(maxsize=65536)
 def attributes_of(expr: Expr) -> frozenset[int]:
     """Numbers of the attributes read, in aggregates' arguments too."""
-    return frozenset(
-        node.operand for node in expr.walk() if node.is_attribute and node.operand is not None
-    )
+    return frozenset(node.operand for node in expr.walk() if node.is_attribute and node.operand is not None)
 
 
 def conjuncts(expr: Expr | None) -> list[Expr]:

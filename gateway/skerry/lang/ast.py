@@ -1,0 +1,165 @@
+"""The syntax tree: frozen, each node with its place in the text. Names are not looked up yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Character offsets: from ``start`` up to, without, ``end``."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """From this to the end of the other."""
+        return Span(self.start, other.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal with its unit as written, if any."""
+
+    value: Decimal
+    unit: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The literal NULL."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An attribute."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``function(argument)``; argument None: ``function(*)``."""
+
+    function: str
+    argument: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """``-`` or ``NOT``."""
+
+    operator: str
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """``+ - * / %``, ``= <> < <= > >=``, ``AND``, ``OR``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``operand IS [NOT] NULL``."""
+
+    operand: Expression
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """``operand [NOT] BETWEEN low AND high``, both inclusive."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InList:
+    """``operand [NOT] IN (item, …)``."""
+
+    operand: Expression
+    items: tuple[Expression, ...]
+    negated: bool
+    span: Span
+
+
+Expression = Number | Null | Name | Call | Unary | Binary | IsNull | Between | InList
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """``*`` in the SELECT list."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """An expression of the SELECT list with its name after AS, if any."""
+
+    expression: Expression | Star
+    alias: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time in ms, not rounded: ``SAMPLE PERIOD 0.1 ms`` is for the planner to refuse."""
+
+    milliseconds: Decimal
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePeriod:
+    """``SAMPLE PERIOD period [FOR duration]``."""
+
+    period: Duration
+    duration: Duration | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """``ONCE``."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A query."""
+
+    items: tuple[SelectItem, ...]
+    source: Name
+    where: Expression | None
+    sampling: SamplePeriod | Once
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """``STOP QUERY id``. The id is the user's query's, not a mote query's."""
+
+    query: int
+    text: str
+
+
+Statement = Select | Stop

@@ -1,0 +1,147 @@
+"""Text → syntax tree."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
+
+from skerry.lang.ast import Span, Statement
+from skerry.lang.errors import QueryError
+from skerry.lang.tree import TreeBuilder
+
+#: Words of the grammar.
+_KEYWORDS = frozenset({
+    "SELECT", "FROM", "WHERE", "SAMPLE", "PERIOD", "FOR", "ONCE", "STOP", "QUERY", "AS", "AND", "OR", "NOT",
+    "IS", "NULL", "IN", "BETWEEN",
+})  # fmt: skip
+
+#: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
+_UNSUPPORTED: dict[str, str] = {
+    "GROUP": "GROUP BY",
+    "HAVING": "HAVING",
+    "ORDER": "ORDER BY",
+    "LIMIT": "LIMIT",
+    "DISTINCT": "DISTINCT",
+    "JOIN": "JOIN",
+    "ON": "ON EVENT",
+    "OUTPUT": "OUTPUT ACTION",
+    "SIGNAL": "SIGNAL",
+    "INTO": "INTO STORAGE POINT",
+    "COMBINE": "COMBINE",
+    "INTERPOLATE": "INTERPOLATE",
+    "LIFETIME": "LIFETIME",
+    "CREATE": "CREATE STORAGE POINT",
+    "DROP": "DROP STORAGE POINT",
+    "INTERLEAVE": "NO INTERLEAVE",
+}
+
+#: Terminal → how an error calls it.
+_CALLED: dict[str, str] = {
+    "NUMBER": "a number", "NAME": "a name", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
+    "SLASH": "/", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": ",", "_SEMICOLON": ";",
+    "$END": "the end", "HUMIDITY_UNIT": "a unit",
+}  # fmt: skip
+
+#: What may go on an expression is left out of "expected …": it says little and hides the rest.
+_CONTINUATIONS = frozenset({
+    "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "AND", "OR", "IS", "IN", "BETWEEN", "NOT",
+    "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "AS",
+})  # fmt: skip
+
+
+def _name_or_keyword(token: Token) -> Token:
+    word = token.upper()
+    if word in _KEYWORDS or word in _UNSUPPORTED:
+        token.type = word
+    return token
+
+
+@cache
+def _lark() -> Lark:
+    grammar = files("skerry.lang").joinpath("query.lark").read_text("utf-8")
+    # The basic lexer keeps keywords keywords everywhere: "SELECT FROM sensors" has no attribute FROM.
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        maybe_placeholders=True,
+        propagate_positions=True,
+        lexer_callbacks={"NAME": _name_or_keyword},
+    )
+
+
+def parse(text: str) -> Statement:
+    """The statement in ``text``. Raises QueryError with the place and what would be right."""
+    try:
+        if not text.strip():
+            raise QueryError(
+                "the query is empty", "write for example SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s"
+            )
+        return TreeBuilder(text).build(_lark().parse(text))
+    except UnexpectedCharacters as error:
+        raise _unexpected_character(error, text) from None
+    except UnexpectedToken as error:
+        raise _unexpected_token(error, text) from None
+    except RecursionError:
+        raise QueryError("the query is nested too deeply", "use fewer parentheses").within(text) from None
+    except QueryError as error:
+        raise error.within(text) from None
+
+
+def _unexpected_character(error: UnexpectedCharacters, text: str) -> QueryError:
+    at = error.pos_in_stream or 0
+    character = text[at]
+    hint = "this character has no meaning in a query"
+    if character.isdigit() or character == ".":
+        hint = "this is no number: write 25.5 or 2.55e1"
+    elif character in "'\"":
+        hint = "there are no texts: attributes are numbers"
+    return QueryError(f"unexpected {character!r}", hint, Span(at, at + 1), text)
+
+
+def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
+    token = error.token
+    expected = set(error.accepts or error.expected)
+    if token.type == "$END":
+        end = len(text.rstrip())
+        hint = _expected(expected, text[:end])
+        return QueryError("the query ends too early", hint, Span(end, end + 1), text)
+    span = Span(token.start_pos or 0, token.end_pos or 0)
+    word = token.upper()
+    if word == "STOP" and "FOR" in expected:
+        return _not_yet("STOP ON", span, text)
+    if word in _UNSUPPORTED:
+        return _not_yet(_UNSUPPORTED[word], span, text)
+    if token.type == "COMMA" and "WHERE" in expected:
+        return QueryError("a second table is not supported by this version", "ask FROM sensors", span, text)
+    if token.type == "COMPARE":
+        return QueryError(f"unexpected '{token}'", "comparisons do not chain: join two with AND", span, text)
+    return QueryError(f"unexpected '{token}'", _expected(expected, text[: span.start]), span, text)
+
+
+def _not_yet(clause: str, span: Span, text: str) -> QueryError:
+    return QueryError(
+        f"{clause} is not supported by this version",
+        "queries are SELECT … FROM sensors [WHERE …] SAMPLE PERIOD n unit [FOR n unit] | ONCE",
+        span,
+        text,
+    )
+
+
+def _expected(terminals: set[str], before: str) -> str:
+    if terminals == {"NAME"}:
+        last = before.rsplit(maxsplit=1)[-1]
+        if last[-1].isdigit():
+            return "expected a unit of time: ms, s, min, h, day or week"
+        return "expected sensors" if last.upper() == "FROM" else "expected a name"
+    if "SELECT" in terminals:
+        return "expected SELECT or STOP QUERY"
+    if {"NULL", "NUMBER", "NAME"} <= terminals:
+        return "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
+    shown = sorted(terminals - _CONTINUATIONS) or sorted(terminals)
+    if "SAMPLE" in shown:
+        shown = [word for word in shown if word in ("SAMPLE", "ONCE", "WHERE")]
+    names = ["SAMPLE PERIOD" if word == "SAMPLE" else _CALLED.get(word, word) for word in shown]
+    return "expected " + (names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}")

@@ -1,0 +1,151 @@
+"""Lark's parse tree → the syntax tree of :mod:`skerry.lang.ast`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from lark import Token, Tree
+
+from skerry.lang import ast
+from skerry.lang.ast import Span
+from skerry.lang.errors import QueryError, did_you_mean
+from skerry.lang.units import TIMES
+
+#: Digits of a literal, before and behind the point together: more do not fit the gateway's 64 bits.
+_DIGITS = 18
+
+_Node = Tree[Token] | Token
+
+
+class TreeBuilder:
+    """Builds the statement of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def build(self, tree: Tree[Token]) -> ast.Statement:
+        """The statement of a whole parse tree."""
+        statement = _tree(tree.children[0])
+        return self._stop(statement) if statement.data == "stop" else self._select(statement)
+
+    def _stop(self, tree: Tree[Token]) -> ast.Stop:
+        number = _token(tree.children[2])
+        if not number.isdigit():
+            raise QueryError(f"'{number}' is no query id", "STOP QUERY takes a whole number", _span(number))
+        return ast.Stop(int(number), self._text)
+
+    def _select(self, tree: Tree[Token]) -> ast.Select:
+        _, items, _, source, _, where, sampling = tree.children
+        return ast.Select(
+            tuple(_item(_tree(item)) for item in _tree(items).children),
+            _name(_token(source)),
+            _expression(where) if where is not None else None,
+            _sampling(_tree(sampling)),
+            self._text,
+        )
+
+
+def _tree(node: Any) -> Tree[Token]:
+    assert isinstance(node, Tree)
+    return node
+
+
+def _token(node: Any) -> Token:
+    assert isinstance(node, Token)
+    return node
+
+
+def _span(node: _Node) -> Span:
+    place = node if isinstance(node, Token) else node.meta
+    return Span(place.start_pos or 0, place.end_pos or 0)
+
+
+def _name(token: Token) -> ast.Name:
+    return ast.Name(str(token), _span(token))
+
+
+def _item(tree: Tree[Token]) -> ast.SelectItem:
+    if tree.data == "star":
+        return ast.SelectItem(ast.Star(_span(tree)), None, _span(tree))
+    expression, _, alias = tree.children
+    return ast.SelectItem(_expression(expression), str(alias) if alias is not None else None, _span(tree))
+
+
+def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once:
+    if tree.data == "once":
+        return ast.Once(_span(tree))
+    _, _, period, _, duration = tree.children
+    length = _duration(_tree(duration)) if duration is not None else None
+    return ast.SamplePeriod(_duration(_tree(period)), length, _span(tree))
+
+
+def _duration(tree: Tree[Token]) -> ast.Duration:
+    number, unit = (_token(child) for child in tree.children)
+    size = TIMES.get(unit if unit in TIMES else unit.lower())
+    if size is None:
+        units = ["ms", "s", "min", "h", "day", "week"]
+        hint = f"{did_you_mean(str(unit), list(TIMES))}times are in {', '.join(units)}"
+        raise QueryError(f"unknown unit of time '{unit}'", hint, _span(unit))
+    return ast.Duration(_value(number) * size, _span(tree))
+
+
+def _value(token: Token) -> Decimal:
+    value = Decimal(str(token))
+    exponent = value.normalize().as_tuple().exponent
+    behind = max(0, -exponent) if isinstance(exponent, int) else 0
+    if behind + max(0, value.adjusted() + 1) > _DIGITS:
+        hint = f"numbers have at most {_DIGITS} digits"
+        raise QueryError(f"the number {token} is out of range", hint, _span(token))
+    return value
+
+
+def _expression(node: Any) -> ast.Expression:
+    tree = _tree(node)
+    if tree.data in ("compared", "condition", "conjunction", "sum", "product"):
+        return _chain(tree.children)
+    if tree.data in ("parenthesis", "plus"):
+        return _expression(tree.children[-1])
+    if tree.data in ("number", "null", "name", "call"):
+        return _primary(tree, _span(tree))
+    if tree.data in ("minus", "negated"):
+        operator = "-" if tree.data == "minus" else "NOT"
+        return ast.Unary(operator, _expression(tree.children[1]), _span(tree))
+    return _test(tree, _span(tree))
+
+
+def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
+    children = tree.children
+    if tree.data == "number":
+        unit = children[1]
+        return ast.Number(_value(_token(children[0])), str(unit) if unit is not None else None, span)
+    if tree.data == "null":
+        return ast.Null(span)
+    if tree.data == "name":
+        return _name(_token(children[0]))
+    function, argument = children
+    star = isinstance(argument, Token)
+    return ast.Call(str(function), None if star else _expression(argument), span)
+
+
+def _test(tree: Tree[Token], span: Span) -> ast.Expression:
+    children = tree.children
+    operand = _expression(children[0])
+    if tree.data == "is_null":
+        return ast.IsNull(operand, children[2] is not None, span)
+    negated = children[1] is not None
+    if tree.data == "between":
+        return ast.Between(operand, _expression(children[3]), _expression(children[5]), negated, span)
+    return ast.InList(operand, tuple(_expression(item) for item in children[3:]), negated, span)
+
+
+def _chain(children: Sequence[Any]) -> ast.Expression:
+    """``a op b op c`` from the left."""
+    result = _expression(children[0])
+    for i in range(1, len(children), 2):
+        right = _expression(children[i + 1])
+        operator = str(children[i]).upper()
+        operator = "<>" if operator == "!=" else operator
+        result = ast.Binary(operator, result, right, result.span.to(right.span))
+    return result

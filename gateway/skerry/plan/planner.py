@@ -1,0 +1,180 @@
+"""Text → plan: what the user sees, and which part of the condition motes can evaluate."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import FIELDS_MAXIMUM, PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate
+
+from skerry.lang import ast
+from skerry.lang.ast import Span, Stop
+from skerry.lang.errors import QueryError
+from skerry.lang.parser import parse
+from skerry.lang.units import duration_text
+from skerry.plan import build
+from skerry.plan.assembler import obstacle
+from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
+from skerry.plan.merge import merge
+from skerry.plan.model import Output, QueryPlan
+from skerry.plan.program import check_program
+from skerry.plan.resolve import Resolver
+
+#: Period that a ONCE query is sent with: its single epoch starts at a whole network second.
+ONCE_PERIOD_MS = 1000
+_EPOCH = BY_NAME["epoch"].number
+#: Longest FOR, in ms: network time ends after 2**32 s.
+_DURATION_MAXIMUM_MS = 2**31 * 1000
+
+
+def plan_query(text: str) -> QueryPlan | Stop:
+    """The plan of a query, or a STOP QUERY. Raises QueryError for anything wrong with it.
+
+    A plan that is returned fits a mote: its own mote query assembles within all limits.
+    """
+    statement = parse(text)
+    if isinstance(statement, Stop):
+        return statement
+    try:
+        plan = _plan(statement)
+        check_program(merge([plan]))
+    except QueryError as error:
+        raise error.within(text) from None
+    except RecursionError:
+        raise QueryError("the query is nested too deeply", "use fewer operators").within(text) from None
+    return plan
+
+
+def _plan(select: ast.Select) -> QueryPlan:
+    if select.source.name.lower() != "sensors":
+        hint = "storage points are not supported by this version: ask FROM sensors"
+        raise QueryError(f"unknown table '{select.source.name}'", hint, select.source.span)
+    period, duration, once = _sampling(select.sampling)
+    where = _where(select.where)
+    outputs = _outputs(select)
+    aggregate = any(_has_aggregate(output.expr) for output in outputs)
+    if aggregate:
+        _check_aggregates(select, outputs, where)
+    used = frozenset[int]().union(
+        *(attributes_of(expr) for expr in (*(o.expr for o in outputs), where) if expr)
+    )
+    mote_where = where if aggregate else _for_motes(where)
+    return QueryPlan(select.text, period, duration, once, aggregate, outputs, where, mote_where, used)
+
+
+def _sampling(sampling: ast.SamplePeriod | ast.Once) -> tuple[int, int | None, bool]:
+    if isinstance(sampling, ast.Once):
+        return ONCE_PERIOD_MS, None, True
+    period = sampling.period
+    milliseconds = period.milliseconds
+    if milliseconds < PERIOD_MINIMUM_MS:
+        raise QueryError(
+            f"sample period {duration_text(milliseconds)} is below what the network can do",
+            f"the shortest is {duration_text(PERIOD_MINIMUM_MS)}",
+            period.span,
+        )
+    if milliseconds > PERIOD_MAXIMUM_MS:
+        raise QueryError(
+            f"sample period {duration_text(milliseconds)} is above what the network can do",
+            f"the longest is {duration_text(PERIOD_MAXIMUM_MS)}",
+            period.span,
+        )
+    whole = _whole(milliseconds, "sample period", period.span)
+    if sampling.duration is None:
+        return whole, None, False
+    duration = sampling.duration
+    if duration.milliseconds < whole:
+        raise QueryError(
+            f"FOR {duration_text(duration.milliseconds)} is shorter than one sample period",
+            f"write at least FOR {duration_text(whole)}",
+            duration.span,
+        )
+    if duration.milliseconds > _DURATION_MAXIMUM_MS:
+        hint = "leave FOR out, and stop the query with STOP QUERY"
+        raise QueryError(f"FOR {duration_text(duration.milliseconds)} is too long", hint, duration.span)
+    return whole, _whole(duration.milliseconds, "FOR", duration.span), False
+
+
+def _whole(milliseconds: Decimal, what: str, span: Span) -> int:
+    if milliseconds % 1:
+        hint = "write whole milliseconds"
+        raise QueryError(f"{what} {duration_text(milliseconds)} is too fine", hint, span)
+    return int(milliseconds)
+
+
+def _where(node: ast.Expression | None) -> Expr | None:
+    if node is None:
+        return None
+    resolver = Resolver("is not allowed in WHERE, which is asked of each mote before it aggregates")
+    return resolver.condition(node, "WHERE")
+
+
+def _outputs(select: ast.Select) -> tuple[Output, ...]:
+    outputs: list[Output] = []
+    for item in select.items:
+        if isinstance(item.expression, ast.Star):
+            outputs += [_output(entry.name, build.attribute(entry)) for entry in ATTRIBUTES]
+            continue
+        name = item.alias or select.text[item.expression.span.start : item.expression.span.end]
+        outputs.append(_output(" ".join(name.split()), Resolver().expression(item.expression)))
+    names = [output.name for output in outputs]
+    for item in select.items:
+        name = item.alias or " ".join(select.text[item.span.start : item.span.end].split())
+        if names.count(name) > 1:
+            raise QueryError(f"two columns are named '{name}'", "name one of them with AS", item.span)
+    return tuple(outputs)
+
+
+def _output(name: str, expr: Expr) -> Output:
+    unit = "" if expr.unit in (PLAIN, MIXED) or expr.kind is not Kind.NUMBER else expr.unit
+    return Output(name, expr, unit, expr.digits)
+
+
+def _has_aggregate(expr: Expr) -> bool:
+    return any(node.aggregate is not Aggregate.NONE for node in expr.walk())
+
+
+def _has_bare_attribute(expr: Expr) -> bool:
+    if expr.aggregate is not Aggregate.NONE:
+        return False
+    return expr.is_attribute or any(map(_has_bare_attribute, expr.args))
+
+
+def _check_aggregates(select: ast.Select, outputs: tuple[Output, ...], where: Expr | None) -> None:
+    for item in select.items:
+        star = isinstance(item.expression, ast.Star)
+        if star or _has_bare_attribute(Resolver().expression(item.expression)):  # type: ignore[arg-type]
+            what = "*" if star else f"'{select.text[item.span.start : item.span.end]}'"
+            raise QueryError(
+                f"{what} has one value for each mote, and an aggregate one for all",
+                "ask for them in two queries (GROUP BY is not supported by this version)",
+                item.span,
+            )
+    if where is not None and select.where is not None and (reason := obstacle(where)):
+        hint = f"aggregates are computed by motes, and {reason}"
+        raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
+    fields = dict.fromkeys(node for o in outputs for node in o.expr.walk() if node.aggregate)
+    for node in fields:
+        if node.args and (reason := obstacle(node.args[0])):
+            hint = f"aggregates are computed by motes, and {reason}"
+            span = select.items[0].span.to(select.items[-1].span)
+            raise QueryError("this aggregate cannot be computed by a mote", hint, span)
+    if len(fields) > FIELDS_MAXIMUM:
+        hint = f"a query has at most {FIELDS_MAXIMUM} aggregates"
+        span = select.items[FIELDS_MAXIMUM - 1].span.to(select.items[-1].span)
+        raise QueryError(f"{len(fields)} aggregates are too many", hint, span)
+
+
+def _for_motes(where: Expr | None) -> Expr | None:
+    """The conjuncts that motes can evaluate, so that rows which fail are not even sent.
+
+    ``epoch`` counts the user's periods; motes may run a shared query at another one, so that conditions
+    on it stay at the gateway.
+    """
+    able = [c for c in conjuncts(where) if _EPOCH not in attributes_of(c) and obstacle(c) is None]
+    joined = build.join(Op.AND, able)
+    while joined is not None and obstacle(joined) is not None:
+        able.pop()
+        joined = build.join(Op.AND, able)
+    return joined

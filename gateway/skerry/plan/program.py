@@ -1,0 +1,58 @@
+"""Mote query → the program that is sent."""
+
+from __future__ import annotations
+
+from skerry_protocol.codec import encode_program
+from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, QueryFlag
+
+from skerry.lang.errors import QueryError
+from skerry.plan.assembler import assemble
+from skerry.plan.expression import Expr
+from skerry.plan.model import MoteQuery
+
+#: Bytes of a program besides code: flags, period, start, end, length of the condition.
+_HEADER = 1 + 4 + 4 + 4 + 1
+#: Bytes of a field besides code: format, aggregate, length.
+_FIELD = 3
+
+
+def _code(expr: Expr | None) -> bytes:
+    return b"" if expr is None else assemble(expr)
+
+
+def program_size(query: MoteQuery) -> int:
+    """Bytes of the program."""
+    fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns)
+    return _HEADER + len(_code(query.where)) + fields
+
+
+def fits(query: MoteQuery) -> bool:
+    """Whether a mote takes the program."""
+    return len(query.columns) <= FIELDS_MAXIMUM and program_size(query) <= PROGRAM_MAXIMUM
+
+
+def check_program(query: MoteQuery) -> None:
+    """Raises QueryError when a mote would refuse the program for its size."""
+    size = program_size(query)
+    if not fits(query):
+        raise QueryError(
+            f"query too large for a mote: {size} bytes, limit {PROGRAM_MAXIMUM}; "
+            f"{len(query.columns)} columns, limit {FIELDS_MAXIMUM}",
+            "shorten the condition or ask for less at once",
+        )
+
+
+def encode(query: MoteQuery, start: int, end: int = FOREVER) -> bytes:
+    """Program bytes. ``start`` and ``end``: network seconds."""
+    flags = (QueryFlag.AGGREGATE if query.aggregate else 0) | (QueryFlag.ONCE if query.once else 0)
+    return encode_program(
+        flags=flags,
+        period=query.period_ms,
+        start=start,
+        end=end,
+        where=_code(query.where),
+        fields=[
+            {"format": column.format.code, "aggregate": int(column.aggregate), "code": _code(column.expr)}
+            for column in query.columns
+        ],
+    )

@@ -1,0 +1,100 @@
+"""Ranges of one attribute inside a condition: what an index over thousands of users can look up."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.bytecode import Op
+
+from skerry.plan import build
+from skerry.plan.expression import Expr, conjuncts
+from skerry.plan.model import RangeFilter
+
+_EPOCH = BY_NAME["epoch"].number
+
+
+@lru_cache(maxsize=65536)
+def ranges_of(where: Expr | None) -> tuple[RangeFilter, ...]:
+    """For each attribute that AND-joined comparisons with constants bound: the interval left to it.
+
+    ``epoch`` has none: each user counts his own.
+    """
+    found: dict[int, RangeFilter] = {}
+    for condition in conjuncts(where):
+        bound = _as_range(condition)
+        if bound is not None:
+            found[bound.attribute] = _intersect(found.get(bound.attribute), bound)
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=65536)
+def split_range(where: Expr | None) -> tuple[RangeFilter | None, Expr | None]:
+    """``where`` as a range on one attribute and what is left: a row passes if it passes both.
+
+    Ranges bounded on both sides are preferred, then narrower ones. (None, where) when there is none.
+    """
+    ranges = ranges_of(where)
+    if not ranges:
+        return None, where
+    chosen = min(ranges, key=_width)
+    rest = [c for c in conjuncts(where) if (r := _as_range(c)) is None or r.attribute != chosen.attribute]
+    return chosen, build.join(Op.AND, rest)
+
+
+def hull(ranges: list[RangeFilter]) -> RangeFilter | None:
+    """The smallest range around all, which are of one attribute; None when it is unbounded."""
+    lows, highs = [r.low for r in ranges], [r.high for r in ranges]
+    low = None if None in lows else min(value for value in lows if value is not None)
+    high = None if None in highs else max(value for value in highs if value is not None)
+    return None if low is None and high is None else RangeFilter(ranges[0].attribute, low, high)
+
+
+def condition_of(bounds: RangeFilter, attribute: Expr) -> Expr:
+    """The condition that a range stands for."""
+    tests = [
+        build.compare(op, attribute, _exact(value, attribute.digits))
+        for op, value in ((Op.GE, bounds.low), (Op.LE, bounds.high))
+        if value is not None
+    ]
+    joined = build.join(Op.AND, tests)
+    assert joined is not None
+    return joined
+
+
+def _exact(value: int, digits: int) -> Expr:
+    return build.number(value, digits)
+
+
+def _as_range(condition: Expr) -> RangeFilter | None:
+    if len(condition.args) != 2:
+        return None
+    attribute, constant = condition.args
+    if not (attribute.is_attribute and constant.is_constant) or attribute.operand in (None, _EPOCH):
+        return None
+    number, value = attribute.operand, constant.operand
+    assert number is not None
+    assert value is not None
+    match condition.op:
+        case Op.EQ:
+            return RangeFilter(number, value, value)
+        case Op.GT | Op.GE:
+            return RangeFilter(number, value + (condition.op is Op.GT), None)
+        case Op.LT | Op.LE:
+            return RangeFilter(number, None, value - (condition.op is Op.LT))
+        case _:
+            return None
+
+
+def _intersect(a: RangeFilter | None, b: RangeFilter) -> RangeFilter:
+    if a is None:
+        return b
+    lows = [value for value in (a.low, b.low) if value is not None]
+    highs = [value for value in (a.high, b.high) if value is not None]
+    return RangeFilter(b.attribute, max(lows, default=None), min(highs, default=None))
+
+
+def _width(bounds: RangeFilter) -> tuple[int, int]:
+    if bounds.low is None or bounds.high is None:
+        return 1, 0
+    return 0, bounds.high - bounds.low

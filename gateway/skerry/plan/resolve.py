@@ -1,0 +1,223 @@
+"""Syntax tree → typed expressions: names, units, kinds. Raises QueryError at the place of the mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import Aggregate
+
+from skerry.lang import ast
+from skerry.lang.ast import Span
+from skerry.lang.errors import QueryError, did_you_mean
+from skerry.lang.units import UNITS, units_of
+from skerry.plan import build
+from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
+
+SYNONYMS = {"temperature": "temp", "id": "nodeid"}
+
+_AGGREGATES = {kind.name: kind for kind in Aggregate if kind is not Aggregate.NONE}
+_TEMPORAL = ("WINAVG", "WINSUM", "WINCOUNT", "WINMIN", "WINMAX", "DELTA", "EXPAVG", "TREND")
+
+_ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide, "%": build.modulo,
+}  # fmt: skip
+_COMPARISON = {"=": Op.EQ, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
+
+
+def attribute_names() -> str:
+    """All attributes, for messages."""
+    return ", ".join(entry.name for entry in ATTRIBUTES)
+
+
+class Resolver:
+    """Resolves the expressions of one clause. ``aggregates``: None, or why they are not allowed there."""
+
+    def __init__(self, no_aggregates: str | None = None) -> None:
+        self._no_aggregates = no_aggregates
+
+    def condition(self, node: ast.Expression, clause: str) -> Expr:
+        """A condition, or NULL."""
+        expr = self.expression(node)
+        if expr.kind is Kind.NUMBER:
+            raise QueryError(
+                f"{clause} needs a condition, and this is a number",
+                "compare it, as in temp > 25.5",
+                node.span,
+            )
+        return expr
+
+    def number(self, node: ast.Expression, operator: str) -> Expr:
+        """A number, or NULL."""
+        expr = self.expression(node)
+        if expr.kind is Kind.CONDITION:
+            raise QueryError(
+                f"{operator} needs numbers, and this is a condition",
+                "join conditions with AND and OR",
+                node.span,
+            )
+        return expr
+
+    def expression(self, node: ast.Expression) -> Expr:
+        """Any expression."""
+        match node:
+            case ast.Number():
+                return _literal(node)
+            case ast.Name():
+                return _attribute(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.Binary():
+                return self._binary(node)
+            case _:
+                return self._other(node)
+
+    def _other(self, node: ast.Expression) -> Expr:
+        match node:
+            case ast.Unary():
+                if node.operator == "NOT":
+                    return build.invert(self.condition(node.operand, "NOT"))
+                return build.negate(self.number(node.operand, "-"))
+            case ast.IsNull():
+                test = build.is_null(self.expression(node.operand))
+                return build.invert(test) if node.negated else test
+            case ast.Between():
+                low = self._compare(Op.GE, node.operand, node.low)
+                high = self._compare(Op.LE, node.operand, node.high)
+                return _negated(build.logical(Op.AND, low, high), node.negated)
+            case ast.InList():
+                tests = [self._compare(Op.EQ, node.operand, item) for item in node.items]
+                return _negated(build.join(Op.OR, tests) or build.null(), node.negated)
+            case _:
+                return build.null()
+
+    def _binary(self, node: ast.Binary) -> Expr:
+        if node.operator in ("AND", "OR"):
+            left = self.condition(node.left, node.operator)
+            return build.logical(Op[node.operator], left, self.condition(node.right, node.operator))
+        if node.operator in _COMPARISON:
+            return self._compare(_COMPARISON[node.operator], node.left, node.right)
+        left = self.number(node.left, node.operator)
+        right = self.number(node.right, node.operator)
+        if node.operator in ("+", "-", "%"):
+            _check_units(left, right, node.left, node.right, strict=False)
+        with _magnitude_at(node.span):
+            return _ARITHMETIC[node.operator](left, right)
+
+    def _compare(self, op: Op, left_node: ast.Expression, right_node: ast.Expression) -> Expr:
+        left = self.number(left_node, "a comparison")
+        right = self.number(right_node, "a comparison")
+        _check_units(left, right, left_node, right_node, strict=True)
+        with _magnitude_at(left_node.span.to(right_node.span)):
+            return build.compare(op, left, right)
+
+    def _call(self, node: ast.Call) -> Expr:
+        name = node.function.upper()
+        if name in _TEMPORAL:
+            raise QueryError(
+                f"the temporal aggregate {name} is not supported by this version",
+                f"aggregates are {', '.join(_AGGREGATES)}, over all motes of one epoch",
+                node.span,
+            )
+        if name not in _AGGREGATES:
+            guess = did_you_mean(node.function, [kind.lower() for kind in _AGGREGATES])
+            hint = f"{guess}aggregates are {', '.join(_AGGREGATES)}"
+            raise QueryError(f"unknown function '{node.function}'", hint, node.span)
+        if self._no_aggregates is not None:
+            raise QueryError(f"{name} {self._no_aggregates}", "", node.span)
+        if node.argument is None:
+            if name != "COUNT":
+                hint = f"only COUNT takes *: write {name}(temp)"
+                raise QueryError(f"{name}(*) has no meaning", hint, node.span)
+            return build.aggregate(Aggregate.COUNT, None)
+        inner = Resolver("cannot stand inside an aggregate")
+        argument = inner.expression(node.argument)
+        if name != "COUNT":
+            argument = inner.number(node.argument, name)
+        with _magnitude_at(node.span):
+            return build.aggregate(_AGGREGATES[name], argument)
+
+
+def _negated(expr: Expr, negated: bool) -> Expr:
+    return build.invert(expr) if negated else expr
+
+
+def _literal(node: ast.Number) -> Expr:
+    unit, value = PLAIN, node.value
+    if node.unit is not None:
+        if node.unit not in UNITS:
+            known = list(dict.fromkeys(UNITS))
+            close = [u for u in known if u.lower() == node.unit.lower()]
+            guess = f"did you mean {close[0]}? " if close else ""
+            hint = f"{guess}units are {', '.join(known)}"
+            raise QueryError(f"unknown unit '{node.unit}'", hint, node.span)
+        unit, factor = UNITS[node.unit]
+        value *= factor
+    return constant(value, unit)
+
+
+def constant(value: Decimal, unit: str = PLAIN) -> Expr:
+    """A decimal number, exactly."""
+    sign, figures, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    integer = int("".join(map(str, figures)) or "0") * (-1 if sign else 1)
+    return build.number(integer * 10 ** max(0, exponent), max(0, -exponent), unit)
+
+
+def _attribute(node: ast.Name) -> Expr:
+    name = node.name.lower()
+    name = SYNONYMS.get(name, name)
+    if name not in BY_NAME:
+        guess = did_you_mean(name, [*BY_NAME, *SYNONYMS])
+        hint = f"{guess}attributes are {attribute_names()}"
+        raise QueryError(f"unknown attribute '{node.name}'", hint, node.span)
+    return build.attribute(BY_NAME[name])
+
+
+def _check_units(
+    left: Expr, right: Expr, left_node: ast.Expression, right_node: ast.Expression, *, strict: bool
+) -> None:
+    """Refuses to put different units together.
+
+    Attributes of different units may be added (an index of comfort, say): the sum then has no unit. A
+    number with a unit, and any comparison (``strict``), must fit.
+    """
+    if left.unit == right.unit or {left.unit, right.unit} & {PLAIN, MIXED}:
+        return
+    if not (strict or left.is_constant or right.is_constant):
+        return
+    wrong, wrong_node, other, other_node = (
+        (left, left_node, right, right_node) if left.is_constant else (right, right_node, left, left_node)
+    )
+    units = units_of(other.unit)
+    hint = f"write a number in {', '.join(units)}" if units else "write a number without a unit"
+    if not wrong.is_constant:
+        hint = "compare values of one unit, or divide by a number with a unit"
+    raise QueryError(
+        f"unit mismatch: {_described(other, other_node)}, {_described(wrong, wrong_node)}",
+        hint,
+        wrong_node.span,
+    )
+
+
+def _described(expr: Expr, node: ast.Expression) -> str:
+    if isinstance(node, ast.Name):
+        subject = f"'{node.name}'"
+    elif isinstance(node, ast.Number):
+        subject = f"{node.value.normalize():f} {node.unit}"
+    else:
+        subject = "this expression"
+    return f"{subject} is in {expr.unit}" if expr.unit else f"{subject} has no unit"
+
+
+@contextmanager
+def _magnitude_at(span: Span) -> Iterator[None]:
+    try:
+        yield
+    except build.MagnitudeError as error:
+        raise QueryError(
+            f"the value {error}", "the gateway computes with 18 digits: scale it down", span
+        ) from None
