@@ -86,8 +86,7 @@ def _once(plan: QueryPlan) -> MoteQuery:
     exprs = dict.fromkeys(
         output.expr
         for output in plan.outputs
-        if (not output.expr.is_constant
-        and output.expr.operand not in IN_EVERY_ROW | {None})
+        if (not output.expr.is_constant and output.expr.operand not in IN_EVERY_ROW | {None})
         or output.expr.args
     )
     if plan.where != plan.mote_where or not exprs or len(exprs) > FIELDS_MAXIMUM or any(map(obstacle, exprs)):

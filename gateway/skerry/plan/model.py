@@ -150,7 +150,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changes in the network: send ``install`` first, then ``stop`` (query ids).
+    """What changes in the network: send ``stop`` (query ids) first, then ``install``.
 
     ``finished``: users whose FOR or ONCE is over, with rows that were under way given time to arrive;
     their feeds are gone.
@@ -159,6 +159,9 @@ class Difference:
     install: tuple[Installation, ...] = ()
     stop: tuple[int, ...] = ()
     finished: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.install or self.stop or self.finished)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,95 @@
+"""Partial state records of in-network aggregates: merged, and as batches of a stream.
+
+The root merges what it has when it sends; records that come later (a mote that had to repeat) are merged
+here, the same way. Source: TinyDB 2005, section 3.3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from skerry_protocol.packets import Aggregate
+
+from skerry.plan.build import INT32_MAXIMUM
+from skerry.plan.model import MoteQuery
+
+_COUNT_MAXIMUM = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """The state of one epoch. ``states``: (count, value) per field; value None: the sum overflowed."""
+
+    epoch: int
+    motes: int
+    states: tuple[tuple[int, int | None], ...]
+
+
+def from_packet(query: MoteQuery, body: Any) -> Partial:
+    """A PARTIAL packet's state. Raises ValueError when it has another number of fields than the query."""
+    if len(body.states) != len(query.columns):
+        raise ValueError(
+            f"partial state record with {len(body.states)} fields: the query has {len(query.columns)}"
+        )
+    states = tuple(
+        (state.count, None if body.overflow & (1 << i) else state.value)
+        for i, state in enumerate(body.states)
+    )
+    return Partial(body.epoch, body.motes, states)
+
+
+def merge_partials(query: MoteQuery, parts: Iterable[Partial]) -> Partial:
+    """All partial states of one epoch as one, in any order. Raises ValueError without any."""
+    merged: Partial | None = None
+    for part in parts:
+        merged = part if merged is None else _merge(query, merged, part)
+    if merged is None:
+        raise ValueError("no partial states to merge")
+    return merged
+
+
+def _merge(query: MoteQuery, a: Partial, b: Partial) -> Partial:
+    states = tuple(
+        _merge_state(column.aggregate, one, other)
+        for column, one, other in zip(query.columns, a.states, b.states, strict=True)
+    )
+    return Partial(a.epoch, min(a.motes + b.motes, _COUNT_MAXIMUM), states)
+
+
+def _merge_state(
+    kind: Aggregate, a: tuple[int, int | None], b: tuple[int, int | None]
+) -> tuple[int, int | None]:
+    count = min(a[0] + b[0], _COUNT_MAXIMUM)
+    one, other = a[1], b[1]
+    if one is None or other is None:
+        return count, None
+    if a[0] == 0 or b[0] == 0:
+        return count, other if a[0] == 0 else one
+    if kind is Aggregate.MIN:
+        return count, min(one, other)
+    if kind is Aggregate.MAX:
+        return count, max(one, other)
+    total = one + other
+    return count, total if -INT32_MAXIMUM - 1 <= total <= INT32_MAXIMUM else None
+
+
+def partials_schema(query: MoteQuery) -> pa.Schema:
+    """Schema of :func:`partials_batch`."""
+    fields = [("epoch", pa.int64()), ("motes", pa.int64())]
+    for i in range(len(query.columns)):
+        fields += [(f"count_{i}", pa.int64()), (f"value_{i}", pa.int64())]
+    return pa.schema(fields)
+
+
+def partials_batch(query: MoteQuery, partials: Sequence[Partial]) -> pa.RecordBatch:
+    """Merged states, one row per epoch, as :class:`skerry.plan.residual.Rows` reads them."""
+    rows = []
+    for partial in partials:
+        row: dict[str, int | None] = {"epoch": partial.epoch, "motes": partial.motes}
+        for i, (count, value) in enumerate(partial.states):
+            row[f"count_{i}"], row[f"value_{i}"] = count, value
+        rows.append(row)
+    return pa.RecordBatch.from_pylist(rows, partials_schema(query))

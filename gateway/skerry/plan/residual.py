@@ -1,0 +1,143 @@
+"""The gateway's part of each user's query, over batches of a stream.
+
+    rows = Rows(batch, mote_query)              # once per batch; what users share is computed once
+    residual = Residual(plan)                   # once per user
+    indices = residual.select(rows, feed)       # the user's rows among them
+    table = residual.project(rows, indices)     # his columns, in SI
+
+Where an index over ``residual.range`` has found candidates already, give them to ``select``; it then
+evaluates ``residual.rest`` instead of the whole condition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.packets import Aggregate
+
+from skerry.plan import build
+from skerry.plan.evaluate import Evaluator, Mask, Values, Vector, rounded_quotients
+from skerry.plan.expression import Expr, Kind
+from skerry.plan.merge import field_of
+from skerry.plan.model import Feed, MoteQuery, Output, QueryPlan
+from skerry.plan.ranges import split_range
+
+Indices = NDArray[np.int64]
+
+
+class Rows:
+    """A batch of one mote query's stream (schema: :mod:`skerry.plan.model`), ready to be evaluated."""
+
+    def __init__(self, batch: pa.RecordBatch, query: MoteQuery) -> None:
+        self.batch = batch
+        self.query = query
+        epochs, _ = column_vector(batch, "epoch")
+        self.sample_ms: Values = epochs * query.period_ms
+        columns = {} if query.aggregate else _row_columns(batch, query)
+        self.evaluate = Evaluator(columns, self.sample_ms)
+
+    def prepare(self, plan: QueryPlan) -> None:
+        """Make sure that the aggregates of a plan are there."""
+        for output in plan.outputs:
+            for node in output.expr.walk():
+                if node.aggregate and not self.evaluate.has(node):
+                    self.evaluate.add(node, _aggregate(self.batch, self.query, node))
+
+
+class Residual:
+    """One user's condition and columns. ``range`` and ``rest``: see :func:`skerry.plan.ranges.split_range`.
+
+    Aggregates come with their condition applied by the motes: nothing is left of it.
+    """
+
+    def __init__(self, plan: QueryPlan) -> None:
+        self.plan = plan
+        self.where = None if plan.aggregate else plan.where
+        self.range, self.rest = split_range(self.where)
+
+    def select(self, rows: Rows, feed: Feed, candidates: Indices | None = None) -> Indices:
+        """Indices of the user's rows, ascending: in his feed, and passing his condition.
+
+        ``candidates``: rows known to pass ``range``, of which to choose; None: of all rows.
+        """
+        passing = in_feed(rows.sample_ms, feed)
+        condition = self.where if candidates is None else self.rest
+        if condition is not None:
+            passing &= rows.evaluate.truth(condition, self.plan.period_ms)
+        if candidates is None:
+            return np.flatnonzero(passing)
+        return candidates[passing[candidates]]
+
+    def project(self, rows: Rows, indices: Indices) -> pa.RecordBatch:
+        """The user's columns for these rows: decimals as float64, rounded at their digits; NULL as null."""
+        rows.prepare(self.plan)
+        arrays = [self._array(rows, output, indices) for output in self.plan.outputs]
+        return pa.RecordBatch.from_arrays(arrays, [output.name for output in self.plan.outputs])
+
+    def schema(self) -> pa.Schema:
+        """Schema of :meth:`project`."""
+        return pa.schema([(output.name, _TYPES[output.type]) for output in self.plan.outputs])
+
+    def _array(self, rows: Rows, output: Output, indices: Indices) -> pa.Array:
+        values, known = rows.evaluate(output.expr, self.plan.period_ms)
+        return to_array(values[indices], known[indices], output)
+
+
+_TYPES = {"integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_()}
+
+
+def to_array(values: Values, known: Mask, output: Output) -> pa.Array:
+    """Integers of an output as the SI values users see."""
+    result: NDArray[np.generic] = values
+    if output.expr.kind is Kind.CONDITION:
+        result = values != 0
+    elif output.digits:
+        # Division by an exact power of ten rounds once: the nearest double to the decimal number.
+        result = values / 10.0**output.digits
+    return pa.array(result, _TYPES[output.type], mask=~known)
+
+
+def in_feed(sample_ms: Values, feed: Feed) -> Mask:
+    """``feed.passes`` for many sample times."""
+    passing = sample_ms >= feed.since_ms
+    if feed.until_ms is not None:
+        passing &= sample_ms < feed.until_ms
+    previous = sample_ms - feed.stream_period_ms
+    if feed.before_ms is not None:
+        previous = np.where(previous < feed.since_ms, feed.before_ms, previous)
+    if feed.period_ms != feed.stream_period_ms or feed.before_ms is not None:
+        passing &= sample_ms // feed.period_ms != previous // feed.period_ms
+    return passing
+
+
+def column_vector(batch: pa.RecordBatch, name: str) -> Vector:
+    """A column of integers. Raises KeyError where the batch has none of that name."""
+    array = batch.column(name)
+    known = ~array.is_null().to_numpy(zero_copy_only=False)
+    filled = array.fill_null(0) if array.null_count else array
+    return filled.cast(pa.int64()).to_numpy(zero_copy_only=False), known
+
+
+def _row_columns(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
+    columns = {build.attribute(BY_NAME["nodeid"]): column_vector(batch, "nodeid")}
+    for column in query.columns:
+        if column.expr is not None:
+            columns[column.expr] = column_vector(batch, column.name)
+    return columns
+
+
+def _aggregate(batch: pa.RecordBatch, query: MoteQuery, node: Expr) -> Vector:
+    """An aggregate from the partial states that arrived. Without any value: NULL, and COUNT 0."""
+    index = field_of(query.columns, node)
+    if index is None:
+        raise KeyError(f"this stream has no field for {node}")
+    count, _ = column_vector(batch, f"count_{index}")
+    if node.aggregate is Aggregate.COUNT:
+        return count, np.ones(len(count), np.bool_)
+    value, known = column_vector(batch, f"value_{index}")
+    known = known & (count > 0)
+    if node.aggregate is Aggregate.AVG:
+        value = rounded_quotients(value * 10**build.QUOTIENT_DIGITS, np.maximum(count, 1))
+    return value, known

@@ -1,0 +1,513 @@
+"""What the network is asked to run, so that every user gets his rows: a stream for each group of users.
+
+Plain queries form one group and share one mote query; aggregates share by period and condition; ONCE
+stands alone. When users come or go, the group's mote query may change: the new one is installed under a
+new id, rows are taken from it from a cut-over on (:mod:`skerry.plan.cutover`), and the old one is stopped
+a little later, so that users see neither gap nor duplicate. Demand-driven rates: Fjords 2001, section 3.
+
+Nothing here knows a clock or a network: ``now`` is network time in seconds, and the caller sends what a
+:class:`~skerry.plan.model.Difference` says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
+
+from skerry.lang.errors import QueryError
+from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
+from skerry.plan.expression import Expr
+from skerry.plan.merge import IN_EVERY_ROW, merge
+from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.plan.program import encode
+
+#: Query ids on the wire: 1..255.
+_IDS = 255
+
+
+@dataclass(slots=True)
+class _User:
+    """``feeds`` in the order of time. ``length_ms``: of FOR or ONCE, ``until_ms``: its end."""
+
+    plan: QueryPlan
+    length_ms: int | None
+    since_ms: int = 0
+    until_ms: int | None = None
+    feeds: list[Feed] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Running:
+    """A mote query in the network. ``cut_ms``: users read it from then on. ``stop_at``: s, when it is
+    due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way."""
+
+    installation: Installation
+    cut_ms: int
+    stop_at: int | None = None
+    stopped_at: int | None = None
+
+    @property
+    def period_ms(self) -> int:
+        return self.installation.mote_query.period_ms
+
+
+@dataclass(slots=True)
+class _Group:
+    """Users of one stream. ``previous``: the query that ``current`` follows. ``stale``: a better query
+    is due, but the motes had no room for it."""
+
+    users: dict[str, None] = field(default_factory=dict)
+    current: int = 0
+    previous: int | None = None
+    stale: bool = False
+    conditions: Counter[Expr | None] = field(default_factory=Counter)
+
+
+class Demand:
+    """Users, their plans, and the mote queries that serve them.
+
+    ``lead_seconds``: time that the network needs to spread a query before it shall begin everywhere.
+    ``linger_seconds``: how long rows of an ended query may be under way before it is stopped.
+    ``forget_seconds``: how long a stopped query is remembered, so that late rows are understood.
+    """
+
+    def __init__(self, lead_seconds: int = 8, linger_seconds: int = 10, forget_seconds: int = 600) -> None:
+        self._lead = lead_seconds
+        self._linger = linger_seconds
+        self._forget = forget_seconds
+        self._users: dict[str, _User] = {}
+        self._running: dict[int, _Running] = {}
+        self._groups: dict[Hashable, _Group] = {}
+        self._readers: dict[int, dict[str, Feed]] = {}
+        self._last_id = 0
+
+    # --- what callers ask ---
+
+    def users(self) -> dict[str, QueryPlan]:
+        """Plans by user."""
+        return {user: state.plan for user, state in self._users.items()}
+
+    def feeds(self, user: str) -> tuple[Feed, ...]:
+        """The user's feeds, oldest first. Raises KeyError for an unknown user."""
+        return tuple(self._users[user].feeds)
+
+    def feeds_of(self, query: int) -> tuple[Feed, ...]:
+        """Feeds of all users that read a mote query; () for one that nobody reads."""
+        return tuple(self._readers.get(query, {}).values())
+
+    def installation(self, query: int) -> Installation | None:
+        """A mote query that runs, or was stopped lately; None for any other."""
+        running = self._running.get(query)
+        return running.installation if running else None
+
+    def installations(self) -> tuple[Installation, ...]:
+        """All that motes are to run now, the ones due to be stopped included."""
+        return tuple(r.installation for r in self._running.values() if r.stopped_at is None)
+
+    def joins(self, plan: QueryPlan) -> tuple[int | None, bool]:
+        """The mote query of the stream that a plan would join (None: a new stream), and whether it
+        would serve the plan as it is."""
+        group = self._groups.get(_key(plan, ""))
+        if group is None:
+            return None, False
+        wanted = merge([*(self._users[user].plan for user in group.users), plan])
+        return group.current, wanted == self._running[group.current].installation.mote_query
+
+    # --- what changes ---
+
+    def add_user(self, user: str, plan: QueryPlan, now: float) -> Difference:
+        """A user comes. Raises QueryError when the motes have no room for his query, ValueError when the
+        name is taken; then nothing has changed."""
+        if user in self._users:
+            raise ValueError(f"user {user!r} has a query already: remove it first")
+        key = _key(plan, user)
+        group = self._groups.get(key)
+        fresh = group is None
+        if group is None:
+            group = self._groups[key] = _Group()
+        self._users[user] = _User(plan, _length(plan))
+        group.users[user] = None
+        group.conditions[plan.mote_where] += 1
+        try:
+            if not fresh and self._covers(group, plan):
+                return self._join(group, user, now)
+            return self._change(group, now, newcomer=user)
+        except QueryError:
+            self._drop(user, key, group)
+            raise
+
+    def remove_user(self, user: str, now: float) -> Difference:
+        """A user goes. Raises KeyError for an unknown one."""
+        state = self._users[user]
+        key = _key(state.plan, user)
+        group = self._groups[key]
+        self._drop(user, key, group)
+        if not group.users:
+            ids = [query for query in (group.previous, group.current) if query is not None]
+            return Difference(stop=self._stop(ids, now))
+        return self._narrow(group, now)
+
+    def advance(self, now: float) -> Difference:
+        """Time goes on: stops what is due, ends users whose FOR is over."""
+        total = Difference(stop=self._stop(self._due(now), now))
+        ended = [
+            user
+            for user, state in self._users.items()
+            if state.until_ms is not None and state.until_ms + self._linger * 1000 <= now * 1000
+        ]
+        for user in ended:
+            total = _both(total, self.remove_user(user, now))
+        for group in self._groups.values():
+            if group.stale:
+                total = _both(total, self._narrow(group, now))
+        self._forget_old(now)
+        return replace(total, finished=tuple(ended))
+
+    def restart(self, last: float, now: float) -> Difference:
+        """Network time began anew (the root has rebooted): all streams begin again, under new ids.
+
+        ``last``: the last network time seen before, which tells how much of each FOR is left. All queries
+        of the time before are forgotten: send QUERY_STOP 0 first.
+        """
+        self._running.clear()
+        self._readers.clear()
+        for state in self._users.values():
+            if state.until_ms is not None and state.length_ms is not None:
+                rest = state.until_ms - max(_ms(last), state.since_ms)
+                state.length_ms = max(state.plan.period_ms, rest)
+        total = Difference()
+        for group in self._groups.values():
+            wanted = merge([self._users[user].plan for user in group.users])
+            total = _both(total, self._begin(group, wanted, now))
+        return total
+
+    # --- how the mote query of a group changes ---
+
+    def _covers(self, group: _Group, plan: QueryPlan) -> bool:
+        """Whether the current query stays what ``merge`` would make, seen without looking at all users."""
+        query = self._running[group.current].installation.mote_query
+        if plan.aggregate or group.stale or plan.period_ms < query.period_ms or plan.duration_ms is not None:
+            return False
+        if self._running[group.current].installation.end != FOREVER:
+            return False
+        has = {column.expr.operand for column in query.columns if column.expr is not None}
+        return plan.attributes - IN_EVERY_ROW <= has and (
+            query.where is None or group.conditions[plan.mote_where] > 1
+        )
+
+    def _narrow(self, group: _Group, now: float) -> Difference:
+        """After users went: less may do. Without room for the change, it waits."""
+        try:
+            return self._change(group, now)
+        except QueryError:
+            group.stale = True
+            return Difference()
+
+    def _change(self, group: _Group, now: float, newcomer: str | None = None) -> Difference:
+        """Makes the group's query what its users need now."""
+        wanted = merge([self._users[user].plan for user in group.users])
+        current = self._running.get(group.current)
+        if current is None:
+            return self._begin(group, wanted, now)
+        if current.installation.mote_query == wanted and self._lasts(current, newcomer, now):
+            group.stale = False
+            return Difference() if newcomer is None else self._join(group, newcomer, now)
+        if current.cut_ms <= now * 1000:
+            return self._follow(group, wanted, group.current, None, now)
+        # Nobody has read the current query yet: it is replaced, not followed.
+        before = self._running.get(group.previous) if group.previous is not None else None
+        if before is None or before.stop_at is None or before.stopped_at is not None:
+            return self._begin(group, wanted, now, cancelled=group.current)
+        if before.installation.mote_query == wanted and before.installation.end == FOREVER:
+            return self._revert(group, now)
+        return self._follow(group, wanted, before.installation.query, group.current, now)
+
+    def _lasts(self, current: _Running, newcomer: str | None, now: float) -> bool:
+        """Whether the program runs as long as a newcomer's FOR."""
+        if newcomer is None or current.installation.end == FOREVER:
+            return True
+        state = self._users[newcomer]
+        since = ceiling(max(_ms(now), current.cut_ms), state.plan.period_ms)
+        return state.length_ms is not None and since + state.length_ms <= current.installation.end * 1000
+
+    def _join(self, group: _Group, user: str, now: float) -> Difference:
+        """The current query serves the newcomer as it is."""
+        current = self._running[group.current]
+        self._start_reading(user, current, max(_ms(now), current.cut_ms))
+        return Difference()
+
+    def _begin(
+        self, group: _Group, wanted: MoteQuery, now: float, cancelled: int | None = None
+    ) -> Difference:
+        """A first query: all its users begin with it."""
+        self._check_room(now, leaving=cancelled is not None)
+        stop = self._cancel(cancelled, now)
+        cut = ceiling(_ms(now), 1000) + self._lead * 1000
+        running = self._reserve(wanted, cut)
+        group.current, group.previous, group.stale = running.installation.query, None, False
+        for user in group.users:
+            self._users[user].feeds.clear()
+            self._start_reading(user, running, cut)
+        return Difference(install=(self._program(running, group),), stop=stop)
+
+    def _follow(
+        self, group: _Group, wanted: MoteQuery, old: int, cancelled: int | None, now: float
+    ) -> Difference:
+        """A query that takes over from ``old`` at a cut-over."""
+        self._check_room(now, leaving=cancelled is not None)
+        stop = self._cancel(cancelled, now)
+        before = self._running[old]
+        cut = self._cut(before, wanted, group, now)
+        running = self._reserve(wanted, cut)
+        before.stop_at = -(-cut // 1000) + self._linger
+        group.current, group.previous, group.stale = running.installation.query, old, False
+        last = last_sample_before(cut, before.period_ms)
+        for user in group.users:
+            self._hand_over(user, old, running, last)
+        return Difference(install=(self._program(running, group),), stop=stop)
+
+    def _revert(self, group: _Group, now: float) -> Difference:
+        """The query before is what is needed again, and the one that was to follow has not begun."""
+        assert group.previous is not None
+        stop = self._cancel(group.current, now)
+        running = self._running[group.previous]
+        running.stop_at = None
+        group.current, group.previous, group.stale = group.previous, None, False
+        for user in group.users:
+            state = self._users[user]
+            feed = self._readers.get(group.current, {}).get(user)
+            if feed is None:
+                self._start_reading(user, running, max(_ms(now), running.cut_ms))
+            else:
+                self._set_feed(state, replace(feed, until_ms=state.until_ms))
+        return Difference(stop=stop)
+
+    def _cut(self, before: _Running, wanted: MoteQuery, group: _Group, now: float) -> int:
+        readers = self._readers.get(before.installation.query, {})
+        periods = [self._users[user].plan.period_ms for user in group.users if user in readers]
+        earliest = ceiling(_ms(now), 1000) + self._lead * 1000
+        return choose_cut(earliest, before.period_ms, wanted.period_ms, periods)
+
+    def _hand_over(self, user: str, old: int, running: _Running, last: int) -> None:
+        """The user's rows come from ``old`` up to the cut, and from the new query from then on."""
+        state = self._users[user]
+        feed = self._readers.get(old, {}).get(user)
+        cut = running.cut_ms
+        if feed is None or feed.since_ms >= cut:
+            if feed is not None:
+                self._unset_feed(state, old)
+            self._start_reading(user, running, cut if feed is None else feed.since_ms)
+            return
+        ends_before = state.until_ms is not None and state.until_ms <= cut
+        self._set_feed(state, replace(feed, until_ms=state.until_ms if ends_before else cut))
+        if not ends_before:
+            self._set_feed(state, self._feed(user, running, cut, last))
+
+    def _start_reading(self, user: str, running: _Running, since_ms: int) -> None:
+        """The user's first row is that of his first own epoch from ``since_ms`` on."""
+        state = self._users[user]
+        state.since_ms = ceiling(since_ms, state.plan.period_ms)
+        state.until_ms = None if state.length_ms is None else state.since_ms + state.length_ms
+        self._set_feed(state, self._feed(user, running, state.since_ms, None))
+
+    def _feed(self, user: str, running: _Running, since_ms: int, before_ms: int | None) -> Feed:
+        state = self._users[user]
+        query = running.installation.query
+        return Feed(user, query, state.plan.period_ms, running.period_ms, since_ms, state.until_ms, before_ms)
+
+    # --- feeds, ids, room ---
+
+    def _set_feed(self, state: _User, feed: Feed) -> None:
+        state.feeds = [f for f in state.feeds if f.query != feed.query] + [feed]
+        state.feeds.sort(key=lambda f: f.since_ms)
+        self._readers.setdefault(feed.query, {})[feed.user] = feed
+
+    def _unset_feed(self, state: _User, query: int) -> None:
+        for feed in state.feeds:
+            if feed.query == query:
+                self._readers.get(query, {}).pop(feed.user, None)
+        state.feeds = [feed for feed in state.feeds if feed.query != query]
+
+    def _drop(self, user: str, key: Hashable, group: _Group) -> None:
+        state = self._users.pop(user)
+        for feed in state.feeds:
+            self._readers.get(feed.query, {}).pop(user, None)
+        del group.users[user]
+        group.conditions[state.plan.mote_where] -= 1
+        if not group.conditions[state.plan.mote_where]:
+            del group.conditions[state.plan.mote_where]
+        if not group.users:
+            del self._groups[key]
+
+    def _reserve(self, wanted: MoteQuery, cut_ms: int) -> _Running:
+        """An id for a query; :meth:`_program` completes it once its users' ends are known."""
+        query = self._next_id()
+        running = _Running(Installation(query, wanted, cut_ms // 1000, FOREVER, b""), cut_ms)
+        self._running[query] = running
+        self._readers[query] = {}
+        return running
+
+    def _program(self, running: _Running, group: _Group) -> Installation:
+        ends = [self._users[user].until_ms for user in group.users]
+        known = [until for until in ends if until is not None]
+        end = FOREVER if len(known) < len(ends) else -(-max(known) // 1000)
+        plain = running.installation
+        program = encode(plain.mote_query, plain.start, end)
+        running.installation = replace(plain, end=end, program=program)
+        return running.installation
+
+    def _next_id(self) -> int:
+        """Ids go round, so that one is reused as late as possible."""
+        order = [(self._last_id + i) % _IDS + 1 for i in range(_IDS)]
+        unused = [query for query in order if query not in self._running]
+        stopped = [
+            query for query in order if query in self._running and self._running[query].stopped_at is not None
+        ]
+        self._last_id = (unused or stopped)[0]
+        self._forget_query(self._last_id)
+        return self._last_id
+
+    def _check_room(self, now: float, *, leaving: bool) -> None:
+        active = [r for r in self._running.values() if r.stopped_at is None]
+        if len(active) - leaving < QUERIES_MAXIMUM:
+            return
+        due = min((r.stop_at for r in active if r.stop_at is not None), default=None)
+        wait = "" if due is None else f", or try again in {max(1, round(due - now))} s"
+        raise QueryError(
+            f"motes run at most {QUERIES_MAXIMUM} queries at once, and {len(active)} run already",
+            f"stop one{wait}; plain queries share one, aggregates of equal period and condition too",
+        )
+
+    def _cancel(self, query: int | None, now: float) -> tuple[int, ...]:
+        if query is None:
+            return ()
+        for user in list(self._readers.get(query, {})):
+            self._unset_feed(self._users[user], query)
+        return self._stop([query], now)
+
+    def _stop(self, queries: Iterable[int], now: float) -> tuple[int, ...]:
+        stopped = []
+        for query in queries:
+            running = self._running.get(query)
+            if running is not None and running.stopped_at is None:
+                running.stopped_at = int(now)
+                stopped.append(query)
+        return tuple(stopped)
+
+    def _due(self, now: float) -> list[int]:
+        return [q for q, r in self._running.items() if r.stop_at is not None and r.stop_at <= now]
+
+    def _forget_old(self, now: float) -> None:
+        for query, running in list(self._running.items()):
+            if running.stopped_at is not None and running.stopped_at + self._forget <= now:
+                self._forget_query(query)
+
+    def _forget_query(self, query: int) -> None:
+        for user in list(self._readers.get(query, {})):
+            self._unset_feed(self._users[user], query)
+        self._running.pop(query, None)
+        self._readers.pop(query, None)
+
+    # --- kept over a restart ---
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {
+            "last_id": self._last_id,
+            "users": {
+                user: {
+                    "text": state.plan.text,
+                    "length_ms": state.length_ms,
+                    "since_ms": state.since_ms,
+                    "until_ms": state.until_ms,
+                    "feeds": [asdict(feed) for feed in state.feeds],
+                }
+                for user, state in self._users.items()
+            },
+            "groups": [
+                {
+                    "users": list(group.users),
+                    "current": group.current,
+                    "previous": group.previous,
+                    "stale": group.stale,
+                }
+                for group in self._groups.values()
+            ],
+            "queries": [
+                {
+                    "query": query,
+                    "mote_query": running.installation.mote_query.to_dict(),
+                    "start": running.installation.start,
+                    "end": running.installation.end,
+                    "program": running.installation.program.hex(),
+                    "cut_ms": running.cut_ms,
+                    "stop_at": running.stop_at,
+                    "stopped_at": running.stopped_at,
+                }
+                for query, running in self._running.items()
+            ],
+        }
+
+    @classmethod
+    def from_dict(
+        cls, data: dict[str, Any], lead_seconds: int = 8, linger_seconds: int = 10, forget_seconds: int = 600
+    ) -> Demand:
+        """What :meth:`to_dict` wrote. Raises QueryError when this version refuses a query in it."""
+        demand = cls(lead_seconds, linger_seconds, forget_seconds)
+        demand._last_id = data["last_id"]
+        for entry in data["queries"]:
+            mote_query = MoteQuery.from_dict(entry["mote_query"])
+            program = bytes.fromhex(entry["program"])
+            installation = Installation(entry["query"], mote_query, entry["start"], entry["end"], program)
+            demand._running[entry["query"]] = _Running(
+                installation, entry["cut_ms"], entry["stop_at"], entry["stopped_at"]
+            )
+            demand._readers[entry["query"]] = {}
+        for user, entry in data["users"].items():
+            plan = plan_query(entry["text"])
+            assert isinstance(plan, QueryPlan)
+            state = demand._users[user] = _User(
+                plan, entry["length_ms"], entry["since_ms"], entry["until_ms"]
+            )
+            for feed in entry["feeds"]:
+                demand._set_feed(state, Feed(**feed))
+        for entry in data["groups"]:
+            plans = {user: demand._users[user].plan for user in entry["users"]}
+            first = entry["users"][0]
+            demand._groups[_key(plans[first], first)] = _Group(
+                dict.fromkeys(plans),
+                entry["current"],
+                entry["previous"],
+                entry["stale"],
+                Counter(plan.mote_where for plan in plans.values()),
+            )
+        return demand
+
+
+def _key(plan: QueryPlan, user: str) -> Hashable:
+    """Users with equal keys share a stream."""
+    if plan.once:
+        return "once", user
+    if plan.aggregate:
+        return "aggregate", plan.period_ms, plan.where
+    return "rows"
+
+
+def _length(plan: QueryPlan) -> int | None:
+    return plan.period_ms if plan.once else plan.duration_ms
+
+
+def _both(a: Difference, b: Difference) -> Difference:
+    """One change, then another. What the second stops is not installed in the first place."""
+    install = tuple(i for i in a.install if i.query not in b.stop)
+    sent = {i.query for i in a.install}
+    return Difference(install + b.install, a.stop + tuple(query for query in b.stop if query not in sent))
+
+
+def _ms(now: float) -> int:
+    return int(now * 1000)

@@ -1,0 +1,309 @@
+"""Sharing: which mote queries run, and that users see each of their epochs exactly once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skerry.lang.errors import QueryError
+from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
+from skerry.plan.expression import render
+from skerry.plan.model import Difference, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.proxy.demand import Demand
+from skerry_protocol.codec import decode_program
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
+
+
+def plan(text: str) -> QueryPlan:
+    result = plan_query(text)
+    assert isinstance(result, QueryPlan)
+    return result
+
+
+def rows(what: str, period: str = "10 s", where: str = "", length: str = "") -> QueryPlan:
+    clause = f"WHERE {where}" if where else ""
+    return plan(f"SELECT {what} FROM sensors {clause} SAMPLE PERIOD {period} {length}")
+
+
+def test_two_users_of_the_same_attributes_share_one_query_at_the_faster_rate() -> None:
+    demand = Demand()
+    first = demand.add_user("a", rows("temp", "10 s"), 100)
+    demand.advance(200)
+    second = demand.add_user("b", rows("temp * 2", "4 s"), 200)
+    assert [i.mote_query.period_ms for i in first.install + second.install] == [10_000, 4_000]
+    assert [column.name for column in second.install[0].mote_query.columns] == ["temp"]
+    demand.advance(300)
+    assert demand.installations() == second.install
+
+
+def test_a_user_who_asks_less_than_the_stream_gives_changes_nothing() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp, light", "5 s"), 100)
+    assert demand.add_user("b", rows("light", "20 s", "temp > 25"), 150) == Difference()
+    assert demand.feeds("b")[0].query == demand.feeds("a")[0].query
+
+
+def test_stream_sends_only_rows_that_somebody_wants() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp", where="temp > 30"), 100)
+    change = demand.add_user("b", rows("temp", where="temp < 10"), 101)
+    where = change.install[0].mote_query.where
+    assert where is not None
+    assert render(where) == "(temp < 10) OR (temp > 30)"
+    change = demand.add_user("c", rows("temp"), 102)
+    assert change.install[0].mote_query.where is None
+
+
+def test_many_ranges_are_covered_by_the_range_around_them() -> None:
+    demand = Demand()
+    for i in range(60):
+        demand.add_user(f"u{i}", rows("temp", where=f"temp BETWEEN {i} AND {i}.5"), 100)
+    (running,) = demand.installations()
+    assert running.mote_query.where is not None
+    assert render(running.mote_query.where) == "(temp >= 0) AND (temp <= 59.5)"
+
+
+def test_rate_goes_down_when_the_fast_user_leaves() -> None:
+    demand = Demand()
+    demand.add_user("slow", rows("temp", "60 s"), 0)
+    demand.add_user("fast", rows("temp, light", "1 s"), 50)
+    demand.advance(100)
+    change = demand.remove_user("fast", 100)
+    assert change.install[0].mote_query.period_ms == 60_000
+    assert [c.name for c in change.install[0].mote_query.columns] == ["temp"]
+    assert change.stop == ()
+    stopped = demand.advance(130).stop
+    assert len(stopped) == 1
+    assert demand.installations() == change.install
+
+
+def test_last_user_stops_the_query() -> None:
+    demand = Demand()
+    query = demand.add_user("a", rows("temp"), 0).install[0].query
+    assert demand.remove_user("a", 50).stop == (query,)
+    assert demand.installations() == ()
+
+
+def test_aggregates_share_by_period_and_condition() -> None:
+    demand = Demand()
+    demand.add_user("a", plan("SELECT AVG(temp) FROM sensors SAMPLE PERIOD 10 s"), 0)
+    assert demand.add_user("b", plan("SELECT SUM(temp), COUNT(temp) FROM sensors SAMPLE PERIOD 10 s"), 50) == (
+        Difference()
+    )
+    other = demand.add_user("c", plan("SELECT AVG(temp) FROM sensors WHERE level > 1 SAMPLE PERIOD 10 s"), 60)
+    assert len(other.install) == 1
+    assert other.stop == ()
+    more = demand.add_user("d", plan("SELECT MAX(temp) FROM sensors SAMPLE PERIOD 10 s"), 70)
+    assert [c.aggregate.name for c in more.install[0].mote_query.columns] == ["AVG", "MAX"]
+
+
+def test_for_ends_in_the_program_and_for_the_user() -> None:
+    demand = Demand(lead_seconds=8, linger_seconds=10)
+    (installed,) = demand.add_user("a", rows("temp", "10 s", length="FOR 60 s"), 100).install
+    feed = demand.feeds("a")[0]
+    assert (feed.since_ms, feed.until_ms) == (110_000, 170_000)
+    assert installed.end == 170
+    assert decode_program(installed.program).end == 170
+    assert sum(feed.passes(t) for t in range(0, 400_000, 10_000)) == 6
+    assert demand.advance(179).finished == ()
+    ended = demand.advance(180)
+    assert ended.finished == ("a",)
+    assert ended.stop == (installed.query,)
+
+
+def test_a_user_without_end_makes_the_shared_query_endless() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp", length="FOR 60 s"), 100)
+    assert demand.add_user("b", rows("temp"), 130).install[0].end == FOREVER
+
+
+def test_once_is_one_epoch_of_its_own_query() -> None:
+    demand = Demand(lead_seconds=8)
+    demand.add_user("a", rows("temp"), 0)
+    (installed,) = demand.add_user("b", plan("SELECT temp FROM sensors ONCE"), 100.4).install
+    program = decode_program(installed.program)
+    assert (program.flags, program.start, program.end, program.period) == (2, 109, 110, 1000)
+    feed = demand.feeds("b")[0]
+    assert [t for t in range(100_000, 120_000, 1000) if feed.passes(t)] == [109_000]
+
+
+def test_limit_of_queries_is_named_and_nothing_changes() -> None:
+    demand = Demand()
+    for i in range(QUERIES_MAXIMUM):
+        demand.add_user(f"u{i}", plan(f"SELECT AVG(temp) FROM sensors SAMPLE PERIOD {i + 1} s"), 0)
+    before = demand.to_dict()
+    with pytest.raises(QueryError, match="at most 6 queries at once, and 6 run already"):
+        demand.add_user("late", rows("temp"), 50)
+    assert demand.to_dict() == before
+
+
+def test_a_change_without_room_waits_for_it() -> None:
+    demand = Demand()
+    demand.add_user("slow", rows("temp", "60 s"), 0)
+    demand.add_user("fast", rows("temp", "1 s"), 0)
+    for i in range(QUERIES_MAXIMUM - 1):
+        demand.add_user(f"u{i}", plan(f"SELECT AVG(temp) FROM sensors SAMPLE PERIOD {i + 1} s"), 0)
+    assert demand.remove_user("fast", 100) == Difference()
+    assert demand.advance(101) == Difference()
+    demand.remove_user("u0", 102)
+    assert [i.mote_query.period_ms for i in demand.advance(103).install] == [60_000]
+
+
+def test_a_burst_of_users_leaves_one_query() -> None:
+    demand = Demand()
+    for i, name in enumerate(["temp", "light", "humidity", "voltage", "level", "parent", "xpos", "ypos"]):
+        demand.add_user(name, rows(name), 100 + i / 10)
+    (installed,) = demand.installations()
+    assert len(installed.mote_query.columns) == 8
+
+
+def test_a_user_who_leaves_before_the_cut_over_leaves_the_old_query_running() -> None:
+    demand = Demand()
+    (old,) = demand.add_user("a", rows("temp"), 0).install
+    (new,) = demand.add_user("b", rows("temp, light", "1 s"), 100).install
+    assert demand.remove_user("b", 101) == Difference(stop=(new.query,))
+    assert demand.installations() == (old,)
+    assert demand.feeds("a")[-1].until_ms is None
+    assert demand.advance(500) == Difference()
+
+
+def test_ids_are_reused_late() -> None:
+    demand = Demand(forget_seconds=0)
+    used = []
+    for i in range(600):
+        used.append(demand.add_user("a", rows("temp"), i * 100).install[0].query)
+        demand.remove_user("a", i * 100 + 50)
+        demand.advance(i * 100 + 60)
+    assert used[:255] == list(range(1, 256))
+    assert used[255:300] == list(range(1, 46))
+
+
+def test_state_survives_json() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp", "10 s", "temp > 25.5"), 0)
+    demand.add_user("b", plan("SELECT AVG(temp) AS t FROM sensors SAMPLE PERIOD 10 s FOR 1 h"), 5)
+    demand.add_user("c", rows("light / 3", "7 s"), 60)
+    copy = Demand.from_dict(json.loads(json.dumps(demand.to_dict())))
+    assert copy.to_dict() == demand.to_dict()
+    assert copy.installations() == demand.installations()
+    for now in (61, 75, 100, 4000):
+        assert copy.advance(now) == demand.advance(now)
+    assert copy.remove_user("a", 4001) == demand.remove_user("a", 4001)
+
+
+def test_after_a_restart_of_network_time_streams_begin_anew_with_the_rest_of_for() -> None:
+    demand = Demand(lead_seconds=8)
+    (old,) = demand.add_user("a", rows("temp", "10 s", length="FOR 100 s"), 100).install
+    (new,) = demand.restart(last=160, now=2).install
+    assert new.query != old.query
+    feed = demand.feeds("a")[0]
+    assert (feed.since_ms, feed.until_ms) == (10_000, 60_000)
+
+
+def test_name_taken_and_unknown_user() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp"), 0)
+    with pytest.raises(ValueError, match="'a' has a query already"):
+        demand.add_user("a", rows("temp"), 0)
+    with pytest.raises(KeyError):
+        demand.remove_user("b", 0)
+
+
+periods = st.sampled_from([1000, 1500, 2000, 3000, 5000, 7000, 10_000, 60_000])
+
+
+@given(st.integers(0, 10**6), periods, periods, st.lists(periods, min_size=1))
+def test_a_cut_skips_no_epoch(earliest: int, old: int, new: int, users: list[int]) -> None:
+    users = [period for period in users if period >= old]
+    cut = choose_cut(earliest, old, new, users)
+    assert earliest <= cut <= ceiling(earliest, new)
+    for period in users:
+        assert ceiling(cut, new) // period - last_sample_before(cut, old) // period <= 1
+
+
+PERIODS = ["1 s", "1500 ms", "2 s", "3 s", "5 s", "7 s", "20 s"]
+PLANS = [
+    rows(what, period, where)
+    for what in ("temp", "light, epoch", "nodeid")
+    for period in PERIODS
+    for where in ("", "level > 1")
+] + [plan(f"SELECT {what} FROM sensors SAMPLE PERIOD 3 s") for what in ("AVG(temp)", "MAX(light)")]
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "add", "remove", "wait"]),
+        st.integers(0, 4),
+        st.sampled_from(PLANS),
+        st.integers(0, 40),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps, st.integers(0, 9))
+def test_every_user_sees_each_epoch_once_whatever_others_do(
+    actions: list[tuple[str, int, QueryPlan, int]], lead: int
+) -> None:
+    """A network that samples what is installed from the program's start until it is stopped."""
+    demand = Demand(lead_seconds=lead, linger_seconds=3, forget_seconds=10**6)
+    sampled: dict[int, set[int]] = {}  # query → sample times
+    seen: dict[str, list[tuple[int, int]]] = {}  # user's life → (sample time, epoch)
+    plans: dict[str, QueryPlan] = {}
+    lives: dict[int, str] = {}
+    now = 100
+
+    def live_until(end: int) -> None:
+        nonlocal now
+        while now < end:
+            for installation in demand.installations():
+                period = installation.mote_query.period_ms
+                for t in range(ceiling(now * 1000, period), (now + 1) * 1000, period):
+                    if t >= installation.start * 1000:
+                        sampled[installation.query].add(t)
+            now += 1
+            note(demand.advance(now))
+        collect()
+
+    def note(change: Difference) -> None:
+        for installation in change.install:
+            sampled.setdefault(installation.query, set())
+        active = {i.query for i in demand.installations()}
+        assert len(active) <= QUERIES_MAXIMUM
+        assert not active & set(change.stop)
+
+    def collect() -> None:
+        for user in plans:
+            if user in demand.users():
+                found = [
+                    (t, t // feed.period_ms)
+                    for feed in demand.feeds(user)
+                    for t in sampled[feed.query]
+                    if feed.passes(t)
+                ]
+                seen[user] = sorted(found)
+
+    for step, (action, number, chosen, seconds) in enumerate(actions):
+        if action == "add" and number not in lives:
+            user = f"{number}.{step}"
+            try:
+                note(demand.add_user(user, chosen, now))
+            except QueryError:
+                continue
+            lives[number], plans[user] = user, chosen
+        elif action == "remove" and number in lives:
+            collect()
+            note(demand.remove_user(lives.pop(number), now))
+        live_until(now + seconds)
+    live_until(now + 60)
+
+    for user, found in seen.items():
+        epochs = [epoch for _, epoch in found]
+        assert epochs == list(range(epochs[0], epochs[0] + len(epochs))) if epochs else True
+        if user in demand.users():
+            period = plans[user].period_ms
+            assert epochs, "a user who stayed for a minute sees rows"
+            assert (now * 1000 - found[-1][0]) <= 2 * max(period, 3000)
