@@ -90,9 +90,9 @@ def test_last_user_stops_the_query() -> None:
 def test_aggregates_share_by_period_and_condition() -> None:
     demand = Demand()
     demand.add_user("a", plan("SELECT AVG(temp) FROM sensors SAMPLE PERIOD 10 s"), 0)
-    assert demand.add_user("b", plan("SELECT SUM(temp), COUNT(temp) FROM sensors SAMPLE PERIOD 10 s"), 50) == (
-        Difference()
-    )
+    assert demand.add_user(
+        "b", plan("SELECT SUM(temp), COUNT(temp) FROM sensors SAMPLE PERIOD 10 s"), 50
+    ) == (Difference())
     other = demand.add_user("c", plan("SELECT AVG(temp) FROM sensors WHERE level > 1 SAMPLE PERIOD 10 s"), 60)
     assert len(other.install) == 1
     assert other.stop == ()

@@ -18,6 +18,8 @@ from enum import IntEnum
 from cobs import cobs
 from construct import GreedyBytes, Int8ul, Struct
 
+#: Bits per second on the line, 8N1.
+BAUD = 38400
 #: Longest frame before COBS: kind, sequence, packet of 116, CRC.
 FRAME_MAXIMUM = 2 + 116 + 2
 #: Frames that a sender may have unacknowledged.

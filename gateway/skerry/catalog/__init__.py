@@ -1,1 +1,5 @@
-"""What the network is: its motes, and the attributes that they can acquire."""
+"""What motes and attributes there are."""
+
+from skerry.catalog.catalog import Catalog
+
+__all__ = ["Catalog"]

@@ -1,1 +1,1 @@
-"""The skerry command line."""
+"""The skerry command line: one short file a group of commands."""

@@ -8,6 +8,10 @@ from typing import Any
 from skerry.lang.ast import Span
 
 
+#: Characters shown of the line that is wrong.
+_SHOWN = 160
+
+
 class QueryError(ValueError):
     """A query that is refused: nothing of it reaches the network.
 
@@ -49,9 +53,11 @@ class QueryError(ValueError):
         """The summary, the line of the query and a caret under what is wrong."""
         if self.span is None or not self.text:
             return self.summary
-        line = (self.text.split("\n"))[self.line - 1]
-        width = max(1, min(self.span.end - self.span.start, len(line) - self.column + 1))
-        pad = "".join("\t" if character == "\t" else " " for character in line[: self.column - 1])
+        line = self.text.split("\n")[self.line - 1]
+        first = max(0, self.column - 1 - _SHOWN // 2) if len(line) > _SHOWN else 0
+        line, column = line[first : first + _SHOWN], self.column - first
+        width = max(1, min(self.span.end - self.span.start, len(line) - column + 1))
+        pad = "".join("\t" if character == "\t" else " " for character in line[: column - 1])
         return f"{self.summary}\n  {line}\n  {pad}{'^' * width}"
 
     def to_dict(self) -> dict[str, Any]:

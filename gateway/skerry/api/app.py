@@ -1,0 +1,110 @@
+"""The HTTP API: queries, their rows as server-sent events, motes, catalog, status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, HTTPException, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from skerry.daemon import Gateway, UnknownQueryError, UserQuery
+from skerry.lang.errors import QueryError
+
+#: How often a feed is looked at for new rows, in s.
+POLL_S = 0.02
+#: A comment goes out after so much silence, so that dead connections are noticed, in s.
+PING_S = 15
+
+
+class Question(BaseModel):
+    """A query and who asks."""
+
+    sql: str
+    user: str = "anonymous"
+
+
+def create_app(gateway: Gateway) -> FastAPI:
+    """The application over one gateway."""
+    app = FastAPI(title="skerry", version="1")
+
+    @app.exception_handler(QueryError)
+    async def refused(_: Request, error: QueryError) -> JSONResponse:
+        return JSONResponse(error.to_dict(), status_code=400)
+
+    @app.exception_handler(UnknownQueryError)
+    async def unknown(_: Request, error: UnknownQueryError) -> JSONResponse:
+        return JSONResponse({"message": error.args[0]}, status_code=404)
+
+    @app.post("/queries", status_code=201)
+    def ask(question: Question) -> dict[str, Any]:
+        return _describe(gateway.ask(question.sql, question.user))
+
+    @app.get("/queries")
+    def queries() -> list[dict[str, Any]]:
+        return [_describe(query) for query in gateway.queries()]
+
+    @app.delete("/queries/{query}")
+    def stop(query: str, user: str | None = None) -> dict[str, Any]:
+        return _describe(gateway.stop(query, user))
+
+    @app.get("/queries/{query}/rows")
+    async def rows(query: str, last_event_id: Annotated[str | None, Header()] = None) -> EventSourceResponse:
+        begin = gateway.query(query).position - 1
+        if last_event_id is not None:
+            if not last_event_id.isdigit():
+                raise HTTPException(400, f"Last-Event-ID {last_event_id!r}: expected the id of an event of this query")
+            begin = int(last_event_id)
+        return EventSourceResponse(_events(gateway, query, begin), ping=PING_S)
+
+    @app.get("/motes")
+    def motes() -> list[dict[str, Any]]:
+        return gateway.catalog.motes()
+
+    @app.get("/catalog")
+    def catalog() -> list[dict[str, Any]]:
+        return gateway.catalog.attributes()
+
+    @app.get("/status")
+    def status() -> dict[str, Any]:
+        return gateway.status()
+
+    @app.get("/explain")
+    def explain(sql: str) -> dict[str, Any]:
+        return gateway.explain(sql)
+
+    return app
+
+
+def _describe(query: UserQuery) -> dict[str, Any]:
+    return {
+        "id": query.id,
+        "user": query.user,
+        "sql": query.sql,
+        "columns": [{"name": o.name, "unit": o.unit, "digits": o.digits, "type": o.type} for o in query.plan.outputs],
+        "period_ms": query.plan.period_ms,
+        "finished": query.finished,
+    }
+
+
+async def _events(gateway: Gateway, query: str, position: int) -> AsyncIterator[ServerSentEvent]:
+    """Rows behind a position, for ever; ``end`` when no more can come. The id of an event is its row's number in the log."""
+    while True:
+        try:
+            finished = gateway.query(query).finished
+            found, position, more = await asyncio.to_thread(gateway.rows_after, query, position)
+        except UnknownQueryError:
+            yield ServerSentEvent(event="end", data="stopped")
+            return
+        for number, values in found:
+            yield ServerSentEvent(id=str(number), event="row", data=json.dumps(values))
+        if more or found:
+            continue
+        if finished and gateway.caught_up:
+            yield ServerSentEvent(event="end", data="finished")
+            return
+        await asyncio.sleep(POLL_S)

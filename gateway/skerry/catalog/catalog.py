@@ -1,0 +1,144 @@
+"""The catalog: motes as their own STATUS packets describe them, attributes with who can acquire them.
+
+In memory and without a clock: the daemon feeds it decoded packets and keeps it as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, Attribute
+from skerry_protocol.packets import NO_LEVEL, NO_NODE
+
+BOARDS = {1: "iris", 2: "cc2538", 255: "host"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mote:
+    """One mote at its last report, in SI: positions m, voltage V, times s, shares 0..1.
+
+    ``received``: UTC in seconds since 1970 at the gateway; ``reported``: network time, s. ``parent`` and
+    ``level`` are None without a way to the root; the root itself has level 0 and no parent. ``attributes``:
+    bit n set: attribute number n can be acquired here. Counters run since the mote's boot.
+    """
+
+    nodeid: int
+    board: str
+    received: float
+    reported: int
+    boots: int
+    reset_cause: int
+    attributes: int
+    parent: int | None
+    level: int | None
+    link: float
+    neighbours: int
+    query_version: int
+    xpos: float
+    ypos: float
+    voltage: float | None
+    free_ram: int
+    queue_length: int
+    radio_on: float
+    uptime: int
+    rows: int
+    dropped: int
+    sent: int
+    repeated: int
+    malformed: int
+
+    @property
+    def radio_duty_cycle(self) -> float | None:
+        """Share of the time since boot that the radio was on; None in the first second."""
+        return self.radio_on / self.uptime if self.uptime else None
+
+    def acquires(self, attribute: Attribute) -> bool:
+        """Whether the mote can acquire the attribute; otherwise it reports NULL."""
+        return bool(self.attributes >> attribute.number & 1)
+
+
+class Catalog:
+    """Motes by their short address."""
+
+    def __init__(self) -> None:
+        self._motes: dict[int, Mote] = {}
+
+    def update(self, status: Mapping[str, Any], received: float) -> Mote:
+        """Take in the body of a decoded STATUS packet. Older reports of the same boot change nothing:
+        packets may overtake each other on their way."""
+        mote = _mote(status, received)
+        known = self._motes.get(mote.nodeid)
+        if known is not None and known.boots == mote.boots and known.uptime > mote.uptime:
+            return known
+        self._motes[mote.nodeid] = mote
+        return mote
+
+    def mote(self, nodeid: int) -> Mote | None:
+        """One mote, None when it has never reported."""
+        return self._motes.get(nodeid)
+
+    def motes(self) -> list[dict[str, Any]]:
+        """All motes by address, as plain values; ``attributes`` are names."""
+        return [_described(self._motes[nodeid]) for nodeid in sorted(self._motes)]
+
+    def attributes(self) -> list[dict[str, Any]]:
+        """All attributes; ``motes``: short addresses of those that can acquire it. Energy J, time s."""
+        return [
+            {
+                "name": entry.name,
+                "unit": entry.unit,
+                "type": "decimal" if entry.digits else "integer",
+                "resolution": 10.0**-entry.digits,
+                "minimum": entry.minimum,
+                "maximum": entry.maximum,
+                "energy": entry.energy,
+                "sample_time": entry.sample_ms / 1000,
+                "constant": entry.constant,
+                "description": entry.description,
+                "motes": sorted(mote.nodeid for mote in self._motes.values() if mote.acquires(entry)),
+            }
+            for entry in ATTRIBUTES
+        ]
+
+    def lacking(self, name: str) -> list[int]:
+        """Motes known to report NULL for an attribute. Raises KeyError for an unknown name."""
+        entry = BY_NAME[name]
+        return sorted(mote.nodeid for mote in self._motes.values() if not mote.acquires(entry))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {"motes": [asdict(mote) for mote in self._motes.values()]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Catalog:
+        """What :meth:`to_dict` wrote."""
+        catalog = cls()
+        for entry in data["motes"]:
+            catalog._motes[entry["nodeid"]] = Mote(**entry)
+        return catalog
+
+
+def _mote(status: Mapping[str, Any], received: float) -> Mote:
+    same = ("boots", "reset_cause", "attributes", "neighbours", "query_version", "free_ram", "queue_length",
+            "uptime", "rows", "dropped", "sent", "repeated", "malformed")  # fmt: skip
+    return Mote(
+        nodeid=status["node"],
+        board=BOARDS.get(status["board"], f"board {status['board']}"),
+        received=received,
+        reported=status["seconds"],
+        parent=None if status["parent"] == NO_NODE else status["parent"],
+        level=None if status["level"] == NO_LEVEL else status["level"],
+        link=status["link"] / 255,
+        xpos=status["x"] / 100,
+        ypos=status["y"] / 100,
+        voltage=status["voltage"] / 1000 or None,
+        radio_on=status["radio_on"] / 1000,
+        **{name: status[name] for name in same},
+    )
+
+
+def _described(mote: Mote) -> dict[str, Any]:
+    names = [entry.name for entry in ATTRIBUTES if mote.acquires(entry)]
+    return asdict(mote) | {"attributes": names, "radio_duty_cycle": mote.radio_duty_cycle}

@@ -1,0 +1,101 @@
+"""``skerry query``, ``explain`` and ``stop``."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+import time
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from skerry.cli.options import URL, Url, User
+from skerry.cli.output import Format, writer
+from skerry.client import Rows, connect
+
+Sql = Annotated[str, typer.Argument(metavar="SQL", help='as in "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 5 s"')]
+
+
+class ExplainFormat(StrEnum):
+    """How a plan is shown."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|day)?\s*", text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r}: expected a duration as in 60s or 10min", param_hint="--for")
+    return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+def query(
+    sql: Sql,
+    user: User,
+    format: Annotated[Format, typer.Option(help="csv and json write only data to standard output")] = Format.TABLE,
+    rows: Annotated[int | None, typer.Option(min=1, help="stop after so many rows")] = None,
+    run_for: Annotated[str | None, typer.Option("--for", help="stop after this time, as in 60s or 10min")] = None,
+    url: Url = URL,
+) -> None:
+    """Ask a question; rows are printed as they come, until Ctrl-C."""
+    limit = _seconds(run_for)
+    client = connect(url, user)
+    if re.match(r"\s*stop\b", sql, re.IGNORECASE):
+        stopped = client._request("POST", "/queries", json={"sql": sql, "user": user})
+        print(f"query {stopped['id']} stopped", file=sys.stderr)
+        return
+    answer = client.query(sql)
+    print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
+    if limit is not None:
+        timer = threading.Timer(limit, answer.stop)
+        timer.daemon = True
+        timer.start()
+    began = time.monotonic()
+    count = 0
+    try:
+        count = _print(answer, format, rows)
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:
+        sys.stderr.close()
+    finally:
+        if answer.id in {entry["id"] for entry in client.queries()}:
+            answer.stop()
+    print(f"{count} rows in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _print(answer: Rows, format: Format, limit: int | None) -> int:
+    write = writer(format, answer.columns)
+    count = 0
+    for row in answer:
+        write(row)
+        count += 1
+        if count == limit:
+            break
+    return count
+
+
+def explain(
+    sql: Sql,
+    format: Annotated[ExplainFormat, typer.Option()] = ExplainFormat.TEXT,
+    url: Url = URL,
+) -> None:
+    """What would run on motes, root and gateway, and what it costs in energy."""
+    explained = connect(url).explain(sql)
+    text = explained.pop("text")
+    print(text if format is ExplainFormat.TEXT else json.dumps(explained, indent=1))
+
+
+def stop(id: Annotated[str, typer.Argument(help="as 'skerry list' shows it")], url: Url = URL) -> None:
+    """Stop a query."""
+    stopped = connect(url).stop(id)
+    print(f"query {stopped['id']} stopped: {stopped['sql']}", file=sys.stderr)

@@ -1,0 +1,42 @@
+"""``skerry``: the commands of the gateway, and those that other packages add."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import entry_points
+
+import typer
+
+from skerry.cli import ask, gateway, show
+from skerry.client import GatewayError
+
+app = typer.Typer(
+    name="skerry",
+    help="Ask a network of sensor motes a question in SQL; the answer streams back.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("query")(ask.query)
+app.command("explain")(ask.explain)
+app.command("stop")(ask.stop)
+app.command("list")(show.list_queries)
+app.command("catalog")(show.catalog)
+app.command("motes")(show.motes)
+app.command("status")(show.status)
+app.command("gateway")(gateway.gateway)
+for entry in entry_points(group="skerry.commands"):
+    app.command(entry.name)(entry.load())
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage."""
+    try:
+        app()
+    except GatewayError as error:
+        print(f"skerry: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""``skerry list``, ``catalog``, ``motes`` and ``status``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from skerry.cli.options import URL, Url
+from skerry.client import connect
+
+
+def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    table = Table(*columns, box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*("" if row.get(name) is None else str(row[name]) for name in columns))
+    Console().print(table)
+
+
+def list_queries(url: Url = URL) -> None:
+    """The queries that run, of all users."""
+    _table(connect(url).queries(), ("id", "user", "finished", "sql"))
+
+
+def catalog(url: Url = URL) -> None:
+    """The attributes: unit, range, cost, and how many motes have them."""
+    rows = [{**row, "motes": len(row["motes"])} for row in connect(url).catalog()]
+    _table(rows, list(rows[0]))
+
+
+def motes(url: Url = URL) -> None:
+    """The motes as they last reported themselves."""
+    rows = connect(url).motes()
+    shown = ("nodeid", "level", "parent", "x", "y", "voltage", "link", "neighbours", "queue_length", "dropped", "uptime")
+    _table(rows, [name for name in shown if not rows or name in rows[0]])
+
+
+def status(url: Url = URL) -> None:
+    """Link, log, streams and users, as JSON."""
+    print(json.dumps(connect(url).status(), indent=1))

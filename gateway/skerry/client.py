@@ -1,0 +1,142 @@
+"""The Python client: ``skerry.connect().query("SELECT …")`` iterates over rows as they come."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+DEFAULT_URL = "http://127.0.0.1:8642"
+#: Attempts to reach a gateway that went away while rows were read, a second apart.
+RECONNECTS = 60
+
+
+class GatewayError(RuntimeError):
+    """The gateway is not there, or refused; the message says which and why."""
+
+
+class Rows:
+    """The rows of one query. Iterating reconnects and resumes where it was; each row comes once."""
+
+    def __init__(self, client: Client, description: dict[str, Any]) -> None:
+        self.id: str = description["id"]
+        self.columns: list[dict[str, Any]] = description["columns"]
+        self._client = client
+        self._last: str | None = None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        failures = 0
+        while True:
+            try:
+                for row in self._stream():
+                    failures = 0
+                    yield row
+                return
+            except (httpx.TransportError, ConnectionError):
+                failures += 1
+                if failures > RECONNECTS:
+                    raise GatewayError(f"{self._client.url}: the gateway does not come back") from None
+                time.sleep(1.0)
+
+    def _stream(self) -> Iterator[dict[str, Any]]:
+        headers = {} if self._last is None else {"Last-Event-ID": self._last}
+        path = f"/queries/{self.id}/rows"
+        with self._client.http.stream("GET", path, headers=headers, timeout=httpx.Timeout(10, read=60)) as response:
+            if response.status_code != 200:
+                response.read()
+                raise GatewayError(_reason(response))
+            event: dict[str, str] = {}
+            for line in response.iter_lines():
+                if line:
+                    name, _, value = line.partition(":")
+                    event[name] = value.strip()
+                    continue
+                if event.get("event") == "end":
+                    return
+                if event.get("event") == "row":
+                    self._last = event["id"]
+                    yield json.loads(event["data"])
+                event = {}
+        raise ConnectionError("the stream ended without an end")
+
+    def stop(self) -> None:
+        """Stop the query."""
+        self._client.stop(self.id)
+
+
+class Client:
+    """A gateway's HTTP API."""
+
+    def __init__(self, url: str = DEFAULT_URL, user: str = "anonymous") -> None:
+        self.url, self.user = url, user
+        self.http = httpx.Client(base_url=url, timeout=10)
+
+    def query(self, sql: str) -> Rows:
+        """Ask. Raises GatewayError with the gateway's message when the query is wrong."""
+        return Rows(self, self._request("POST", "/queries", json={"sql": sql, "user": self.user}))
+
+    def resume(self, query: str, after: str | None = None) -> Rows:
+        """The rows of a query that was asked before, behind an event's id."""
+        found = [entry for entry in self.queries() if entry["id"] == query]
+        if not found:
+            raise GatewayError(f"no query {query}")
+        rows = Rows(self, found[0])
+        rows._last = after
+        return rows
+
+    def queries(self) -> list[dict[str, Any]]:
+        """All queries."""
+        found: list[dict[str, Any]] = self._request("GET", "/queries")
+        return found
+
+    def stop(self, query: str) -> dict[str, Any]:
+        """Stop a query."""
+        stopped: dict[str, Any] = self._request("DELETE", f"/queries/{query}")
+        return stopped
+
+    def motes(self) -> list[dict[str, Any]]:
+        """The motes as they reported themselves."""
+        found: list[dict[str, Any]] = self._request("GET", "/motes")
+        return found
+
+    def catalog(self) -> list[dict[str, Any]]:
+        """The attributes."""
+        found: list[dict[str, Any]] = self._request("GET", "/catalog")
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """Link, log, streams, users."""
+        status: dict[str, Any] = self._request("GET", "/status")
+        return status
+
+    def explain(self, sql: str) -> dict[str, Any]:
+        """What would run where."""
+        explained: dict[str, Any] = self._request("GET", "/explain", params={"sql": sql})
+        return explained
+
+    def _request(self, method: str, path: str, **arguments: Any) -> Any:
+        try:
+            response = self.http.request(method, path, **arguments)
+        except httpx.TransportError:
+            raise GatewayError(
+                f"no gateway at {self.url}: start one with 'skerry gateway --link …' or 'skerry up NETWORK.toml'"
+            ) from None
+        if response.is_error:
+            raise GatewayError(_reason(response))
+        return response.json()
+
+
+def _reason(response: httpx.Response) -> str:
+    try:
+        body = response.json()
+    except ValueError:
+        return f"HTTP {response.status_code}"
+    return str(body.get("text") or body.get("message") or body.get("detail") or body)
+
+
+def connect(url: str = DEFAULT_URL, user: str = "anonymous") -> Client:
+    """A client of a gateway; nothing is sent yet."""
+    return Client(url, user)

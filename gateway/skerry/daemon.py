@@ -1,0 +1,335 @@
+"""The gateway: owns link, log, catalog, demand and users, and the order in which they change."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from construct import Container
+from skerry_protocol import codec
+from skerry_protocol.codec import Packet
+from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType
+
+from skerry.catalog import Catalog
+from skerry.lang.ast import Stop
+from skerry.lang.errors import QueryError
+from skerry.link.link import Link
+from skerry.netclock import NetworkClock
+from skerry.plan.explain import explain, explain_text
+from skerry.plan.model import Difference, Feed, Installation, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.proxy.demand import Demand
+from skerry.proxy.engine import Engine
+from skerry.proxy.spark import StreamingQuery
+from skerry.state import DataDirectory
+from skerry.streams import log as stream_log
+from skerry.streams.ingest import KEYS, Ingest, Stream
+from skerry.streams.source import batch_of
+
+log = logging.getLogger(__name__)
+
+#: Rows that a reader is served from the log at a time.
+REPLAY_ROWS = 65536
+
+
+class UnknownQueryError(KeyError):
+    """No such query, or another user's."""
+
+
+@dataclasses.dataclass
+class UserQuery:
+    """A query somebody asked. ``position``: rows of the log before it are not his."""
+
+    id: str
+    user: str
+    sql: str
+    plan: QueryPlan
+    created: float
+    position: int
+    finished: bool = False
+
+
+class Gateway:
+    """One daemon. Public methods may be called from any thread."""
+
+    def __init__(self, link_url: str, data: Path, master: str = "local[2]") -> None:
+        self._lock = threading.RLock()
+        self._data = DataDirectory(data)
+        self._log = stream_log.StreamLog(data)
+        self.clock = NetworkClock()
+        self.catalog = Catalog()
+        self._demand = Demand()
+        self._queries: dict[str, UserQuery] = {}
+        self._feed_history: dict[str, dict[int, Feed]] = {}
+        self._streams: dict[int, Stream] = {}
+        self._session = 0
+        self._last_time = 0.0
+        self._query_version = 0
+        self._current: dict[int, Stream] = {}
+        self._ingest = Ingest(lambda query: self._current.get(query))
+        self.engine = Engine(lambda number: self._streams.get(number))
+        self._restore()
+        self._ingest.remember(self._log.tail(KEYS), self._streams)
+        self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
+        self.link = Link(link_url, self._on_packets, self._on_hello, self._on_idle)
+        self._advanced = 0.0
+
+    def start(self) -> None:
+        """Open the link, then Spark in the background. Raises PortError."""
+        self.link.start()
+        self.spark.start()
+
+    def close(self) -> None:
+        """Stop everything; the motes keep their queries."""
+        self.link.close()
+        self.spark.stop()
+        self._log.close()
+        self._data.close()
+
+    # ---- remembering ----
+
+    def _restore(self) -> None:
+        state = self._data.load("gateway")
+        if state is None:
+            return
+        self._session, self._query_version = state["session"], state["query_version"]
+        self._last_time = state["network_time"]
+        self._streams = {entry["number"]: Stream.from_dict(entry) for entry in state["streams"]}
+        self._current = {self._streams[number].query: self._streams[number] for number in state["current"]}
+        self._demand = Demand.from_dict(state["demand"])
+        self.catalog = Catalog.from_dict(state["catalog"])
+        for entry in state["queries"]:
+            plan = plan_query(entry["sql"])
+            assert isinstance(plan, QueryPlan)
+            plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
+            query = UserQuery(entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"])
+            self._queries[query.id] = query
+            self.engine.subscribe(query.id, plan)
+            self._feed_history[query.id] = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
+        self._refresh_feeds()
+
+    def _save(self) -> None:
+        self._data.save(
+            "gateway",
+            {
+                "session": self._session,
+                "query_version": self._query_version,
+                "network_time": self.clock.now() if self.clock.known else self._last_time,
+                "streams": [stream.to_dict() for stream in self._streams.values()],
+                "current": [stream.number for stream in self._current.values()],
+                "demand": self._demand.to_dict(),
+                "catalog": self.catalog.to_dict(),
+                "queries": [
+                    {
+                        "id": query.id, "user": query.user, "sql": query.sql, "created": query.created,
+                        "position": query.position, "finished": query.finished, "duration_ms": query.plan.duration_ms,
+                        "feeds": {number: dataclasses.asdict(feed) for number, feed in self._feed_history[query.id].items()},
+                    }
+                    for query in self._queries.values()
+                ],
+            },
+        )  # fmt: skip
+
+    # ---- the motes' side (the link's thread) ----
+
+    def _on_packets(self, packets: list[Packet]) -> None:
+        """Returns when everything is durable."""
+        with self._lock:
+            records = self._ingest.records(packets)
+            if len(records):
+                self._log.append(records)
+            for packet in packets:
+                if packet.type is PacketType.STATUS:
+                    self.catalog.update(packet.body, time.time())
+                    self.clock.sighting(packet.body.seconds, time.time())
+                elif packet.type is PacketType.LOG:
+                    log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
+
+    def _on_hello(self, hello: Container[Any]) -> None:
+        with self._lock:
+            if self.clock.known:
+                self._last_time = self.clock.now()
+            self.clock.restart(hello.seconds, hello.ticks, time.time())
+            if hello.session != self._session:
+                self._new_session(hello.session)
+            held = set(hello.queries)
+            for installation in self._demand.installations():
+                if installation.query not in held:
+                    self._install(installation)
+            for query in held - {installation.query for installation in self._demand.installations()}:
+                self._stop(query)
+            self._save()
+
+    def _new_session(self, session: int) -> None:
+        """The root has restarted: its time begins at 0 and no mote holds a query any more. Ask anew for what is left of them."""
+        log.info("root's session %d begins", session)
+        self._session = session
+        self._current = {}
+        self._adopt(self._demand.restart(self._last_time, self._now()))
+        self._refresh_feeds()
+
+    def _on_idle(self) -> None:
+        if time.monotonic() - self._advanced < 1.0 or not self.clock.known:
+            return
+        self._advanced = time.monotonic()
+        with self._lock:
+            self._apply(self._demand.advance(self._now()))
+
+    def _now(self) -> int:
+        return int(self.clock.now())
+
+    def _apply(self, difference: Difference) -> None:
+        """Bring the network to what the demand asks, and remember it before the first byte goes out."""
+        for user in difference.finished:
+            if user in self._queries:
+                self._queries[user].finished = True
+        self._adopt(difference)
+        if difference.install or difference.stop or difference.finished:
+            self._refresh_feeds()
+            self._save()
+        for installation in difference.install:
+            self._install(installation)
+        for query in difference.stop:
+            self._stop(query)
+        if difference.install or difference.stop:
+            self._save()
+
+    def _adopt(self, difference: Difference) -> None:
+        for installation in difference.install:
+            number = len(self._streams) + 1
+            stream = Stream(number, self._session, installation.query, installation.mote_query)
+            self._streams[number] = self._current[installation.query] = stream
+
+    def _install(self, installation: Installation) -> None:
+        self._query_version = (self._query_version + 1) & 0xFFFF or 1
+        program = installation.program
+        for offset in range(0, len(program), FRAGMENT_MAXIMUM):
+            self.link.send(
+                codec.encode(
+                    PacketType.QUERY_INSTALL, query_version=self._query_version, query=installation.query,
+                    total=len(program), offset=offset, data=program[offset : offset + FRAGMENT_MAXIMUM],
+                )
+            )  # fmt: skip
+
+    def _stop(self, query: int) -> None:
+        self._query_version = (self._query_version + 1) & 0xFFFF or 1
+        self.link.send(codec.encode(PacketType.QUERY_STOP, query_version=self._query_version, query=query))
+
+    def _refresh_feeds(self) -> None:
+        """Tell the engine which rows are whose; feeds of streams that have ended stay, for readers that are behind."""
+        for query in self._queries.values():
+            history = self._feed_history.setdefault(query.id, {})
+            for feed in self._demand.feeds(query.id) if query.id in self._demand.users() else ():
+                stream = self._current.get(feed.query)
+                if stream is not None:
+                    history[stream.number] = feed
+            self.engine.set_feeds(query.id, dict(history))
+
+    # ---- the users' side ----
+
+    def ask(self, sql: str, user: str) -> UserQuery:
+        """A new query. Raises QueryError; STOP QUERY is one too, and returns what it stopped."""
+        plan = plan_query(sql)
+        with self._lock:
+            if isinstance(plan, Stop):
+                return self.stop(str(plan.query), user)
+            if not self.clock.known:
+                raise QueryError("the root mote has not answered yet", f"link {self.link.url}: {self.link.state}")
+            number = 1 + max((int(key) for key in self._queries if key.isdigit()), default=0)
+            query = UserQuery(str(number), user, sql, plan, time.time(), self._log.rows)
+            difference = self._demand.add_user(query.id, plan, self._now())
+            self._queries[query.id] = query
+            self.engine.subscribe(query.id, plan)
+            self._apply(difference)
+            self._refresh_feeds()
+            self._save()
+            return query
+
+    def stop(self, query_id: str, user: str | None = None) -> UserQuery:
+        """Stop a query. Raises UnknownQueryError."""
+        with self._lock:
+            query = self._queries.get(query_id)
+            if query is None or (user is not None and query.user != user):
+                raise UnknownQueryError(f"no query {query_id}: 'skerry list' shows those there are")
+            del self._queries[query_id]
+            self.engine.unsubscribe(query_id)
+            if query_id in self._demand.users():
+                self._apply(self._demand.remove_user(query_id, self._now()))
+            self._feed_history.pop(query_id, None)
+            self._save()
+            return query
+
+    def queries(self) -> list[UserQuery]:
+        """All queries, oldest first."""
+        with self._lock:
+            return list(self._queries.values())
+
+    def query(self, query_id: str) -> UserQuery:
+        """One query. Raises UnknownQueryError."""
+        with self._lock:
+            if query_id not in self._queries:
+                raise UnknownQueryError(f"no query {query_id}: 'skerry list' shows those there are")
+            return self._queries[query_id]
+
+    def rows_after(self, query_id: str, position: int) -> tuple[list[tuple[int, dict[str, Any]]], int, bool]:
+        """Rows of a query behind a row of the log: (row number, values), the position reached, and whether more follow at once."""
+        query, subscriber = self.query(query_id), self.engine.subscriber(query_id)
+        if subscriber is None:
+            return [], position, False
+        done = self.engine.done - 1
+        rows = subscriber.buffer.after(position)
+        if rows is not None:
+            return rows, max([position, *(number for number, _ in rows[-1:])]), False
+        start = max(position + 1, query.position)
+        end = min(start + REPLAY_ROWS, done + 1)
+        if end <= start:
+            return [], position, False
+        table = batch_of(stream_log.read(self._log.path, start, end), start)
+        return self.engine.replay(query_id, table, position), end - 1, end <= done
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether every row of the log has been through the proxy."""
+        return self.engine.done >= self._log.rows
+
+    def explain(self, sql: str) -> dict[str, Any]:
+        """What would run where. Raises QueryError."""
+        plan = plan_query(sql)
+        if isinstance(plan, Stop):
+            raise QueryError("STOP QUERY has no plan", "explain a SELECT")
+        with self._lock:
+            described = explain(plan, self.catalog, self._demand)
+        return {**described, "text": explain_text(described)}
+
+    def status(self) -> dict[str, Any]:
+        """Link, log, streams and users."""
+        counters = self._ingest.counters
+        with self._lock:
+            return {
+                "link": {
+                    "url": self.link.url,
+                    "state": self.link.state,
+                    **dataclasses.asdict(self.link.endpoint.counters),
+                    "errors": self.link.endpoint.line_errors,
+                    "waiting": self.link.endpoint.queued,
+                },
+                "network_time_s": round(self.clock.now(), 1),
+                "session": self._session,
+                "query_version": self._query_version,
+                "motes": len(self.catalog.motes()),
+                "rows": self._log.rows,
+                "processed": self.engine.done,
+                **dataclasses.asdict(counters),
+                "spark": {"state": self.spark.state, "batches": self.spark.batches},
+                "streams": [
+                    {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,
+                     "columns": [column.name for column in s.mote_query.columns], "aggregate": s.mote_query.aggregate}
+                    for s in self._current.values()
+                ],
+                "users": len(self._queries),
+            }  # fmt: skip
+

@@ -1,0 +1,141 @@
+"""The thread that owns the port: reads, hands packets on, acknowledges, reconnects."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import serial
+from construct import Container
+from skerry_protocol.codec import Packet
+from skerry_protocol.framing import BAUD
+
+from skerry.link.endpoint import Endpoint
+
+log = logging.getLogger(__name__)
+
+#: Longest wait for bytes before timers are looked at, in s.
+POLL_S = 0.01
+#: Waits between attempts to open the port, in s; the last one repeats.
+BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class PortError(RuntimeError):
+    """The port cannot be opened; one line."""
+
+
+class _Port(Protocol):
+    in_waiting: int
+
+    def read(self, size: int) -> bytes: ...
+    def write(self, data: bytes) -> Any: ...
+    def close(self) -> None: ...
+
+
+class Link:
+    """The serial line, or a TCP port that stands for one (``socket://host:port``).
+
+    ``on_packets`` is called in the link's thread with each batch of new packets, and returns once they are durable:
+    only then are they acknowledged. ``on_hello`` is called with the root's HELLO, ``on_idle`` a few times a second.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        on_packets: Callable[[list[Packet]], None],
+        on_hello: Callable[[Container[Any]], None],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self.url = url
+        self.endpoint = Endpoint(self._write, on_hello)
+        self.state = "connecting"
+        self._on_packets, self._on_idle = on_packets, on_idle
+        self._port: _Port | None = None
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._outgoing: list[bytes] = []
+        self._thread = threading.Thread(target=self._run, name="link", daemon=True)
+
+    def start(self) -> None:
+        """Open the port and begin. Raises PortError when there is no such device or nobody listens."""
+        self._port = self._open()
+        self.endpoint.reset()
+        self._thread.start()
+
+    def send(self, packet: bytes) -> None:
+        """Queue a packet for the root; from any thread."""
+        with self._lock:
+            self._outgoing.append(packet)
+
+    def close(self) -> None:
+        """Stop the thread and close the port."""
+        self._stop.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout=5)
+        if self._port is not None:
+            self._port.close()
+
+    def _open(self) -> _Port:
+        try:
+            port: _Port = serial.serial_for_url(self.url, baudrate=BAUD, timeout=POLL_S, write_timeout=5)
+        except (serial.SerialException, OSError, ValueError) as error:
+            raise PortError(f"link {self.url}: {_reason(error)}") from error
+        return port
+
+    def _write(self, data: bytes) -> None:
+        if self._port is not None:
+            self._port.write(data)
+
+    def _run(self) -> None:
+        idle_at = 0.0
+        while not self._stop.is_set():
+            try:
+                self._step()
+            except (serial.SerialException, OSError) as error:
+                self._reconnect(error)
+            if time.monotonic() >= idle_at:
+                idle_at = time.monotonic() + 0.2
+                self._on_idle()
+
+    def _step(self) -> None:
+        assert self._port is not None
+        data = self._port.read(1)
+        if data and self._port.in_waiting:
+            data += self._port.read(4096)
+        packets = self.endpoint.feed(data)
+        if packets:
+            self._on_packets(packets)
+        self.endpoint.acknowledge()
+        with self._lock:
+            outgoing, self._outgoing = self._outgoing, []
+        for packet in outgoing:
+            self.endpoint.send(packet)
+        self.endpoint.tick(time.monotonic())
+        self.state = "connected" if self.endpoint.connected else "waiting for the root"
+        if self.endpoint.version_error is not None:
+            self.state = str(self.endpoint.version_error)
+
+    def _reconnect(self, error: Exception) -> None:
+        log.warning("link %s lost: %s; trying to reconnect", self.url, _reason(error))
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+        for attempt in range(1 << 30):
+            self.state = "reconnecting"
+            if self._stop.wait(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]):
+                return
+            try:
+                self._port = self._open()
+            except PortError:
+                continue
+            self.endpoint.reset()
+            log.warning("link %s is back", self.url)
+            return
+
+
+def _reason(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return text.split(": [Errno")[0] if text else type(error).__name__

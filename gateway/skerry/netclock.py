@@ -1,0 +1,43 @@
+"""Network time ↔ UTC: the root's seconds since boot, seen through its packets."""
+
+from __future__ import annotations
+
+import time
+
+#: A new sighting moves the mapping at most by what a packet may wait on the line; larger steps are taken at once.
+_JITTER_S = 0.5
+
+
+class NetworkClock:
+    """The mapping of one session of the root. Sightings come late, never early: the earliest one counts, slowly forgotten."""
+
+    def __init__(self) -> None:
+        self._origin: float | None = None
+
+    def restart(self, seconds: int, ticks: int, arrival: float) -> None:
+        """HELLO: network time when the root wrote it, and UTC in s when it arrived."""
+        self._origin = arrival - seconds - ticks / 32768
+
+    def sighting(self, seconds: float, arrival: float) -> None:
+        """A packet that was written at about this network time."""
+        if self._origin is None:
+            self._origin = arrival - seconds
+            return
+        origin = arrival - seconds
+        if origin < self._origin:
+            self._origin = origin
+        elif origin - self._origin < _JITTER_S:
+            self._origin += (origin - self._origin) * 0.01
+
+    @property
+    def known(self) -> bool:
+        """Whether the root has been heard."""
+        return self._origin is not None
+
+    def now(self) -> float:
+        """Network time now, in s; 0 while unknown."""
+        return 0.0 if self._origin is None else time.time() - self._origin
+
+    def utc(self, network_ms: int) -> float | None:
+        """UTC in s of a network time in ms."""
+        return None if self._origin is None else self._origin + network_ms / 1000

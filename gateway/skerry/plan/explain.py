@@ -1,0 +1,156 @@
+"""What a query would do: what runs on motes, at the root and at the gateway, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, AggregateState, Partial, Result
+
+from skerry.lang.units import duration_text
+from skerry.plan.assembler import obstacle
+from skerry.plan.expression import Expr, attributes_of, conjuncts, render
+from skerry.plan.merge import IN_EVERY_ROW, merge
+from skerry.plan.model import MoteQuery, QueryPlan
+from skerry.plan.program import program_size
+
+if TYPE_CHECKING:
+    from skerry.catalog.catalog import Catalog
+    from skerry.proxy.demand import Demand
+
+#: Bytes around one record alone in a frame: preamble and SFD 5, length 1, MAC header 9, FCS 2, packet
+#: header 2, bundle flags 1, record header 2.
+_FRAME_BYTES = 22
+#: Bytes of an acknowledgement on the air: preamble and SFD 5, length 1, frame 5.
+_ACK_BYTES = 11
+#: 250 kbit/s.
+_BYTE_SECONDS = 32e-6
+#: AT86RF230 at 3 V (data sheet 5131, typical): 16.5 mA sending at 3 dBm, 15.5 mA listening.
+_SEND_WATTS, _LISTEN_WATTS = 0.0495, 0.0465
+
+
+def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | None = None) -> dict[str, Any]:
+    """The plan as plain values. Energies in J, times in s, periods in ms.
+
+    With a catalog it also says which attributes some motes lack, with a demand which stream it would join.
+    """
+    query = merge([plan])
+    result: dict[str, Any] = {
+        "query": plan.text,
+        "period_ms": plan.period_ms,
+        "duration_ms": plan.duration_ms,
+        "once": plan.once,
+        "columns": [
+            {"name": o.name, "type": o.type, "unit": o.unit, "digits": o.digits} for o in plan.outputs
+        ],
+        "motes": _motes(query),
+        "root": _root(query),
+        "gateway": _gateway(plan, query),
+        "stream": None,
+        "lacking": {},
+    }
+    if demand is not None:
+        joined, as_it_is = demand.joins(plan)
+        result["stream"] = {"shares": joined, "unchanged": as_it_is}
+    if catalog is not None:
+        names = [BY_NUMBER[number].name for number in sorted(plan.attributes)]
+        result["lacking"] = {name: motes for name in names if (motes := catalog.lacking(name))}
+    return result
+
+
+def _motes(query: MoteQuery) -> dict[str, Any]:
+    exprs = [column.expr for column in query.columns if column.expr] + ([query.where] if query.where else [])
+    sampled = [BY_NUMBER[n] for n in sorted(frozenset[int]().union(*map(attributes_of, exprs)))]
+    size = _record_bytes(query)
+    air = (size + _FRAME_BYTES) * _BYTE_SECONDS
+    acknowledged = _ACK_BYTES * _BYTE_SECONDS
+    return {
+        "where": render(query.where) if query.where else None,
+        "columns": [_column(c.expr, c.aggregate.name if query.aggregate else "") for c in query.columns],
+        "attributes": [
+            {"name": a.name, "energy": a.energy, "sample_time": a.sample_ms / 1000} for a in sampled
+        ],
+        "energy_per_epoch": sum(attribute.energy for attribute in sampled),
+        "program_bytes": program_size(query),
+        "program_limit": PROGRAM_MAXIMUM,
+        "columns_limit": FIELDS_MAXIMUM,
+        "record_bytes": size,
+        "air_time_per_hop": air + acknowledged,
+        "radio_energy_per_hop": (air + acknowledged) * (_SEND_WATTS + _LISTEN_WATTS),
+    }
+
+
+def _column(expr: Expr | None, aggregate: str) -> str:
+    inner = render(expr) if expr else "*"
+    return f"{aggregate}({inner})" if aggregate else inner
+
+
+def _record_bytes(query: MoteQuery) -> int:
+    """Bytes of one RESULT or PARTIAL body."""
+    if query.aggregate:
+        fixed = sum(field.sizeof() for field in Partial.subcons[:-1])
+        return int(fixed + AggregateState.sizeof() * len(query.columns))
+    fixed = sum(field.sizeof() for field in Result.subcons[:-1])
+    return int(fixed + sum(column.format.size for column in query.columns))
+
+
+def _root(query: MoteQuery) -> str:
+    if query.aggregate:
+        return "merges the partial state records of its children and sends one for each epoch"
+    return "passes rows on"
+
+
+def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
+    left = [c for c in conjuncts(plan.where) if c not in conjuncts(plan.mote_where)]
+    has = {column.expr for column in query.columns}
+    computed = [
+        o
+        for o in plan.outputs
+        if o.expr not in has and not (o.expr.is_attribute and o.expr.operand in IN_EVERY_ROW)
+    ]
+    return {
+        "where": [
+            {"condition": render(c), "because": obstacle(c) or "motes may count other epochs"} for c in left
+        ],
+        "columns": [
+            f"{o.name} = {render(o.expr)}" for o in computed if render(o.expr).lower() != o.name.lower()
+        ],
+    }
+
+
+def explain_text(explained: dict[str, Any]) -> str:
+    """The same for people, in plain text."""
+    motes, gateway = explained["motes"], explained["gateway"]
+    sampled = ", ".join(f"{a['name']} ({a['energy'] * 1e6:g} µJ)" for a in motes["attributes"]) or "nothing"
+    when = "once" if explained["once"] else f"every {duration_text(explained['period_ms'])}"
+    lines = [
+        "motes",
+        f"  {when} acquire {sampled}: {motes['energy_per_epoch'] * 1e6:g} µJ per epoch",
+        f"  send {', '.join(motes['columns'])}" + (f" where {motes['where']}" if motes["where"] else ""),
+        f"  program {motes['program_bytes']} of {motes['program_limit']} bytes,"
+        f" {len(motes['columns'])} of {motes['columns_limit']} columns",
+        f"  {motes['record_bytes']} bytes per record:"
+        f" {motes['air_time_per_hop'] * 1e3:.2f} ms on the air and"
+        f" {motes['radio_energy_per_hop'] * 1e6:.0f} µJ for each hop",
+        "root",
+        f"  {explained['root']}",
+        "gateway",
+    ]
+    lines += [f"  keeps rows where {w['condition']} ({w['because']})" for w in gateway["where"]]
+    lines += [f"  computes {column}" for column in gateway["columns"]]
+    lines += [] if gateway["where"] or gateway["columns"] else ["  hands rows to the user"]
+    lines += _stream_lines(explained["stream"])
+    lines += [
+        f"note: {name} is NULL on {len(lacking)} motes ({', '.join(map(str, lacking[:10]))})"
+        for name, lacking in explained["lacking"].items()
+    ]
+    return "\n".join(lines)
+
+
+def _stream_lines(stream: dict[str, Any] | None) -> list[str]:
+    if stream is None:
+        return []
+    if stream["shares"] is None:
+        return ["stream", "  a mote query of its own, until others join"]
+    how = "as it runs" if stream["unchanged"] else "which is replaced by one that serves all its users"
+    return ["stream", f"  shares mote query {stream['shares']}, {how}"]

@@ -1,0 +1,151 @@
+"""Packets of rows → records of the log: decoded by their query's columns, each kept once."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from construct import Container
+from skerry_protocol.codec import Packet
+from skerry_protocol.packets import PacketType
+
+from skerry.plan.model import MoteQuery
+from skerry.plan.partials import Partial, from_packet, merge_partials
+from skerry.streams.record import RECORD, Records
+
+#: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
+KEYS = 200_000
+#: Epochs of an aggregate kept to merge late partial states into.
+EPOCHS = 64
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A mote query in one session of the root: what a record's ``stream`` number means."""
+
+    number: int
+    session: int
+    query: int
+    mote_query: MoteQuery
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"number": self.number, "session": self.session, "query": self.query, "mote_query": self.mote_query.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Stream:
+        """The inverse."""
+        return cls(data["number"], data["session"], data["query"], MoteQuery.from_dict(data["mote_query"]))
+
+
+@dataclass
+class IngestCounters:
+    """Rows taken in and refused."""
+
+    rows: int = 0
+    duplicates: int = 0
+    unknown: int = 0
+    malformed: int = 0
+    partials: int = 0
+
+
+class Ingest:
+    """Makes records. ``stream_of`` finds the stream of a query id in the present session."""
+
+    def __init__(self, stream_of: Callable[[int], Stream | None]) -> None:
+        self.counters = IngestCounters()
+        self._stream_of = stream_of
+        self._keys: OrderedDict[tuple[int, int, int], None] = OrderedDict()
+        self._epochs: OrderedDict[tuple[int, int], tuple[Partial, int]] = OrderedDict()
+        self._layouts: dict[int, struct.Struct] = {}
+
+    def remember(self, records: Records, streams: dict[int, Stream]) -> None:
+        """The log's tail after a restart: what is already there."""
+        for record in records:
+            stream = streams.get(int(record["stream"]))
+            if stream is None:
+                continue
+            if not stream.mote_query.aggregate:
+                self._remember((stream.number, int(record["node"]), int(record["epoch"])))
+                continue
+            overflow = int(record["nulls"])
+            states = tuple(
+                (int(record["count"][i]), None if overflow >> i & 1 else int(record["value"][i]))
+                for i in range(len(stream.mote_query.columns))
+            )
+            partial = Partial(int(record["epoch"]), int(record["motes"]), states)
+            self._epochs[stream.number, partial.epoch] = (partial, int(record["revision"]))
+
+    def _remember(self, key: tuple[int, int, int]) -> bool:
+        if key in self._keys:
+            return False
+        self._keys[key] = None
+        if len(self._keys) > KEYS:
+            self._keys.popitem(last=False)
+        return True
+
+    def records(self, packets: list[Packet]) -> Records:
+        """Records of the RESULT and PARTIAL packets among these, without those known already."""
+        made = [record for packet in packets if (record := self._record(packet)) is not None]
+        return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
+
+    def _record(self, packet: Packet) -> Any:
+        if packet.type not in (PacketType.RESULT, PacketType.PARTIAL):
+            return None
+        stream = self._stream_of(packet.body.query)
+        if stream is None or stream.mote_query.aggregate != (packet.type is PacketType.PARTIAL):
+            self.counters.unknown += 1
+            return None
+        record = np.zeros((), RECORD)
+        record["stream"], record["epoch"] = stream.number, packet.body.epoch
+        record["sample"] = packet.body.epoch * stream.mote_query.period_ms
+        record["arrival"] = time.time_ns() // 1000
+        filled = self._row if packet.type is PacketType.RESULT else self._partial
+        return record if filled(record, stream, packet.body) else None
+
+    def _row(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
+        layout = self._layouts.get(stream.number)
+        if layout is None:
+            letters = "".join(column.format.letter for column in stream.mote_query.columns)
+            layout = self._layouts[stream.number] = struct.Struct("<" + letters)
+        if len(body["values"]) != layout.size:
+            self.counters.malformed += 1
+            return False
+        if not self._remember((stream.number, body.node, body.epoch)):
+            self.counters.duplicates += 1
+            return False
+        values = layout.unpack(body["values"])
+        record["node"], record["nulls"] = body.node, body.nulls
+        record["value"][: len(values)] = values
+        self.counters.rows += 1
+        return True
+
+    def _partial(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
+        try:
+            partial = from_packet(stream.mote_query, body)
+        except ValueError:
+            self.counters.malformed += 1
+            return False
+        self.counters.partials += 1
+        key, revision = (stream.number, body.epoch), 0
+        if key in self._epochs:
+            earlier, revision = self._epochs[key]
+            partial, revision = merge_partials(stream.mote_query, (earlier, partial)), revision + 1
+        else:
+            self.counters.rows += 1
+        self._epochs[key] = (partial, revision)
+        if len(self._epochs) > EPOCHS:
+            self._epochs.popitem(last=False)
+        record["motes"], record["revision"] = partial.motes, revision
+        for i, (count, value) in enumerate(partial.states):
+            record["count"][i] = count
+            if value is None:
+                record["nulls"] |= 1 << i
+            else:
+                record["value"][i] = value
+        return True

@@ -1,0 +1,44 @@
+"""One record of the stream log: fixed width, little-endian, with a checksum against torn writes."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+from skerry_protocol.packets import FIELDS_MAXIMUM
+
+#: A row of a mote query. ``stream`` numbers the mote query (see catalog.json beside the log); ``value`` are its columns as they came,
+#: bit i of ``nulls`` says that column i is NULL. Of aggregates ``count`` is how many values went in, ``motes`` how many motes, and
+#: ``revision`` counts up when a late partial state changes an epoch. ``arrival`` is UTC in us, ``sample`` network time in ms.
+RECORD = np.dtype(
+    [
+        ("stream", "<u4"),
+        ("node", "<u2"),
+        ("motes", "<u2"),
+        ("epoch", "<u4"),
+        ("nulls", "<u2"),
+        ("revision", "<u2"),
+        ("sample", "<i8"),
+        ("arrival", "<i8"),
+        ("value", "<i4", (FIELDS_MAXIMUM,)),
+        ("count", "<u2", (FIELDS_MAXIMUM,)),
+        ("checksum", "<u4"),
+    ]
+)
+_COVERED = RECORD.itemsize - 4
+
+Records = npt.NDArray[np.void]
+
+
+def seal(records: Records) -> bytes:
+    """Bytes of records with their checksums set."""
+    raw = records.view(np.uint8).reshape(len(records), RECORD.itemsize)
+    for i in range(len(records)):
+        records["checksum"][i] = zlib.crc32(raw[i, :_COVERED].tobytes())
+    return records.tobytes()
+
+
+def intact(record: bytes) -> bool:
+    """Whether one record's checksum is right."""
+    return zlib.crc32(record[:_COVERED]) == int.from_bytes(record[_COVERED:], "little")

@@ -1,0 +1,165 @@
+"""Every refusal names what is wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+import pytest
+from skerry.lang.errors import QueryError
+from skerry.plan.planner import plan_query
+
+ATTRIBUTES = (
+    "attributes are nodeid, parent, level, epoch, light, temp, humidity, voltage, accel_x, accel_y, "
+    "xpos, ypos, free_ram, queue_length"
+)
+FORM = "queries are SELECT … FROM sensors [WHERE …] SAMPLE PERIOD n unit [FOR n unit] | ONCE"
+EXPRESSION = "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
+UNITS = "units are degC, C, °C, %RH, RH, lx, lux, klx, V, mV, g, mg, m, cm, mm, km, B, kB, KiB"
+
+# (query, what is marked by carets, one-line message)
+REFUSED = [
+    # names
+    ("SELECT tmep FROM sensors ONCE", "tmep",
+     f"unknown attribute 'tmep' at column 8: did you mean 'temp'? {ATTRIBUTES}"),
+    ("SELECT temp FROM sensors WHERE pressure > 3 ONCE", "pressure",
+     f"unknown attribute 'pressure' at column 32: {ATTRIBUTES}"),
+    ("SELECT temp FROM sensor ONCE", "sensor",
+     "unknown table 'sensor' at column 18: storage points are not supported by this version: ask FROM sensors"),
+    ("SELECT average(temp) FROM sensors ONCE", "average(temp)",
+     "unknown function 'average' at column 8: did you mean 'avg'? aggregates are COUNT, SUM, AVG, MIN, MAX"),
+    ("SELECT temp, temp FROM sensors ONCE", "temp",
+     "two columns are named 'temp' at column 8: name one of them with AS"),
+    # units
+    ("SELECT temp FROM sensors WHERE temp > 25 lx ONCE", "25 lx",
+     "unit mismatch: 'temp' is in degC, 25 lx is in lx at column 39: write a number in degC, C, °C"),
+    ("SELECT temp FROM sensors WHERE 2700 mV < light ONCE", "2700 mV",
+     "unit mismatch: 'light' is in lx, 2700 mV is in V at column 32: write a number in lx, lux, klx"),
+    ("SELECT nodeid FROM sensors WHERE nodeid = 3 V ONCE", "3 V",
+     "unit mismatch: 'nodeid' has no unit, 3 V is in V at column 43: write a number without a unit"),
+    ("SELECT temp FROM sensors WHERE temp > light ONCE", "light",
+     "unit mismatch: 'temp' is in degC, 'light' is in lx at column 39: "
+     "compare values of one unit, or divide by a number with a unit"),
+    ("SELECT temp + 3 V FROM sensors ONCE", "3 V",
+     "unit mismatch: 'temp' is in degC, 3 V is in V at column 15: write a number in degC, C, °C"),
+    ("SELECT temp FROM sensors WHERE temp BETWEEN 1 AND 3 mg ONCE", "3 mg",
+     "unit mismatch: 'temp' is in degC, 3 mg is in g at column 51: write a number in degC, C, °C"),
+    ("SELECT temp FROM sensors WHERE voltage < 2700 mv ONCE", "2700 mv",
+     f"unknown unit 'mv' at column 42: did you mean mV? {UNITS}"),
+    # kinds
+    ("SELECT temp FROM sensors WHERE temp ONCE", "temp",
+     "WHERE needs a condition, and this is a number at column 32: compare it, as in temp > 25.5"),
+    ("SELECT (temp > 3) + 1 FROM sensors ONCE", "temp > 3",
+     "+ needs numbers, and this is a condition at column 9: join conditions with AND and OR"),
+    # aggregates
+    ("SELECT temp, AVG(light) FROM sensors ONCE", "temp",
+     "'temp' has one value for each mote, and an aggregate one for all at column 8: "
+     "ask for them in two queries (GROUP BY is not supported by this version)"),
+    ("SELECT COUNT(*), * FROM sensors ONCE", "*",
+     "* has one value for each mote, and an aggregate one for all at column 18: "
+     "ask for them in two queries (GROUP BY is not supported by this version)"),
+    ("SELECT temp FROM sensors WHERE AVG(temp) > 3 ONCE", "AVG(temp)",
+     "AVG is not allowed in WHERE, which is asked of each mote before it aggregates at column 32"),
+    ("SELECT MAX(AVG(temp)) FROM sensors ONCE", "AVG(temp)", "AVG cannot stand inside an aggregate at column 12"),
+    ("SELECT SUM(*) FROM sensors ONCE", "SUM(*)",
+     "SUM(*) has no meaning at column 8: only COUNT takes *: write SUM(temp)"),
+    ("SELECT WINAVG(temp) FROM sensors ONCE", "WINAVG(temp)",
+     "the temporal aggregate WINAVG is not supported by this version at column 8: "
+     "aggregates are COUNT, SUM, AVG, MIN, MAX, over all motes of one epoch"),
+    ("SELECT AVG(xpos * 3) FROM sensors ONCE", "AVG(xpos * 3)",
+     "this aggregate cannot be computed by a mote at column 8: "
+     "aggregates are computed by motes, and xpos * 3 may need more than a mote's 32 bits"),
+    # time
+    ("SELECT temp FROM sensors SAMPLE PERIOD 500 ms", "500 ms",
+     "sample period 500 ms is below what the network can do at column 40: the shortest is 1 s"),
+    ("SELECT temp FROM sensors SAMPLE PERIOD 2 weeks", "2 weeks",
+     "sample period 2 week is above what the network can do at column 40: the longest is 1 week"),
+    ("SELECT temp FROM sensors SAMPLE PERIOD 1000.5 ms", "1000.5 ms",
+     "sample period 1000.5 ms is too fine at column 40: write whole milliseconds"),
+    ("SELECT temp FROM sensors SAMPLE PERIOD 10 s FOR 5 s", "5 s",
+     "FOR 5 s is shorter than one sample period at column 49: write at least FOR 10 s"),
+    ("SELECT temp FROM sensors SAMPLE PERIOD 10 sek", "sek",
+     "unknown unit of time 'sek' at column 43: did you mean 'sec'? times are in ms, s, min, h, day, week"),
+    ("SELECT temp FROM sensors SAMPLE PERIOD 10", " ",
+     "the query ends too early at column 42: expected a unit of time: ms, s, min, h, day or week"),
+    # syntax
+    ("   ", None,
+     "the query is empty: write for example SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s"),
+    ("SELEC temp FROM sensors ONCE", "SELEC", "unexpected 'SELEC' at column 1: expected SELECT or STOP QUERY"),
+    ("SELECT FROM sensors ONCE", "FROM", f"unexpected 'FROM' at column 8: {EXPRESSION}"),
+    ("SELECT temp FROM sensors", " ",
+     "the query ends too early at column 25: expected ONCE, SAMPLE PERIOD or WHERE"),
+    ("SELECT temp light FROM sensors ONCE", "light", "unexpected 'light' at column 13: expected , or FROM"),
+    ("SELECT temp FROM sensors WHERE (temp > 3 ONCE", "ONCE", "unexpected 'ONCE' at column 42: expected )"),
+    ("SELECT temp FROM sensors WHERE 1 < temp < 3 ONCE", "<",
+     "unexpected '<' at column 41: comparisons do not chain: join two with AND"),
+    ("SELECT temp FROM sensors WHERE temp > 'hot' ONCE", "'",
+     'unexpected "\'" at column 39: there are no texts: attributes are numbers'),
+    ("SELECT 1.2.3 FROM sensors ONCE", "1", "unexpected '1' at column 8: this is no number: write 25.5 or 2.55e1"),
+    ("SELECT 1e30 FROM sensors ONCE", "1e30",
+     "the number 1e30 is out of range at column 8: numbers have at most 18 digits"),
+    ("SELECT xpos*xpos*xpos FROM sensors ONCE", "xpos*xpos*xpos",
+     "the value may reach 1e27 at column 8: the gateway computes with 18 digits: scale it down"),
+    ("STOP QUERY 1.5", "1.5", "'1.5' is no query id at column 12: STOP QUERY takes a whole number"),
+    ("SELECT temp\nFROM sensors\nWHERE tmep > 3 ONCE", "tmep",
+     f"unknown attribute 'tmep' at line 3, column 7: did you mean 'temp'? {ATTRIBUTES}"),
+    # the rest of the language
+    ("SELECT AVG(temp) FROM sensors GROUP BY level SAMPLE PERIOD 1 s", "GROUP",
+     f"GROUP BY is not supported by this version at column 31: {FORM}"),
+    ("ON EVENT hot SELECT temp FROM sensors ONCE", "ON", f"ON EVENT is not supported by this version at column 1: {FORM}"),
+    ("SELECT temp FROM sensors SAMPLE PERIOD 1 s STOP ON hot", "STOP",
+     f"STOP ON is not supported by this version at column 44: {FORM}"),
+    ("SELECT temp FROM sensors LIFETIME 30 days", "LIFETIME",
+     f"LIFETIME is not supported by this version at column 26: {FORM}"),
+    ("SELECT temp FROM sensors, points ONCE", ",",
+     "a second table is not supported by this version at column 25: ask FROM sensors"),
+    ("CREATE STORAGE POINT p SIZE 8", "CREATE",
+     f"CREATE STORAGE POINT is not supported by this version at column 1: {FORM}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "marked", "message"), REFUSED, ids=[query for query, _, _ in REFUSED])
+def test_refusal(query: str, marked: str | None, message: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        plan_query(query)
+    error = raised.value
+    assert error.summary == message
+    lines = str(error).split("\n")
+    if marked is None:
+        assert lines == [message]
+        return
+    assert lines[0] == message
+    assert lines[1][2:] in query.split("\n")
+    start = lines[2].index("^")
+    assert (lines[1] + " ")[start : start + lines[2].count("^")] == marked
+    assert error.to_dict()["column"] == start - 1
+
+
+CLAUSES = ["HAVING", "ORDER", "LIMIT", "OUTPUT", "INTO", "COMBINE", "INTERPOLATE", "SIGNAL", "JOIN"]
+
+
+@pytest.mark.parametrize("word", CLAUSES)
+def test_clauses_of_the_full_language_are_refused_by_name(word: str) -> None:
+    with pytest.raises(QueryError, match=rf"{word}.* is not supported by this version"):
+        plan_query(f"SELECT temp FROM sensors {word.lower()} x SAMPLE PERIOD 1 s")
+
+
+def test_query_too_large_for_a_mote() -> None:
+    condition = " OR ".join(f"temp * {i} > 1" for i in range(1, 41))
+    with pytest.raises(QueryError) as raised:
+        plan_query(f"SELECT temp FROM sensors WHERE {condition} SAMPLE PERIOD 1 s")
+    assert raised.value.summary == (
+        "query too large for a mote: 418 bytes, limit 192; 1 columns, limit 12: "
+        "shorten the condition or ask for less at once"
+    )
+
+
+def test_too_many_aggregates() -> None:
+    fields = ", ".join(f"MAX(temp + {i})" for i in range(13))
+    with pytest.raises(QueryError, match=r"13 aggregates are too many .* at most 12 aggregates"):
+        plan_query(f"SELECT {fields} FROM sensors SAMPLE PERIOD 1 s")
+
+
+@pytest.mark.parametrize(
+    "nested", ["(" * 5000 + "temp" + ")" * 5000, "temp" + " + temp" * 20000, "- " * 5000 + "temp"]
+)
+def test_nesting_without_end_is_refused(nested: str) -> None:
+    with pytest.raises(QueryError, match="nested too deeply"):
+        plan_query(f"SELECT {nested} FROM sensors ONCE")
