@@ -67,7 +67,7 @@ columns = st.fixed_dictionaries({leaf: _readings(leaf) for leaf in LEAVES})
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(expression=(numbers | conditions).filter(lambda e: obstacle(e) is None), data=columns)
 def test_mote_and_gateway_agree(
     query_library: Path, expression: Expr, data: dict[Expr, list[int | None]]

@@ -130,7 +130,7 @@ def database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(expression=(numeric | boolean).filter(_fits), data=rows)
 def test_agrees_with_duckdb(
     query_library: Path,
