@@ -92,8 +92,7 @@ def planned(text: str) -> QueryPlan:
     except QueryError as error:
         # Random expressions compare metres with volts, are too long, or leave 64 bits.
         known = ("unit mismatch", "too large", "may reach", "out of range")
-        assert any(part in error.message for part in known), error
-        assume(False)
+        assume(not any(part in error.message for part in known))
         raise
     assert isinstance(plan, QueryPlan)
     return plan
@@ -120,7 +119,8 @@ def in_database(select: str, rows: list[Row]) -> list[tuple[object, ...]]:
     def literal(row: Row, name: str) -> str:
         digits = BY_NAME[name].digits
         value = row[name]
-        return f"CAST({'NULL' if value is None else Decimal(value).scaleb(-digits)} AS DECIMAL({9 + digits}, {digits}))"
+        written = "NULL" if value is None else Decimal(value).scaleb(-digits)
+        return f"CAST({written} AS DECIMAL({9 + digits}, {digits}))"
 
     values = ", ".join(f"({', '.join(literal(row, name) for name in NAMES)})" for row in rows)
     table = f"WITH sensors({', '.join(NAMES)}) AS (VALUES {values}) "

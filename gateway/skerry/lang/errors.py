@@ -7,7 +7,6 @@ from typing import Any
 
 from skerry.lang.ast import Span
 
-
 #: Characters shown of the line that is wrong.
 _SHOWN = 160
 

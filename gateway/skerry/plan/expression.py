@@ -117,10 +117,16 @@ def render(expr: Expr) -> str:
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         return render(expr.args[0])
-    inner = [f"({render(a)})" if len(a.args) == 2 and not a.aggregate else render(a) for a in expr.args]
+    inner = [f"({render(a)})" if _is_binary(a) else render(a) for a in expr.args]
     if len(inner) == 2:
         return f"{inner[0]} {_SYMBOL[expr.op]} {inner[1]}"
     return {Op.NOT: "NOT {}", Op.NEG: "-{}", Op.IS_NULL: "{} IS NULL"}[expr.op].format(inner[0])
+
+
+def _is_binary(expr: Expr) -> bool:
+    while expr.op in (Op.UPSCALE, Op.DOWNSCALE):
+        (expr,) = expr.args
+    return len(expr.args) == 2 and not expr.aggregate
 
 
 def _render_leaf(expr: Expr) -> str:

@@ -1,0 +1,95 @@
+"""The catalog says what motes say of themselves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from skerry.catalog.catalog import Catalog
+from skerry.plan.explain import explain, explain_text
+from skerry.plan.model import QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.proxy.demand import Demand
+from skerry_protocol.codec import decode, encode
+from skerry_protocol.packets import PacketType
+
+
+def status(**fields: Any) -> Any:
+    """A STATUS body as it comes off the line."""
+    everything = {
+        "node": 7, "boots": 2, "reset_cause": 1, "board": 1, "attributes": 0b11_1111_1111_1111, "parent": 3,
+        "level": 2, "link": 255, "neighbours": 5, "query_version": 4, "x": 150, "y": -25, "voltage": 2950,
+        "free_ram": 900, "queue_length": 1, "seconds": 500, "radio_on": 4000, "uptime": 400, "rows": 10,
+        "dropped": 0, "sent": 12, "repeated": 2, "malformed": 0,
+    }  # fmt: skip
+    return decode(encode(PacketType.STATUS, **(everything | fields))).body
+
+
+def test_a_mote_is_told_in_si() -> None:
+    catalog = Catalog()
+    catalog.update(status(), received=1e9)
+    (mote,) = catalog.motes()
+    assert (mote["nodeid"], mote["board"], mote["parent"], mote["level"]) == (7, "iris", 3, 2)
+    assert (mote["xpos"], mote["ypos"], mote["voltage"], mote["link"]) == (1.5, -0.25, 2.95, 1.0)
+    assert mote["radio_duty_cycle"] == pytest.approx(0.01)
+    assert mote["received"] == 1e9
+
+
+def test_no_parent_no_level_no_voltage() -> None:
+    catalog = Catalog()
+    mote = catalog.update(status(parent=0xFFFF, level=0xFF, voltage=0, uptime=0), 0)
+    assert (mote.parent, mote.level, mote.voltage, mote.radio_duty_cycle) == (None, None, None, None)
+
+
+def test_reports_that_overtake_each_other() -> None:
+    catalog = Catalog()
+    catalog.update(status(uptime=400, rows=10), 1)
+    catalog.update(status(uptime=390, rows=9), 2)
+    assert catalog.motes()[0]["rows"] == 10
+    catalog.update(status(boots=3, uptime=5, rows=0), 3)
+    assert catalog.motes()[0]["rows"] == 0
+
+
+def test_attributes_name_the_motes_that_have_them() -> None:
+    catalog = Catalog()
+    catalog.update(status(node=1), 0)
+    catalog.update(status(node=2, attributes=0b1111), 0)
+    light = next(entry for entry in catalog.attributes() if entry["name"] == "light")
+    assert (light["motes"], light["unit"], light["energy"]) == ([1], "lx", 290e-6)
+    assert catalog.lacking("light") == [2]
+    assert catalog.lacking("level") == []
+
+
+def test_catalog_survives_json() -> None:
+    catalog = Catalog()
+    catalog.update(status(), 5)
+    copy = Catalog.from_dict(json.loads(json.dumps(catalog.to_dict())))
+    assert copy.motes() == catalog.motes()
+    assert copy.mote(7) == catalog.mote(7)
+    assert copy.mote(8) is None
+
+
+def test_explain_says_what_runs_where_and_what_it_costs() -> None:
+    catalog, demand = Catalog(), Demand()
+    catalog.update(status(node=2, attributes=0b1111), 0)
+    text = (
+        "SELECT nodeid, temp * 2 + humidity / 3 AS x FROM sensors "
+        "WHERE temp > 25.5 AND xpos * 30 > 5 SAMPLE PERIOD 10 s"
+    )
+    plan = plan_query(text)
+    assert isinstance(plan, QueryPlan)
+    explained = explain(plan, catalog, demand)
+    json.dumps(explained)
+    assert explained["motes"]["where"] == "temp > 25.5"
+    assert [a["name"] for a in explained["motes"]["attributes"]] == ["temp", "humidity", "xpos"]
+    assert explained["motes"]["energy_per_epoch"] == pytest.approx(102.6e-6)
+    assert explained["gateway"]["columns"] == ["x = (temp * 2) + (humidity / 3)"]
+    assert explained["stream"] == {"shares": None, "unchanged": False}
+    assert explained["lacking"]["temp"] == [2]
+    demand.add_user("a", plan, 0)
+    assert explain(plan, catalog, demand)["stream"] == {"shares": 1, "unchanged": True}
+    lines = explain_text(explained)
+    assert "every 10 s acquire temp (76.5 µJ), humidity (26.1 µJ), xpos (0 µJ): 102.6 µJ per epoch" in lines
+    assert "program 35 of 192 bytes, 3 of 12 columns" in lines
+    assert "keeps rows where (xpos * 30) > 5 (xpos * 30 may need more than a mote's 32 bits)" in lines
