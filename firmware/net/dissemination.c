@@ -67,6 +67,8 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 void dissemination_stop(const struct wire_query_stop *stop)
 {
     if (!newer(stop->query_version) || (!version_known && !tree_is_root())) return;
+    /* With a gap in the versions it stays newer than ours: once is enough all the same. */
+    if (memcmp(&stop_flood.packet, stop, sizeof *stop) == 0) return;
     query_stop(stop->query);
     follow(stop->query_version);
     stop_flood.packet = *stop;
@@ -113,7 +115,7 @@ void dissemination_heard(uint16_t source, uint16_t theirs)
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length)
 {
     uint8_t count = (uint8_t)(length - sizeof *summary), ids[WIRE_QUERIES_MAXIMUM];
-    if (count > WIRE_QUERIES_MAXIMUM) return;
+    if (count > WIRE_QUERIES_MAXIMUM || (version_known && summary->query_version == version)) return;
     if (newer(summary->query_version) && summary->query_version != 0) {
         if (tree_is_root()) return;
         uint8_t held = query_list(ids), lacking = 0;

@@ -23,7 +23,7 @@
 #define DATA_EVERY 8
 /* A listener sleeps after so much silence. */
 #define QUIET_CONTROL 30
-#define QUIET_DATA 25
+#define QUIET_DATA 30
 /* Clocks may disagree by so much: listeners are early and late by it. */
 #define GUARD CLOCK_MS(2)
 
@@ -94,8 +94,9 @@ static void beacon_or_flood(void)
         timer_start(&beacon_timer, clock_now() + CLOCK_MS(3), beacon_or_flood);
         return;
     }
-    /* Floods first: they have several hops to go before motes far away call it quiet. */
-    if (tree_joined() && dissemination_waiting() && dissemination_send()) return;
+    /* Floods first: they have several hops to go before motes far away call it quiet. But a beacon there must be. */
+    bool beacon_overdue = beacon_due && clock_reached(clock_now(), control_began + CLOCK_MS(CONTROL_SHORTEST));
+    if (tree_joined() && !beacon_overdue && dissemination_waiting() && dissemination_send()) return;
     if (beacon_due && tree_joined()) {
         beacon_due = false;
         struct wire_beacon *body = mac_begin(&beacon, WIRE_BROADCAST, WIRE_PACKET_BEACON);
@@ -223,6 +224,13 @@ static void next_step(void)
     timer_start(&step_timer, due, run_step);
 }
 
+/* Outside the tree there are no rounds, but neighbours age all the same. */
+static void detached(void)
+{
+    timer_start(&step_timer, clock_now() + CONTROL_EVERY * CLOCK_TICKS_PER_SECOND, detached);
+    tree_age();
+}
+
 void schedule_restart(void)
 {
     timer_stop(&step_timer);
@@ -231,6 +239,7 @@ void schedule_restart(void)
         listen_end();
         uplink_stop();
         radio_on();
+        timer_start(&step_timer, clock_now() + CONTROL_EVERY * CLOCK_TICKS_PER_SECOND, detached);
         return;
     }
     round = time_at(clock_now() + GUARD).seconds + 1;

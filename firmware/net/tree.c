@@ -11,9 +11,12 @@
 
 /* A new parent must be better by this much: 1.5 transmissions (hysteresis against flapping). */
 #define SWITCH_GAIN 24
-/* A parent is dead after so many slots without an acknowledgement, or control windows without a beacon. */
-#define DEAD_SLOTS 3
+/* A parent is dead after so many control windows without a beacon; after fewer when slots pass without an acknowledgement, too.
+ * Such slots alone mean a crowded slot more often than a dead parent, up to a limit. */
 #define DEAD_WINDOWS 5
+#define DOUBTFUL_WINDOWS 2
+#define DOUBTFUL_SLOTS 2
+#define DEAD_SLOTS 10
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
 #define ORPHAN_WINDOWS 2
 #define COST_NONE 0xFFFF
@@ -175,7 +178,7 @@ void tree_sent(bool acknowledged)
     if (!up) return;
     neighbour_sent(up, acknowledged);
     silent_slots = acknowledged ? 0 : (uint8_t)(silent_slots + 1);
-    if (silent_slots >= DEAD_SLOTS) lose_parent();
+    if (silent_slots >= DEAD_SLOTS || (silent_slots >= DOUBTFUL_SLOTS && up->age >= DOUBTFUL_WINDOWS)) lose_parent();
 }
 
 void tree_age(void)
