@@ -7,7 +7,8 @@
 #include "kernel/power.h"
 #include "kernel/timer.h"
 
-static struct event *first_event, *last_event;
+static struct event *volatile first_event;
+static struct event *last_event;
 static struct timer *timers; /* sorted by due */
 static volatile uint8_t power_users;
 
@@ -93,17 +94,26 @@ void power_release(enum power_user user)
 
 bool power_deep_allowed(void) { return power_users == 0; }
 
+/* Sleeps until there is an event or the first timer is due. Most wakes are the crystal timer's overflow, 128 a second, and end
+ * here at once. */
+static void idle(void)
+{
+    uint32_t state = board_interrupts_off();
+    if (timers) board_alarm(timers->due);
+    else board_alarm_off();
+    /* An interrupt between the check and the sleep would be slept through, hence interrupts are off at both. */
+    while (!first_event && !board_alarm_reached()) {
+        board_sleep(power_users == 0);
+        (void)board_interrupts_off();
+    }
+    board_interrupts_restore(state);
+}
+
 void kernel_run(void)
 {
     for (;;) {
         while (kernel_step()) board_watchdog();
-        uint32_t state = board_interrupts_off();
-        /* An interrupt between the check and the sleep would be slept through, hence interrupts are off. */
-        if (!first_event && !(timers && clock_reached(clock_now(), timers->due))) {
-            if (timers) board_alarm(timers->due);
-            board_sleep(power_deep_allowed());
-        }
-        board_interrupts_restore(state);
         board_watchdog();
+        idle();
     }
 }

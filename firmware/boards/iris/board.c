@@ -14,11 +14,15 @@
 static volatile uint32_t clock_high;
 static uint32_t uptime_seconds;
 static uint32_t uptime_mark;
-static uint32_t alarm_due;
-static bool alarm_set;
+/* The alarm: waits for the overflow period `alarm_high`, then for the count `alarm_low` in it. */
+static volatile uint32_t alarm_high;
+static volatile uint8_t alarm_low;
+static volatile bool alarm_waits, alarm_reached, sleeping;
 static uint8_t reset_cause;
 
 extern uint8_t __heap_start;
+/* Ticks within which a compare value may be missed while it travels to the asynchronous timer (p. 186). */
+#define ALARM_MINIMUM 3
 #define STACK_PAINT 0xC5
 
 /* Paints the RAM that data does not use, before main, so that board_free_ram can see how deep the stack went. */
@@ -27,13 +31,29 @@ __asm__(".section .init3, \"ax\", @progbits\n"
         "1: st Z+, r24\n cpi r30, lo8(__stack)\n cpc r31, r25\n brlo 1b\n"
         ".text\n");
 
+/* The compare interrupt is enabled only in the overflow period in which the alarm falls due. The watchdog is fed here as well, while the
+ * main loop sleeps by its own wish; a main loop that hangs is not asleep. */
 ISR(TIMER2_OVF_vect)
 {
     clock_high += 256;
+    if (sleeping) wdt_reset();
+    if (!alarm_waits || clock_high != alarm_high) return;
+    if (alarm_low < ALARM_MINIMUM) {
+        alarm_waits = false;
+        alarm_reached = true; /* a little early: the main loop waits for the rest */
+    } else {
+        OCR2A = alarm_low;
+        TIFR2 = _BV(OCF2A);
+        TIMSK2 = _BV(TOIE2) | _BV(OCIE2A);
+    }
 }
 
-/* Nothing to do: waking the main loop is the point. */
-ISR(TIMER2_COMPA_vect) {}
+ISR(TIMER2_COMPA_vect)
+{
+    TIMSK2 = _BV(TOIE2);
+    alarm_waits = false;
+    alarm_reached = true;
+}
 
 ticks_t clock_now(void)
 {
@@ -89,30 +109,31 @@ void board_reboot(void)
 
 void board_alarm(uint32_t due)
 {
-    alarm_due = due;
-    alarm_set = true;
+    uint32_t now = clock_now();
+    TIMSK2 = _BV(TOIE2);
+    alarm_reached = (int32_t)(due - now) <= 0;
+    alarm_waits = !alarm_reached;
+    if (alarm_reached) return;
+    if (due - now < ALARM_MINIMUM) due = now + ALARM_MINIMUM;
+    alarm_low = (uint8_t)due;
+    alarm_high = due & ~255UL;
+    if (alarm_high == (now & ~255UL)) {
+        OCR2A = alarm_low;
+        TIFR2 = _BV(OCF2A);
+        TIMSK2 = _BV(TOIE2) | _BV(OCIE2A);
+    }
 }
 
-/* The compare interrupt is needed only in the overflow period in which the alarm falls due. */
-static void arm_alarm(void)
+void board_alarm_off(void)
 {
-    uint32_t ahead = alarm_due - clock_now();
-    if (!alarm_set || ahead > 255) {
-        if (TIMSK2 != _BV(TOIE2)) TIMSK2 = _BV(TOIE2);
-        return;
-    }
-    /* A compare value equal to the count or the next one may be missed (p. 186). */
-    uint8_t at = (uint8_t)alarm_due;
-    if (ahead < 3) at = (uint8_t)(TCNT2 + 3);
-    OCR2A = at;
-    TIFR2 = _BV(OCF2A);
-    TIMSK2 = _BV(TOIE2) | _BV(OCIE2A);
-    alarm_set = false;
+    TIMSK2 = _BV(TOIE2);
+    alarm_waits = alarm_reached = false;
 }
+
+bool board_alarm_reached(void) { return alarm_reached; }
 
 void board_sleep(bool deep)
 {
-    arm_alarm();
     set_sleep_mode(deep ? SLEEP_MODE_PWR_SAVE : SLEEP_MODE_IDLE);
     /* Re-entering power-save within one crystal period of waking would not wake again (p. 187): a write that
      * has reached the asynchronous timer shows that the period is over. */
@@ -120,10 +141,12 @@ void board_sleep(bool deep)
         TCCR2A = 0;
         while (ASSR & (_BV(TCR2AUB) | _BV(OCR2AUB))) {}
     }
+    sleeping = true;
     sleep_enable();
     sei();
     sleep_cpu();
     sleep_disable();
+    sleeping = false;
 }
 
 uint32_t board_interrupts_off(void)

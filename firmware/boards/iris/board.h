@@ -15,8 +15,11 @@ uint8_t board_reset_cause(void);
 void board_reboot(void) __attribute__((noreturn));
 /* Sleeps until an interrupt, deep or idle; called with interrupts off, returns with them on. */
 void board_sleep(bool deep);
-/* The crystal's next interrupt at or before `due` (kernel/timer's earliest). */
+/* An interrupt at or just after `due`, less than 18 hours ahead; called with interrupts off, as the next two are. */
 void board_alarm(uint32_t due);
+void board_alarm_off(void);
+/* Whether the alarm's time has come. */
+bool board_alarm_reached(void);
 uint32_t board_interrupts_off(void);          /* returns the previous state */
 void board_interrupts_restore(uint32_t state);
 /* Bit 0 red, 1 green, 2 yellow. */
