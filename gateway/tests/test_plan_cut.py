@@ -266,6 +266,15 @@ def test_a_sum_that_left_32_bits_is_null_and_its_count_is_not() -> None:
     assert merge_partials(query, [big, big]).states[:2] == ((2, None), (2, 2**31 - 1))
 
 
+def test_epochs_inside_an_aggregate_are_the_motes() -> None:
+    wanted = plan("SELECT MAX(epoch) AS last FROM sensors SAMPLE PERIOD 10 s")
+    query = merge([wanted])
+    batch = Rows(partials_batch(query, [Partial(3, 1, ((1, 3),))]), query)
+    residual = Residual(wanted)
+    indices = residual.select(batch, Feed("u", 1, 10_000, 10_000, 0))
+    assert residual.project(batch, indices).to_pylist() == [{"last": 3}]
+
+
 def test_a_partial_state_of_another_shape_is_refused() -> None:
     query = merge([AGGREGATES])
     data = encode_packet(

@@ -205,3 +205,52 @@ def test_motes_drop_no_row_that_the_user_wants(machine: MoteMachine, condition: 
     assert wanted <= sent
     if plan.mote_where == plan.where:
         assert wanted == sent
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_conditions(exact_numbers), min_size=2, max_size=4), rows_of_motes)
+def test_a_shared_query_drops_no_row_that_any_user_wants(
+    machine: MoteMachine, conditions: list[str], rows: list[Row]
+) -> None:
+    plans = [
+        planned(f"SELECT nodeid FROM sensors WHERE {c} AND light > 5 SAMPLE PERIOD 1 s") for c in conditions
+    ]
+    where = merge(plans).where
+    if where is None:
+        return
+    code = assemble(where)
+    for plan in plans:
+        for row in rows:
+            if at_gateway(plan, [row]):
+                assert machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES})
+
+
+@settings(max_examples=100, deadline=None)
+@given(numbers, _conditions(exact_numbers), rows_of_motes)
+def test_once_gives_what_a_periodic_query_gives(
+    machine: MoteMachine, number: str, condition: str, rows: list[Row]
+) -> None:
+    """Motes run the whole program: condition and columns, whichever of them they can."""
+    text = f"SELECT nodeid, {number} AS x FROM sensors WHERE {condition}"
+    plan = planned(f"{text} ONCE")
+    query = merge([plan])
+    columns: dict[str, list[int | None]] = {"nodeid": [], "epoch": []}
+    for row in rows:
+        values = {a.number: row.get(a.name) for a in ATTRIBUTES}
+        if query.where is not None and not machine.run(assemble(query.where), values):
+            continue
+        columns["nodeid"].append(row["nodeid"])
+        columns["epoch"].append(0)
+        for column in query.columns:
+            assert column.expr is not None
+            value = machine.run(assemble(column.expr), values)
+            assert value is None or column.format.minimum <= value <= column.format.maximum
+            columns.setdefault(column.name, []).append(value)
+    arrays = {name: pa.array(columns.get(name, []), pa.int64()) for name in columns}
+    arrays |= {c.name: pa.array([], pa.int64()) for c in query.columns if c.name not in columns}
+    batch = Rows(pa.RecordBatch.from_pydict(arrays), query)
+    residual = Residual(plan)
+    chosen = residual.select(batch, Feed("u", 1, 1000, 1000, 0))
+    assert residual.project(batch, chosen).to_pylist() == at_gateway(
+        planned(f"{text} SAMPLE PERIOD 1 s"), rows
+    )

@@ -37,14 +37,15 @@ class Evaluator:
     def __call__(self, expr: Expr, period_ms: int) -> Vector:
         """The expression for each row, for a user of this period. Raises KeyError for an attribute that
         the batch lacks."""
-        if _EPOCH in attributes_of(expr):
-            found = self._of_period.get((period_ms, expr))
-            if found is None:
-                found = self._of_period[period_ms, expr] = self._compute(expr, period_ms)
-            return found
         found = self._known.get(expr)
-        if found is None:
+        if found is not None:
+            return found
+        if _EPOCH not in attributes_of(expr):
             found = self._known[expr] = self._compute(expr, period_ms)
+            return found
+        found = self._of_period.get((period_ms, expr))
+        if found is None:
+            found = self._of_period[period_ms, expr] = self._compute(expr, period_ms)
         return found
 
     def has(self, expr: Expr) -> bool:

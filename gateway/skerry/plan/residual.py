@@ -49,12 +49,13 @@ class Rows:
 class Residual:
     """One user's condition and columns. ``range`` and ``rest``: see :func:`skerry.plan.ranges.split_range`.
 
-    Aggregates come with their condition applied by the motes: nothing is left of it.
+    Nothing is left of a condition that the motes of a query of its own (aggregates, ONCE) have applied.
     """
 
     def __init__(self, plan: QueryPlan) -> None:
         self.plan = plan
-        self.where = None if plan.aggregate else plan.where
+        alone = plan.aggregate or plan.once
+        self.where = None if alone and plan.where == plan.mote_where else plan.where
         self.range, self.rest = split_range(self.where)
 
     def select(self, rows: Rows, feed: Feed, candidates: Indices | None = None) -> Indices:
