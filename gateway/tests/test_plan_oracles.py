@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
-import sys
 from decimal import Decimal
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -21,8 +20,7 @@ from skerry.plan.residual import Residual, Rows
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import check
 
-sys.path.insert(0, str(Path(__file__).parent))
-from vm import MoteMachine
+from firmware.tests.query import host
 
 NAMES = ["level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "nodeid"]
 DATABASE = duckdb.connect()
@@ -168,16 +166,36 @@ def test_quotients_agree_with_duckdb_at_their_digits(a: str, b: str, rows: list[
                 assert math.isclose(got, float(str(value)), rel_tol=1e-12, abs_tol=half)
 
 
+class Machine:
+    """The firmware's stack machine, compiled for this host."""
+
+    def __init__(self) -> None:
+        query = host.FIRMWARE / "query"
+        sources = (query / "vm.c", query / "wide.c", host.HERE / "vm_rows.c")
+        self._run = ctypes.CDLL(str(host.build("libskerry_vm.so", sources, host.TRAPS))).vm_run_rows
+        self._run.restype = None
+
+    def run(self, code: bytes, attributes: dict[int, int | None]) -> int | None:
+        """The program's value over attributes by number; None: NULL."""
+        width = len(attributes)
+        values = (ctypes.c_int32 * width)(*[attributes[number] or 0 for number in range(width)])
+        nulls = ctypes.c_uint32(sum(1 << number for number in attributes if attributes[number] is None))
+        result, known = ctypes.c_int32(), ctypes.c_uint8()
+        self._run(
+            code, ctypes.c_uint8(len(code)), values, ctypes.byref(nulls), ctypes.c_uint32(width),
+            ctypes.c_uint32(1), ctypes.byref(result), ctypes.byref(known),
+        )  # fmt: skip
+        return result.value if known.value else None
+
+
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> MoteMachine:
-    return MoteMachine(tmp_path_factory.mktemp("vm"))
+def machine() -> Machine:
+    return Machine()
 
 
 @settings(max_examples=200, deadline=None)
 @given(numbers, _conditions(numbers), rows_of_motes)
-def test_motes_agree_with_the_gateway(
-    machine: MoteMachine, number: str, condition: str, rows: list[Row]
-) -> None:
+def test_motes_agree_with_the_gateway(machine: Machine, number: str, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT {number} AS x, {condition} AS c FROM sensors SAMPLE PERIOD 1 s")
     by_output = zip(*(row.values() for row in at_gateway(plan, rows)), strict=True)
     for output, of_rows in zip(plan.outputs, by_output, strict=True):
@@ -193,7 +211,7 @@ def test_motes_agree_with_the_gateway(
 
 @settings(max_examples=200, deadline=None)
 @given(_conditions(numbers), rows_of_motes)
-def test_motes_drop_no_row_that_the_user_wants(machine: MoteMachine, condition: str, rows: list[Row]) -> None:
+def test_motes_drop_no_row_that_the_user_wants(machine: Machine, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT nodeid FROM sensors WHERE {condition} AND light < 1000 SAMPLE PERIOD 1 s")
     wanted = {row["nodeid"] for row in at_gateway(plan, rows)}
     if plan.mote_where is None:
@@ -210,7 +228,7 @@ def test_motes_drop_no_row_that_the_user_wants(machine: MoteMachine, condition: 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(_conditions(exact_numbers), min_size=2, max_size=4), rows_of_motes)
 def test_a_shared_query_drops_no_row_that_any_user_wants(
-    machine: MoteMachine, conditions: list[str], rows: list[Row]
+    machine: Machine, conditions: list[str], rows: list[Row]
 ) -> None:
     plans = [
         planned(f"SELECT nodeid FROM sensors WHERE {c} AND light > 5 SAMPLE PERIOD 1 s") for c in conditions
@@ -228,7 +246,7 @@ def test_a_shared_query_drops_no_row_that_any_user_wants(
 @settings(max_examples=100, deadline=None)
 @given(numbers, _conditions(exact_numbers), rows_of_motes)
 def test_once_gives_what_a_periodic_query_gives(
-    machine: MoteMachine, number: str, condition: str, rows: list[Row]
+    machine: Machine, number: str, condition: str, rows: list[Row]
 ) -> None:
     """Motes run the whole program: condition and columns, whichever of them they can."""
     text = f"SELECT nodeid, {number} AS x FROM sensors WHERE {condition}"
