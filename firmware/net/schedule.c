@@ -14,7 +14,7 @@
 /* The round, in ms of its second. */
 #define CONTROL_EVERY 4     /* rounds */
 #define CONTROL_LONGEST 220
-#define CONTROL_SHORTEST 60 /* beacons are spread over the first two thirds of it */
+#define CONTROL_SHORTEST 90 /* beacons are spread over the first four fifths of it */
 #define SLOT_FIRST 250
 #define SLOT_LENGTH 90
 #define SLOTS 8
@@ -23,7 +23,7 @@
 #define DATA_EVERY 8
 /* A listener sleeps after so much silence. */
 #define QUIET_CONTROL 30
-#define QUIET_DATA 30
+#define QUIET_DATA 40
 /* Clocks may disagree by so much: listeners are early and late by it. */
 #define GUARD CLOCK_MS(2)
 
@@ -124,7 +124,7 @@ static void control_begin(void)
     control_began = clock_now();
     beacon_due = true;
     radio_on();
-    uint16_t spread = dissemination_waiting() ? 4 : CONTROL_SHORTEST * 2 / 3;
+    uint16_t spread = dissemination_waiting() ? 4 : CONTROL_SHORTEST * 4 / 5;
     timer_start(&beacon_timer, clock_now() + 2 * GUARD + random_below((uint16_t)CLOCK_MS(spread)), beacon_or_flood);
     timer_start(&quiet_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_SHORTEST), control_quiet);
     timer_start(&end_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_LONGEST), control_end);

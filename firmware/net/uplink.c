@@ -12,8 +12,11 @@
 #include "wire.h"
 
 /* Transmissions of a frame in one go, and how often a slot goes at it. */
-#define TRIES 3
-#define GOES 3
+#define TRIES 2
+#define GOES 4
+/* Siblings that cannot hear each other must not begin together: ms over which they spread at first, and after a failure. */
+#define SPREAD_FIRST 22
+#define SPREAD_AGAIN 16
 
 /* The one frame that the parent has not acknowledged. It is repeated to the letter, in later rounds too, so that a parent that had it
  * knows it again. */
@@ -57,7 +60,7 @@ static void sent(enum radio_outcome outcome)
         uplink_done();
         return;
     }
-    if (running) timer_start(&pause, clock_now() + (outcome == RADIO_SENT ? 1 : CLOCK_MS(3) + random_below(CLOCK_MS(8))), step);
+    if (running) timer_start(&pause, clock_now() + (outcome == RADIO_SENT ? 1 : CLOCK_MS(3) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
 }
 
 static void step(void)
@@ -78,7 +81,7 @@ void uplink_start(void)
 {
     running = true;
     goes = 0;
-    step();
+    timer_start(&pause, clock_now() + random_below(CLOCK_MS(SPREAD_FIRST)), step);
 }
 
 void uplink_stop(void)
