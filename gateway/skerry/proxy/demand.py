@@ -11,61 +11,21 @@ Nothing here knows a clock or a network: ``now`` is network time in seconds, and
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
 
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
-from skerry.plan.expression import Expr
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
 from skerry.plan.program import encode
+from skerry.proxy.demand_state import Group, Running, User
 
 #: Query ids on the wire: 1..255.
 _IDS = 255
-
-
-@dataclass(slots=True)
-class _User:
-    """``feeds`` in the order of time. ``length_ms``: of FOR or ONCE, ``until_ms``: its end."""
-
-    plan: QueryPlan
-    length_ms: int | None
-    since_ms: int = 0
-    until_ms: int | None = None
-    feeds: list[Feed] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Running:
-    """A mote query in the network. ``cut_ms``: users read it from then on. ``stop_at``: s, when it is
-    due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way."""
-
-    installation: Installation
-    cut_ms: int
-    stop_at: int | None = None
-    stopped_at: int | None = None
-
-    @property
-    def period_ms(self) -> int:
-        return self.installation.mote_query.period_ms
-
-
-@dataclass(slots=True)
-class _Group:
-    """Users of one stream. ``previous``: the query that ``current`` follows. ``stale``: a better query
-    is due, but the motes had no room for it."""
-
-    users: dict[str, None] = field(default_factory=dict)
-    current: int = 0
-    previous: int | None = None
-    stale: bool = False
-    conditions: Counter[Expr | None] = field(default_factory=Counter)
 
 
 class Demand:
@@ -80,9 +40,9 @@ class Demand:
         self._lead = lead_seconds
         self._linger = linger_seconds
         self._forget = forget_seconds
-        self._users: dict[str, _User] = {}
-        self._running: dict[int, _Running] = {}
-        self._groups: dict[Hashable, _Group] = {}
+        self._users: dict[str, User] = {}
+        self._running: dict[int, Running] = {}
+        self._groups: dict[Hashable, Group] = {}
         self._readers: dict[int, dict[str, Feed]] = {}
         self._last_id = 0
 
@@ -129,8 +89,8 @@ class Demand:
         group = self._groups.get(key)
         fresh = group is None
         if group is None:
-            group = self._groups[key] = _Group()
-        self._users[user] = _User(plan, _length(plan))
+            group = self._groups[key] = Group()
+        self._users[user] = User(plan, _length(plan))
         group.users[user] = None
         group.conditions[plan.mote_where] += 1
         try:
@@ -188,7 +148,7 @@ class Demand:
 
     # --- how the mote query of a group changes ---
 
-    def _covers(self, group: _Group, plan: QueryPlan) -> bool:
+    def _covers(self, group: Group, plan: QueryPlan) -> bool:
         """Whether the current query stays what ``merge`` would make, seen without looking at all users."""
         query = self._running[group.current].installation.mote_query
         if plan.aggregate or group.stale or plan.period_ms < query.period_ms or plan.duration_ms is not None:
@@ -200,7 +160,7 @@ class Demand:
             query.where is None or group.conditions[plan.mote_where] > 1
         )
 
-    def _narrow(self, group: _Group, now: float) -> Difference:
+    def _narrow(self, group: Group, now: float) -> Difference:
         """After users went: less may do. Without room for the change, it waits."""
         try:
             return self._change(group, now)
@@ -208,7 +168,7 @@ class Demand:
             group.stale = True
             return Difference()
 
-    def _change(self, group: _Group, now: float, newcomer: str | None = None) -> Difference:
+    def _change(self, group: Group, now: float, newcomer: str | None = None) -> Difference:
         """Makes the group's query what its users need now."""
         wanted = merge([self._users[user].plan for user in group.users])
         current = self._running.get(group.current)
@@ -227,7 +187,7 @@ class Demand:
             return self._revert(group, now)
         return self._follow(group, wanted, before.installation.query, group.current, now)
 
-    def _lasts(self, current: _Running, newcomer: str | None, now: float) -> bool:
+    def _lasts(self, current: Running, newcomer: str | None, now: float) -> bool:
         """Whether the program runs as long as a newcomer's FOR."""
         if newcomer is None or current.installation.end == FOREVER:
             return True
@@ -235,15 +195,13 @@ class Demand:
         since = ceiling(max(_ms(now), current.cut_ms), state.plan.period_ms)
         return state.length_ms is not None and since + state.length_ms <= current.installation.end * 1000
 
-    def _join(self, group: _Group, user: str, now: float) -> Difference:
+    def _join(self, group: Group, user: str, now: float) -> Difference:
         """The current query serves the newcomer as it is."""
         current = self._running[group.current]
         self._start_reading(user, current, max(_ms(now), current.cut_ms))
         return Difference()
 
-    def _begin(
-        self, group: _Group, wanted: MoteQuery, now: float, cancelled: int | None = None
-    ) -> Difference:
+    def _begin(self, group: Group, wanted: MoteQuery, now: float, cancelled: int | None = None) -> Difference:
         """A first query: all its users begin with it."""
         self._check_room(now, leaving=cancelled is not None)
         stop = self._cancel(cancelled, now)
@@ -256,7 +214,7 @@ class Demand:
         return Difference(install=(self._program(running, group),), stop=stop)
 
     def _follow(
-        self, group: _Group, wanted: MoteQuery, old: int, cancelled: int | None, now: float
+        self, group: Group, wanted: MoteQuery, old: int, cancelled: int | None, now: float
     ) -> Difference:
         """A query that takes over from ``old`` at a cut-over."""
         self._check_room(now, leaving=cancelled is not None)
@@ -271,7 +229,7 @@ class Demand:
             self._hand_over(user, old, running, last)
         return Difference(install=(self._program(running, group),), stop=stop)
 
-    def _revert(self, group: _Group, now: float) -> Difference:
+    def _revert(self, group: Group, now: float) -> Difference:
         """The query before is what is needed again, and the one that was to follow has not begun."""
         assert group.previous is not None
         stop = self._cancel(group.current, now)
@@ -287,13 +245,13 @@ class Demand:
                 self._set_feed(state, replace(feed, until_ms=state.until_ms))
         return Difference(stop=stop)
 
-    def _cut(self, before: _Running, wanted: MoteQuery, group: _Group, now: float) -> int:
+    def _cut(self, before: Running, wanted: MoteQuery, group: Group, now: float) -> int:
         readers = self._readers.get(before.installation.query, {})
         periods = [self._users[user].plan.period_ms for user in group.users if user in readers]
         earliest = ceiling(_ms(now), 1000) + self._lead * 1000
         return choose_cut(earliest, before.period_ms, wanted.period_ms, periods)
 
-    def _hand_over(self, user: str, old: int, running: _Running, last: int) -> None:
+    def _hand_over(self, user: str, old: int, running: Running, last: int) -> None:
         """The user's rows come from ``old`` up to the cut, and from the new query from then on."""
         state = self._users[user]
         feed = self._readers.get(old, {}).get(user)
@@ -308,32 +266,32 @@ class Demand:
         if not ends_before:
             self._set_feed(state, self._feed(user, running, cut, last))
 
-    def _start_reading(self, user: str, running: _Running, since_ms: int) -> None:
+    def _start_reading(self, user: str, running: Running, since_ms: int) -> None:
         """The user's first row is that of his first own epoch from ``since_ms`` on."""
         state = self._users[user]
         state.since_ms = ceiling(since_ms, state.plan.period_ms)
         state.until_ms = None if state.length_ms is None else state.since_ms + state.length_ms
         self._set_feed(state, self._feed(user, running, state.since_ms, None))
 
-    def _feed(self, user: str, running: _Running, since_ms: int, before_ms: int | None) -> Feed:
+    def _feed(self, user: str, running: Running, since_ms: int, before_ms: int | None) -> Feed:
         state = self._users[user]
         query = running.installation.query
         return Feed(user, query, state.plan.period_ms, running.period_ms, since_ms, state.until_ms, before_ms)
 
     # --- feeds, ids, room ---
 
-    def _set_feed(self, state: _User, feed: Feed) -> None:
+    def _set_feed(self, state: User, feed: Feed) -> None:
         state.feeds = [f for f in state.feeds if f.query != feed.query] + [feed]
         state.feeds.sort(key=lambda f: f.since_ms)
         self._readers.setdefault(feed.query, {})[feed.user] = feed
 
-    def _unset_feed(self, state: _User, query: int) -> None:
+    def _unset_feed(self, state: User, query: int) -> None:
         for feed in state.feeds:
             if feed.query == query:
                 self._readers.get(query, {}).pop(feed.user, None)
         state.feeds = [feed for feed in state.feeds if feed.query != query]
 
-    def _drop(self, user: str, key: Hashable, group: _Group) -> None:
+    def _drop(self, user: str, key: Hashable, group: Group) -> None:
         state = self._users.pop(user)
         for feed in state.feeds:
             self._readers.get(feed.query, {}).pop(user, None)
@@ -344,15 +302,15 @@ class Demand:
         if not group.users:
             del self._groups[key]
 
-    def _reserve(self, wanted: MoteQuery, cut_ms: int) -> _Running:
+    def _reserve(self, wanted: MoteQuery, cut_ms: int) -> Running:
         """An id for a query; :meth:`_program` completes it once its users' ends are known."""
         query = self._next_id()
-        running = _Running(Installation(query, wanted, cut_ms // 1000, FOREVER, b""), cut_ms)
+        running = Running(Installation(query, wanted, cut_ms // 1000, FOREVER, b""), cut_ms)
         self._running[query] = running
         self._readers[query] = {}
         return running
 
-    def _program(self, running: _Running, group: _Group) -> Installation:
+    def _program(self, running: Running, group: Group) -> Installation:
         ends = [self._users[user].until_ms for user in group.users]
         known = [until for until in ends if until is not None]
         end = FOREVER if len(known) < len(ends) else -(-max(known) // 1000)
@@ -419,38 +377,9 @@ class Demand:
         """Everything, for JSON."""
         return {
             "last_id": self._last_id,
-            "users": {
-                user: {
-                    "text": state.plan.text,
-                    "length_ms": state.length_ms,
-                    "since_ms": state.since_ms,
-                    "until_ms": state.until_ms,
-                    "feeds": [asdict(feed) for feed in state.feeds],
-                }
-                for user, state in self._users.items()
-            },
-            "groups": [
-                {
-                    "users": list(group.users),
-                    "current": group.current,
-                    "previous": group.previous,
-                    "stale": group.stale,
-                }
-                for group in self._groups.values()
-            ],
-            "queries": [
-                {
-                    "query": query,
-                    "mote_query": running.installation.mote_query.to_dict(),
-                    "start": running.installation.start,
-                    "end": running.installation.end,
-                    "program": running.installation.program.hex(),
-                    "cut_ms": running.cut_ms,
-                    "stop_at": running.stop_at,
-                    "stopped_at": running.stopped_at,
-                }
-                for query, running in self._running.items()
-            ],
+            "users": {user: state.to_dict() for user, state in self._users.items()},
+            "groups": [group.to_dict() for group in self._groups.values()],
+            "queries": [running.to_dict() for running in self._running.values()],
         }
 
     @classmethod
@@ -461,31 +390,17 @@ class Demand:
         demand = cls(lead_seconds, linger_seconds, forget_seconds)
         demand._last_id = data["last_id"]
         for entry in data["queries"]:
-            mote_query = MoteQuery.from_dict(entry["mote_query"])
-            program = bytes.fromhex(entry["program"])
-            installation = Installation(entry["query"], mote_query, entry["start"], entry["end"], program)
-            demand._running[entry["query"]] = _Running(
-                installation, entry["cut_ms"], entry["stop_at"], entry["stopped_at"]
-            )
-            demand._readers[entry["query"]] = {}
+            running = Running.from_dict(entry)
+            demand._running[running.installation.query] = running
+            demand._readers[running.installation.query] = {}
         for user, entry in data["users"].items():
-            plan = plan_query(entry["text"])
-            assert isinstance(plan, QueryPlan)
-            state = demand._users[user] = _User(
-                plan, entry["length_ms"], entry["since_ms"], entry["until_ms"]
-            )
-            for feed in entry["feeds"]:
-                demand._set_feed(state, Feed(**feed))
+            state = demand._users[user] = User.from_dict(entry)
+            for feed in state.feeds:
+                demand._readers.setdefault(feed.query, {})[user] = feed
         for entry in data["groups"]:
-            plans = {user: demand._users[user].plan for user in entry["users"]}
-            first = entry["users"][0]
-            demand._groups[_key(plans[first], first)] = _Group(
-                dict.fromkeys(plans),
-                entry["current"],
-                entry["previous"],
-                entry["stale"],
-                Counter(plan.mote_where for plan in plans.values()),
-            )
+            group = Group.from_dict(entry, demand.users())
+            first = next(iter(group.users))
+            demand._groups[_key(demand._users[first].plan, first)] = group
         return demand
 
 

@@ -1,0 +1,110 @@
+"""What :class:`~skerry.proxy.demand.Demand` knows of users, mote queries and groups, and how that is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from skerry.plan.expression import Expr
+from skerry.plan.model import Feed, Installation, MoteQuery, QueryPlan
+from skerry.plan.planner import plan_query
+
+
+@dataclass(slots=True)
+class User:
+    """``feeds`` in the order of time. ``length_ms``: of FOR or ONCE, ``until_ms``: its end."""
+
+    plan: QueryPlan
+    length_ms: int | None
+    since_ms: int = 0
+    until_ms: int | None = None
+    feeds: list[Feed] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the plan as its text."""
+        return {
+            "text": self.plan.text,
+            "length_ms": self.length_ms,
+            "since_ms": self.since_ms,
+            "until_ms": self.until_ms,
+            "feeds": [asdict(feed) for feed in self.feeds],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> User:
+        """What :meth:`to_dict` wrote."""
+        plan = plan_query(data["text"])
+        assert isinstance(plan, QueryPlan)
+        feeds = [Feed(**feed) for feed in data["feeds"]]
+        return cls(plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds)
+
+
+@dataclass(slots=True)
+class Running:
+    """A mote query in the network. ``cut_ms``: users read it from then on. ``stop_at``: s, when it is
+    due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way."""
+
+    installation: Installation
+    cut_ms: int
+    stop_at: int | None = None
+    stopped_at: int | None = None
+
+    @property
+    def period_ms(self) -> int:
+        """Sample period of the mote query."""
+        return self.installation.mote_query.period_ms
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "query": self.installation.query,
+            "mote_query": self.installation.mote_query.to_dict(),
+            "start": self.installation.start,
+            "end": self.installation.end,
+            "program": self.installation.program.hex(),
+            "cut_ms": self.cut_ms,
+            "stop_at": self.stop_at,
+            "stopped_at": self.stopped_at,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Running:
+        """What :meth:`to_dict` wrote."""
+        installation = Installation(
+            data["query"],
+            MoteQuery.from_dict(data["mote_query"]),
+            data["start"],
+            data["end"],
+            bytes.fromhex(data["program"]),
+        )
+        return cls(installation, data["cut_ms"], data["stop_at"], data["stopped_at"])
+
+
+@dataclass(slots=True)
+class Group:
+    """Users of one stream. ``previous``: the query that ``current`` follows. ``stale``: a better query
+    is due, but the motes had no room for it. ``conditions``: how many users have each."""
+
+    users: dict[str, None] = field(default_factory=dict)
+    current: int = 0
+    previous: int | None = None
+    stale: bool = False
+    conditions: Counter[Expr | None] = field(default_factory=Counter)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "users": list(self.users),
+            "current": self.current,
+            "previous": self.previous,
+            "stale": self.stale,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> Group:
+        """What :meth:`to_dict` wrote; ``plans`` of at least its users."""
+        conditions = Counter(plans[user].mote_where for user in data["users"])
+        users = dict.fromkeys(data["users"])
+        return cls(users, data["current"], data["previous"], data["stale"], conditions)
