@@ -144,6 +144,11 @@ class World:
         """Frames and resets of the mote."""
         return self._struct("skerry_counters", self._lib.skerry_mote_counters, mote)
 
+    def eeprom(self, mote: int, length: int) -> bytes:
+        """The first bytes of its non-volatile memory."""
+        count = self._check(self._lib.skerry_mote_eeprom(self._world, mote, self._bytes, length))
+        return bytes(self._ffi.buffer(self._bytes, count))
+
     def memory(self, mote: int) -> int:
         """Bytes of host memory the mote holds."""
         size: int = self._lib.skerry_mote_memory(self._world, mote)

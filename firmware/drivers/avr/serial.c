@@ -16,8 +16,8 @@ static struct event ready = {.handler = serial_ready};
 
 void serial_init(void)
 {
-    UBRR0 = F_CPU / 8 / 38400 - 1;
     UCSR0A = _BV(U2X0);
+    UBRR0 = F_CPU / 8 / 38400 - 1;
     UCSR0C = _BV(UCSZ01) | _BV(UCSZ00);
     UCSR0B = _BV(RXEN0) | _BV(TXEN0) | _BV(RXCIE0);
     /* A byte may come at any time, and the UART has no clock in power-save. */

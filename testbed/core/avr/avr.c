@@ -46,7 +46,7 @@ struct skerry_cpu {
     uint64_t slept[SKERRY_CPU_STATES]; /* cycles of this power-on */
     uint64_t times[SKERRY_CPU_STATES]; /* ns of earlier ones */
     uint64_t resets;
-    bool powered;
+    bool powered, uart_full;
     enum twi_phase twi_phase;
     char fault[128];
     void (*core_reset)(struct avr_t *);
@@ -141,6 +141,10 @@ static void on_uart(struct avr_irq_t *irq, uint32_t value, void *parameter)
     cpu->host.uart(cpu->host.mote, now_ns(cpu), (uint8_t)value);
 }
 
+/* simavr's receive buffer is full, or has room again. */
+static void on_xon(struct avr_irq_t *irq, uint32_t value, void *parameter) { (void)irq; (void)value; ((skerry_cpu *)parameter)->uart_full = false; }
+static void on_xoff(struct avr_irq_t *irq, uint32_t value, void *parameter) { (void)irq; (void)value; ((skerry_cpu *)parameter)->uart_full = true; }
+
 static void on_adc(struct avr_irq_t *irq, uint32_t value, void *parameter)
 {
     skerry_cpu *cpu = parameter;
@@ -211,6 +215,9 @@ static void wire(skerry_cpu *cpu)
     cpu->avr->io[spdr].w.param = cpu;
     cpu->avr->io[spdr].r.c = on_spi_read;
     avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUTPUT), on_uart, cpu);
+    avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUT_XON), on_xon, cpu);
+    avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUT_XOFF), on_xoff, cpu);
+    cpu->uart_full = false;
     avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_OUT_TRIGGER), on_adc, cpu);
     avr_io_addr_t twcr = AVR_DATA_TO_IO(TWCR), twdr = AVR_DATA_TO_IO(TWDR);
     cpu->avr->io[twcr].w.c = on_twcr;
@@ -329,7 +336,9 @@ static void radio_interrupt(skerry_cpu *cpu, int level)
 
 static int uart_receive(skerry_cpu *cpu, uint8_t byte)
 {
-    if (cpu->avr) avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT), byte);
+    if (!cpu->avr) return 1;
+    if (cpu->uart_full) return 0;
+    avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_INPUT), byte);
     return 1;
 }
 

@@ -1,0 +1,43 @@
+"""Query programs for the scenarios, made by the gateway's own planner."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from skerry.plan.merge import merge
+from skerry.plan.model import MoteQuery, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.plan.program import encode
+from skerry_protocol.packets import FOREVER, PacketType
+from skerry_testbed.line import Line, Record
+from skerry_testbed.pytest import NetworkHandle
+
+#: Network seconds from an installation to the first epoch: two control windows.
+LEAD_S = 10
+
+
+def ask(net: NetworkHandle, query: int, sql: str, *, end: int = FOREVER) -> MoteQuery:
+    """Install a query; its first epoch begins within LEAD_S and a period."""
+    plan = plan_query(sql)
+    assert isinstance(plan, QueryPlan)
+    mote_query = merge([plan])
+    start = int(net.line.network_time()) + LEAD_S
+    if plan.duration_ms is not None:
+        end = start + plan.duration_ms // 1000
+    net.line.install(query, encode(mote_query, start, end))
+    return mote_query
+
+
+def rows(line: Line, query: int, mote_query: MoteQuery) -> list[dict[str, Any]]:
+    """Rows of a query: node, epoch, and columns in SI, None for NULL."""
+    return [_row(record, mote_query) for record in line.of(PacketType.RESULT, query)]
+
+
+def _row(record: Record, mote_query: MoteQuery) -> dict[str, Any]:
+    body = record.body
+    values = struct.unpack("<" + "".join(c.format.letter for c in mote_query.columns), body["values"])
+    row: dict[str, Any] = {"nodeid": body.node, "epoch": body.epoch, "at": record.at}
+    for i, (column, value) in enumerate(zip(mote_query.columns, values, strict=True)):
+        row[column.name] = None if body.nulls >> i & 1 else value / 10**column.digits if column.digits else value
+    return row

@@ -1,0 +1,153 @@
+"""Joining, time and healing, on the firmware's real image."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+
+import pytest
+from hil_tests.queries import ask, rows
+from skerry_protocol import mac
+from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+
+#: IRIS at 250 kbit/s: preamble and SFD take 5 bytes of 32 us.
+SFD_NS = 160_000
+
+
+def levels(net: NetworkHandle) -> dict[int, int]:
+    return {record.body.node: record.body.level for record in net.line.of(PacketType.STATUS)}
+
+
+def test_motes_in_a_line_join_hop_by_hop(network: MakeNetwork) -> None:
+    net = network(line_of(6, spacing=10), radio=disc(12))
+    net.advance("40s")
+    assert levels(net) == {node: node for node in range(6)}
+
+
+def test_time_is_good_to_2_ms_over_5_hops(network: MakeNetwork) -> None:
+    net = network(line_of(6, spacing=10), radio=disc(12), seed=5)
+    net.advance("30s")
+    net.frames.clear()
+    net.advance("120s")
+    stamps: dict[int, list[float]] = {}
+    for frame, decoded, packet in net.packets():
+        if packet.type is PacketType.BEACON:
+            told = packet.body.seconds + packet.body.ticks / 32768
+            stamps.setdefault(decoded.source, []).append(told - (frame.start_ns + SFD_NS) / 1e9)
+    offset = sum(stamps[0]) / len(stamps[0])
+    worst = {node: max(abs(value - offset) for value in values) for node, values in stamps.items()}
+    assert set(worst) == set(range(6))
+    assert max(worst.values()) < 0.002, worst
+
+
+def test_epochs_start_together(network: MakeNetwork) -> None:
+    """All motes answer for the same epochs, from the first to the last."""
+    net = network(grid(4, 2, spacing=10), radio=disc(15))
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s FOR 30 s")
+    net.advance("70s")
+    epochs: dict[int, list[int]] = {}
+    for row in rows(net.line, 1, query):
+        epochs.setdefault(row["nodeid"], []).append(row["epoch"])
+    assert len(epochs) == 8
+    assert len({tuple(sorted(numbers)) for numbers in epochs.values()}) == 1
+    assert len(epochs[0]) == 6
+
+
+def test_rows_go_on_when_a_parent_dies(network: MakeNetwork) -> None:
+    """A diamond: 3 reaches the root over 1 or over 2."""
+    net = network(grid(2, 2, spacing=10), radio=disc(11))
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("40s")
+    parent = next(r.body.parent for r in reversed(net.line.of(PacketType.STATUS)) if r.body.node == 3)
+    net.motes[parent].kill()
+    net.advance("60s")
+    heard = [row["at"] for row in rows(net.line, 1, query) if row["nodeid"] == 3]
+    assert max(heard) > net.now - 12
+    assert {row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > net.now - 12} == {0, 1, 2, 3} - {parent}
+
+
+def test_an_orphan_comes_back_with_its_parent(network: MakeNetwork) -> None:
+    net = network(line_of(3, spacing=10), radio=disc(12))
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("30s")
+    net.motes[1].kill()
+    net.advance("60s")
+    net.motes[1].reboot()
+    net.advance("60s")
+    late = {row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > net.now - 15}
+    assert late == {0, 1, 2}
+
+
+def test_a_root_that_reboots_finds_its_network_again(network: MakeNetwork) -> None:
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    net.advance("25s")
+    session = net.line.hello.session  # type: ignore[union-attr]
+    net.motes[0].reboot()
+    net.line.query_version = 0
+    net.advance("60s")
+    assert net.line.hello is not None
+    assert net.line.hello.session == session + 1
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("40s")
+    assert {row["nodeid"] for row in rows(net.line, 1, query)} == {0, 1, 2, 3}
+
+
+@pytest.mark.slow
+def test_lossy_links_lose_no_rows(network: MakeNetwork) -> None:
+    """20 motes, every link at 90 %: 99.9 % of the rows arrive, each once."""
+    net = network(grid(5, 4, spacing=10), radio=disc(15, reception=0.9), seed=11)
+    net.advance("45s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s FOR 300 s")
+    net.advance("380s")
+    counts = Counter((row["nodeid"], row["epoch"]) for row in rows(net.line, 1, query))
+    epochs = {epoch for _, epoch in counts}
+    assert len(epochs) == 60
+    assert len(counts) >= 0.999 * 20 * 60, f"{len(counts)} of {20 * 60}"
+
+
+def test_positions_are_kept_in_eeprom(network: MakeNetwork) -> None:
+    net = network(line_of(2, spacing=10), radio=disc(12))
+    net.advance("20s")
+    net.line.command(1, CommandOp.SET_POSITION, struct.pack("<ii", 1234, -567))
+    net.advance("30s")
+    answers = net.line.of(PacketType.COMMAND_ACK)
+    assert [(a.body.node, a.body.status) for a in answers] == [(1, CommandStatus.DONE)]
+    net.motes[1].reboot()
+    net.advance("30s")
+    assert (net.motes[1].settings.x, net.motes[1].settings.y) == (1234, -567)
+    status = net.line.of(PacketType.STATUS)[-1].body
+    assert (status.node, status.x, status.y) == (1, 1234, -567)
+    assert net.motes[1].settings.boots == 2
+
+
+def test_a_command_nobody_knows_is_answered_as_such(network: MakeNetwork) -> None:
+    net = network(line_of(2, spacing=10), radio=disc(12))
+    net.advance("20s")
+    net.line.command(1, 99)
+    net.advance("30s")
+    assert [r.body.status for r in net.line.of(PacketType.COMMAND_ACK)] == [CommandStatus.UNKNOWN_OP]
+
+
+def test_motes_sleep(network: MakeNetwork) -> None:
+    """Without queries the radio is on less than 5 % of the time, and the CPU works less than 2 %."""
+    net = network(grid(3, 2, spacing=10), radio=disc(12))
+    net.advance("30s")
+    before = {node: mote.energy for node, mote in net.motes.items()}
+    net.advance("120s")
+    for node, mote in net.motes.items():
+        now, then = mote.energy, before[node]
+        on = sum(now[f"radio_{state}_s"] - then[f"radio_{state}_s"] for state in ("rx", "tx", "idle"))
+        assert on / 120 < 0.05, f"mote {node}"
+        assert (now["cpu_active_s"] - then["cpu_active_s"]) / 120 < 0.02, f"mote {node}"
+
+
+def test_frames_are_802_15_4(network: MakeNetwork) -> None:
+    net = network(line_of(3, spacing=10), radio=disc(12))
+    net.advance("30s")
+    assert len(net.frames) > 20
+    for frame in net.frames:
+        mac.decode(frame.psdu)

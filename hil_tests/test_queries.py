@@ -1,0 +1,189 @@
+"""Queries on the firmware's real image, against DuckDB where there is something to compute."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from hil_tests.queries import ask, rows
+from skerry.plan.partials import from_packet, merge_partials
+from skerry_protocol.packets import PacketType
+from skerry_testbed.network import Environment, Field
+from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
+
+REDWOOD = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "redwood-log.parquet"
+SLOPE = Environment(
+    fields={
+        "temp": Field(base=20.0, gradient=(0.31, 0.17)),
+        "light": Field(base=100.0, gradient=(7.0, 3.0)),
+        "humidity": Field(base=40.0, gradient=(0.2, 0.1)),
+    }
+)
+
+
+def test_rows_of_all_motes_over_several_hops(network: MakeNetwork) -> None:
+    net = network(line_of(5, spacing=10), radio=disc(12), environment=SLOPE)
+    net.advance("20s")
+    query = ask(net, 1, "SELECT nodeid, temp, humidity, light, level FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("40s")
+    last = {row["nodeid"]: row for row in rows(net.line, 1, query)}
+    assert set(last) == set(range(5))
+    for node, row in last.items():
+        assert row["temp"] == pytest.approx(20 + 3.1 * node, abs=0.011)
+        assert row["humidity"] == pytest.approx(40 + 2 * node, abs=0.04)
+        assert row["light"] == pytest.approx(100 + 70 * node, abs=1)
+        assert row["level"] == node
+
+
+def test_where_is_decided_on_the_mote(network: MakeNetwork) -> None:
+    net = network(grid(3, 2, spacing=10), radio=disc(15), environment=SLOPE)
+    net.advance("20s")
+    query = ask(net, 1, "SELECT nodeid, temp FROM sensors WHERE temp > 24 AND light < 260 SAMPLE PERIOD 5 s")
+    net.advance("40s")
+    expected = {node for node in range(6) if 20 + 3.1 * (node % 3) + 1.7 * (node // 3) > 24 and 100 + 70 * (node % 3) + 30 * (node // 3) < 260}
+    assert expected
+    assert {row["nodeid"] for row in rows(net.line, 1, query)} == expected
+    on_air = {record.body[1] for _, _, packet in net.packets() if packet.type is PacketType.BUNDLE
+              for record in packet.body.records if record.type == PacketType.RESULT}  # fmt: skip
+    assert on_air <= expected
+
+
+def test_aggregates_in_the_network_equal_duckdb(network: MakeNetwork) -> None:
+    net = network(grid(4, 3, spacing=10), radio=disc(15), environment=SLOPE)
+    net.advance("25s")
+    raw = ask(net, 1, "SELECT temp, light FROM sensors SAMPLE PERIOD 5 s")
+    whole = ask(
+        net, 2, "SELECT AVG(temp), SUM(light), COUNT(*), MIN(temp), MAX(light) FROM sensors WHERE light > 150 SAMPLE PERIOD 5 s"
+    )
+    net.advance("60s")
+    table = pd.DataFrame(rows(net.line, 1, raw))
+    expected = duckdb.sql(
+        "SELECT epoch, SUM(CAST(round(temp * 100) AS BIGINT)) AS avg_sum, SUM(light) AS total, COUNT(*) AS n, "
+        "MIN(CAST(round(temp * 100) AS BIGINT)) AS low, MAX(light) AS high "
+        "FROM table WHERE light > 150 GROUP BY epoch HAVING COUNT(*) >= 0".replace("FROM table", "FROM df"),
+        connection=_with(table),
+    ).fetchall()
+    by_epoch = {row[0]: row[1:] for row in expected}
+    parts: dict[int, list[object]] = {}
+    for record in net.line.of(PacketType.PARTIAL, 2):
+        parts.setdefault(record.body.epoch, []).append(from_packet(whole, record.body))
+    full = [epoch for epoch, count in table.groupby("epoch").size().items() if count == 12]
+    compared = 0
+    for epoch in full:
+        merged = merge_partials(whole, parts[epoch])  # type: ignore[arg-type, index]
+        assert merged.motes == 12
+        states = {(column.name, column.aggregate.name): state for column, state in zip(whole.columns, merged.states, strict=True)}
+        got = {name: state for (_, name), state in states.items()}
+        total, light, count, low, high = by_epoch[epoch]
+        assert got["AVG"] == (count, total)
+        assert got["SUM"] == (count, light)
+        assert got["COUNT"][0] == count
+        assert got["MIN"][1] == low
+        assert got["MAX"][1] == high
+        compared += 1
+    assert compared >= 8
+    # In the network: in an epoch each mote sends its part of the sum once, not every mote's row.
+    assert len(net.line.of(PacketType.PARTIAL, 2)) <= 1.5 * len(parts)
+
+
+def _with(frame: pd.DataFrame) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.register("df", frame)
+    return connection
+
+
+def test_once_gives_each_mote_one_row(network: MakeNetwork) -> None:
+    net = network(grid(3, 2, spacing=10), radio=disc(15))
+    net.advance("20s")
+    query = ask(net, 1, "SELECT voltage, free_ram FROM sensors ONCE")
+    net.advance("40s")
+    found = rows(net.line, 1, query)
+    assert sorted(row["nodeid"] for row in found) == list(range(6))
+    assert all(row["voltage"] == pytest.approx(3.0, abs=0.02) for row in found)
+    assert all(row["free_ram"] > 1000 for row in found)
+
+
+def test_stop_ends_a_query_everywhere(network: MakeNetwork) -> None:
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    net.advance("30s")
+    assert {row["nodeid"] for row in rows(net.line, 1, query)} == {0, 1, 2, 3}
+    net.line.stop(1)
+    net.advance("15s")
+    before = len(rows(net.line, 1, query))
+    net.advance("30s")
+    assert len(rows(net.line, 1, query)) == before
+
+
+def test_several_queries_at_once(network: MakeNetwork) -> None:
+    net = network(line_of(4, spacing=10), radio=disc(12), environment=SLOPE)
+    net.advance("20s")
+    asked = {
+        1: ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s"),
+        2: ask(net, 2, "SELECT light, accel_x FROM sensors WHERE light > 120 SAMPLE PERIOD 4 s"),
+        3: ask(net, 3, "SELECT parent, queue_length, xpos, ypos FROM sensors SAMPLE PERIOD 10 s"),
+        4: ask(net, 4, "SELECT humidity * 2 - 1, temp % 3, NOT light > 150 FROM sensors SAMPLE PERIOD 6 s"),
+    }
+    net.advance("70s")
+    for number, nodes in ((1, 4), (2, 3), (3, 4), (4, 4)):
+        found = rows(net.line, number, asked[number])
+        assert len({row["nodeid"] for row in found}) == nodes, f"query {number}"
+    third = {row["nodeid"]: row for row in rows(net.line, 3, asked[3])}
+    assert third[2]["xpos"] == 20.0
+    assert third[2]["parent"] == 1
+    assert third[0]["parent"] is None
+
+
+def test_a_failing_sensor_gives_null(network: MakeNetwork) -> None:
+    net = network(line_of(2, spacing=10), radio=disc(12), environment=SLOPE)
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp, light, accel_x FROM sensors SAMPLE PERIOD 5 s")
+    net.motes[1].sense(temp=math.nan)
+    net.advance("40s")
+    found = [row for row in rows(net.line, 1, query) if row["nodeid"] == 1]
+    assert found
+    assert found[-1]["light"] == pytest.approx(170, abs=1)
+    # The environment is the field again each second: only rows sampled before that are NULL.
+    net.bed.network.environment.fields.pop("temp")
+    net.motes[1].sense(temp=math.nan)
+    net.advance("20s")
+    assert [row["temp"] for row in rows(net.line, 1, query) if row["nodeid"] == 1][-1] is None
+
+
+@pytest.mark.skipif(not REDWOOD.exists(), reason=f"{REDWOOD} is not here")
+def test_redwood_readings_arrive_as_recorded(network: MakeNetwork) -> None:
+    """Temperature, humidity and light equal TinyDB's own trace at the sensors' resolution."""
+    trace = pd.read_parquet(REDWOOD)
+    counts = trace[(trace.epoch > 2900) & (trace.epoch < 3000)].groupby("nodeid").size()
+    nodes = [int(node) for node in counts.sort_values(ascending=False).index[:4]]
+    environment = Environment(
+        trace=str(REDWOOD), time="epoch", start=2900, step="10 s",
+        columns={"temp": "temperature", "humidity": "humidity", "light": "par_top"},
+        nodes={str(i): node for i, node in enumerate(nodes)},
+    )  # fmt: skip
+    net = network(line_of(4, spacing=10), radio=disc(12), environment=environment)
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp, humidity, light FROM sensors SAMPLE PERIOD 10 s")
+    # Samples are taken in the second after an epoch begins; the trace's steps are at full tens of virtual time.
+    net.advance("150s")
+    network_zero = net.now - net.line.network_time()
+    epochs = sorted(trace[trace.epoch >= 2900].epoch.unique())
+    compared = 0
+    for row in rows(net.line, 1, query):
+        at = row["epoch"] * 10 + network_zero
+        step = int(at // 10)
+        if not 0.2 < at % 10 < 9:
+            continue
+        recorded = trace[(trace.epoch <= epochs[step]) & (trace.nodeid == nodes[row["nodeid"]]) & (trace.epoch >= 2900)]
+        if recorded.empty:
+            continue
+        last = recorded.sort_values("epoch").iloc[-1]
+        assert row["temp"] == pytest.approx(float(last.temperature), abs=0.011)
+        assert row["humidity"] == pytest.approx(min(max(float(last.humidity), -6), 119), abs=0.04)
+        assert row["light"] == pytest.approx(float(last.par_top), abs=max(1.0, 0.01 * float(last.par_top)))
+        compared += 1
+    assert compared >= 30

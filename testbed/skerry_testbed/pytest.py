@@ -1,0 +1,184 @@
+"""Fixtures for tests over emulated motes: ``from skerry_testbed.pytest import network, grid, disc``.
+
+::
+
+    def test_rows_arrive(network):
+        net = network(grid(3, 2, spacing=10), radio=disc(15))
+        net.advance("20s")
+        assert len(net.line.of(PacketType.STATUS)) == 6
+
+Virtual time moves only in ``advance``; a run depends on nothing but its description and seed, which is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skerry_protocol import codec, mac
+from skerry_protocol.codec import Packet
+from skerry_protocol.packets import PacketError, Settings, VersionMismatchError
+
+from skerry_testbed.core import BUILD, AirFrame
+from skerry_testbed.duration import seconds
+from skerry_testbed.line import Line
+from skerry_testbed.network import Environment, Fault, Mote, Network, Radio, check, load
+from skerry_testbed.runner import Testbed
+
+
+def grid(columns: int, rows: int, *, spacing: float) -> list[Mote]:
+    """Motes 0, 1, … on a grid, ``spacing`` m apart; mote 0, in the corner, is the root."""
+    return [
+        Mote(id=row * columns + column, x=column * spacing, y=row * spacing, root=row == column == 0)
+        for row in range(rows)
+        for column in range(columns)
+    ]
+
+
+def line_of(count: int, *, spacing: float) -> list[Mote]:
+    """Motes in a line; mote 0, at its end, is the root."""
+    return grid(count, 1, spacing=spacing)
+
+
+def disc(range_m: float, reception: float = 1.0) -> Radio:
+    """Everybody within ``range_m`` hears with this probability, nobody beyond."""
+    return Radio(model="disc", range_m=range_m, reception=reception)
+
+
+class MoteHandle:
+    """One mote of a running network."""
+
+    def __init__(self, network: NetworkHandle, index: int) -> None:
+        self._network, self.index = network, index
+        self.description = network.bed.motes[index]
+
+    @property
+    def id(self) -> int:
+        """Short address."""
+        return self.description.id
+
+    def kill(self) -> None:
+        """Power off."""
+        self._network.bed.world.kill(self.index)
+
+    def reboot(self) -> None:
+        """Power cycle: RAM lost, EEPROM kept."""
+        self._network.bed.world.reboot(self.index)
+
+    @property
+    def alive(self) -> bool:
+        """Powered and not crashed."""
+        return self._network.bed.world.alive(self.index)
+
+    @property
+    def energy(self) -> dict[str, float]:
+        """Joule (``*_j``) and seconds (``*_s``) by component and state."""
+        return self._network.bed.world.energy(self.index)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Frames sent, received and lost; resets."""
+        return self._network.bed.world.counters(self.index)
+
+    def uart(self) -> bytes:
+        """Bytes the mote has sent on its UART since the last call (not for the root, whose line the network reads)."""
+        return self._network.bed.world.uart_read(self.index)
+
+    def sense(self, **values: float) -> None:
+        """Set what its sensors see from now on, in SI: ``sense(temp=25.5, light=300)``; NaN fails the sensor."""
+        for attribute, value in values.items():
+            self._network.bed.world.set_sensor(self.index, attribute, value)
+
+    @property
+    def settings(self) -> Any:
+        """What its EEPROM holds."""
+        world = self._network.bed.world
+        return Settings.parse(world.eeprom(self.index, Settings.sizeof()))
+
+
+class NetworkHandle:
+    """A running network: motes, the root's line, the air, and time."""
+
+    def __init__(self, description: Network) -> None:
+        print(f"network {description.name!r}, seed {description.seed}")
+        self.bed = Testbed(description)
+        self.motes = {mote.id: MoteHandle(self, index) for index, mote in enumerate(self.bed.motes)}
+        self.frames: list[AirFrame] = []
+        self.line = Line(self.bed.send, lambda: self.bed.now_s)
+        self.bed.line_listeners.append(self.line.received)
+        self.bed.air_listeners.append(self.frames.append)
+
+    @property
+    def now(self) -> float:
+        """Virtual time in s."""
+        return self.bed.now_s
+
+    def advance(self, duration: str | float) -> None:
+        """Let virtual time pass. Fails the test when a mote's CPU stops on a fault."""
+        self.bed.advance(seconds(duration))
+        for mote in self.motes.values():
+            fault = self.bed.world.fault(mote.index)
+            assert not fault, f"mote {mote.id}: {fault}"
+
+    def inject(self, **fault: Any) -> None:
+        """A fault now: ``inject(kind="link_down", mote=1, to=2)``."""
+        self.bed.inject(Fault(at=self.now, **fault))
+
+    def packets(self) -> list[tuple[AirFrame, mac.MacFrame, Packet]]:
+        """Frames seen on the air that carry packets, decoded."""
+        found = []
+        for frame in self.frames:
+            try:
+                decoded = mac.decode(frame.psdu)
+                if decoded is not None:
+                    found.append((frame, decoded, codec.decode(decoded.payload)))
+            except (PacketError, VersionMismatchError):
+                continue
+        return found
+
+    def report(self) -> dict[str, Any]:
+        """See :mod:`skerry_testbed.report`."""
+        return self.bed.report()
+
+
+MakeNetwork = Callable[..., NetworkHandle]
+
+
+@pytest.fixture
+def network() -> Iterator[MakeNetwork]:
+    """``network(motes, radio=…, environment=…, seed=…)`` or ``network(path)`` makes a network whose root is connected.
+
+    Skips where the emulator or the firmware has not been built.
+    """
+    for path, target in ((BUILD / "testbed" / "libskerry_core.so", "testbed"), (BUILD / "firmware" / "iris.elf", "firmware")):
+        if not path.exists():
+            pytest.skip(f"{path} is missing: run 'make {target}'")
+
+    def make(
+        motes: list[Mote] | Path | Network,
+        *,
+        radio: Radio | None = None,
+        environment: Environment | None = None,
+        seed: int = 1,
+        faults: list[Fault] | None = None,
+        clock_ppm: float = 40.0,
+    ) -> NetworkHandle:
+        if isinstance(motes, Network):
+            description = motes
+        elif isinstance(motes, Path):
+            description = load(motes)
+        else:
+            description = check(
+                Network(
+                    name="test", seed=seed, mote=motes, radio=radio or disc(15), environment=environment or Environment(),
+                    fault=faults or [], clock_ppm=clock_ppm,
+                )
+            )  # fmt: skip
+        handle = NetworkHandle(description)
+        handle.advance(2.5)
+        handle.line.connect()
+        return handle
+
+    yield make
