@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "days": 86400.0, "week": 604800.0}
@@ -14,8 +15,10 @@ def seconds(text: str | float) -> float:
     else:
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text)
         if not match or (match[2] or "s") not in _UNITS:
-            raise ValueError(f"duration {text!r}: expected a number and ms, s, min, h, day or week, as in '10 min'")
+            raise ValueError(
+                f"duration {text!r}: expected a number and ms, s, min, h, day or week, as in '10 min'"
+            )
         value = float(match[1]) * _UNITS[match[2] or "s"]
-    if value < 0:
-        raise ValueError(f"duration {text!r}: must not be negative")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"duration {text!r}: expected 0 or more")
     return value

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from skerry_testbed.duration import seconds
@@ -29,49 +30,91 @@ class SyntheticField:
             swing = field.amplitude * math.sin(2 * math.pi * now_s / seconds(field.period))
             for index, mote in enumerate(self._motes):
                 noise = self._rng.normal(0.0, field.noise) if field.noise else 0.0
-                yield index, name, field.base + field.gradient[0] * mote.x + field.gradient[1] * mote.y + swing + noise
+                slope = field.gradient[0] * mote.x + field.gradient[1] * mote.y
+                yield index, name, field.base + slope + swing + noise
 
 
 class Trace:
-    """Attributes from a recording, each sample held until the next."""
+    """Attributes from a recording, each sample held until the node's next. A sensor whose recording is NaN, or has not begun, fails."""
 
     def __init__(self, environment: Environment, motes: list[Mote]) -> None:
-        frame = pd.read_parquet(str(environment.trace))
-        time = environment.time or next((name for name in ("time", "epoch") if name in frame.columns), None)
-        columns = environment.columns or {name: name for name in ("temp", "humidity", "light", "voltage") if name in frame.columns}
+        self._name = environment.trace
+        frame = _read(str(environment.trace))
+        time = environment.time or next((name for name in ("time", "epoch") if name in frame.columns), "time")
+        columns = environment.columns or {
+            name: name for name in ("temp", "humidity", "light", "voltage") if name in frame.columns
+        }
         for name in (time, "nodeid", *columns.values()):
             if name not in frame.columns:
-                raise NetworkError(f"environment.trace {environment.trace}: no column {name!r}; it has {', '.join(frame.columns)}")
-        nodes = {index: environment.nodes.get(str(mote.id), mote.id) for index, mote in enumerate(motes)}
-        frame = frame[frame["nodeid"].isin(set(nodes.values()))]
-        if frame.empty:
-            raise NetworkError(f"environment.trace {environment.trace}: none of the motes' ids is in its nodeid column")
-        stamp = frame[time]
-        moment = stamp.astype("int64") / 1e9 if pd.api.types.is_datetime64_any_dtype(stamp) else stamp.astype(float)
-        if environment.start is not None:
-            frame, moment = frame[moment >= environment.start], moment[moment >= environment.start]
-        times = np.unique(moment.to_numpy())
-        if environment.step is not None:
-            due = np.searchsorted(times, moment.to_numpy()) * seconds(environment.step)
-        else:
-            due = moment.to_numpy() - times[0]
-        self.step_s = seconds(environment.step) if environment.step is not None else seconds(environment.update)
+                raise self._error(f"no column {name!r}; it has {', '.join(map(str, frame.columns))}")
+        if not columns:
+            raise self._error("no column of an attribute; map them with columns = { temp = '…' }")
+        nodes = _nodes(environment, motes)
+        frame = frame[frame["nodeid"].isin(nodes)]
+        due = self._due_times(frame[time], environment)
+        frame, due = frame[due >= 0], due[due >= 0]
+        for mote, node in zip(motes, nodes, strict=True):
+            if node not in frame["nodeid"].to_numpy():
+                raise self._error(
+                    f"no sample of node {node}, for mote {mote.id}: map it with environment.nodes"
+                )
+        self.step_s = seconds(environment.update if environment.step is None else environment.step)
         index_of: dict[int, list[int]] = {}
-        for index, node in nodes.items():
+        for index, node in enumerate(nodes):
             index_of.setdefault(node, []).append(index)
         order = np.argsort(due, kind="stable")
         self._due = due[order]
-        self._nodes = [index_of[int(node)] for node in frame["nodeid"].to_numpy()[order]]
+        self._indices = [index_of[int(node)] for node in frame["nodeid"].to_numpy()[order]]
         self._values = {name: frame[column].to_numpy(dtype=float)[order] for name, column in columns.items()}
-        self._next = 0
+        self._motes = len(motes)
+        self._next: int | None = None
+
+    def _error(self, text: str) -> NetworkError:
+        return NetworkError(f"environment.trace {self._name}: {text}")
+
+    def _due_times(self, stamp: pd.Series, environment: Environment) -> npt.NDArray[np.float64]:
+        """Virtual time in s of each sample; negative before ``start``."""
+        if pd.api.types.is_datetime64_any_dtype(stamp):
+            moment = stamp.to_numpy().astype("datetime64[ns]").astype("int64") / 1e9
+        else:
+            moment = stamp.to_numpy(dtype=float)
+        if not len(moment):
+            raise self._error(
+                "none of the motes' nodes is in its nodeid column: map them with environment.nodes"
+            )
+        start = float(moment.min()) if environment.start is None else environment.start
+        if environment.step is None:
+            return np.asarray((moment - start) / environment.speedup)
+        times = np.unique(moment[moment >= start])
+        return np.where(moment >= start, np.searchsorted(times, moment) * seconds(environment.step), -1.0)
 
     def readings(self, now_s: float) -> Iterator[Reading]:
         """Samples that have come due since the last call."""
+        if self._next is None:
+            self._next = 0
+            for index in range(self._motes):
+                for name in self._values:
+                    yield index, name, math.nan
         while self._next < len(self._due) and self._due[self._next] <= now_s + 1e-9:
-            for index in self._nodes[self._next]:
+            for index in self._indices[self._next]:
                 for name, values in self._values.items():
                     yield index, name, float(values[self._next])
             self._next += 1
+
+
+def _read(path: str) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise NetworkError(f"environment.trace {path}: no Parquet file: {reason}") from None
+
+
+def _nodes(environment: Environment, motes: list[Mote]) -> list[int]:
+    """The trace's node id of each mote."""
+    if isinstance(environment.nodes, list):
+        return environment.nodes
+    return [environment.nodes.get(str(mote.id), mote.id) for mote in motes]
 
 
 def build(environment: Environment, motes: list[Mote], rng: np.random.Generator) -> SyntheticField | Trace:

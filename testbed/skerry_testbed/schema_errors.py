@@ -1,0 +1,84 @@
+"""Says in a user's words what msgspec found wrong with a description: which key, which value, what is right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import typing
+from types import UnionType
+from typing import Any, Literal
+
+import msgspec
+
+_PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
+_STEP = re.compile(r"\.?(?P<name>[A-Za-z_][\w-]*)|\[(?P<index>\d*|\.\.\.)\]")
+
+
+def explain(error: msgspec.ValidationError, raw: Any, schema: type[msgspec.Struct]) -> str:
+    """One line for an error of ``msgspec.convert(raw, schema)``."""
+    text = str(error)
+    match = _PATH.search(text)
+    path, text = (match["path"], text[: match.start()]) if match else ("", text)
+    key = path.lstrip(".")
+    if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text):
+        return _unknown(key, unknown[1], _type_at(path, schema))
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
+        return f"{_join(key, missing[1])} is missing"
+    allowed = _literals(_type_at(path, schema))
+    expected = " or ".join(allowed) if allowed else _expected(text)
+    return f"{key} = {_value_at(path, raw)!r}: expected {expected}"
+
+
+def _unknown(key: str, name: str, struct: Any) -> str:
+    known = list(struct.__struct_fields__)
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(known)}"
+    return f"{_join(key, name)}: no such key; {hint}"
+
+
+def _join(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name
+
+
+def _expected(text: str) -> str:
+    match = re.match(r"Expected `([^`]*)`", text)
+    if not match:
+        return text[0].lower() + text[1:]
+    names = {
+        "int": "a whole number",
+        "float": "a number",
+        "str": "text",
+        "bool": "true or false",
+        "array": "a list",
+    }
+    parts = [names.get(part.strip(), part.strip()) for part in match[1].split("|")]
+    return " or ".join(dict.fromkeys(part for part in parts if part != "null"))
+
+
+def _value_at(path: str, raw: Any) -> Any:
+    for step in _STEP.finditer(path):
+        if step["name"] is not None:
+            raw = raw.get(step["name"]) if isinstance(raw, dict) else None
+        elif isinstance(raw, list) and step["index"].isdigit():
+            raw = raw[int(step["index"])]
+    return raw
+
+
+def _type_at(path: str, schema: Any) -> Any:
+    """The type that the schema gives a path such as ``.mote[0].id``."""
+    for step in _STEP.finditer(path):
+        if step["name"] is not None:
+            schema = typing.get_type_hints(schema).get(step["name"], Any)
+        else:
+            members = typing.get_args(schema)
+            schema = members[-1] if members else Any
+    return schema
+
+
+def _literals(annotation: Any) -> list[str]:
+    origin = typing.get_origin(annotation)
+    if origin is Literal:
+        return [str(value) for value in typing.get_args(annotation)]
+    if origin in (typing.Union, UnionType):
+        return [value for member in typing.get_args(annotation) for value in _literals(member)]
+    return []
