@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import signal
@@ -22,6 +23,9 @@ from skerry_testbed.network import NetworkError, load
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
 
+#: Wait this long in s for a process to end by itself after SIGINT.
+END_LIMIT_S = 20
+
 Description = Annotated[Path, typer.Argument(metavar="NETWORK.toml", help="network description")]
 Speed = Annotated[str, typer.Option(help="max, or virtual seconds per second")]
 
@@ -29,26 +33,27 @@ Speed = Annotated[str, typer.Option(help="max, or virtual seconds per second")]
 def testbed(
     network: Description,
     speed: Speed = "1",
-    run_for: Annotated[str | None, typer.Option("--for", help="virtual time to run, as in 600s or 10min; default: until Ctrl-C")] = None,
+    run_for: Annotated[
+        str | None,
+        typer.Option("--for", help="virtual time to run, as in 600s or 10min; default: until Ctrl-C"),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="write a JSON report here at the end")] = None,
     pcap: Annotated[Path | None, typer.Option(help="write all frames on the air here")] = None,
-    port: Annotated[int, typer.Option(help="TCP port of the root's serial line; 0: any free one")] = 7654,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="TCP port of the root's serial line; 0: any free one")
+    ] = 7654,
 ) -> None:
     """Run emulated motes; the root's serial line is a TCP port."""
     with _one_line_errors():
         pace = _speed(speed)
         limit = None if run_for is None else duration.seconds(run_for)
         description = load(network)
-        for path in (report, pcap):
-            if path is not None and not path.parent.is_dir():
-                raise TestbedError(f"{path}: the directory does not exist")
-        capture = Capture(pcap) if pcap else None
-        bed = Testbed(description, capture)
-        line = SerialPort(bed, port)
-        _run(bed, line, pace, limit)
-        line.close()
-        if capture:
-            capture.close()
+        if report:
+            report.open("a").close()  # before the run, not after it: can it be written?
+        with Capture(pcap) if pcap else contextlib.nullcontext() as capture:
+            bed = Testbed(description, capture)
+            with contextlib.closing(SerialPort(bed, port)) as line:
+                _run(bed, line, pace, limit)
         if report:
             report.write_text(json.dumps(bed.report(), indent=1) + "\n")
 
@@ -59,7 +64,8 @@ def _run(bed: Testbed, line: SerialPort, pace: float, limit: float | None) -> No
         signal.signal(number, lambda *_: stop.set())
     console = Console(stderr=True)
     console.print(
-        f"{len(bed.motes)} motes, seed {bed.network.seed}; root's serial line: socket://127.0.0.1:{line.port}", highlight=False
+        f"{len(bed.motes)} motes, seed {bed.network.seed}; root's serial line: socket://127.0.0.1:{line.port}",
+        highlight=False,
     )
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
@@ -76,7 +82,7 @@ def _run(bed: Testbed, line: SerialPort, pace: float, limit: float | None) -> No
 def up(
     network: Description,
     speed: Speed = "1",
-    port: Annotated[int, typer.Option(help="TCP port of the root's serial line")] = 7654,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the root's serial line")] = 7654,
     listen: Annotated[str, typer.Option(help="address of the gateway's HTTP API")] = "127.0.0.1:8642",
     data: Annotated[Path | None, typer.Option(help="the gateway's data directory")] = None,
 ) -> None:
@@ -88,19 +94,32 @@ def up(
     with _one_line_errors():
         load(network)
         _speed(speed)
-        children = [subprocess.Popen([command, "testbed", str(network), "--speed", speed, "--port", str(port)]), subprocess.Popen(gateway)]
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            while all(child.poll() is None for child in children):
-                threading.Event().wait(0.2)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            for child in children[::-1]:
-                if child.poll() is None:
-                    child.send_signal(signal.SIGINT)
-            codes = [child.wait() for child in children]
+        testbed_command = [command, "testbed", str(network), "--speed", speed, "--port", str(port)]
+        codes = _together([testbed_command, gateway])
     raise typer.Exit(1 if any(codes) else 0)
+
+
+def _together(commands: list[list[str]]) -> list[int]:
+    """Run commands side by side until one ends or Ctrl-C, then end them, the last one first. Returns their exit codes."""
+    # In sessions of their own: Ctrl-C on the terminal reaches this process only, which ends the children in order.
+    children = [subprocess.Popen(command, start_new_session=True) for command in commands]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while all(child.poll() is None for child in children):
+            threading.Event().wait(0.2)
+    except KeyboardInterrupt:
+        pass
+    return [_end(child) for child in reversed(children)]
+
+
+def _end(child: subprocess.Popen[bytes]) -> int:
+    if child.poll() is None:
+        child.send_signal(signal.SIGINT)
+    try:
+        return child.wait(END_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.wait()
 
 
 def _speed(text: str) -> float:
@@ -110,7 +129,7 @@ def _speed(text: str) -> float:
         value = float(text)
     except ValueError:
         value = 0.0
-    if value <= 0:
+    if not value > 0:
         raise TestbedError(f"--speed {text}: expected max or a number above 0")
     return value
 
@@ -123,5 +142,10 @@ class _one_line_errors:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, (NetworkError, TestbedError, ValueError, OSError)):
-            print(f"skerry: {error}", file=sys.stderr)
+            text = (
+                f"{error.filename}: {error.strerror}"
+                if isinstance(error, OSError) and error.filename
+                else error
+            )
+            print(f"skerry: {text}", file=sys.stderr)
             raise typer.Exit(1) from error

@@ -13,19 +13,28 @@ from skerry_protocol.packets import PacketError, PacketType, VersionMismatchErro
 from skerry_testbed.core import AirFrame, World
 from skerry_testbed.network import Mote
 
-Key = tuple[int, int, int]
+#: A row that was first seen this shortly before the end of a run may still be under way, s.
+UNDER_WAY_S = 10.0
+#: In place of a node: a partial state record, which is many motes'.
+MERGED = -1
+
+#: Session of the root (its epochs begin anew when it reboots), query, node, epoch.
+Key = tuple[int, int, int, int]
 
 
 @dataclass
 class _Query:
+    """Virtual ns at which rows were first seen anywhere, and at which they came out of the root."""
+
     produced: dict[Key, int] = field(default_factory=dict)
     delivered: dict[Key, int] = field(default_factory=dict)
     duplicates: int = 0
+    merged: Counter[Key] = field(default_factory=Counter)
 
 
 class Observer:
-    """Watches the air and the root's serial line. Rows are (query, node, epoch); a partial state record is counted by its epoch, as
-    node -1."""
+    """Watches the air and the root's serial line. What counts as a row: (query, node, epoch) of a plain query, (query, epoch) of
+    an aggregate, whose partial state records may come in several parts."""
 
     def __init__(self) -> None:
         self._deframer = framing.Deframer()
@@ -35,7 +44,8 @@ class Observer:
         self._repeated: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
         self._last_sequence: dict[int, int] = {}
-        self._last_link_sequence = -1
+        self._expected = 0
+        self._session = 0
 
     def air(self, frame: AirFrame) -> None:
         """A frame that was on the air."""
@@ -49,47 +59,79 @@ class Observer:
             self._last_sequence[frame.sender] = decoded.sequence
             self._lost[frame.sender] += frame.received_by == 0
             packet = codec.decode(decoded.payload)
+            if packet.type is PacketType.BUNDLE:
+                for record in packet.body.records:
+                    if record.type in (PacketType.RESULT, PacketType.PARTIAL):
+                        self._produced(codec.decode_record(record.type, record.body), frame.start_ns)
         except (PacketError, VersionMismatchError):
             return
-        if packet.type is PacketType.BUNDLE:
-            for record in packet.body.records:
-                if record.type == PacketType.RESULT:
-                    self._row(codec.decode_record(record.type, record.body), frame.start_ns, delivered=False)
 
     def line(self, data: bytes, now_ns: int) -> None:
         """Bytes that the root sent."""
         for frame in self._deframer.feed(data):
-            if frame.kind is not framing.FrameKind.DATA:
-                continue
             try:
-                packet = codec.decode(frame.payload)
+                if frame.kind is framing.FrameKind.DATA:
+                    self._data(frame, now_ns)
+                elif frame.kind is not framing.FrameKind.ACK:
+                    self._expected = 0
+                    self._session = codec.decode(frame.payload).body.session
             except (PacketError, VersionMismatchError):
                 continue
-            if packet.type in (PacketType.RESULT, PacketType.PARTIAL):
-                again = frame.sequence == self._last_link_sequence
-                self._row(packet, now_ns, delivered=True, again=again)
-            elif packet.type is PacketType.STATUS:
-                self._status[packet.body.node] = packet.body
-            self._last_link_sequence = frame.sequence
 
-    def _row(self, packet: codec.Packet, now_ns: int, *, delivered: bool, again: bool = False) -> None:
+    def _data(self, frame: framing.LinkFrame, now_ns: int) -> None:
+        # Go-back-N: what is not the next frame is a repetition, of use to nobody here.
+        if frame.sequence != self._expected:
+            return
+        self._expected = (self._expected + 1) & 0xFF
+        packet = codec.decode(frame.payload)
+        if packet.type in (PacketType.RESULT, PacketType.PARTIAL):
+            self._produced(packet, now_ns)
+            self._delivered(packet, now_ns)
+        elif packet.type is PacketType.STATUS:
+            self._status[packet.body.node] = packet.body
+
+    def _key(self, packet: codec.Packet) -> Key:
         body = packet.body
-        key = (body.query, body.node if packet.type is PacketType.RESULT else -1, body.epoch)
-        query = self._queries[body.query]
-        query.produced.setdefault(key, now_ns)
-        if delivered:
-            if key in query.delivered and key[1] >= 0 and not again:
-                query.duplicates += 1
-            query.delivered.setdefault(key, now_ns)
+        return (
+            self._session,
+            body.query,
+            body.node if packet.type is PacketType.RESULT else MERGED,
+            body.epoch,
+        )
+
+    def _produced(self, packet: codec.Packet, now_ns: int) -> None:
+        self._queries[packet.body.query].produced.setdefault(self._key(packet), now_ns)
+
+    def _delivered(self, packet: codec.Packet, now_ns: int) -> None:
+        query, key = self._queries[packet.body.query], self._key(packet)
+        if packet.type is PacketType.PARTIAL:
+            query.merged[key] += packet.body.motes
+        elif key in query.delivered:
+            query.duplicates += 1
+        query.delivered.setdefault(key, now_ns)
 
     def report(self, world: World, motes: list[Mote], name: str, seed: int) -> dict[str, Any]:
         """The whole report; lists by mote and by query."""
+        queries = [
+            self._query(number, query, world.now_ns) for number, query in sorted(self._queries.items())
+        ]
+        produced, delivered, under_way = (
+            sum(query[key] for query in queries) for key in ("produced", "delivered", "under_way")
+        )
+        dropped = sum(status.dropped for status in self._status.values())
         return {
             "name": name,
             "seed": seed,
             "duration_s": world.now_ns / 1e9,
+            "rows": {
+                "produced": produced,
+                "delivered": delivered,
+                "under_way": under_way,
+                "dropped": dropped,
+                "yield": _share(delivered, produced - under_way + dropped),
+            },
             "motes": [self._mote(world, index, mote) for index, mote in enumerate(motes)],
-            "queries": [self._query(number, query) for number, query in sorted(self._queries.items())],
+            "queries": queries,
             "line_errors": self._deframer.errors.frames,
         }
 
@@ -122,14 +164,26 @@ class Observer:
             "dropped": None if status is None else status.dropped,
         }
 
-    def _query(self, number: int, query: _Query) -> dict[str, Any]:
-        waits = [(arrived - query.produced[key]) / 1e9 for key, arrived in query.delivered.items() if key[1] >= 0]
-        produced = len(query.produced)
+    def _query(self, number: int, query: _Query, now_ns: int) -> dict[str, Any]:
+        waits = [
+            (arrived - query.produced[key]) / 1e9
+            for key, arrived in query.delivered.items()
+            if key[2] != MERGED
+        ]
+        recent = now_ns - round(UNDER_WAY_S * 1e9)
+        under_way = sum(seen > recent for key, seen in query.produced.items() if key not in query.delivered)
+        produced, delivered = len(query.produced), len(query.delivered)
         return {
             "query": number,
             "produced": produced,
-            "delivered": len(query.delivered),
-            "yield": len(query.delivered) / produced if produced else None,
+            "delivered": delivered,
+            "under_way": under_way,
+            "yield": _share(delivered, produced - under_way),
             "duplicates": query.duplicates,
             "latency_s": {"median": statistics.median(waits), "maximum": max(waits)} if waits else None,
+            "motes_per_epoch": statistics.mean(query.merged.values()) if query.merged else None,
         }
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -9,6 +9,9 @@ import socket
 from skerry_testbed.core import TestbedError
 from skerry_testbed.runner import Testbed
 
+#: Bytes kept for a client that reads too slowly; what comes on top is lost, as in any UART driver.
+BACKLOG = 1 << 20
+
 
 class SerialPort:
     """Moves bytes between the testbed's root and a TCP client, without ever waiting."""
@@ -16,13 +19,15 @@ class SerialPort:
     def __init__(self, testbed: Testbed, port: int) -> None:
         self._testbed = testbed
         self._client: socket.socket | None = None
+        self._to_client = bytearray()
         self._server = socket.socket()
         self._server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._server.bind(("127.0.0.1", port))
+            self._server.listen(1)
         except OSError as error:
+            self._server.close()
             raise TestbedError(f"port {port}: {error.strerror}; choose another with --port") from None
-        self._server.listen(1)
         self._server.setblocking(False)
         testbed.line_listeners.append(self._send)
 
@@ -41,6 +46,12 @@ class SerialPort:
                 return
             self._client.setblocking(False)
             self._client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._flush()
+        self._receive()
+
+    def _receive(self) -> None:
+        if self._client is None:
+            return
         try:
             data = self._client.recv(4096)
         except BlockingIOError:
@@ -53,10 +64,17 @@ class SerialPort:
             self._drop()
 
     def _send(self, data: bytes) -> None:
-        if self._client is None:
+        if self._client is not None and len(self._to_client) + len(data) <= BACKLOG:
+            self._to_client += data
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._client is None or not self._to_client:
             return
         try:
-            self._client.sendall(data)
+            del self._to_client[: self._client.send(self._to_client)]
+        except BlockingIOError:
+            return
         except OSError:
             self._drop()
 
@@ -64,6 +82,7 @@ class SerialPort:
         if self._client is not None:
             self._client.close()
         self._client = None
+        self._to_client.clear()
 
     def close(self) -> None:
         """Close client and port."""
