@@ -39,5 +39,7 @@ def _row(record: Record, mote_query: MoteQuery) -> dict[str, Any]:
     values = struct.unpack("<" + "".join(c.format.letter for c in mote_query.columns), body["values"])
     row: dict[str, Any] = {"nodeid": body.node, "epoch": body.epoch, "at": record.at}
     for i, (column, value) in enumerate(zip(mote_query.columns, values, strict=True)):
-        row[column.name] = None if body.nulls >> i & 1 else value / 10**column.digits if column.digits else value
+        row[column.name] = (
+            None if body.nulls >> i & 1 else value / 10**column.digits if column.digits else value
+        )
     return row

@@ -6,10 +6,11 @@ import struct
 from collections import Counter
 
 import pytest
-from hil_tests.queries import ask, rows
 from skerry_protocol import mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+
+from hil_tests.queries import ask, rows
 
 #: IRIS at 250 kbit/s: preamble and SFD take 5 bytes of 32 us.
 SFD_NS = 160_000
@@ -66,7 +67,9 @@ def test_rows_go_on_when_a_parent_dies(network: MakeNetwork) -> None:
     net.advance("60s")
     heard = [row["at"] for row in rows(net.line, 1, query) if row["nodeid"] == 3]
     assert max(heard) > net.now - 12
-    assert {row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > net.now - 12} == {0, 1, 2, 3} - {parent}
+    assert {row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > net.now - 12} == {0, 1, 2, 3} - {
+        parent
+    }
 
 
 def test_an_orphan_comes_back_with_its_parent(network: MakeNetwork) -> None:

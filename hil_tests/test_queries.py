@@ -8,11 +8,12 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
-from hil_tests.queries import ask, rows
 from skerry.plan.partials import from_packet, merge_partials
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
+
+from hil_tests.queries import ask, rows
 
 REDWOOD = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "redwood-log.parquet"
 SLOPE = Environment(
@@ -43,7 +44,11 @@ def test_where_is_decided_on_the_mote(network: MakeNetwork) -> None:
     net.advance("20s")
     query = ask(net, 1, "SELECT nodeid, temp FROM sensors WHERE temp > 24 AND light < 260 SAMPLE PERIOD 5 s")
     net.advance("40s")
-    expected = {node for node in range(6) if 20 + 3.1 * (node % 3) + 1.7 * (node // 3) > 24 and 100 + 70 * (node % 3) + 30 * (node // 3) < 260}
+    expected = {
+        node
+        for node in range(6)
+        if 20 + 3.1 * (node % 3) + 1.7 * (node // 3) > 24 and 100 + 70 * (node % 3) + 30 * (node // 3) < 260
+    }
     assert expected
     assert {row["nodeid"] for row in rows(net.line, 1, query)} == expected
     on_air = {record.body[1] for _, _, packet in net.packets() if packet.type is PacketType.BUNDLE
@@ -56,7 +61,9 @@ def test_aggregates_in_the_network_equal_duckdb(network: MakeNetwork) -> None:
     net.advance("25s")
     raw = ask(net, 1, "SELECT temp, light FROM sensors SAMPLE PERIOD 5 s")
     whole = ask(
-        net, 2, "SELECT AVG(temp), SUM(light), COUNT(*), MIN(temp), MAX(light) FROM sensors WHERE light > 150 SAMPLE PERIOD 5 s"
+        net,
+        2,
+        "SELECT AVG(temp), SUM(light), COUNT(*), MIN(temp), MAX(light) FROM sensors WHERE light > 150 SAMPLE PERIOD 5 s",
     )
     net.advance("60s")
     table = pd.DataFrame(rows(net.line, 1, raw))
@@ -75,7 +82,10 @@ def test_aggregates_in_the_network_equal_duckdb(network: MakeNetwork) -> None:
     for epoch in full:
         merged = merge_partials(whole, parts[epoch])  # type: ignore[arg-type, index]
         assert merged.motes == 12
-        states = {(column.name, column.aggregate.name): state for column, state in zip(whole.columns, merged.states, strict=True)}
+        states = {
+            (column.name, column.aggregate.name): state
+            for column, state in zip(whole.columns, merged.states, strict=True)
+        }
         got = {name: state for (_, name), state in states.items()}
         total, light, count, low, high = by_epoch[epoch]
         assert got["AVG"] == (count, total)
@@ -178,7 +188,9 @@ def test_redwood_readings_arrive_as_recorded(network: MakeNetwork) -> None:
         step = int(at // 10)
         if not 0.2 < at % 10 < 9:
             continue
-        recorded = trace[(trace.epoch <= epochs[step]) & (trace.nodeid == nodes[row["nodeid"]]) & (trace.epoch >= 2900)]
+        recorded = trace[
+            (trace.epoch <= epochs[step]) & (trace.nodeid == nodes[row["nodeid"]]) & (trace.epoch >= 2900)
+        ]
         if recorded.empty:
             continue
         last = recorded.sort_values("epoch").iloc[-1]

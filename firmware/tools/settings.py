@@ -26,7 +26,9 @@ def main() -> None:
     parser.add_argument("--id", type=int, required=True, help="short address, 0..65533")
     parser.add_argument("--root", type=int, choices=(0, 1), default=0)
     parser.add_argument("--pan", type=int, default=PAN_DEFAULT)
-    parser.add_argument("--channel", type=int, default=CHANNEL_DEFAULT, choices=range(11, 27), metavar="11..26")
+    parser.add_argument(
+        "--channel", type=int, default=CHANNEL_DEFAULT, choices=range(11, 27), metavar="11..26"
+    )
     parser.add_argument("--x", type=float, default=0.0, help="position in m, east")
     parser.add_argument("--y", type=float, default=0.0, help="position in m, north")
     options = parser.parse_args()

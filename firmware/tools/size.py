@@ -76,7 +76,12 @@ def handlers(sources: Path, known: set[str]) -> dict[str, set[str]]:
     """What the pointers in each file of REGISTRATIONS may point at."""
     text = "\n".join(path.read_text() for path in sources.rglob("*.c"))
     return {
-        file: {name for match in re.findall(pattern, text) for name in ([match] if isinstance(match, str) else match)} & known
+        file: {
+            name
+            for match in re.findall(pattern, text)
+            for name in ([match] if isinstance(match, str) else match)
+        }
+        & known
         for file, pattern in REGISTRATIONS.items()
     }
 
@@ -116,7 +121,10 @@ def main() -> int:
     targets = handlers(Path(__file__).parent.parent, set(graph))
     for name in indirect:
         if name in files and files[name] not in targets:
-            print(f"{name} calls through a pointer: say in REGISTRATIONS what {files[name]}.c may reach", file=sys.stderr)
+            print(
+                f"{name} calls through a pointer: say in REGISTRATIONS what {files[name]}.c may reach",
+                file=sys.stderr,
+            )
             return 1
         graph[name] |= targets.get(files.get(name, ""), set())
     try:
@@ -135,7 +143,10 @@ def main() -> int:
     print(f"{'RAM':12} {ram:7} {options.ram_limit:7}")
     for name, value, limit in (("flash", flash, options.flash_limit), ("RAM", ram, options.ram_limit)):
         if value > limit:
-            print(f"{options.elf.name}: {name} is {value - limit} bytes over its limit of {limit}", file=sys.stderr)
+            print(
+                f"{options.elf.name}: {name} is {value - limit} bytes over its limit of {limit}",
+                file=sys.stderr,
+            )
             return 1
     return 0
 

@@ -44,7 +44,9 @@ class Rows:
     def _stream(self) -> Iterator[dict[str, Any]]:
         headers = {} if self._last is None else {"Last-Event-ID": self._last}
         path = f"/queries/{self.id}/rows"
-        with self._client.http.stream("GET", path, headers=headers, timeout=httpx.Timeout(10, read=60)) as response:
+        with self._client.http.stream(
+            "GET", path, headers=headers, timeout=httpx.Timeout(10, read=60)
+        ) as response:
             if response.status_code != 200:
                 response.read()
                 raise GatewayError(_reason(response))

@@ -70,8 +70,8 @@ class Gateway:
         self._last_time = 0.0
         self._query_version = 0
         self._current: dict[int, Stream] = {}
-        self._ingest = Ingest(lambda query: self._current.get(query))
-        self.engine = Engine(lambda number: self._streams.get(number))
+        self._ingest = Ingest(self._stream_of_query)
+        self.engine = Engine(self._stream)
         self._restore()
         self._ingest.remember(self._log.tail(KEYS), self._streams)
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
@@ -90,6 +90,12 @@ class Gateway:
         self._log.close()
         self._data.close()
 
+    def _stream_of_query(self, query: int) -> Stream | None:
+        return self._current.get(query)
+
+    def _stream(self, number: int) -> Stream | None:
+        return self._streams.get(number)
+
     # ---- remembering ----
 
     def _restore(self) -> None:
@@ -106,10 +112,20 @@ class Gateway:
             plan = plan_query(entry["sql"])
             assert isinstance(plan, QueryPlan)
             plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
-            query = UserQuery(entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"])
+            query = UserQuery(
+                entry["id"],
+                entry["user"],
+                entry["sql"],
+                plan,
+                entry["created"],
+                entry["position"],
+                entry["finished"],
+            )
             self._queries[query.id] = query
             self.engine.subscribe(query.id, plan)
-            self._feed_history[query.id] = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
+            self._feed_history[query.id] = {
+                int(number): Feed(**feed) for number, feed in entry["feeds"].items()
+            }
         self._refresh_feeds()
 
     def _save(self) -> None:
@@ -191,10 +207,11 @@ class Gateway:
         if difference.install or difference.stop or difference.finished:
             self._refresh_feeds()
             self._save()
-        for installation in difference.install:
-            self._install(installation)
+        # Motes hold few queries: room first.
         for query in difference.stop:
             self._stop(query)
+        for installation in difference.install:
+            self._install(installation)
         if difference.install or difference.stop:
             self._save()
 
@@ -238,7 +255,9 @@ class Gateway:
             if isinstance(plan, Stop):
                 return self.stop(str(plan.query), user)
             if not self.clock.known:
-                raise QueryError("the root mote has not answered yet", f"link {self.link.url}: {self.link.state}")
+                raise QueryError(
+                    "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
+                )
             number = 1 + max((int(key) for key in self._queries if key.isdigit()), default=0)
             query = UserQuery(str(number), user, sql, plan, time.time(), self._log.rows)
             difference = self._demand.add_user(query.id, plan, self._now())
@@ -332,4 +351,3 @@ class Gateway:
                 ],
                 "users": len(self._queries),
             }  # fmt: skip
-

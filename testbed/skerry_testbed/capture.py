@@ -17,12 +17,16 @@ class Capture:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
-        self._file.write(struct.pack("<IHHiIII", _NANOSECOND_MAGIC, 2, 4, 0, 0, 127, LINKTYPE_IEEE802_15_4_WITHFCS))
+        self._file.write(
+            struct.pack("<IHHiIII", _NANOSECOND_MAGIC, 2, 4, 0, 0, 127, LINKTYPE_IEEE802_15_4_WITHFCS)
+        )
 
     def add(self, frame: AirFrame) -> None:
         """Append one frame."""
         seconds, nanoseconds = divmod(frame.start_ns, 1_000_000_000)
-        self._file.write(struct.pack("<IIII", seconds, nanoseconds, len(frame.psdu), len(frame.psdu)) + frame.psdu)
+        self._file.write(
+            struct.pack("<IIII", seconds, nanoseconds, len(frame.psdu), len(frame.psdu)) + frame.psdu
+        )
 
     def close(self) -> None:
         """Flush and close."""
@@ -31,5 +35,7 @@ class Capture:
     def __enter__(self) -> Capture:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -51,12 +51,16 @@ def _library() -> tuple[FFI, Any]:
 class World:
     """Emulated motes on one medium. Not thread-safe, except for :meth:`stop`."""
 
-    def __init__(self, seed: int, noise_dbm: float = -98.0, capture_db: float = 3.0, collisions: bool = True) -> None:
+    def __init__(
+        self, seed: int, noise_dbm: float = -98.0, capture_db: float = 3.0, collisions: bool = True
+    ) -> None:
         self._ffi, self._lib = _library()
         config = self._ffi.new("skerry_world_config *")
         config.seed, config.noise_dbm, config.capture_db = seed, noise_dbm, capture_db
         config.collisions = collisions
-        self._world = self._ffi.gc(self._check(self._lib.skerry_world_create(config)), self._lib.skerry_world_free)
+        self._world = self._ffi.gc(
+            self._check(self._lib.skerry_world_create(config)), self._lib.skerry_world_free
+        )
         self._frames = self._ffi.new("skerry_frame[]", 1024)
         self._bytes = self._ffi.new("uint8_t[]", 16384)
         self._backends: set[str] = set()
@@ -67,12 +71,24 @@ class World:
         return result
 
     def add_mote(
-        self, node: int, board: str, elf: Path, settings: bytes, *, clock_ppm: float, supply_mv: float, boot_ns: int
+        self,
+        node: int,
+        board: str,
+        elf: Path,
+        settings: bytes,
+        *,
+        clock_ppm: float,
+        supply_mv: float,
+        boot_ns: int,
     ) -> int:
         """Index of the new mote. Raises TestbedError for an image that does not fit the board."""
         backend = BACKENDS[board]
         if backend not in self._backends:
-            self._check(self._lib.skerry_backend_load(self._world, str(BUILD / "testbed" / f"libskerry_{backend}.so").encode()))
+            self._check(
+                self._lib.skerry_backend_load(
+                    self._world, str(BUILD / "testbed" / f"libskerry_{backend}.so").encode()
+                )
+            )
             self._backends.add(backend)
         config = self._ffi.new("skerry_mote_config *")
         keep = [self._ffi.new("char[]", text.encode()) for text in (backend, str(elf))]

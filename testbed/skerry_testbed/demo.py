@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import skerry
 from rich.console import Console
 from rich.table import Table
-
-import skerry
 
 NETWORK = Path(__file__).parent.parent / "networks" / "demo.toml"
 #: Seconds of wall clock that the queries run.
@@ -153,7 +152,9 @@ def _summary(console: Console, report: dict[str, Any], status: dict[str, Any], m
         first = "none" if question.first_s is None else f"{question.first_s:.0f} s"
         asked.add_row(question.user, question.sql, str(question.rows), first)
     console.print(asked)
-    table = Table("mote", "level", "radio duty cycle", "energy", "frames", "repeated", title="each mote, whole run")
+    table = Table(
+        "mote", "level", "radio duty cycle", "energy", "frames", "repeated", title="each mote, whole run"
+    )
     for mote in report["motes"]:
         table.add_row(
             str(mote["node"]),

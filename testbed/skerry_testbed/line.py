@@ -10,7 +10,13 @@ from construct import Container
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import FRAGMENT_MAXIMUM, NO_NODE, TICKS_PER_SECOND, PacketType, VersionMismatchError
+from skerry_protocol.packets import (
+    FRAGMENT_MAXIMUM,
+    NO_NODE,
+    TICKS_PER_SECOND,
+    PacketType,
+    VersionMismatchError,
+)
 
 
 @dataclass
@@ -86,7 +92,12 @@ class Line:
             data = program[offset : offset + FRAGMENT_MAXIMUM]
             self.send(
                 codec.encode(
-                    PacketType.QUERY_INSTALL, query_version=self.query_version, query=query, total=len(program), offset=offset, data=data
+                    PacketType.QUERY_INSTALL,
+                    query_version=self.query_version,
+                    query=query,
+                    total=len(program),
+                    offset=offset,
+                    data=data,
                 )
             )
 
@@ -112,4 +123,6 @@ class Line:
         self.send_bytes(frame.to_bytes())
 
 
-_HELLO = codec.encode(PacketType.HELLO, node=NO_NODE, session=0, seconds=0, ticks=0, query_version=0, queries=b"")
+_HELLO = codec.encode(
+    PacketType.HELLO, node=NO_NODE, session=0, seconds=0, ticks=0, query_version=0, queries=b""
+)

@@ -152,7 +152,10 @@ def network() -> Iterator[MakeNetwork]:
 
     Skips where the emulator or the firmware has not been built.
     """
-    for path, target in ((BUILD / "testbed" / "libskerry_core.so", "testbed"), (BUILD / "firmware" / "iris.elf", "firmware")):
+    for path, target in (
+        (BUILD / "testbed" / "libskerry_core.so", "testbed"),
+        (BUILD / "firmware" / "iris.elf", "firmware"),
+    ):
         if not path.exists():
             pytest.skip(f"{path} is missing: run 'make {target}'")
 

@@ -22,18 +22,24 @@ def links(radio: Radio, motes: list[Mote], rng: np.random.Generator) -> Links:
     if radio.model == "matrix":
         index = {mote.id: i for i, mote in enumerate(motes)}
         return {
-            (index[a], index[b]): (GAIN_GOOD_DB - 15 * (1 - p), p) for a, b, p in radio.links if p > 0 and a != b
+            (index[a], index[b]): (GAIN_GOOD_DB - 15 * (1 - p), p)
+            for a, b, p in radio.links
+            if p > 0 and a != b
         }
     distance = distances(motes)
     if radio.model == "disc":
         return {
-            (a, b): (GAIN_GOOD_DB, radio.reception) for a, b in _pairs(len(motes)) if distance[a, b] <= radio.range_m
+            (a, b): (GAIN_GOOD_DB, radio.reception)
+            for a, b in _pairs(len(motes))
+            if distance[a, b] <= radio.range_m
         }
     shadow = rng.normal(0.0, 1.0, distance.shape) * radio.shadowing_db
     # Shadowing is the walls', the same both ways; a quarter of its variance is left to the direction.
     shadow = math.sqrt(0.75) * (np.triu(shadow, 1) + np.triu(shadow, 1).T) + 0.5 * shadow
     gain = -radio.reference_db - 10 * radio.exponent * np.log10(np.maximum(distance, 0.1)) + shadow
-    return {(a, b): (float(gain[a, b]), math.nan) for a, b in _pairs(len(motes)) if gain[a, b] >= GAIN_MINIMUM_DB}
+    return {
+        (a, b): (float(gain[a, b]), math.nan) for a, b in _pairs(len(motes)) if gain[a, b] >= GAIN_MINIMUM_DB
+    }
 
 
 def distances(motes: list[Mote]) -> npt.NDArray[np.float64]:

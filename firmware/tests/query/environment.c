@@ -52,6 +52,10 @@ void board_watchdog(void) {}
 
 uint16_t board_free_ram(void) { return 1234; }
 
+void board_alarm_off(void) {}
+
+bool board_alarm_reached(void) { return true; }
+
 void board_alarm(uint32_t due)
 {
     alarm_set = true;

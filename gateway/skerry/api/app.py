@@ -57,7 +57,9 @@ def create_app(gateway: Gateway) -> FastAPI:
         begin = gateway.query(query).position - 1
         if last_event_id is not None:
             if not last_event_id.isdigit():
-                raise HTTPException(400, f"Last-Event-ID {last_event_id!r}: expected the id of an event of this query")
+                raise HTTPException(
+                    400, f"Last-Event-ID {last_event_id!r}: expected the id of an event of this query"
+                )
             begin = int(last_event_id)
         return EventSourceResponse(_events(gateway, query, begin), ping=PING_S)
 
@@ -85,7 +87,9 @@ def _describe(query: UserQuery) -> dict[str, Any]:
         "id": query.id,
         "user": query.user,
         "sql": query.sql,
-        "columns": [{"name": o.name, "unit": o.unit, "digits": o.digits, "type": o.type} for o in query.plan.outputs],
+        "columns": [
+            {"name": o.name, "unit": o.unit, "digits": o.digits, "type": o.type} for o in query.plan.outputs
+        ],
         "period_ms": query.plan.period_ms,
         "finished": query.finished,
     }

@@ -16,7 +16,9 @@ from skerry.cli.options import URL, Url, User
 from skerry.cli.output import Format, writer
 from skerry.client import Rows, connect
 
-Sql = Annotated[str, typer.Argument(metavar="SQL", help='as in "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 5 s"')]
+Sql = Annotated[
+    str, typer.Argument(metavar="SQL", help='as in "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 5 s"')
+]
 
 
 class ExplainFormat(StrEnum):
@@ -41,9 +43,13 @@ def _seconds(text: str | None) -> float | None:
 def query(
     sql: Sql,
     user: User,
-    format: Annotated[Format, typer.Option(help="csv and json write only data to standard output")] = Format.TABLE,
+    format: Annotated[
+        Format, typer.Option(help="csv and json write only data to standard output")
+    ] = Format.TABLE,
     rows: Annotated[int | None, typer.Option(min=1, help="stop after so many rows")] = None,
-    run_for: Annotated[str | None, typer.Option("--for", help="stop after this time, as in 60s or 10min")] = None,
+    run_for: Annotated[
+        str | None, typer.Option("--for", help="stop after this time, as in 60s or 10min")
+    ] = None,
     url: Url = URL,
 ) -> None:
     """Ask a question; rows are printed as they come, until Ctrl-C."""

@@ -19,7 +19,9 @@ def _default_data() -> Path:
 
 def gateway(
     link: Annotated[str, typer.Option(help="serial device of the root mote, or socket://host:port")],
-    data: Annotated[Path | None, typer.Option(help="data directory; default: skerry in the XDG state directory")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="data directory; default: skerry in the XDG state directory")
+    ] = None,
     listen: Annotated[str, typer.Option(help="address of the HTTP API")] = "127.0.0.1:8642",
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log what happens")] = False,

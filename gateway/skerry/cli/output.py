@@ -41,7 +41,10 @@ def writer(format: Format, columns: list[dict[str, Any]]) -> Callable[[Row], Non
     print("  ".join("-" * width for width in widths), flush=True)
 
     def write_table(row: Row) -> None:
-        cells = [_cell(row[column["name"]], column["digits"]).rjust(width) for column, width in zip(columns, widths, strict=True)]
+        cells = [
+            _cell(row[column["name"]], column["digits"]).rjust(width)
+            for column, width in zip(columns, widths, strict=True)
+        ]
         print("  ".join(cells), flush=True)
 
     return write_table

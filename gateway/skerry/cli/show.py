@@ -34,7 +34,19 @@ def catalog(url: Url = URL) -> None:
 def motes(url: Url = URL) -> None:
     """The motes as they last reported themselves."""
     rows = connect(url).motes()
-    shown = ("nodeid", "level", "parent", "x", "y", "voltage", "link", "neighbours", "queue_length", "dropped", "uptime")
+    shown = (
+        "nodeid",
+        "level",
+        "parent",
+        "x",
+        "y",
+        "voltage",
+        "link",
+        "neighbours",
+        "queue_length",
+        "dropped",
+        "uptime",
+    )
     _table(rows, [name for name in shown if not rows or name in rows[0]])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -137,5 +138,6 @@ class Link:
 
 
 def _reason(error: BaseException) -> str:
-    text = getattr(error, "strerror", None) or str(error)
-    return text.split(": [Errno")[0] if text else type(error).__name__
+    """What the system says, without pyserial's words around it."""
+    found = re.findall(r"\[Errno \d+\] ([^:\[]+)", str(error))
+    return found[-1].strip() if found else str(error) or type(error).__name__

@@ -50,7 +50,9 @@ class Engine:
     def subscribe(self, user: str, plan: QueryPlan) -> None:
         """A new user; his rows begin with the next batch."""
         with self._lock:
-            self._subscribers[user] = Subscriber(plan, FeedBuffer(self.done - 1 if self._started else 1 << 62))
+            self._subscribers[user] = Subscriber(
+                plan, FeedBuffer(self.done - 1 if self._started else 1 << 62)
+            )
 
     def set_feeds(self, user: str, feeds: dict[int, Feed]) -> None:
         """Which rows are the user's, by stream number."""
@@ -79,9 +81,7 @@ class Engine:
                 self._started = True
                 for subscriber in self._subscribers.values():
                     subscriber.buffer.floor = int(numbers.min()) - 1
-            delivered = sum(
-                self._process_stream(stream, part) for stream, part in self._by_stream(table)
-            )
+            delivered = sum(self._process_stream(stream, part) for stream, part in self._by_stream(table))
             self.done = max(self.done, int(numbers.max()) + 1)
         return delivered
 
@@ -141,7 +141,9 @@ class Engine:
         return sorted(found, key=lambda row: row[0])
 
 
-def _deliver(subscriber: Subscriber, stream: Stream, rows: Rows, numbers: Int64, candidates: Indices | None) -> int:
+def _deliver(
+    subscriber: Subscriber, stream: Stream, rows: Rows, numbers: Int64, candidates: Indices | None
+) -> int:
     places = _select(subscriber, stream, rows, candidates)
     if len(places):
         project = partial(subscriber.residual.project, rows)
@@ -160,4 +162,8 @@ def _whole(feed: Feed, rows: Rows) -> bool:
     """Whether every row of the batch is in the feed, by its times alone."""
     same = feed.period_ms == feed.stream_period_ms and feed.before_ms is None
     samples = rows.sample_ms
-    return same and bool(samples.min() >= feed.since_ms) and (feed.until_ms is None or bool(samples.max() < feed.until_ms))
+    return (
+        same
+        and bool(samples.min() >= feed.since_ms)
+        and (feed.until_ms is None or bool(samples.max() < feed.until_ms))
+    )

@@ -61,4 +61,9 @@ class FeedBuffer:
             if position < self.floor:
                 return None
             deliveries = list(self._deliveries)
-        return [row for delivery in deliveries if delivery.rows[-1] > position for row in delivery.values(position)]
+        return [
+            row
+            for delivery in deliveries
+            if delivery.rows[-1] > position
+            for row in delivery.values(position)
+        ]

@@ -43,7 +43,9 @@ def session(master: str, directory: Path) -> SparkSession:
 class StreamingQuery:
     """Reads the log from where it left off and gives each batch to ``process``."""
 
-    def __init__(self, master: str, directory: Path, log_path: Path, process: Callable[[pa.Table], int]) -> None:
+    def __init__(
+        self, master: str, directory: Path, log_path: Path, process: Callable[[pa.Table], int]
+    ) -> None:
         self._master, self._directory, self._log_path, self._process = master, directory, log_path, process
         self._spark: SparkSession | None = None
         self._query: Any = None

@@ -35,7 +35,12 @@ class Stream:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"number": self.number, "session": self.session, "query": self.query, "mote_query": self.mote_query.to_dict()}
+        return {
+            "number": self.number,
+            "session": self.session,
+            "query": self.query,
+            "mote_query": self.mote_query.to_dict(),
+        }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Stream:

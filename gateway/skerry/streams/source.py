@@ -24,7 +24,9 @@ _LONG = ("row", "sample", "arrival")
 _SHORT = ("stream", "node", "motes", "epoch", "nulls", "revision")
 #: Columns as in :data:`skerry.streams.record.RECORD`, with value and count spread out.
 COLUMNS = (*_LONG, *_SHORT, *(f"{kind}{i}" for kind in ("value", "count") for i in range(FIELDS_MAXIMUM)))
-SCHEMA = StructType([StructField(name, LongType() if name in (*_LONG, "epoch") else IntegerType()) for name in COLUMNS])
+SCHEMA = StructType(
+    [StructField(name, LongType() if name in (*_LONG, "epoch") else IntegerType()) for name in COLUMNS]
+)
 
 
 class LogPartition(InputPartition):

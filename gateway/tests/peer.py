@@ -1,0 +1,103 @@
+"""The root's end of the serial line, byte for byte, on a TCP port: for tests of the gateway without motes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import deque
+
+from skerry_protocol import codec
+from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
+from skerry_protocol.packets import PacketType
+
+
+class RootPeer:
+    """Sends queued packets with go-back-N, one unacknowledged; collects what the gateway sends."""
+
+    def __init__(self, session: int = 1, version: int | None = None) -> None:
+        self._server = socket.socket()
+        self._server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._server.bind(("127.0.0.1", 0))
+        self._server.listen(1)
+        self._server.settimeout(0.05)
+        self.port: int = self._server.getsockname()[1]
+        self.session, self._version = session, version
+        self.began = time.monotonic()
+        self.waiting: deque[bytes] = deque()
+        self.acknowledged = 0
+        self.received: list[codec.Packet] = []
+        self.noise = b""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """For --link."""
+        return f"socket://127.0.0.1:{self.port}"
+
+    def programs(self) -> dict[int, bytes]:
+        """Query programs received whole, by query id."""
+        parts: dict[int, dict[int, bytes]] = {}
+        whole = {}
+        for packet in list(self.received):
+            if packet.type is PacketType.QUERY_INSTALL:
+                parts.setdefault(packet.body.query, {})[packet.body.offset] = packet.body.data
+                program = b"".join(data for _, data in sorted(parts[packet.body.query].items()))
+                if len(program) == packet.body.total:
+                    whole[packet.body.query] = program
+        return whole
+
+    def close(self) -> None:
+        """Stop and close."""
+        self._stop.set()
+        self._thread.join()
+        self._server.close()
+
+    def _hello(self) -> bytes:
+        seconds = int(time.monotonic() - self.began)
+        queries = bytes(sorted(self.programs()))
+        packet = codec.encode(
+            PacketType.HELLO, node=0, session=self.session, seconds=seconds, ticks=0, query_version=0, queries=queries
+        )
+        return packet if self._version is None else bytes([self._version]) + packet[1:]
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                client, _ = self._server.accept()
+            except TimeoutError:
+                continue
+            client.settimeout(0.01)
+            try:
+                self._serve(client)
+            except OSError:
+                pass
+            client.close()
+
+    def _serve(self, client: socket.socket) -> None:
+        deframer, connected, expected, base, sent_at = Deframer(), False, 0, 0, 0.0
+        while not self._stop.is_set():
+            try:
+                data = client.recv(4096)
+                if not data:
+                    return
+            except TimeoutError:
+                data = b""
+            for frame in deframer.feed(data):
+                if frame.kind is FrameKind.RESET:
+                    connected, expected, base, sent_at = True, 0, 0, 0.0
+                    client.sendall(LinkFrame(FrameKind.RESET_ACK, 0, self._hello()).to_bytes())
+                elif frame.kind is FrameKind.DATA:
+                    if frame.sequence == expected:
+                        expected = (expected + 1) & 0xFF
+                        self.received.append(codec.decode(frame.payload))
+                    client.sendall(LinkFrame(FrameKind.ACK, expected).to_bytes())
+                elif frame.kind is FrameKind.ACK and frame.sequence == (base + 1) & 0xFF and sent_at:
+                    base, sent_at = (base + 1) & 0xFF, 0.0
+                    self.waiting.popleft()
+                    self.acknowledged += 1
+            if connected and self.waiting and (not sent_at or time.monotonic() - sent_at > 0.3):
+                client.sendall(self.noise + LinkFrame(FrameKind.DATA, base, self.waiting[0]).to_bytes())
+                sent_at = time.monotonic()

@@ -1,0 +1,190 @@
+"""The daemon as a process, with real Spark, on a real TCP port; the root is a byte-level peer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import skerry
+from skerry.streams.log import read
+from skerry_protocol import codec
+from skerry_protocol.packets import PacketType
+
+from gateway.tests.peer import RootPeer
+
+COMMAND = str(Path(sys.executable).parent / "skerry")
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Daemon:
+    """A gateway process that can be killed and started again on the same data."""
+
+    def __init__(self, link: str, data: Path) -> None:
+        self.link, self.data, self.port = link, data, free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        arguments = ["gateway", "--link", self.link, "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        self.process = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.DEVNULL)
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
+        wait_for(lambda: skerry.connect(self.url).status()["link"]["state"] == "connected")
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+
+def wait_for(condition: Any, limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def peer() -> Iterator[RootPeer]:
+    root = RootPeer()
+    yield root
+    root.close()
+
+
+@pytest.fixture
+def daemon(peer: RootPeer, tmp_path: Path) -> Iterator[Daemon]:
+    gateway = Daemon(peer.url, tmp_path / "data")
+    yield gateway
+    if gateway.process is not None and gateway.process.poll() is None:
+        gateway.kill(signal.SIGTERM)
+
+
+def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes) -> None:
+    fields = codec.decode_program(program).fields
+    assert len(fields) == 1, "one column is asked for"
+    for epoch in epochs:
+        for node in range(1, 4):
+            packet = codec.encode(
+                PacketType.RESULT, query=query, node=node, epoch=epoch, nulls=0, values=struct.pack("<h", 2000 + epoch * 10 + node)
+            )
+            peer.waiting.append(packet)
+
+
+def test_kill_9_while_rows_flow_loses_and_doubles_nothing(peer: RootPeer, daemon: Daemon, tmp_path: Path) -> None:
+    daemon.start()
+    asked = skerry.connect(daemon.url, user="ada").query("SELECT nodeid, temp FROM sensors WHERE temp > 21 SAMPLE PERIOD 1 s")
+    wait_for(lambda: peer.programs())
+    [(query, program)] = peer.programs().items()
+    period_epochs = range(60, 160)
+    queue_rows(peer, query, period_epochs, program)
+    wait_for(lambda: peer.acknowledged > 60)
+    daemon.kill()
+    acknowledged = peer.acknowledged
+    stored = read(tmp_path / "data" / "rows.log", 0, 10_000)
+    keys = {(int(r["node"]), int(r["epoch"])) for r in stored}
+    assert len(keys) >= acknowledged, "every row that was acknowledged is in the log"
+    daemon.start()
+    wait_for(lambda: not peer.waiting)
+    stored = read(tmp_path / "data" / "rows.log", 0, 10_000)
+    assert sorted((int(r["epoch"]), int(r["node"])) for r in stored) == [(e, n) for e in period_epochs for n in range(1, 4)]
+    # The query goes on, and its user, who reconnects, gets each row once.
+    got = []
+    for row in skerry.connect(daemon.url, user="ada").resume(asked.id):
+        got.append((row["nodeid"], row["temp"]))
+        if len(got) == 299:
+            break
+    expected = [(n, (2000 + e * 10 + n) / 100) for e in period_epochs for n in range(1, 4) if 2000 + e * 10 + n > 2100]
+    assert got == expected[:299]
+    assert len(expected) == 300 - sum(2000 + e * 10 + n <= 2100 for e in period_epochs for n in range(1, 4))
+
+
+def test_two_users_share_one_mote_query(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    fast = skerry.connect(daemon.url, user="ada").query("SELECT temp FROM sensors WHERE nodeid = 1 SAMPLE PERIOD 1 s")
+    slow = skerry.connect(daemon.url, user="grace").query("SELECT temp FROM sensors WHERE nodeid = 2 SAMPLE PERIOD 2 s")
+    wait_for(lambda: len(skerry.connect(daemon.url).status()["streams"]) >= 1)
+    time.sleep(1)
+    programs = peer.programs()
+    query, program = max(programs.items())
+    assert codec.decode_program(program).period == 1000
+    queue_rows(peer, query, range(60, 80), program)
+    rows: dict[str, list[float]] = {"ada": [], "grace": []}
+    for user, answer, count in (("ada", fast, 15), ("grace", slow, 8)):
+        for row in answer:
+            rows[user].append(row["temp"])
+            if len(rows[user]) == count:
+                break
+    assert all(round(value * 100) % 10 == 1 for value in rows["ada"])
+    assert all(round(value * 100) % 20 == 2 for value in rows["grace"]), "every other epoch, of mote 2 alone"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_expected_failures_are_one_line(peer: RootPeer, daemon: Daemon, tmp_path: Path) -> None:
+    daemon.start()
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    busy = f"127.0.0.1:{daemon.port}"
+    cases = {
+        "in use": ("gateway", "--link", peer.url, "--data", str(tmp_path / "a"), "--listen", busy),
+        "No such file": ("gateway", "--link", "/dev/ttyNONE", "--data", str(tmp_path / "b"), "--listen", f"127.0.0.1:{free_port()}"),
+        "directory": ("gateway", "--link", peer.url, "--data", str(blocked / "sub"), "--listen", f"127.0.0.1:{free_port()}"),
+        "another gateway": ("gateway", "--link", peer.url, "--data", str(daemon.data), "--listen", f"127.0.0.1:{free_port()}"),
+        "no gateway at": ("query", "SELECT temp FROM sensors ONCE", "--url", f"http://127.0.0.1:{free_port()}"),
+        "did you mean 'temp'": ("query", "SELECT tmep FROM sensors ONCE", "--url", daemon.url),
+    }
+    for text, arguments in cases.items():
+        done = run(*arguments)
+        assert done.returncode == 1, (text, done.stderr)
+        assert text in done.stderr, done.stderr
+        assert done.stdout == ""
+        assert len(done.stderr.strip().splitlines()) <= 3
+    assert run("gateway").returncode == 2
+
+
+def test_csv_and_json_write_only_data(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    process = subprocess.Popen(
+        [COMMAND, "query", "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s", "--format", "json", "--rows", "3", "--url", daemon.url],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ,
+    )  # fmt: skip
+    wait_for(lambda: peer.programs())
+    [(query, program)] = peer.programs().items()
+    queue_rows(peer, query, range(60, 62), program)
+    out, _ = process.communicate(timeout=60)
+    assert [json.loads(line) for line in out.splitlines()] == [{"nodeid": n, "temp": 26 + n / 100} for n in (1, 2, 3)]
+    assert process.returncode == 0
+
+
+def test_another_protocol_version_is_refused_by_name(tmp_path: Path) -> None:
+    root = RootPeer(version=7)
+    gateway = Daemon(root.url, tmp_path / "data")
+    arguments = ["gateway", "--link", root.url, "--data", str(gateway.data), "--listen", f"127.0.0.1:{gateway.port}"]
+    gateway.process = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", gateway.port)) == 0)
+        wait_for(lambda: "version 7" in skerry.connect(gateway.url).status()["link"]["state"])
+        assert "version 1" in skerry.connect(gateway.url).status()["link"]["state"]
+    finally:
+        gateway.kill(signal.SIGTERM)
+        root.close()
