@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -70,10 +71,8 @@ class RootPeer:
             except TimeoutError:
                 continue
             client.settimeout(0.01)
-            try:
+            with contextlib.suppress(OSError):
                 self._serve(client)
-            except OSError:
-                pass
             client.close()
 
     def _serve(self, client: socket.socket) -> None:

@@ -91,7 +91,7 @@ def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes) -> Non
 def test_kill_9_while_rows_flow_loses_and_doubles_nothing(peer: RootPeer, daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
     asked = skerry.connect(daemon.url, user="ada").query("SELECT nodeid, temp FROM sensors WHERE temp > 21 SAMPLE PERIOD 1 s")
-    wait_for(lambda: peer.programs())
+    wait_for(peer.programs)
     [(query, program)] = peer.programs().items()
     period_epochs = range(60, 160)
     queue_rows(peer, query, period_epochs, program)
@@ -168,7 +168,7 @@ def test_csv_and_json_write_only_data(peer: RootPeer, daemon: Daemon) -> None:
         [COMMAND, "query", "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s", "--format", "json", "--rows", "3", "--url", daemon.url],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ,
     )  # fmt: skip
-    wait_for(lambda: peer.programs())
+    wait_for(peer.programs)
     [(query, program)] = peer.programs().items()
     queue_rows(peer, query, range(60, 62), program)
     out, _ = process.communicate(timeout=60)

@@ -18,7 +18,7 @@
 #define RECORDS_MAXIMUM 4096
 
 static uint32_t now, limit;
-static bool alarm_set;
+static bool alarm_set, alarm_reached;
 static uint32_t alarm_due;
 static jmp_buf stop;
 
@@ -52,14 +52,18 @@ void board_watchdog(void) {}
 
 uint16_t board_free_ram(void) { return 1234; }
 
-void board_alarm_off(void) {}
+void board_alarm_off(void)
+{
+    alarm_set = alarm_reached = false;
+}
 
-bool board_alarm_reached(void) { return true; }
+bool board_alarm_reached(void) { return alarm_reached; }
 
 void board_alarm(uint32_t due)
 {
     alarm_set = true;
     alarm_due = due;
+    alarm_reached = clock_reached(now, due);
 }
 
 void board_sleep(bool deep)
@@ -72,6 +76,7 @@ void board_sleep(bool deep)
     if (clock_reached(alarm_due, now))
         now = alarm_due;
     alarm_set = false;
+    alarm_reached = true;
 }
 
 void environment_run(uint32_t ticks)
