@@ -33,10 +33,14 @@ def links(radio: Radio, motes: list[Mote], rng: np.random.Generator) -> Links:
             for a, b in _pairs(len(motes))
             if distance[a, b] <= radio.range_m
         }
-    shadow = rng.normal(0.0, 1.0, distance.shape) * radio.shadowing_db
+    walls = _symmetric(rng.normal(0.0, 1.0, distance.shape))
     # Shadowing is the walls', the same both ways; a quarter of its variance is left to the direction.
-    shadow = math.sqrt(0.75) * (np.triu(shadow, 1) + np.triu(shadow, 1).T) + 0.5 * shadow
-    gain = -radio.reference_db - 10 * radio.exponent * np.log10(np.maximum(distance, 0.1)) + shadow
+    shadow = math.sqrt(0.75) * walls + 0.5 * rng.normal(0.0, 1.0, distance.shape)
+    gain = (
+        -radio.reference_db
+        - 10 * radio.exponent * np.log10(np.maximum(distance, 0.1))
+        + radio.shadowing_db * shadow
+    )
     return {
         (a, b): (float(gain[a, b]), math.nan) for a, b in _pairs(len(motes)) if gain[a, b] >= GAIN_MINIMUM_DB
     }
@@ -47,6 +51,11 @@ def distances(motes: list[Mote]) -> npt.NDArray[np.float64]:
     place = np.array([(mote.x, mote.y) for mote in motes])
     difference = place[:, None, :] - place[None, :, :]
     return np.asarray(np.sqrt((difference**2).sum(axis=2)))
+
+
+def _symmetric(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    upper = np.triu(values, 1)
+    return upper + upper.T
 
 
 def _pairs(count: int) -> list[tuple[int, int]]:

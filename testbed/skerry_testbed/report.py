@@ -112,9 +112,7 @@ class Observer:
 
     def report(self, world: World, motes: list[Mote], name: str, seed: int) -> dict[str, Any]:
         """The whole report; lists by mote and by query."""
-        queries = [
-            self._query(number, query, world.now_ns) for number, query in sorted(self._queries.items())
-        ]
+        queries = self.queries(world.now_ns)
         produced, delivered, under_way = (
             sum(query[key] for query in queries) for key in ("produced", "delivered", "under_way")
         )
@@ -163,6 +161,10 @@ class Observer:
             "resets": counters["resets"],
             "dropped": None if status is None else status.dropped,
         }
+
+    def queries(self, now_ns: int) -> list[dict[str, Any]]:
+        """Yield and latency of each query so far."""
+        return [self._query(number, query, now_ns) for number, query in sorted(self._queries.items())]
 
     def _query(self, number: int, query: _Query, now_ns: int) -> dict[str, Any]:
         waits = [

@@ -1,0 +1,88 @@
+"""Descriptions that cannot be: the error names the file, the key, the value and what is right."""
+
+from pathlib import Path
+
+import pytest
+from skerry_testbed.network import NetworkError, load
+
+TWO = """
+[[mote]]
+id = 0
+x = 0
+y = 0
+root = true
+[[mote]]
+id = 1
+x = 5
+y = 0
+"""
+
+CASES = [
+    ("sed = 1", ["sed: no such key", "did you mean 'seed'"]),
+    ("seed = 'x'", ["seed = 'x'", "a whole number"]),
+    ("seed = -1", ["seed = -1", "0..2^64-1"]),
+    ("clock_ppm = 1000", ["clock_ppm = 1000", "0..500"]),
+    ("boot_spread = 'soon'", ["boot_spread", "'soon'", "10 min"]),
+    ("motes = [1]", ["motes = [1]", "positions"]),
+    ("positions = 'none.txt'", ["positions = 'none.txt'", "No such file"]),
+    ("root = 7", ["root = 7", "the id of a mote"]),
+    ("firmware = 'none.elf'", ["firmware = 'none.elf'", "an ELF file"]),
+    (TWO + "boot = 'x y'", ["mote 1: boot", "'x y'"]),
+    (TWO + "rooot = true", ["mote[1].rooot: no such key", "did you mean 'root'"]),
+    (TWO + "board = 'mica2'", ["mote 1: board = 'mica2'", "a known board: iris"]),
+    (TWO + "battery_mv = 300", ["mote 1: battery_mv = 300", "1800..5500"]),
+    (TWO + "clock_ppm = -900", ["mote 1: clock_ppm = -900", "-500..500"]),
+    (TWO + "root = true", ["root = [0, 1]", "exactly one mote"]),
+    (TWO + "[[mote]]\nid = 1\nx = 1\ny = 1", ["mote.id = 1", "each id once"]),
+    (TWO + "[[mote]]\nid = 70000\nx = 1\ny = 1", ["mote.id = 70000", "0..65533"]),
+    (TWO + "[[mote]]\nid = 2\nx = nan\ny = 1", ["mote 2: x = nan"]),
+    (TWO + "[[mote]]\nid = 2\ny = 1", ["mote[2].x is missing"]),
+    (TWO + "[radio]\nmodel = 'disk'", ["radio.model = 'disk'", "disc or log-distance or matrix"]),
+    (TWO + "[radio]\nrange = 15", ["radio.range: no such key", "range_m"]),
+    (
+        TWO + "[radio]\nmodel = 'disc'\nexponent = 3",
+        ["radio.exponent", "log-distance", "'disc' takes range_m"],
+    ),
+    (TWO + "[radio]\nmodel = 'disc'\nrange_m = 0", ["radio.range_m = 0", "more than 0"]),
+    (TWO + "[radio]\nmodel = 'disc'\nreception = 1.5", ["radio.reception = 1.5", "0..1"]),
+    (TWO + "[radio]\nexponent = 0.1", ["radio.exponent = 0.1", "1..10"]),
+    (TWO + "[radio]\nchannel = 5", ["radio.channel = 5", "11..26"]),
+    (TWO + "[radio]\nnoise_dbm = 3", ["radio.noise_dbm = 3", "-120..-20"]),
+    (TWO + "[radio]\nmodel = 'matrix'", ["radio.links = []", "links, or a file"]),
+    (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 9, 0.5]]", ["radio.links = (0, 9)", "ids of motes"]),
+    (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 1, 5.0]]", ["radio.links = 5.0", "a probability 0..1"]),
+    (TWO + "[environment.fields.pressure]\nbase = 1", ["environment.fields.pressure", "temp, humidity"]),
+    (TWO + "[environment.fields.temp]\nbse = 1", ["bse: no such key", "did you mean 'base'"]),
+    (TWO + "[environment.fields.temp]\nbase = 'warm'", ["base", "a number"]),
+    (TWO + "[environment]\ntrace = 'none.parquet'", ["environment.trace = 'none.parquet'", "a Parquet file"]),
+    (TWO + "[environment]\nstep = '1 s'", ["environment.step = '1 s'", "environment.trace"]),
+    (TWO + "[[fault]]\nat = 3\nkind = 'explode'", ["fault[0].kind = 'explode'", "kill or reboot"]),
+    (TWO + "[[fault]]\nat = 3\nkind = 'kill'", ["fault kill: mote is missing"]),
+    (TWO + "[[fault]]\nat = 3\nkind = 'kill'\nmote = 5", ["fault kill: mote = 5", "the id of a mote"]),
+    (TWO + "[[fault]]\nat = 'x'\nkind = 'kill'\nmote = 1", ["fault kill: at", "'x'"]),
+    (TWO + "[[fault]]\nat = 3\nkind = 'kill'\nmote = 1\nppm = 3", ["fault[0].ppm", "takes mote"]),
+    (TWO + "[[fault]]\nat = 3\nkind = 'link_down'\nmote = 1", ["fault link_down: to is missing"]),
+    ("[[mote", ["no TOML"]),
+    ("", ["mote = []", "at least one"]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES, ids=[" ".join(expected) for _, expected in CASES])
+def test_an_impossible_description_is_refused(tmp_path: Path, text: str, expected: list[str]) -> None:
+    path = tmp_path / "network.toml"
+    # Top-level keys come before the tables.
+    path.write_text(
+        text if text.startswith("\n") or "mote" in expected[0] or not text or text == "[[mote" else text + TWO
+    )
+    with pytest.raises(NetworkError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    for part in expected:
+        assert part in message
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=r"none\.toml: No such file"):
+        load(tmp_path / "none.toml")
