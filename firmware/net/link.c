@@ -37,7 +37,7 @@ static void transmit(uint8_t kind, uint8_t sequence, const uint8_t *payload, uin
     uint8_t frame[WIRE_LINK_FRAME_MAXIMUM];
     frame[0] = kind;
     frame[1] = sequence;
-    memcpy(frame + 2, payload, length);
+    if (length) memcpy(frame + 2, payload, length);
     uint8_t total = (uint8_t)(length + 2);
     uint16_t crc = 0;
     for (uint8_t i = 0; i < total; i++) crc = crc_xmodem(crc, frame[i]);

@@ -45,7 +45,7 @@ static struct net_time advance(struct net_time time, int32_t ticks)
 /* a - b in ticks; the caller knows them to lie within 18 hours. */
 static int32_t difference(struct net_time a, struct net_time b)
 {
-    return (int32_t)((a.seconds - b.seconds) << 15) + (int32_t)a.ticks - (int32_t)b.ticks;
+    return (int32_t)(((a.seconds - b.seconds) << 15) + a.ticks - b.ticks);
 }
 
 static int32_t correction(int32_t ticks) { return (int32_t)((int64_t)ticks * skew / 16777216); }
@@ -53,7 +53,7 @@ static int32_t correction(int32_t ticks) { return (int32_t)((int64_t)ticks * ske
 struct net_time time_at(ticks_t local)
 {
     int32_t passed = (int32_t)(local - reference);
-    return advance(there, passed + correction(passed));
+    return advance(there, (int32_t)((uint32_t)passed + (uint32_t)correction(passed)));
 }
 
 ticks_t time_local(struct net_time time)
@@ -84,9 +84,8 @@ bool clocksync_stamp(struct net_time heard, ticks_t local)
     int32_t passed = (int32_t)(local - reference);
     if (jump) skew_known = false, skew = 0;
     else if (passed >= (int32_t)SKEW_BASE) {
-        int32_t rate = (int32_t)((int64_t)(difference(heard, there) - passed) * 16777216 / passed);
-        if (rate > SKEW_LIMIT) rate = SKEW_LIMIT;
-        if (rate < -SKEW_LIMIT) rate = -SKEW_LIMIT;
+        int64_t wide = ((int64_t)difference(heard, there) - passed) * 16777216 / passed;
+        int32_t rate = wide > SKEW_LIMIT ? SKEW_LIMIT : wide < -SKEW_LIMIT ? -SKEW_LIMIT : (int32_t)wide;
         skew = skew_known ? skew + (rate - skew) / 4 : rate;
         skew_known = true;
     } else return false;

@@ -1,0 +1,54 @@
+"""Packets decoded per second on one core: bytes of the serial line to records of the log."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.machine import median, table
+from skerry.link.endpoint import Endpoint
+from skerry.plan.merge import merge
+from skerry.plan.planner import plan_query
+from skerry.streams.ingest import Ingest, Stream
+from skerry_protocol import codec
+from skerry_protocol.framing import FrameKind, LinkFrame
+from skerry_protocol.packets import PacketType
+
+PACKETS = 60_000
+
+
+def once() -> float:
+    """Packets per second."""
+    query = merge([plan_query("SELECT nodeid, temp, humidity, light, voltage FROM sensors SAMPLE PERIOD 5 s")])  # type: ignore[list-item]
+    stream = Stream(1, 1, 1, query)
+    layout = struct.Struct("<" + "".join(column.format.letter for column in query.columns))
+    values = layout.pack(*range(len(query.columns)))
+    line = b"".join(
+        LinkFrame(
+            FrameKind.DATA, i & 0xFF, codec.encode(PacketType.RESULT, query=1, node=i % 50, epoch=i // 50, nulls=0, values=values)
+        ).to_bytes()
+        for i in range(PACKETS)
+    )
+    endpoint = Endpoint(lambda _: None, lambda _: None)
+    hello = codec.encode(PacketType.HELLO, node=0, session=1, seconds=0, ticks=0, query_version=0, queries=b"")
+    endpoint.feed(LinkFrame(FrameKind.RESET_ACK, 0, hello).to_bytes())
+    ingest = Ingest({1: stream}.get)
+    began, rows = time.process_time(), 0
+    for at in range(0, len(line), 4096):
+        rows += len(ingest.records(endpoint.feed(line[at : at + 4096])))
+    assert rows == PACKETS
+    return PACKETS / (time.process_time() - began)
+
+
+def main() -> None:
+    """Print the table."""
+    rate = median([once() for _ in range(3)])
+    table("Decoding", [("packets from serial bytes to log records, one core", f"{rate:,.0f}/s", "30,000/s")])
+
+
+if __name__ == "__main__":
+    main()

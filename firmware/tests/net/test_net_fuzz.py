@@ -1,0 +1,40 @@
+"""No frame from the radio and no byte from the serial line crashes a mote."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FIRMWARE = Path(__file__).resolve().parent.parent.parent
+BUILD = FIRMWARE.parent / "build" / "firmware" / "host"
+INPUTS = 1_000_000
+FLAGS = [
+    "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing", "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all", "-fno-sanitize=alignment", "-Iboards/host", "-Iinclude", "-I.",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fuzzer() -> Path:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    sources = [str(path.relative_to(FIRMWARE)) for folder in ("net", "query", "kernel", "boards/host") for path in (FIRMWARE / folder).glob("*.c")]
+    program = BUILD / "fuzz_frames"
+    subprocess.run(["gcc", *FLAGS, "-o", str(program), "tests/net/fuzz_frames.c", *sources], cwd=FIRMWARE, check=True)
+    return program
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["mote", "root"])
+def test_a_million_inputs_each(fuzzer: Path, role: str) -> None:
+    seed = os.environ.get("SKERRY_SEED", "20040527")
+    done = subprocess.run([fuzzer, role, str(INPUTS), seed], capture_output=True, text=True, check=False, timeout=300)
+    print(done.stdout, end="")
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = re.search(r"(\d+) inputs, seed (\d+), (\d+) frames", done.stdout)
+    assert found is not None
+    assert int(found[1]) == INPUTS
+    assert int(found[3]) > 1000, "the mote took part"
