@@ -18,5 +18,7 @@ void queue_remove(struct queue_record *record);
 /* Free bytes; a record takes its body and four. */
 uint16_t queue_room(void);
 uint16_t queue_dropped(void);
+/* Counts a record that found no room before it came to be pushed. */
+void queue_lost(void);
 
 #endif

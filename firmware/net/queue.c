@@ -19,6 +19,10 @@ static uint16_t size_of(const struct queue_record *record) { return (uint16_t)(s
 
 uint8_t queue_length(void) { return count; }
 uint16_t queue_dropped(void) { return dropped; }
+void queue_lost(void)
+{
+    if (dropped != UINT16_MAX) dropped++;
+}
 uint16_t queue_room(void) { return QUEUE_BYTES - used; }
 
 static bool merge(const void *body, uint8_t length)
@@ -37,7 +41,7 @@ bool queue_push(uint8_t type, const void *body, uint8_t length)
 {
     if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length)) return true;
     if (sizeof(struct queue_record) + length > queue_room()) {
-        if (dropped != UINT16_MAX) dropped++;
+        queue_lost();
         return false;
     }
     struct queue_record *record = at(used);

@@ -108,6 +108,9 @@ void uplink_bundle(const uint8_t *body, uint8_t length)
             at = (uint8_t)(at + sizeof *record + record->body_length);
         }
         /* schedule stops acknowledging before this can happen; a last line of defence. */
-        if (needed > queue_room()) return;
+        if (needed > queue_room()) {
+            queue_lost();
+            return;
+        }
     }
 }

@@ -26,6 +26,8 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 /* Longest wait for TRX_END: 133 bytes on the air; for an acknowledgement: turnaround and 11 bytes. */
 #define SEND_LIMIT CLOCK_MS(8)
 #define ACK_LIMIT CLOCK_MS(2)
+/* Switching off is tried again after this while a frame comes in. */
+#define OFF_RETRY CLOCK_MS(3)
 
 static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted;
@@ -156,10 +158,22 @@ static void sleep_now(void)
     off_wanted = false;
 }
 
+static void off_again(void)
+{
+    if (off_wanted) radio_off();
+}
+
+/* A frame being received may be acknowledged before it is read: it is waited for, or its sender would take it for delivered. */
 void radio_off(void)
 {
-    if (mode == LISTENING) sleep_now();
-    else if (mode != ASLEEP) off_wanted = true;
+    if (mode == ASLEEP) return;
+    uint8_t now = mode == LISTENING ? status() : 0;
+    if (mode == LISTENING && now != BUSY_RX && now != BUSY_RX_AACK && !interrupt_event.pending) {
+        sleep_now();
+        return;
+    }
+    off_wanted = true;
+    if (mode == LISTENING) timer_start(&limit, clock_now() + OFF_RETRY, off_again);
 }
 
 bool radio_is_on(void) { return mode != ASLEEP; }
