@@ -59,6 +59,11 @@ class MoteHandle:
         """Short address."""
         return self.description.id
 
+    @property
+    def position(self) -> tuple[float, float]:
+        """Where it stands now, m."""
+        return self.description.x, self.description.y
+
     def kill(self) -> None:
         """Power off."""
         self._network.bed.world.kill(self.index)

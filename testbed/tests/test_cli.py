@@ -1,0 +1,103 @@
+"""``skerry testbed`` as a process."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from skerry_testbed.core import BUILD
+
+SKERRY = str(Path(sys.executable).parent / "skerry")
+NETWORK = """
+name = "pair"
+[radio]
+model = "disc"
+range_m = 15
+[[mote]]
+id = 0
+x = 0
+y = 0
+root = true
+[[mote]]
+id = 1
+x = 10
+y = 0
+"""
+
+
+@pytest.fixture
+def description(tmp_path: Path) -> Path:
+    if not (BUILD / "firmware" / "iris.elf").exists():
+        pytest.skip("no firmware: run 'make firmware'")
+    path = tmp_path / "pair.toml"
+    path.write_text(NETWORK)
+    return path
+
+
+def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [SKERRY, "testbed", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_run_writes_report_and_capture(description: Path, tmp_path: Path) -> None:
+    report, pcap = tmp_path / "r.json", tmp_path / "r.pcap"
+    done = run(description, "--speed", "max", "--for", "20s", "--report", report, "--pcap", pcap, "--port", 0)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "socket://127.0.0.1:" in done.stderr
+    told = json.loads(report.read_text())
+    assert told["duration_s"] == 20
+    assert [mote["node"] for mote in told["motes"]] == [0, 1]
+    assert all(mote["energy"]["total_j"] > 0 for mote in told["motes"])
+    assert pcap.stat().st_size > 24
+
+
+def test_two_runs_of_a_seed_are_equal_to_the_bit(description: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        files = ("--report", tmp_path / f"{name}.json", "--pcap", tmp_path / f"{name}.pcap")
+        assert run(description, "--speed", "max", "--for", "30s", *files, "--port", 0).returncode == 0
+    for kind in ("json", "pcap"):
+        assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+
+
+def test_interrupt_writes_the_report_and_ends_well(description: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    command = [SKERRY, "testbed", str(description), "--speed", "10", "--report", str(report), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "socket://" not in process.stderr.readline():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert json.loads(report.read_text())["name"] == "pair"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--speed", "fast"], "--speed fast: expected max or a number above 0"),
+        (["--for", "soon"], "duration 'soon'"),
+        (["--report", "/nonexistent/r.json"], "/nonexistent/r.json: No such file or directory"),
+        (["--pcap", "/nonexistent/r.pcap"], "/nonexistent/r.pcap: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_exit_1(description: Path, options: list[str], expected: str) -> None:
+    failed = run(description, *options)
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") == 1
+    assert expected in failed.stderr
+
+
+def test_a_bad_description_is_one_line_and_exit_1(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text("[radio]\nmodl = 'disc'\n")
+    failed = run(path)
+    assert failed.returncode == 1
+    assert failed.stderr == f"skerry: {path}: radio.modl: no such key; did you mean 'model'?\n"
+
+
+def test_no_description_is_wrong_usage() -> None:
+    assert run().returncode == 2
