@@ -153,7 +153,7 @@ MakeNetwork = Callable[..., NetworkHandle]
 
 @pytest.fixture
 def network() -> Iterator[MakeNetwork]:
-    """``network(motes, radio=…, environment=…, seed=…)`` or ``network(path)`` makes a network whose root is connected.
+    """``network(motes, radio=…, environment=…, seed=…, firmware=…)`` or ``network(path)`` makes a network whose root is connected.
 
     Skips where the emulator or the firmware has not been built.
     """
@@ -172,6 +172,7 @@ def network() -> Iterator[MakeNetwork]:
         seed: int = 1,
         faults: list[Fault] | None = None,
         clock_ppm: float = 40.0,
+        firmware: Path | None = None,
     ) -> NetworkHandle:
         if isinstance(motes, Network):
             description = motes
@@ -181,7 +182,7 @@ def network() -> Iterator[MakeNetwork]:
             description = check(
                 Network(
                     name="test", seed=seed, mote=motes, radio=radio or disc(15), environment=environment or Environment(),
-                    fault=faults or [], clock_ppm=clock_ppm,
+                    fault=faults or [], clock_ppm=clock_ppm, firmware=str(firmware) if firmware else None,
                 )
             )  # fmt: skip
         handle = NetworkHandle(description)
