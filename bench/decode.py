@@ -9,7 +9,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.machine import median, table
 from skerry.link.endpoint import Endpoint
 from skerry.plan.merge import merge
 from skerry.plan.planner import plan_query
@@ -18,23 +17,31 @@ from skerry_protocol import codec
 from skerry_protocol.framing import FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
 
+from bench.machine import median, table
+
 PACKETS = 60_000
 
 
 def once() -> float:
     """Packets per second."""
-    query = merge([plan_query("SELECT nodeid, temp, humidity, light, voltage FROM sensors SAMPLE PERIOD 5 s")])  # type: ignore[list-item]
+    query = merge(
+        [plan_query("SELECT nodeid, temp, humidity, light, voltage FROM sensors SAMPLE PERIOD 5 s")]
+    )  # type: ignore[list-item]
     stream = Stream(1, 1, 1, query)
     layout = struct.Struct("<" + "".join(column.format.letter for column in query.columns))
     values = layout.pack(*range(len(query.columns)))
     line = b"".join(
         LinkFrame(
-            FrameKind.DATA, i & 0xFF, codec.encode(PacketType.RESULT, query=1, node=i % 50, epoch=i // 50, nulls=0, values=values)
+            FrameKind.DATA,
+            i & 0xFF,
+            codec.encode(PacketType.RESULT, query=1, node=i % 50, epoch=i // 50, nulls=0, values=values),
         ).to_bytes()
         for i in range(PACKETS)
     )
     endpoint = Endpoint(lambda _: None, lambda _: None)
-    hello = codec.encode(PacketType.HELLO, node=0, session=1, seconds=0, ticks=0, query_version=0, queries=b"")
+    hello = codec.encode(
+        PacketType.HELLO, node=0, session=1, seconds=0, ticks=0, query_version=0, queries=b""
+    )
     endpoint.feed(LinkFrame(FrameKind.RESET_ACK, 0, hello).to_bytes())
     ingest = Ingest({1: stream}.get)
     began, rows = time.process_time(), 0

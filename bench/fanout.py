@@ -11,8 +11,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-
-from bench.machine import median, table
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
@@ -22,14 +20,23 @@ from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD
 
+from bench.machine import median, table
+
 USERS = 1_000
 ROWS = 1_500_000
 
 
 def main() -> None:
     """Print the table."""
-    plans = [plan_query(f"SELECT nodeid, temp FROM sensors WHERE temp BETWEEN {i / 100} AND {i / 100} SAMPLE PERIOD 5 s") for i in range(USERS)]
-    stream = Stream(1, 1, 1, dataclasses.replace(merge([p for p in plans if isinstance(p, QueryPlan)]), where=None))
+    plans = [
+        plan_query(
+            f"SELECT nodeid, temp FROM sensors WHERE temp BETWEEN {i / 100} AND {i / 100} SAMPLE PERIOD 5 s"
+        )
+        for i in range(USERS)
+    ]
+    stream = Stream(
+        1, 1, 1, dataclasses.replace(merge([p for p in plans if isinstance(p, QueryPlan)]), where=None)
+    )
     with tempfile.TemporaryDirectory() as directory:
         log = StreamLog(Path(directory))
         engine = Engine({1: stream}.get)
@@ -50,7 +57,16 @@ def main() -> None:
         delivered = sum(engine.subscriber(str(i)).buffer.delivered for i in range(USERS))  # type: ignore[union-attr]
         spark.stop()
     assert 0.9 < delivered / (3 * ROWS + 1000) < 1.1, "0.1 % to each of 1,000 users is every row once"
-    table("Delivering", [("rows from log to 1,000 users, range filters of 0.1 % each", f"{median(rates):,.0f}/s", "300,000/s")])
+    table(
+        "Delivering",
+        [
+            (
+                "rows from log to 1,000 users, range filters of 0.1 % each",
+                f"{median(rates):,.0f}/s",
+                "300,000/s",
+            )
+        ],
+    )
 
 
 def _rows(count: int, seed: int) -> np.ndarray:  # type: ignore[type-arg]

@@ -20,7 +20,10 @@ def main() -> None:
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     size = {name: int(value) for name, value in re.findall(r"^(flash|RAM) +(\d+)", out, re.MULTILINE)}
-    rows = [("flash, IRIS", f"{size['flash']:,} bytes", "40,960"), ("static RAM with worst-case stack, IRIS", f"{size['RAM']:,} bytes", "7,168")]
+    rows = [
+        ("flash, IRIS", f"{size['flash']:,} bytes", "40,960"),
+        ("static RAM with worst-case stack, IRIS", f"{size['RAM']:,} bytes", "7,168"),
+    ]
     table("Firmware", rows)
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import skerry
-from bench.machine import median, table
 from skerry_protocol import codec, mac
 from skerry_protocol.packets import PacketError, PacketType
 from skerry_testbed.core import AirFrame
@@ -25,6 +24,8 @@ from skerry_testbed.network import Network, check
 from skerry_testbed.pytest import disc, grid
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
+
+from bench.machine import median, table
 
 ROWS = 120
 
@@ -58,7 +59,11 @@ def main() -> None:
     table(
         "Latency",
         [
-            ("level-1 reading at the root → row at the user, median", f"{1000 * median(waits):.0f} ms", "500 ms"),
+            (
+                "level-1 reading at the root → row at the user, median",
+                f"{1000 * median(waits):.0f} ms",
+                "500 ms",
+            ),
             ("the same, 95 %", f"{1000 * waits[int(0.95 * len(waits))]:.0f} ms", ""),
         ],
     )
@@ -71,7 +76,15 @@ def _ask(link: int, heard: dict[tuple[int, int], float]) -> list[float]:
     command = str(Path(sys.executable).parent / "skerry")
     waits: list[float] = []
     with tempfile.TemporaryDirectory() as data:
-        arguments = ["gateway", "--link", f"socket://127.0.0.1:{link}", "--data", data, "--listen", f"127.0.0.1:{port}"]
+        arguments = [
+            "gateway",
+            "--link",
+            f"socket://127.0.0.1:{link}",
+            "--data",
+            data,
+            "--listen",
+            f"127.0.0.1:{port}",
+        ]
         gateway = subprocess.Popen([command, *arguments], stderr=subprocess.DEVNULL)
         client = skerry.connect(f"http://127.0.0.1:{port}")
         _until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.machine import median, table
-from hil_tests.queries import ask, rows
 from skerry_testbed.network import Environment, Field, Mote, Network, Radio, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid
+
+from bench.machine import median, table
+from hil_tests.queries import ask, rows
 
 RUNS = 3
 
@@ -24,7 +25,15 @@ def office(seed: int) -> Network:
     place = [(x * 5.2 + rng.uniform(-1, 1), y * 5 + rng.uniform(-1, 1)) for x in range(9) for y in range(6)]
     motes = [Mote(id=i, x=x, y=y, root=i == 0) for i, (x, y) in enumerate(place)]
     radio = Radio(model="log-distance", exponent=3.6, reference_db=52.0, shadowing_db=1.5)
-    return check(Network(name="office", seed=seed, mote=motes, radio=radio, environment=Environment(fields={"temp": Field(base=20)})))
+    return check(
+        Network(
+            name="office",
+            seed=seed,
+            mote=motes,
+            radio=radio,
+            environment=Environment(fields={"temp": Field(base=20)}),
+        )
+    )
 
 
 def started(network: Network, sql: str) -> tuple[NetworkHandle, object]:
@@ -48,7 +57,9 @@ def speed(seed: int) -> tuple[float, float]:
 
 def share(seed: int) -> float:
     """Rows delivered of 20 motes over 100 epochs, every link at 92 %."""
-    net = NetworkHandle(check(Network(name="yield", seed=seed, mote=grid(5, 4, spacing=10), radio=disc(15, reception=0.92))))
+    net = NetworkHandle(
+        check(Network(name="yield", seed=seed, mote=grid(5, 4, spacing=10), radio=disc(15, reception=0.92)))
+    )
     net.advance(2.5)
     net.line.connect()
     net.advance("45s")
@@ -65,9 +76,17 @@ def main() -> None:
     table(
         "Emulated motes",
         [
-            ("54 IRIS motes, one query each 5 s, one core", f"{median([s for s, _ in speeds]):.1f}× real time", "20×"),
+            (
+                "54 IRIS motes, one query each 5 s, one core",
+                f"{median([s for s, _ in speeds]):.1f}× real time",
+                "20×",
+            ),
             ("host memory per emulated mote", f"{median([m for _, m in speeds]) / 2**20:.2f} MB", "1 MB"),
-            ("yield, 20 motes, links at 92 %", f"{100 * median(shares):.2f} % (worst of {RUNS} seeds {100 * min(shares):.2f} %)", "99.9 %"),
+            (
+                "yield, 20 motes, links at 92 %",
+                f"{100 * median(shares):.2f} % (worst of {RUNS} seeds {100 * min(shares):.2f} %)",
+                "99.9 %",
+            ),
         ],
     )
     assert math.isfinite(min(shares))

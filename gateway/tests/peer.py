@@ -60,7 +60,13 @@ class RootPeer:
         seconds = int(time.monotonic() - self.began)
         queries = bytes(sorted(self.programs()))
         packet = codec.encode(
-            PacketType.HELLO, node=0, session=self.session, seconds=seconds, ticks=0, query_version=0, queries=queries
+            PacketType.HELLO,
+            node=0,
+            session=self.session,
+            seconds=seconds,
+            ticks=0,
+            query_version=0,
+            queries=queries,
         )
         return packet if self._version is None else bytes([self._version]) + packet[1:]
 

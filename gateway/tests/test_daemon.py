@@ -44,7 +44,15 @@ class Daemon:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        arguments = ["gateway", "--link", self.link, "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        arguments = [
+            "gateway",
+            "--link",
+            self.link,
+            "--data",
+            str(self.data),
+            "--listen",
+            f"127.0.0.1:{self.port}",
+        ]
         self.process = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.DEVNULL)
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
         wait_for(lambda: skerry.connect(self.url).status()["link"]["state"] == "connected")
@@ -83,14 +91,23 @@ def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes) -> Non
     for epoch in epochs:
         for node in range(1, 4):
             packet = codec.encode(
-                PacketType.RESULT, query=query, node=node, epoch=epoch, nulls=0, values=struct.pack("<h", 2000 + epoch * 10 + node)
+                PacketType.RESULT,
+                query=query,
+                node=node,
+                epoch=epoch,
+                nulls=0,
+                values=struct.pack("<h", 2000 + epoch * 10 + node),
             )
             peer.waiting.append(packet)
 
 
-def test_kill_9_while_rows_flow_loses_and_doubles_nothing(peer: RootPeer, daemon: Daemon, tmp_path: Path) -> None:
+def test_kill_9_while_rows_flow_loses_and_doubles_nothing(
+    peer: RootPeer, daemon: Daemon, tmp_path: Path
+) -> None:
     daemon.start()
-    asked = skerry.connect(daemon.url, user="ada").query("SELECT nodeid, temp FROM sensors WHERE temp > 21 SAMPLE PERIOD 1 s")
+    asked = skerry.connect(daemon.url, user="ada").query(
+        "SELECT nodeid, temp FROM sensors WHERE temp > 21 SAMPLE PERIOD 1 s"
+    )
     wait_for(peer.programs)
     [(query, program)] = peer.programs().items()
     period_epochs = range(60, 160)
@@ -104,22 +121,30 @@ def test_kill_9_while_rows_flow_loses_and_doubles_nothing(peer: RootPeer, daemon
     daemon.start()
     wait_for(lambda: not peer.waiting)
     stored = read(tmp_path / "data" / "rows.log", 0, 10_000)
-    assert sorted((int(r["epoch"]), int(r["node"])) for r in stored) == [(e, n) for e in period_epochs for n in range(1, 4)]
+    assert sorted((int(r["epoch"]), int(r["node"])) for r in stored) == [
+        (e, n) for e in period_epochs for n in range(1, 4)
+    ]
     # The query goes on, and its user, who reconnects, gets each row once.
     got = []
     for row in skerry.connect(daemon.url, user="ada").resume(asked.id):
         got.append((row["nodeid"], row["temp"]))
         if len(got) == 299:
             break
-    expected = [(n, (2000 + e * 10 + n) / 100) for e in period_epochs for n in range(1, 4) if 2000 + e * 10 + n > 2100]
+    expected = [
+        (n, (2000 + e * 10 + n) / 100) for e in period_epochs for n in range(1, 4) if 2000 + e * 10 + n > 2100
+    ]
     assert got == expected[:299]
     assert len(expected) == 300 - sum(2000 + e * 10 + n <= 2100 for e in period_epochs for n in range(1, 4))
 
 
 def test_two_users_share_one_mote_query(peer: RootPeer, daemon: Daemon) -> None:
     daemon.start()
-    fast = skerry.connect(daemon.url, user="ada").query("SELECT temp FROM sensors WHERE nodeid = 1 SAMPLE PERIOD 1 s")
-    slow = skerry.connect(daemon.url, user="grace").query("SELECT temp FROM sensors WHERE nodeid = 2 SAMPLE PERIOD 2 s")
+    fast = skerry.connect(daemon.url, user="ada").query(
+        "SELECT temp FROM sensors WHERE nodeid = 1 SAMPLE PERIOD 1 s"
+    )
+    slow = skerry.connect(daemon.url, user="grace").query(
+        "SELECT temp FROM sensors WHERE nodeid = 2 SAMPLE PERIOD 2 s"
+    )
     wait_for(lambda: len(skerry.connect(daemon.url).status()["streams"]) >= 1)
     time.sleep(1)
     programs = peer.programs()
@@ -147,10 +172,39 @@ def test_expected_failures_are_one_line(peer: RootPeer, daemon: Daemon, tmp_path
     busy = f"127.0.0.1:{daemon.port}"
     cases = {
         "in use": ("gateway", "--link", peer.url, "--data", str(tmp_path / "a"), "--listen", busy),
-        "No such file": ("gateway", "--link", "/dev/ttyNONE", "--data", str(tmp_path / "b"), "--listen", f"127.0.0.1:{free_port()}"),
-        "directory": ("gateway", "--link", peer.url, "--data", str(blocked / "sub"), "--listen", f"127.0.0.1:{free_port()}"),
-        "another gateway": ("gateway", "--link", peer.url, "--data", str(daemon.data), "--listen", f"127.0.0.1:{free_port()}"),
-        "no gateway at": ("query", "SELECT temp FROM sensors ONCE", "--url", f"http://127.0.0.1:{free_port()}"),
+        "No such file": (
+            "gateway",
+            "--link",
+            "/dev/ttyNONE",
+            "--data",
+            str(tmp_path / "b"),
+            "--listen",
+            f"127.0.0.1:{free_port()}",
+        ),
+        "directory": (
+            "gateway",
+            "--link",
+            peer.url,
+            "--data",
+            str(blocked / "sub"),
+            "--listen",
+            f"127.0.0.1:{free_port()}",
+        ),
+        "another gateway": (
+            "gateway",
+            "--link",
+            peer.url,
+            "--data",
+            str(daemon.data),
+            "--listen",
+            f"127.0.0.1:{free_port()}",
+        ),
+        "no gateway at": (
+            "query",
+            "SELECT temp FROM sensors ONCE",
+            "--url",
+            f"http://127.0.0.1:{free_port()}",
+        ),
         "did you mean 'temp'": ("query", "SELECT tmep FROM sensors ONCE", "--url", daemon.url),
     }
     for text, arguments in cases.items():
@@ -172,14 +226,24 @@ def test_csv_and_json_write_only_data(peer: RootPeer, daemon: Daemon) -> None:
     [(query, program)] = peer.programs().items()
     queue_rows(peer, query, range(60, 62), program)
     out, _ = process.communicate(timeout=60)
-    assert [json.loads(line) for line in out.splitlines()] == [{"nodeid": n, "temp": 26 + n / 100} for n in (1, 2, 3)]
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"nodeid": n, "temp": 26 + n / 100} for n in (1, 2, 3)
+    ]
     assert process.returncode == 0
 
 
 def test_another_protocol_version_is_refused_by_name(tmp_path: Path) -> None:
     root = RootPeer(version=7)
     gateway = Daemon(root.url, tmp_path / "data")
-    arguments = ["gateway", "--link", root.url, "--data", str(gateway.data), "--listen", f"127.0.0.1:{gateway.port}"]
+    arguments = [
+        "gateway",
+        "--link",
+        root.url,
+        "--data",
+        str(gateway.data),
+        "--listen",
+        f"127.0.0.1:{gateway.port}",
+    ]
     gateway.process = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", gateway.port)) == 0)

@@ -43,10 +43,15 @@ def make_rows(stream: Stream, count: int, seed: int) -> pa.Table:
 
 
 @settings(max_examples=20, deadline=None)
-@given(bounds=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=3, max_size=30), seed=st.integers(0, 1000))
+@given(
+    bounds=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=3, max_size=30),
+    seed=st.integers(0, 1000),
+)
 def test_the_index_finds_what_each_condition_finds(bounds: list[tuple[int, int]], seed: int) -> None:
     plans = [
-        plan_of(f"SELECT nodeid, temp FROM sensors WHERE temp BETWEEN {low} AND {high} SAMPLE PERIOD {5 if i % 3 else 10} s")
+        plan_of(
+            f"SELECT nodeid, temp FROM sensors WHERE temp BETWEEN {low} AND {high} SAMPLE PERIOD {5 if i % 3 else 10} s"
+        )
         for i, (low, high) in enumerate(bounds)
     ]
     stream = Stream(1, 1, 1, dataclasses.replace(merge(plans), where=None))

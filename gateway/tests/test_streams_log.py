@@ -66,7 +66,10 @@ def test_reading_a_range_twice_gives_the_same(tmp_path: Path) -> None:
 def test_a_large_range_is_shared_by_two_workers(tmp_path: Path) -> None:
     reader = LogReader(str(tmp_path / "rows.log"))
     parts = reader.partitions({"row": 10}, {"row": 200_010})
-    assert [(p.start, p.end) for p in parts if isinstance(p, LogPartition)] == [(10, 100_010), (100_010, 200_010)]
+    assert [(p.start, p.end) for p in parts if isinstance(p, LogPartition)] == [
+        (10, 100_010),
+        (100_010, 200_010),
+    ]
 
 
 def test_batches_have_all_columns() -> None:

@@ -166,7 +166,7 @@ def _summary(console: Console, report: dict[str, Any], status: dict[str, Any], m
         )
     console.print(table)
     delivered = sum(query["delivered"] for query in report["queries"])
-    produced = sum(query["produced"] for query in report["queries"])
+    produced = sum(query["produced"] - query["under_way"] for query in report["queries"])
     share = 100 * delivered / produced if produced else 0
     console.print(
         f"{motes} motes, {len(report['queries'])} mote queries served {len(QUESTIONS)} users' queries; "

@@ -21,9 +21,15 @@ FLAGS = [
 @pytest.fixture(scope="module")
 def fuzzer() -> Path:
     BUILD.mkdir(parents=True, exist_ok=True)
-    sources = [str(path.relative_to(FIRMWARE)) for folder in ("net", "query", "kernel", "boards/host") for path in (FIRMWARE / folder).glob("*.c")]
+    sources = [
+        str(path.relative_to(FIRMWARE))
+        for folder in ("net", "query", "kernel", "boards/host")
+        for path in (FIRMWARE / folder).glob("*.c")
+    ]
     program = BUILD / "fuzz_frames"
-    subprocess.run(["gcc", *FLAGS, "-o", str(program), "tests/net/fuzz_frames.c", *sources], cwd=FIRMWARE, check=True)
+    subprocess.run(
+        ["gcc", *FLAGS, "-o", str(program), "tests/net/fuzz_frames.c", *sources], cwd=FIRMWARE, check=True
+    )
     return program
 
 
@@ -31,7 +37,9 @@ def fuzzer() -> Path:
 @pytest.mark.parametrize("role", ["mote", "root"])
 def test_a_million_inputs_each(fuzzer: Path, role: str) -> None:
     seed = os.environ.get("SKERRY_SEED", "20040527")
-    done = subprocess.run([fuzzer, role, str(INPUTS), seed], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [fuzzer, role, str(INPUTS), seed], capture_output=True, text=True, check=False, timeout=300
+    )
     print(done.stdout, end="")
     assert done.returncode == 0, done.stderr[-3000:]
     found = re.search(r"(\d+) inputs, seed (\d+), (\d+) frames", done.stdout)
