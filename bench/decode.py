@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import struct
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from bench.machine import median, table
 from skerry.link.endpoint import Endpoint
 from skerry.plan.merge import merge
 from skerry.plan.planner import plan_query
@@ -16,8 +13,6 @@ from skerry.streams.ingest import Ingest, Stream
 from skerry_protocol import codec
 from skerry_protocol.framing import FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
-
-from bench.machine import median, table
 
 PACKETS = 60_000
 

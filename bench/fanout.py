@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
+
+from bench.machine import median, table
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
@@ -19,8 +18,6 @@ from skerry.proxy.spark import StreamingQuery
 from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD
-
-from bench.machine import median, table
 
 USERS = 1_000
 ROWS = 1_500_000

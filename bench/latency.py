@@ -14,9 +14,8 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import skerry
+from bench.machine import median, table
 from skerry_protocol import codec, mac
 from skerry_protocol.packets import PacketError, PacketType
 from skerry_testbed.core import AirFrame
@@ -24,8 +23,6 @@ from skerry_testbed.network import Network, check
 from skerry_testbed.pytest import disc, grid
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
-
-from bench.machine import median, table
 
 ROWS = 120
 

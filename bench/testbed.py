@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 import time
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from skerry_testbed.network import Environment, Field, Mote, Network, Radio, check
-from skerry_testbed.pytest import NetworkHandle, disc, grid
 
 from bench.machine import median, table
 from hil_tests.queries import ask, rows
+from skerry_testbed.network import Environment, Field, Mote, Network, Radio, check
+from skerry_testbed.pytest import NetworkHandle, disc, grid
 
 RUNS = 3
 

@@ -6,11 +6,11 @@ import struct
 from collections import Counter
 
 import pytest
+
+from hil_tests.queries import ask, rows
 from skerry_protocol import mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
-
-from hil_tests.queries import ask, rows
 
 #: IRIS at 250 kbit/s: preamble and SFD take 5 bytes of 32 us.
 SFD_NS = 160_000

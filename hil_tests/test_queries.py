@@ -8,12 +8,12 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
+
+from hil_tests.queries import ask, rows
 from skerry.plan.partials import from_packet, merge_partials
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
-
-from hil_tests.queries import ask, rows
 
 REDWOOD = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "redwood-log.parquet"
 SLOPE = Environment(

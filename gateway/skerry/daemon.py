@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from construct import Container
-from skerry_protocol import codec
-from skerry_protocol.codec import Packet
-from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType
 
 from skerry.catalog import Catalog
 from skerry.lang.ast import Stop
@@ -29,6 +26,9 @@ from skerry.state import DataDirectory
 from skerry.streams import log as stream_log
 from skerry.streams.ingest import KEYS, Ingest, Stream
 from skerry.streams.source import batch_of
+from skerry_protocol import codec
+from skerry_protocol.codec import Packet
+from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from skerry.catalog.catalog import Catalog
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import QueryPlan

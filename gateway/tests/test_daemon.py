@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import skerry
+from gateway.tests.peer import RootPeer
 from skerry.streams.log import read
 from skerry_protocol import codec
 from skerry_protocol.packets import PacketType
-
-from gateway.tests.peer import RootPeer
 
 COMMAND = str(Path(sys.executable).parent / "skerry")
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

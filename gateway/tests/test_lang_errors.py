@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from skerry.lang.errors import QueryError
 from skerry.plan.planner import plan_query
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+
 from skerry.lang.ast import Once, SamplePeriod, Select, Stop
 from skerry.lang.parser import parse
 from skerry.lang.units import duration_text

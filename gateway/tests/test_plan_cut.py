@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from skerry.plan.assembler import assemble, obstacle, stack_depth
 from skerry.plan.expression import from_list, render
 from skerry.plan.merge import format_for, merge

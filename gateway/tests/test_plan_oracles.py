@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
+from firmware.tests.query import host
 from skerry.lang.errors import QueryError
 from skerry.plan.assembler import assemble, obstacle
 from skerry.plan.merge import merge
@@ -19,8 +21,6 @@ from skerry.plan.planner import plan_query
 from skerry.plan.residual import Residual, Rows
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import check
-
-from firmware.tests.query import host
 
 NAMES = ["level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "nodeid"]
 DATABASE = duckdb.connect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 from skerry.streams.log import StreamLog, length, read
 from skerry.streams.record import RECORD
 from skerry.streams.source import COLUMNS, LogPartition, LogReader, batch_of

@@ -18,6 +18,7 @@ from construct import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+
 from skerry_protocol import codec, packets
 from skerry_protocol.packets import BODIES, PACKET_MAXIMUM, PacketError, PacketType, VersionMismatchError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from skerry_protocol import document
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import PacketType

@@ -8,6 +8,7 @@ import random
 from cobs import cobs
 from hypothesis import given
 from hypothesis import strategies as st
+
 from skerry_protocol.framing import FRAME_MAXIMUM, Deframer, FrameKind, LinkFrame
 
 frames = st.builds(

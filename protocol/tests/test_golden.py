@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from construct import Construct, Container, ListContainer
+
 from skerry_protocol import codec, framing, mac, packets
 from skerry_protocol.packets import PacketType
 

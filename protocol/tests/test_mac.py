@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from skerry_protocol import mac
 from skerry_protocol.packets import PacketError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from skerry_protocol import wire_header
 
 HEADER = Path(__file__).resolve().parents[2] / "firmware" / "include" / "wire.h"

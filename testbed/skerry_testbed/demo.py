@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import skerry
 from rich.console import Console
 from rich.table import Table
+
+import skerry
 
 NETWORK = Path(__file__).parent.parent / "networks" / "demo.toml"
 #: Seconds of wall clock that the queries run.

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from skerry_protocol import codec, mac
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketError, Settings, VersionMismatchError
-
 from skerry_testbed.core import BUILD, AirFrame
 from skerry_testbed.duration import seconds
 from skerry_testbed.line import Line

@@ -9,7 +9,6 @@ from typing import Any
 
 from skerry_protocol import codec, framing, mac
 from skerry_protocol.packets import PacketError, PacketType, VersionMismatchError
-
 from skerry_testbed.core import AirFrame, World
 from skerry_testbed.network import Mote
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from skerry_protocol.packets import SETTINGS_MAGIC, Settings
 
+from skerry_protocol.packets import SETTINGS_MAGIC, Settings
 from skerry_testbed import environment
 from skerry_testbed.capture import Capture
 from skerry_testbed.core import BUILD, AirFrame, TestbedError, World

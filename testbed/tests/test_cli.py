@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from skerry_testbed.core import BUILD
 
 SKERRY = str(Path(sys.executable).parent / "skerry")

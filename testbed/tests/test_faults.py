@@ -1,6 +1,7 @@
 """Faults of a description happen at their time, to whom they name."""
 
 import pytest
+
 from skerry_testbed.faults import NO_GAIN
 from skerry_testbed.network import Fault, Radio
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of

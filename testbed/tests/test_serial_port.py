@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import serial
+
 from skerry_protocol import codec
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from firmware.tests.query.mote import COMPLETE, Mote, field, program
 from skerry_protocol import packets
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, constant, instruction
 from skerry_protocol.packets import Aggregate, PacketType, QueryFlag
-
-from firmware.tests.query.mote import COMPLETE, Mote, field, program
 
 TEMP = instruction(Op.ATTR, BY_NAME["temp"].number)
 VALUED = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from firmware.tests.query.mote import COMPLETE, SECOND, Mote, field, program
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
 from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PacketType, QueryFlag
-
-from firmware.tests.query.mote import COMPLETE, SECOND, Mote, field, program
 
 EPOCH = [field(ValueFormat.I32, instruction(Op.ATTR, BY_NAME["epoch"].number))]
 TEMP = BY_NAME["temp"].number

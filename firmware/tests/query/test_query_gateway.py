@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from firmware.tests.query.mote import Mote
 from skerry.plan import build
 from skerry.plan.assembler import assemble, obstacle
 from skerry.plan.build import MagnitudeError
@@ -16,8 +18,6 @@ from skerry.plan.evaluate import Evaluator
 from skerry.plan.expression import Expr
 from skerry_protocol.attributes import ATTRIBUTES
 from skerry_protocol.bytecode import Op
-
-from firmware.tests.query.mote import Mote
 
 #: The gateway takes epochs from sample times: there the two differ by intent.
 LEAVES = [build.attribute(entry) for entry in ATTRIBUTES if entry.name != "epoch"]

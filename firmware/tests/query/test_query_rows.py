@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from firmware.tests.query.mote import NO_LEVEL, SECOND, Mote, Record, field, program
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, constant, instruction
 from skerry_protocol.packets import FIELDS_MAXIMUM, PacketType
-
-from firmware.tests.query.mote import NO_LEVEL, SECOND, Mote, Record, field, program
 
 TEMP = BY_NAME["temp"].number
 

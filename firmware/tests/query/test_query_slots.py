@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from firmware.tests.query.mote import COMPLETE, KNOWN, REFUSED, STORED, Mote, field, fragments, program
 from skerry_protocol import bytecode, packets
 from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, QUERIES_MAXIMUM, Aggregate, QueryFlag
-
-from firmware.tests.query.mote import COMPLETE, KNOWN, REFUSED, STORED, Mote, field, fragments, program
 
 NODEID = bytecode.instruction(Op.ATTR, 0)
 ROW = [field(ValueFormat.U16, NODEID)]

@@ -9,6 +9,8 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from firmware.tests.query.mote import Mote
 from skerry_protocol.bytecode import (
     MAXIMUM_POWER,
     STACK_DEPTH,
@@ -18,8 +20,6 @@ from skerry_protocol.bytecode import (
     constant,
     instruction,
 )
-
-from firmware.tests.query.mote import Mote
 
 LOW, HIGH = -(2**31), 2**31 - 1
 COLUMNS = 4

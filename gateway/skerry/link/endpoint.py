@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from construct import Container
+
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.framing import REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame

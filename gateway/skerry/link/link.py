@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import serial
 from construct import Container
-from skerry_protocol.codec import Packet
-from skerry_protocol.framing import BAUD
 
 from skerry.link.endpoint import Endpoint
+from skerry_protocol.codec import Packet
+from skerry_protocol.framing import BAUD
 
 log = logging.getLogger(__name__)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from skerry.plan.build import INT32_MAXIMUM
+from skerry.plan.expression import Expr, render
 from skerry_protocol import bytecode
 from skerry_protocol.bytecode import MAXIMUM_POWER, OPERAND_SIZE, STACK_DEPTH, Op
 from skerry_protocol.packets import Aggregate
-
-from skerry.plan.build import INT32_MAXIMUM
-from skerry.plan.expression import Expr, render
 
 #: Operators whose operands may change places, and what they become then.
 _SWAPPED: dict[Op, Op] = {

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, decimal_text
 from skerry_protocol.attributes import Attribute, ValueFormat
 from skerry_protocol.bytecode import MAXIMUM_POWER, Op
 from skerry_protocol.packets import Aggregate
-
-from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, decimal_text
 
 INT32_MAXIMUM = 2**31 - 1
 INT64_MAXIMUM = 2**63 - 1

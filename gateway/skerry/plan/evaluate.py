@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.bytecode import Op
 
 from skerry.plan.expression import Expr, attributes_of
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.bytecode import Op
 
 Values = NDArray[np.int64]
 Mask = NDArray[np.bool_]

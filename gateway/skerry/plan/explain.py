@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skerry_protocol.attributes import BY_NUMBER
-from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, AggregateState, Partial, Result
-
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.program import program_size
+from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, AggregateState, Partial, Result
 
 if TYPE_CHECKING:
     from skerry.catalog.catalog import Catalog

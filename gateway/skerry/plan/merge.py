@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, BY_NUMBER, ValueFormat
-from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
-
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, render
 from skerry.plan.model import Column, MoteQuery, QueryPlan
 from skerry.plan.program import fits
 from skerry.plan.ranges import condition_of, hull, ranges_of
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, BY_NUMBER, ValueFormat
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 
 #: Every row says these two anyway: its mote and its epoch.
 IN_EVERY_ROW = frozenset({BY_NAME["nodeid"].number, BY_NAME["epoch"].number})

@@ -20,10 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from skerry.plan.expression import Expr, Kind, from_list
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.packets import Aggregate
-
-from skerry.plan.expression import Expr, Kind, from_list
 
 
 @dataclass(frozen=True, slots=True)

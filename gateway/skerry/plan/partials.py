@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from skerry_protocol.packets import Aggregate
 
 from skerry.plan.build import INT32_MAXIMUM
 from skerry.plan.model import MoteQuery
+from skerry_protocol.packets import Aggregate
 
 _COUNT_MAXIMUM = 0xFFFF
 

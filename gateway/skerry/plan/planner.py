@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
-from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import FIELDS_MAXIMUM, PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate
-
 from skerry.lang import ast
 from skerry.lang.ast import Span, Stop
 from skerry.lang.errors import QueryError
@@ -20,6 +16,9 @@ from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
 from skerry.plan.program import check_program
 from skerry.plan.resolve import Resolver
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import FIELDS_MAXIMUM, PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate
 
 #: Period that a ONCE query is sent with: its single epoch starts at a whole network second.
 ONCE_PERIOD_MS = 1000

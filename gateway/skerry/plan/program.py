@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from skerry_protocol.codec import encode_program
-from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, QueryFlag
-
 from skerry.lang.errors import QueryError
 from skerry.plan.assembler import assemble
 from skerry.plan.expression import Expr
 from skerry.plan.model import MoteQuery
+from skerry_protocol.codec import encode_program
+from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, QueryFlag
 
 #: Bytes of a program besides code: flags, period, start, end, length of the condition.
 _HEADER = 1 + 4 + 4 + 4 + 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.bytecode import Op
-
 from skerry.plan import build
 from skerry.plan.expression import Expr, conjuncts
 from skerry.plan.model import RangeFilter
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.bytecode import Op
 
 _EPOCH = BY_NAME["epoch"].number
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import Aggregate
 
 from skerry.plan import build
 from skerry.plan.evaluate import Evaluator, Mask, Values, Vector, rounded_quotients
@@ -23,6 +21,8 @@ from skerry.plan.expression import Expr, Kind
 from skerry.plan.merge import field_of
 from skerry.plan.model import Feed, MoteQuery, Output, QueryPlan
 from skerry.plan.ranges import split_range
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.packets import Aggregate
 
 Indices = NDArray[np.int64]
 

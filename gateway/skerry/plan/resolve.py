@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
-from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import Aggregate
-
 from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
 from skerry.plan import build
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import Aggregate
 
 SYNONYMS = {"temperature": "temp", "id": "nodeid"}
 

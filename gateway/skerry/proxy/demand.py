@@ -15,14 +15,13 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
-
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
 from skerry.proxy.demand_state import Group, Running, User
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
 
 #: Query ids on the wire: 1..255.
 _IDS = 255

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from construct import Container
-from skerry_protocol.codec import Packet
-from skerry_protocol.packets import PacketType
 
 from skerry.plan.model import MoteQuery
 from skerry.plan.partials import Partial, from_packet, merge_partials
 from skerry.streams.record import RECORD, Records
+from skerry_protocol.codec import Packet
+from skerry_protocol.packets import PacketType
 
 #: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
 KEYS = 200_000

@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
+
 from skerry_protocol.packets import FIELDS_MAXIMUM
 
 #: A row of a mote query. ``stream`` numbers the mote query (see catalog.json beside the log); ``value`` are its columns as they came,

@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
-from skerry_protocol.packets import FIELDS_MAXIMUM
 
 from skerry.streams import log
 from skerry.streams.record import Records
+from skerry_protocol.packets import FIELDS_MAXIMUM
 
 #: Rows of one Arrow batch, and of one trigger of the streaming query at most.
 BLOCK = 65536

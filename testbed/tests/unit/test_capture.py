@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from skerry_protocol import mac
 from skerry_testbed.capture import Capture
 from skerry_testbed.core import AirFrame

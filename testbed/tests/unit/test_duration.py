@@ -1,6 +1,7 @@
 """Durations in descriptions and options."""
 
 import pytest
+
 from skerry_testbed.duration import seconds
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+
 from skerry_testbed.environment import SyntheticField, Trace, build
 from skerry_testbed.network import Environment, Field, Mote, NetworkError
 

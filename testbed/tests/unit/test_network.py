@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from skerry_testbed.network import NetworkError, check, load
 
 NETWORKS = Path(__file__).resolve().parents[2] / "networks"

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from skerry_testbed import radio
 from skerry_testbed.network import Mote, Radio
 
