@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent
-
 from bench.machine import table
+
+PROJECT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:

@@ -131,6 +131,9 @@ static void control_begin(void)
 }
 
 /* ---- data slots ---- */
+/* Room for this frame and one that may be in the chip already: what is acknowledged is kept. */
+static bool room_for_bundles(void) { return queue_room() >= 2 * (WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record)); }
+
 static void listen_end(void)
 {
     if (!listening) return;
@@ -149,7 +152,7 @@ static void listen_begin(void)
 {
     listening = true;
     child_pending = false;
-    radio_accept_unicast(queue_room() >= WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record));
+    radio_accept_unicast(room_for_bundles());
     radio_on();
     timer_start(&quiet_timer, clock_now() + 2 * GUARD + CLOCK_MS(QUIET_DATA), listen_quiet);
     timer_start(&end_timer, clock_now() + 2 * GUARD + CLOCK_MS(SLOT_LENGTH), listen_end);
@@ -160,7 +163,7 @@ void schedule_heard(bool pending)
     if (in_control) timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_CONTROL), control_quiet);
     if (!listening) return;
     child_pending = pending;
-    radio_accept_unicast(queue_room() >= WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record));
+    radio_accept_unicast(room_for_bundles());
     timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_DATA), listen_quiet);
 }
 

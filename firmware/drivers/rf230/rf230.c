@@ -23,9 +23,10 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 #define SFD_DELAY 6
 /* RX_START comes one byte, the PHR, after the SFD. */
 #define PHR_DELAY 1
-/* Longest wait for TRX_END: 133 bytes on the air; for an acknowledgement: turnaround and 11 bytes. */
+/* Longest wait for TRX_END: 133 bytes on the air; for an acknowledgement: 54 symbols (864 us; 802.15.4-2006 7.4.2) and
+ * the handler's latency, in ticks. Longer, and a sibling's acknowledgement of the same number would be taken for ours. */
 #define SEND_LIMIT CLOCK_MS(8)
-#define ACK_LIMIT CLOCK_MS(2)
+#define ACK_LIMIT 32
 /* Switching off is tried again after this while a frame comes in. */
 #define OFF_RETRY CLOCK_MS(3)
 
