@@ -86,6 +86,11 @@ class Line:
         self._frame(LinkFrame(FrameKind.DATA, self._sequence, packet))
         self._sequence = (self._sequence + 1) & 0xFF
 
+    @property
+    def sequence(self) -> int:
+        """Number of the next DATA frame to the root."""
+        return self._sequence
+
     def install(self, query: int, program: bytes) -> None:
         """Install a query program under the next version of the query set."""
         self.query_version += 1

@@ -65,4 +65,4 @@ def test_the_redwood_is_a_network() -> None:
         pytest.skip(f"{trace} is not here")
     network = load(NETWORKS / "redwood.toml")
     assert network.environment.trace is not None
-    assert Path(network.environment.trace).resolve() == trace
+    assert Path(network.environment.trace).resolve() == trace.resolve()

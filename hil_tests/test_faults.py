@@ -1,0 +1,88 @@
+"""Motes that come late, move, drift or are cut off."""
+
+from __future__ import annotations
+
+from hil_tests.queries import ask, rows
+from skerry_protocol.packets import PacketType
+from skerry_testbed.network import Mote
+from skerry_testbed.pytest import MakeNetwork, disc, line_of
+
+#: IRIS at 250 kbit/s: preamble and SFD take 5 bytes of 32 us.
+SFD_NS = 160_000
+
+
+def test_a_mote_that_comes_late_gets_the_queries_that_run(network: MakeNetwork) -> None:
+    motes = [*line_of(3, spacing=10), Mote(id=9, x=30, y=0, boot="60 s")]
+    net = network(motes, radio=disc(12))
+    net.advance("20s")
+    first = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    second = ask(
+        net,
+        2,
+        "SELECT light, temp, humidity, voltage, accel_x FROM sensors WHERE temp > -100 SAMPLE PERIOD 4 s",
+    )
+    net.advance("90s")
+    for number, query in ((1, first), (2, second)):
+        assert {row["nodeid"] for row in rows(net.line, number, query) if row["at"] > net.now - 12} == {
+            0,
+            1,
+            2,
+            9,
+        }
+
+
+def test_a_late_mote_learns_that_a_query_was_stopped(network: MakeNetwork) -> None:
+    net = network(line_of(3, spacing=10), radio=disc(12))
+    net.advance("20s")
+    ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    net.advance("20s")
+    net.motes[2].kill()
+    net.line.stop(1)
+    net.advance("10s")
+    net.motes[2].reboot()
+    net.advance("40s")
+    assert all(row["at"] < net.now - 30 for row in ({"at": r.at} for r in net.line.of(PacketType.RESULT, 1)))
+
+
+def test_what_was_cut_off_comes_back_when_the_partition_heals(network: MakeNetwork) -> None:
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("30s")
+    net.inject(kind="partition", motes=[2, 3])
+    net.advance("60s")
+    assert {row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > net.now - 12} == {0, 1}
+    net.inject(kind="link_up", mote=1, to=2)
+    net.advance("60s")
+    assert {row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > net.now - 12} == {0, 1, 2, 3}
+
+
+def test_a_mote_that_moves_finds_a_parent_where_it_is(network: MakeNetwork) -> None:
+    net = network(line_of(5, spacing=10), radio=disc(12))
+    net.advance("30s")
+    query = ask(net, 1, "SELECT parent FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("30s")
+    net.inject(kind="move", mote=4, x=5.0, y=5.0)
+    net.advance("90s")
+    last = [row for row in rows(net.line, 1, query) if row["nodeid"] == 4][-1]
+    assert last["at"] > net.now - 12
+    assert last["parent"] in (0, 1)
+
+
+def test_time_follows_a_crystal_that_drifts(network: MakeNetwork) -> None:
+    """Mote 2 of a line turns from its error to 80 ppm, as in the cold: all stay within 2 ms of the root."""
+    net = network(line_of(5, spacing=10), radio=disc(12), seed=9)
+    net.advance("30s")
+    net.inject(kind="clock_drift", mote=2, ppm=80.0)
+    net.advance("20s")
+    net.frames.clear()
+    net.advance("60s")
+    stamps: dict[int, list[float]] = {}
+    for frame, decoded, packet in net.packets():
+        if packet.type is PacketType.BEACON:
+            told = packet.body.seconds + packet.body.ticks / 32768
+            stamps.setdefault(decoded.source, []).append(told - (frame.start_ns + SFD_NS) / 1e9)
+    offset = sum(stamps[0]) / len(stamps[0])
+    assert set(stamps) == set(range(5))
+    worst = {node: max(abs(value - offset) for value in values) for node, values in stamps.items()}
+    assert max(worst.values()) < 0.002, worst
