@@ -1,0 +1,74 @@
+"""From SQL to a user's row through every real part: emulated motes, serial line, gateway process, Spark, HTTP."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import skerry
+from skerry_testbed.network import Environment, Field
+from skerry_testbed.pytest import MakeNetwork, disc, line_of
+from skerry_testbed.serial_port import SerialPort
+
+COMMAND = str(Path(sys.executable).parent / "skerry")
+
+
+def wait_for(condition: Callable[[], bool], limit_s: float = 90) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_two_users_ask_emulated_motes(network: MakeNetwork, tmp_path: Path) -> None:
+    field = Environment(fields={"temp": Field(base=20.0, gradient=(0.1, 0.0))})
+    bed = network(line_of(4, spacing=10), radio=disc(12), environment=field).bed
+    bed.line_listeners.clear()
+    bed.advance(15)
+    line = SerialPort(bed, 0)
+    stop = threading.Event()
+    run = threading.Thread(target=lambda: bed.run(None, 1.0, stop.is_set, line.poll), daemon=True)
+    run.start()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    arguments = [
+        "--link",
+        f"socket://127.0.0.1:{line.port}",
+        "--data",
+        str(tmp_path / "data"),
+        "--listen",
+        f"127.0.0.1:{port}",
+    ]
+    gateway = subprocess.Popen([COMMAND, "gateway", *arguments], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        url = f"http://127.0.0.1:{port}"
+        wait_for(lambda: skerry.connect(url).status()["link"]["state"] == "connected")
+        warm = skerry.connect(url, user="ada").query(
+            "SELECT nodeid, temp FROM sensors WHERE temp > 21.5 SAMPLE PERIOD 2 s"
+        )
+        mean = skerry.connect(url, user="grace").query(
+            "SELECT AVG(temp), COUNT(*) FROM sensors SAMPLE PERIOD 2 s"
+        )
+        rows = [row for row, _ in zip(warm, range(6), strict=False)]
+        assert {row["nodeid"] for row in rows} == {2, 3}
+        assert all(row["temp"] == pytest.approx(20 + row["nodeid"], abs=0.011) for row in rows)
+        whole = next(row for row in mean if row["COUNT(*)"] == 4)
+        assert whole["AVG(temp)"] == pytest.approx(21.5, abs=0.011)
+    finally:
+        gateway.send_signal(signal.SIGTERM)
+        gateway.wait(30)
+        stop.set()
+        run.join()
+        line.close()
