@@ -9,7 +9,7 @@ void clocksync_start_root(void);
 /* A stamp of the mote this one follows, for the local time of its SFD. True when network time became known or jumped. */
 bool clocksync_stamp(struct net_time heard, ticks_t local);
 void clocksync_lose(void);
-/* Once a round at least. */
-void clocksync_tick(void);
+/* Every few seconds; without a stamp for half an hour network time is lost. */
+void clocksync_tick(bool root);
 
 #endif

@@ -12,9 +12,14 @@
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
 #define ARGUMENTS_MAXIMUM 16
-#define TOKENS 4
-/* Transmissions of each flooded frame by each mote. */
-#define REPEATS 2
+/* Commands on their way at once, and tokens remembered: a flood's echoes come within two control windows. */
+#define COMMANDS 4
+#define TOKENS 16
+/* Transmissions of each flooded frame by each mote; the last is kept for the next control window, when what collided in this one
+ * meets another order of things. */
+#define NEW 3
+#define HELD 1
+#define LAST 4
 #define UNICAST_TRIES 4
 
 static uint16_t version;
@@ -23,12 +28,27 @@ static bool version_known;
 /* Floods waiting: fragments of queries by bit, a stop, a command. */
 static struct { uint8_t query, fragments, repeats; uint16_t version; } installs[WIRE_QUERIES_MAXIMUM];
 static struct { struct wire_query_stop packet; uint8_t repeats; } stop_flood;
-static struct { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_flood;
+static struct { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_floods[COMMANDS];
 static uint16_t tokens[TOKENS];
-static uint8_t token_next;
+static uint8_t token_next, token_count;
 /* One neighbour at a time is asked or answered. */
 static struct { uint16_t node; uint8_t held[WIRE_QUERIES_MAXIMUM]; uint8_t held_count, query, fragment; bool summary; } repair = {.node = WIRE_NO_NODE};
 static struct mac_frame frame;
+
+/* `repeats` of a flood: NEW, 2, HELD until the next window, LAST, 0. */
+static bool due(uint8_t repeats) { return repeats > HELD; }
+static uint8_t spent(uint8_t repeats) { return repeats == LAST ? 0 : (uint8_t)(repeats - 1); }
+static void release(uint8_t *repeats)
+{
+    if (*repeats == HELD) *repeats = LAST;
+}
+
+void dissemination_window(void)
+{
+    release(&stop_flood.repeats);
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) release(&installs[i].repeats);
+    for (uint8_t i = 0; i < COMMANDS; i++) release(&command_floods[i].repeats);
+}
 
 uint16_t dissemination_version(void) { return version; }
 
@@ -51,7 +71,7 @@ static void flood(uint8_t query, uint16_t with)
                 installs[i].query = query;
                 installs[i].version = with;
                 installs[i].fragments = (1 << FRAGMENTS) - 1;
-                installs[i].repeats = REPEATS;
+                installs[i].repeats = NEW;
                 return;
             }
 }
@@ -59,7 +79,10 @@ static void flood(uint8_t query, uint16_t with)
 void dissemination_install(const struct wire_query_install *install, uint8_t length)
 {
     if (!newer(install->query_version) && install->query_version != version) return;
-    if (query_install(install, length) != QUERY_COMPLETE) return;
+    enum query_outcome outcome = query_install(install, length);
+    /* The gateway may install again what the root holds. Motes that hold it find the new version out by the summary: one fragment
+     * known says nothing of the others. */
+    if (outcome != QUERY_COMPLETE && !(outcome == QUERY_KNOWN && tree_is_root() && newer(install->query_version))) return;
     follow(install->query_version);
     flood(install->query, install->query_version);
 }
@@ -72,23 +95,32 @@ void dissemination_stop(const struct wire_query_stop *stop)
     query_stop(stop->query);
     follow(stop->query_version);
     stop_flood.packet = *stop;
-    stop_flood.repeats = REPEATS;
+    stop_flood.repeats = NEW;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (stop->query == 0 || installs[i].query == stop->query) installs[i].query = 0;
 }
 
 void dissemination_command(const struct wire_command *command, uint8_t length)
 {
-    uint8_t arguments = (uint8_t)(length - sizeof *command);
-    for (uint8_t i = 0; i < TOKENS; i++)
+    uint8_t arguments = (uint8_t)(length - sizeof *command), slot = 0;
+    for (uint8_t i = 0; i < token_count; i++)
         if (tokens[i] == command->token) return;
     tokens[token_next] = command->token;
     token_next = (token_next + 1) % TOKENS;
+    if (token_count < TOKENS) token_count++;
     net_execute(command, arguments);
     if (arguments > ARGUMENTS_MAXIMUM) return;
-    memcpy(command_flood.bytes, command, length);
-    command_flood.length = length;
-    command_flood.repeats = REPEATS;
+    while (slot < COMMANDS - 1 && command_floods[slot].repeats) slot++;
+    memcpy(command_floods[slot].bytes, command, length);
+    command_floods[slot].length = length;
+    command_floods[slot].repeats = NEW;
+}
+
+bool dissemination_command_room(void)
+{
+    for (uint8_t i = 0; i < COMMANDS; i++)
+        if (!command_floods[i].repeats) return true;
+    return false;
 }
 
 static void begin_repair(uint16_t node)
@@ -137,9 +169,11 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 
 bool dissemination_waiting(void)
 {
-    if (stop_flood.repeats || command_flood.repeats || repair.node != WIRE_NO_NODE) return true;
+    if (due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
+    for (uint8_t i = 0; i < COMMANDS; i++)
+        if (due(command_floods[i].repeats)) return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (installs[i].query) return true;
+        if (installs[i].query && due(installs[i].repeats)) return true;
     return false;
 }
 
@@ -183,15 +217,18 @@ static bool send_repair(void)
 static bool send_install(void)
 {
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        if (!installs[i].query) continue;
-        while (installs[i].fragments) {
+        while (installs[i].query && due(installs[i].repeats)) {
             uint8_t fragment = 0;
             while (!(installs[i].fragments >> fragment & 1)) fragment++;
             installs[i].fragments &= (uint8_t)~(1 << fragment);
-            if (!installs[i].fragments && --installs[i].repeats) installs[i].fragments = (1 << FRAGMENTS) - 1;
-            if (send_fragment(WIRE_BROADCAST, installs[i].query, fragment, installs[i].version)) return true;
+            uint8_t query = installs[i].query;
+            if (!installs[i].fragments) {
+                installs[i].fragments = (1 << FRAGMENTS) - 1;
+                installs[i].repeats = spent(installs[i].repeats);
+                if (!installs[i].repeats) installs[i].query = 0;
+            }
+            if (send_fragment(WIRE_BROADCAST, query, fragment, installs[i].version)) return true;
         }
-        installs[i].query = 0;
     }
     return false;
 }
@@ -199,16 +236,17 @@ static bool send_install(void)
 bool dissemination_send(void)
 {
     if (mac_busy()) return true;
-    if (stop_flood.repeats) {
-        stop_flood.repeats--;
+    if (due(stop_flood.repeats)) {
+        stop_flood.repeats = spent(stop_flood.repeats);
         *(struct wire_query_stop *)mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP) = stop_flood.packet;
         return send(sizeof stop_flood.packet);
     }
     if (send_install()) return true;
-    if (command_flood.repeats) {
-        command_flood.repeats--;
-        memcpy(mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), command_flood.bytes, command_flood.length);
-        return send(command_flood.length);
+    for (uint8_t i = 0; i < COMMANDS; i++) {
+        if (!due(command_floods[i].repeats)) continue;
+        command_floods[i].repeats = spent(command_floods[i].repeats);
+        memcpy(mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), command_floods[i].bytes, command_floods[i].length);
+        return send(command_floods[i].length);
     }
     return repair.node != WIRE_NO_NODE && send_repair();
 }
@@ -218,5 +256,10 @@ void dissemination_forget(void)
 {
     version_known = false;
     version = 0;
+    memset(installs, 0, sizeof installs);
+    memset(&stop_flood, 0, sizeof stop_flood);
+    memset(command_floods, 0, sizeof command_floods);
+    token_count = token_next = 0;
+    repair.node = WIRE_NO_NODE;
     query_stop(0);
 }

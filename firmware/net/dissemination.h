@@ -14,11 +14,15 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 void dissemination_stop(const struct wire_query_stop *stop);
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length);
 void dissemination_command(const struct wire_command *command, uint8_t length);
+/* Whether another command could be flooded. */
+bool dissemination_command_room(void);
 /* A neighbour's beacon says which version it holds. */
 void dissemination_heard(uint16_t source, uint16_t version);
 /* In a control window: sends the next thing due; false when nothing is. */
 bool dissemination_send(void);
 bool dissemination_waiting(void);
+/* A control window begins. */
+void dissemination_window(void);
 void dissemination_forget(void);
 
 /* Implemented by schedule: a control frame is through. */

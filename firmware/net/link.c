@@ -25,7 +25,7 @@ static bool in_overrun;
 static uint8_t base, next;   /* sequence of the oldest frame unacknowledged, and of the next new one */
 static uint8_t expected;     /* next DATA from the gateway */
 static bool connected;       /* the gateway has answered, or asked, since boot */
-static bool acknowledge, reset_answer, reset_wanted;
+static bool acknowledge, reset_answer, reset_wanted, reset_sent;
 static bool partials_ready;
 static uint8_t resend;       /* frames base..next-1 from here on go out again */
 static struct timer repeat;
@@ -93,6 +93,7 @@ static bool choose(void)
         transmit_hello(WIRE_FRAME_RESET_ACK);
     } else if (reset_wanted) {
         reset_wanted = false;
+        reset_sent = true;
         transmit_hello(WIRE_FRAME_RESET);
     } else if (acknowledge) {
         acknowledge = false;
@@ -134,6 +135,7 @@ static void restart(void)
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record)) record->in_flight = false;
     base = next = resend = expected = 0;
     connected = true;
+    reset_sent = reset_wanted = false;
 }
 
 static void acknowledged(uint8_t upto)
@@ -180,6 +182,8 @@ static void frame_received(uint8_t length)
     switch (in[0]) {
     case WIRE_FRAME_DATA:
         if (in[1] == expected) {
+            /* The gateway repeats it: by then the commands before it have been flooded. */
+            if (in[3] == WIRE_PACKET_COMMAND && !dissemination_command_room()) break;
             expected++;
             packet(in + 2, payload);
         }
@@ -190,7 +194,10 @@ static void frame_received(uint8_t length)
         restart();
         reset_answer = true;
         break;
-    case WIRE_FRAME_RESET_ACK: restart(); break;
+    /* Of several RESETs the first answer counts: the gateway had all of them before any DATA. */
+    case WIRE_FRAME_RESET_ACK:
+        if (reset_sent) restart();
+        break;
     default: mac_counters.malformed++;
     }
 }

@@ -12,7 +12,8 @@
 #define EXPONENT_MINIMUM 3
 #define EXPONENT_MAXIMUM 5
 #define ASSESSMENTS 5
-#define SEEN 16
+/* Children whose last bundle is remembered. */
+#define SEEN 24
 /* A repetition may come rounds later; a reused number certainly after that. */
 #define SEEN_SECONDS 60
 
@@ -24,12 +25,18 @@ static mac_handler *handler;
 static struct timer backoff_timer;
 static uint8_t next_sequence;
 static struct { uint16_t source; uint8_t sequence; uint8_t minute; } seen[SEEN];
-static uint8_t seen_next;
+/* The radio holds a frame whose outcome is to come; `stale`: of a frame given up since, not of `current`. */
+static bool with_radio, stale;
+
+void mac_init(void)
+{
+    next_sequence = (uint8_t)random_bits();
+    for (uint8_t i = 0; i < SEEN; i++) seen[i].source = WIRE_NO_NODE;
+}
 
 void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
 {
     struct wire_mac_header *header = (struct wire_mac_header *)frame->bytes;
-    if (!next_sequence) next_sequence = (uint8_t)random_bits();
     header->frame_control = destination == WIRE_BROADCAST ? WIRE_FRAME_CONTROL_DATA : WIRE_FRAME_CONTROL_DATA_ACK;
     header->sequence = next_sequence++;
     header->pan = settings()->pan;
@@ -51,7 +58,8 @@ static void attempt(void)
 {
     if (!current) return;
     /* Not LISTENING yet: the last outcome is still on its way. */
-    if (!radio_send(current->bytes, current->length, current->stamp)) timer_start(&backoff_timer, clock_now() + UNIT_TICKS, attempt);
+    if (with_radio || !radio_send(current->bytes, current->length, current->stamp)) timer_start(&backoff_timer, clock_now() + UNIT_TICKS, attempt);
+    else with_radio = true;
 }
 
 static void back_off(void) { timer_start(&backoff_timer, clock_now() + 1 + random_below((uint16_t)(UNIT_TICKS << exponent)), attempt); }
@@ -73,6 +81,7 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
 void mac_cancel(void)
 {
     timer_stop(&backoff_timer);
+    stale = with_radio;
     current = NULL;
 }
 
@@ -85,7 +94,9 @@ static void finish(enum radio_outcome outcome)
 void radio_sent(enum radio_outcome outcome)
 {
     if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK) mac_counters.sent++;
-    if (!current) return;
+    bool given_up = stale || !current;
+    with_radio = stale = false;
+    if (given_up) return;
     if (outcome == RADIO_SENT) {
         finish(outcome);
         return;
@@ -107,21 +118,23 @@ void radio_sent(enum radio_outcome outcome)
     back_off();
 }
 
-/* True when this sequence number of that source was here lately; remembers it otherwise. */
+/* True when this sequence number of that source was here lately; remembers it otherwise. Only bundles are asked about: a child
+ * repeats one until it is acknowledged, whatever else it sends in between, and everything else may come twice. */
 static bool duplicate(uint16_t source, uint8_t sequence)
 {
-    uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS);
+    uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS), oldest = 0, longest = 0;
     for (uint8_t i = 0; i < SEEN; i++) {
+        uint8_t age = seen[i].source == WIRE_NO_NODE ? UINT8_MAX : (uint8_t)(minute - seen[i].minute);
+        if (age >= longest) longest = age, oldest = i;
         if (seen[i].source != source) continue;
         if (seen[i].sequence == sequence && (uint8_t)(minute - seen[i].minute) <= 1) return true;
         seen[i].sequence = sequence;
         seen[i].minute = minute;
         return false;
     }
-    seen[seen_next].source = source;
-    seen[seen_next].sequence = sequence;
-    seen[seen_next].minute = minute;
-    seen_next = (uint8_t)(seen_next + 1) % SEEN;
+    seen[oldest].source = source;
+    seen[oldest].sequence = sequence;
+    seen[oldest].minute = minute;
     return false;
 }
 
@@ -135,7 +148,9 @@ void radio_received(const struct radio_frame *frame)
         return;
     }
     bool unicast = header->destination != WIRE_BROADCAST;
-    if (unicast && (header->destination != settings()->nodeid || duplicate(header->source, header->sequence))) return;
-    net_packet(frame, header->source, unicast, packet->type, (const uint8_t *)(packet + 1),
-               (uint8_t)(frame->length - sizeof *header - sizeof *packet));
+    if (unicast && header->destination != settings()->nodeid) return;
+    const uint8_t *body = (const uint8_t *)(packet + 1);
+    uint8_t length = (uint8_t)(frame->length - sizeof *header - sizeof *packet);
+    if (unicast && packet->type == WIRE_PACKET_BUNDLE && duplicate(header->source, header->sequence)) net_repeated(header->source, body, length);
+    else net_packet(frame, header->source, unicast, packet->type, body, length);
 }

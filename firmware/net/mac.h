@@ -17,6 +17,7 @@ struct mac_frame {
 
 typedef void mac_handler(enum radio_outcome outcome);
 
+void mac_init(void);
 /* Writes MAC header (the next sequence number) and packet header; returns where the body begins. */
 void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type);
 /* Fixes the length of the body. */
@@ -33,7 +34,9 @@ extern struct mac_counters {
     uint16_t malformed;
 } mac_counters;
 
-/* Implemented by net.c: a packet from a neighbour, version checked, no duplicate. */
+/* Implemented by net.c: a packet from a neighbour, version checked, no bundle that was here before. */
 void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type, const uint8_t *body, uint8_t length);
+/* … and a bundle that was: its sender has missed the acknowledgement. */
+void net_repeated(uint16_t source, const uint8_t *body, uint8_t length);
 
 #endif

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "net/tree.h"
 
-#define FORGET_AFTER 10
+#define FORGET_AFTER 30
 /* Weight of the newest observation, 1/8: a link is judged by about its last ten frames. */
 #define SHIFT 3
 
@@ -37,8 +38,16 @@ static uint8_t blend(uint8_t old, bool success)
     return (uint8_t)(old - (old >> SHIFT) + (success ? 255 >> SHIFT : 0));
 }
 
-/* The worst heard gives way, if the new one is heard better. */
-static struct neighbour *slot_for(uint16_t node, uint8_t lqi)
+/* Where a place must be made, those who stand closer to the root count for more than all others: without one of them there is no
+ * parent to be had. */
+static uint16_t worth(uint16_t node, uint8_t level, uint8_t heard)
+{
+    if (node == tree_own_parent()) return UINT16_MAX;
+    return (uint16_t)((level < tree_own_level() ? 256 : 0) + heard);
+}
+
+/* The least worthy gives way, if the new one is worth more. */
+static struct neighbour *slot_for(uint16_t node, uint8_t level, uint8_t lqi)
 {
     struct neighbour *slot = neighbour_find(node);
     if (slot) return slot;
@@ -46,8 +55,8 @@ static struct neighbour *slot_for(uint16_t node, uint8_t lqi)
     if (!slot) {
         slot = &table[0];
         for (uint8_t i = 1; i < NEIGHBOURS; i++)
-            if (table[i].heard < slot->heard) slot = &table[i];
-        if (slot->heard >= lqi || slot->used) return NULL;
+            if (worth(table[i].node, table[i].level, table[i].heard) < worth(slot->node, slot->level, slot->heard)) slot = &table[i];
+        if (worth(slot->node, slot->level, slot->heard) >= worth(node, level, lqi)) return NULL;
     }
     *slot = (struct neighbour){.node = node, .heard = lqi};
     return slot;
@@ -56,7 +65,7 @@ static struct neighbour *slot_for(uint16_t node, uint8_t lqi)
 struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi)
 {
     bool fresh = !neighbour_find(node);
-    struct neighbour *neighbour = slot_for(node, lqi);
+    struct neighbour *neighbour = slot_for(node, beacon->level, lqi);
     if (!neighbour) return NULL;
     if (!fresh) {
         uint8_t missed = (uint8_t)(beacon->sequence - neighbour->sequence - 1);
@@ -71,6 +80,23 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     for (uint8_t i = 0; i < entries; i++)
         if (beacon->neighbours[i].node == settings()->nodeid) neighbour->hears = beacon->neighbours[i].heard;
     return neighbour;
+}
+
+bool neighbours_children_done(void)
+{
+    bool any = false;
+    if (neighbour_count() == NEIGHBOURS) return false; /* a full table may not know all children */
+    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+        if (table[i].node == WIRE_NO_NODE || table[i].parent != settings()->nodeid) continue;
+        if (!table[i].done) return false;
+        any = true;
+    }
+    return any;
+}
+
+void neighbours_slot_begins(void)
+{
+    for (uint8_t i = 0; i < NEIGHBOURS; i++) table[i].done = false;
 }
 
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged)

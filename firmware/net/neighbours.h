@@ -21,6 +21,7 @@ struct neighbour {
     uint8_t hears;    /* share of ours that arrive there, as it says; 0 unknown */
     uint8_t acknowledged; /* share of frames to it acknowledged; meaningful once `used` */
     bool used;
+    bool done; /* a child that has sent all it had in this slot */
     uint8_t age;      /* control windows since its last beacon */
 };
 
@@ -33,6 +34,9 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged);
 /* Expected transmissions of a frame to it, in sixteenths. */
 uint16_t neighbour_link_cost(const struct neighbour *neighbour);
+/* A data slot of the children begins; all known children have sent what they had (never when some may be unknown). */
+void neighbours_slot_begins(void);
+bool neighbours_children_done(void);
 /* After each control window: those silent for long are forgotten. */
 void neighbours_age(void);
 void neighbours_clear(void);

@@ -11,6 +11,7 @@
 #include "net/dissemination.h"
 #include "net/link.h"
 #include "net/mac.h"
+#include "net/neighbours.h"
 #include "net/queue.h"
 #include "net/random.h"
 #include "net/schedule.h"
@@ -31,25 +32,30 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
     switch (type) {
     case WIRE_PACKET_BEACON:
         if (length < sizeof(struct wire_beacon)) break;
-        tree_beacon(frame, source, (const struct wire_beacon *)body, length);
-        dissemination_heard(source, ((const struct wire_beacon *)body)->query_version);
-        schedule_heard(false);
+        if (tree_beacon(frame, source, (const struct wire_beacon *)body, length))
+            dissemination_heard(source, ((const struct wire_beacon *)body)->query_version);
+        schedule_beacon_heard();
         schedule_control();
         return;
     case WIRE_PACKET_BUNDLE:
         if (!unicast || length < sizeof(struct wire_bundle)) break;
+        /* In a session just begun, motes that have not beaconed in it still send rows of the one before. */
+        if (schedule_session_young() && !neighbour_find(source)) return;
+        tree_child_heard();
         uplink_bundle(body, length);
-        schedule_heard(((const struct wire_bundle *)body)->flags & WIRE_BUNDLE_PENDING);
+        schedule_bundle(source, ((const struct wire_bundle *)body)->flags & WIRE_BUNDLE_PENDING);
         if (tree_is_root()) link_pump();
         return;
     case WIRE_PACKET_QUERY_INSTALL:
-        if (length <= sizeof(struct wire_query_install) || tree_is_root()) break;
+        if (length <= sizeof(struct wire_query_install)) break;
+        if (tree_is_root()) return; /* the echo of its own flood */
         dissemination_install((const struct wire_query_install *)body, length);
         schedule_heard(false);
         schedule_control();
         return;
     case WIRE_PACKET_QUERY_STOP:
-        if (length != sizeof(struct wire_query_stop) || tree_is_root()) break;
+        if (length != sizeof(struct wire_query_stop)) break;
+        if (tree_is_root()) return;
         dissemination_stop((const struct wire_query_stop *)body);
         schedule_heard(false);
         schedule_control();
@@ -68,7 +74,12 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         return;
     default: break;
     }
-    if (!tree_is_root() || type != WIRE_PACKET_QUERY_INSTALL) mac_counters.malformed++;
+    mac_counters.malformed++;
+}
+
+void net_repeated(uint16_t source, const uint8_t *body, uint8_t length)
+{
+    if (length >= sizeof(struct wire_bundle)) schedule_bundle(source, ((const struct wire_bundle *)body)->flags & WIRE_BUNDLE_PENDING);
 }
 
 static uint8_t execute(const struct wire_command *command, uint8_t arguments)
@@ -114,9 +125,14 @@ void net_left(void)
 
 void net_parent_changed(void) { status_report(); }
 
+void net_stale_neighbour(void) { schedule_beacon_now(); }
+
+void net_clock_jumped(void) { event_post(&restart_event); }
+
 void net_init(void)
 {
     random_seed(settings()->nodeid, settings()->boots);
+    mac_init();
     tree_init();
     if (tree_is_root()) {
         clocksync_start_root();

@@ -15,10 +15,12 @@ struct queue_record {
 /* First record (of NULL) or the one after; NULL at the end. Pushing and removing void all pointers behind. */
 struct queue_record *queue_next(struct queue_record *record);
 void queue_remove(struct queue_record *record);
+/* Drops, and counts as dropped, rows and partial state records: they belong to a session of the root that is over. */
+void queue_forget(void);
+/* One more record was lost. */
+void queue_lost(void);
 /* Free bytes; a record takes its body and four. */
 uint16_t queue_room(void);
 uint16_t queue_dropped(void);
-/* Counts a record that found no room before it came to be pushed. */
-void queue_lost(void);
 
 #endif

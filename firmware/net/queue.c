@@ -2,9 +2,11 @@
  * costs a millisecond at most, a few times a round. */
 #include "net/queue.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "net/outbox.h"
+#include "net/schedule.h"
 #include "query/query.h"
 
 #define QUEUE_BYTES 1800
@@ -19,11 +21,12 @@ static uint16_t size_of(const struct queue_record *record) { return (uint16_t)(s
 
 uint8_t queue_length(void) { return count; }
 uint16_t queue_dropped(void) { return dropped; }
+uint16_t queue_room(void) { return QUEUE_BYTES - used; }
+
 void queue_lost(void)
 {
     if (dropped != UINT16_MAX) dropped++;
 }
-uint16_t queue_room(void) { return QUEUE_BYTES - used; }
 
 static bool merge(const void *body, uint8_t length)
 {
@@ -49,6 +52,7 @@ bool queue_push(uint8_t type, const void *body, uint8_t length)
     memcpy(record->body, body, length);
     used += size_of(record);
     count++;
+    schedule_queue_grew();
     return true;
 }
 
@@ -64,4 +68,16 @@ void queue_remove(struct queue_record *record)
     memmove(bytes + offset, bytes + offset + size, used - offset - size);
     used -= size;
     count--;
+}
+
+void queue_forget(void)
+{
+    struct queue_record *record = queue_next(NULL);
+    while (record) {
+        if (record->type == WIRE_PACKET_RESULT || record->type == WIRE_PACKET_PARTIAL) {
+            queue_remove(record);
+            queue_lost();
+            record = (uint8_t *)record < bytes + used ? record : NULL;
+        } else record = queue_next(record);
+    }
 }

@@ -11,6 +11,18 @@ void schedule_init(void);
 void schedule_restart(void);
 /* Something was heard: listeners stay awake. `pending`: its sender has more. */
 void schedule_heard(bool pending);
+/* … a bundle from a child. */
+void schedule_bundle(uint16_t source, bool pending);
+/* … a beacon: its sender may be asked for queries, but the window need not grow. */
+void schedule_beacon_heard(void);
+/* Beacons at once, in a control window of its own: somebody listens who knows no better. */
+void schedule_beacon_now(void);
+/* A session of the root has begun. */
+void schedule_session(void);
+/* … and that is not long ago. */
+bool schedule_session_young(void);
+/* The queue holds more than before. */
+void schedule_queue_grew(void);
 /* There is something to disseminate. */
 void schedule_control(void);
 

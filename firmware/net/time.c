@@ -10,12 +10,14 @@
 #define SKEW_LIMIT ((int32_t)(150e-6 * 16777216))
 /* Below this the quantisation of two stamps, 60 us, spoils the rate. */
 #define SKEW_BASE CLOCK_MS(3500)
+#define SKEW_LONG CLOCK_MS(10000)
+/* So long without a stamp, rates a few ppm off add up to 10 ms. */
+#define SILENCE_SECONDS 1800L
 
 static bool known;
 static ticks_t reference;        /* local */
 static struct net_time there;    /* network time at `reference` */
 static int32_t skew;
-static bool skew_known;
 
 bool time_known(void) { return known; }
 
@@ -30,7 +32,6 @@ void clocksync_start_root(void)
 void clocksync_lose(void)
 {
     known = false;
-    skew_known = false;
     skew = 0;
 }
 
@@ -62,11 +63,15 @@ ticks_t time_local(struct net_time time)
     return reference + (ticks_t)(ahead - correction(ahead));
 }
 
-/* Moves the reference close, so that local ticks never wrap past it. */
-void clocksync_tick(void)
+/* The root moves the reference close, so that local ticks never wrap past it. */
+void clocksync_tick(bool root)
 {
     ticks_t now = clock_now();
-    if ((int32_t)(now - reference) < (int32_t)(3600L * 32768L)) return;
+    if ((int32_t)(now - reference) < (int32_t)(SILENCE_SECONDS * 32768L)) return;
+    if (!root) {
+        clocksync_lose();
+        return;
+    }
     there = time_at(now);
     reference = now;
 }
@@ -82,12 +87,12 @@ bool clocksync_stamp(struct net_time heard, ticks_t local)
     int32_t error = difference(heard, time_at(local));
     bool jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
     int32_t passed = (int32_t)(local - reference);
-    if (jump) skew_known = false, skew = 0;
+    if (jump) skew = 0;
     else if (passed >= (int32_t)SKEW_BASE) {
         int64_t wide = ((int64_t)difference(heard, there) - passed) * 16777216 / passed;
         int32_t rate = wide > SKEW_LIMIT ? SKEW_LIMIT : wide < -SKEW_LIMIT ? -SKEW_LIMIT : (int32_t)wide;
-        skew = skew_known ? skew + (rate - skew) / 4 : rate;
-        skew_known = true;
+        /* A short base says little: its error, and the corrections of all clocks on the way from the root, come in whole. */
+        skew += (rate - skew) / (passed < (int32_t)SKEW_LONG ? 4 : 2);
     } else return false;
     there = heard;
     reference = local;

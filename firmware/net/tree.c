@@ -7,18 +7,29 @@
 #include "net/clocksync.h"
 #include "net/dissemination.h"
 #include "net/neighbours.h"
+#include "net/schedule.h"
+#include "net/uplink.h"
 #include "query/query.h"
 
 /* A new parent must be better by this much: 1.5 transmissions (hysteresis against flapping). */
 #define SWITCH_GAIN 24
 /* A parent is dead after so many control windows without a beacon; after fewer when slots pass without an acknowledgement, too.
  * Such slots alone mean a crowded slot more often than a dead parent, up to a limit. */
-#define DEAD_WINDOWS 5
-#define DOUBTFUL_WINDOWS 2
-#define DOUBTFUL_SLOTS 2
-#define DEAD_SLOTS 10
+#define DEAD_WINDOWS 15
+#define DOUBTFUL_WINDOWS 4
+#define DOUBTFUL_SLOTS 3
+#define DEAD_SLOTS 16
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
 #define ORPHAN_WINDOWS 2
+/* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
+#define LONELY_WINDOWS 8
+/* Deeper is no tree but a loop counting up. */
+#define LEVEL_MAXIMUM 32
+/* In a steady network a mote beacons in one window of three; with news, and at the root, in all. */
+#define BEACON_EVERY 3
+#define NEWS_WINDOWS 6
+/* A mote without a child's beacon or bundle in so many windows has no children. */
+#define CHILD_WINDOWS 30
 #define COST_NONE 0xFFFF
 #define BEACON_ENTRIES 12
 
@@ -26,7 +37,9 @@ static uint16_t parent = WIRE_NO_NODE;
 static uint8_t level = WIRE_NO_LEVEL;
 static uint16_t root, session;
 static bool session_known;
-static uint8_t silent_slots, orphaned;
+static uint8_t silent_slots, orphaned, lonely;
+static uint8_t news, child_age = CHILD_WINDOWS;
+static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
 
 void tree_init(void)
@@ -72,7 +85,7 @@ static uint16_t own_cost(void)
 /* Only who stands strictly closer to the root may become the parent of a mote in the tree: no loops. */
 static bool eligible(const struct neighbour *n)
 {
-    if (n->node == WIRE_NO_NODE || n->level >= WIRE_NO_LEVEL - 1 || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
+    if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
     if (n->age > DEAD_WINDOWS || n->heard < 64) return false;
     return !tree_joined() || n->level < level;
 }
@@ -93,6 +106,8 @@ static void adopt(const struct neighbour *up)
     parent = up->node;
     level = (uint8_t)(up->level + 1);
     silent_slots = 0;
+    lonely = 0;
+    if (changed) news = NEWS_WINDOWS;
     if (!joined) net_joined();
     else if (changed) net_parent_changed();
 }
@@ -102,6 +117,7 @@ static void leave(void)
     parent = WIRE_NO_NODE;
     level = WIRE_NO_LEVEL;
     orphaned = ORPHAN_WINDOWS;
+    news = ORPHAN_WINDOWS;
     net_left();
 }
 
@@ -121,9 +137,11 @@ static void restart(const struct wire_beacon *beacon)
     session_known = true;
     clocksync_lose();
     dissemination_forget();
+    uplink_forget();
     neighbours_clear();
     if (tree_joined()) leave();
-    orphaned = 0;
+    orphaned = news = 0;
+    schedule_session();
 }
 
 static void choose(void)
@@ -134,28 +152,52 @@ static void choose(void)
     if (!up || path_cost(choice) + SWITCH_GAIN < path_cost(up)) adopt(choice);
 }
 
-void tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length)
+bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length)
 {
     uint8_t entries = (uint8_t)((length - sizeof *beacon) / sizeof(struct wire_neighbour_entry));
-    if (beacon->ticks >= WIRE_TICKS_PER_SECOND || source == settings()->nodeid) return;
-    if (!tree_is_root() && beacon->level != WIRE_NO_LEVEL && (!session_known || beacon->root != root || (int16_t)(beacon->session - session) > 0))
-        restart(beacon);
-    if (beacon->root != root || beacon->session != session) return;
+    if (beacon->ticks >= WIRE_TICKS_PER_SECOND || source == settings()->nodeid) return false;
+    if (beacon->root != root || beacon->session != session) {
+        bool newer = beacon->root == root && (int16_t)(beacon->session - session) > 0;
+        if (!tree_is_root() && beacon->level != WIRE_NO_LEVEL && (!session_known || newer || lonely >= LONELY_WINDOWS)) restart(beacon);
+        /* Motes that still live in a session that is over are awake now, by a clock that is not ours. */
+        else if (tree_joined() && beacon->root == root && !newer) net_stale_neighbour();
+    }
+    if (beacon->root != root || beacon->session != session) return false;
+    if (beacon->parent == settings()->nodeid) child_age = 0;
     struct neighbour *neighbour = neighbour_beacon(source, beacon, entries, frame->lqi);
-    if (!neighbour || tree_is_root()) return;
+    if (!neighbour || tree_is_root()) return true;
     if (source == parent) {
-        if (beacon->level == WIRE_NO_LEVEL || beacon->parent == settings()->nodeid) {
+        if (beacon->level >= LEVEL_MAXIMUM || beacon->parent == settings()->nodeid) {
             lose_parent();
-            return;
+            return true;
         }
         level = (uint8_t)(beacon->level + 1);
     }
     if (beacon->level != WIRE_NO_LEVEL && (source == parent || !time_known())) {
         struct net_time heard = {beacon->seconds, beacon->ticks};
-        if (clocksync_stamp(heard, frame->sfd)) query_time_changed();
+        if (clocksync_stamp(heard, frame->sfd)) {
+            query_time_changed();
+            if (tree_joined()) net_clock_jumped();
+        }
     }
     choose();
+    return true;
 }
+
+bool tree_beacon_due(uint32_t round)
+{
+    if (dissemination_version() != told_version) {
+        told_version = dissemination_version();
+        news = NEWS_WINDOWS;
+    }
+    return tree_is_root() || news || (round / 4 + settings()->nodeid) % BEACON_EVERY == 0;
+}
+
+bool tree_farewell(void) { return !tree_joined() && session_known && news; }
+
+bool tree_has_children(void) { return child_age < CHILD_WINDOWS; }
+
+void tree_child_heard(void) { child_age = 0; }
 
 uint8_t tree_write_beacon(struct wire_beacon *beacon)
 {
@@ -184,7 +226,10 @@ void tree_sent(bool acknowledged)
 void tree_age(void)
 {
     neighbours_age();
+    if (news) news--;
+    if (child_age < CHILD_WINDOWS) child_age++;
     if (tree_is_root()) return;
+    if (!tree_joined() && lonely < LONELY_WINDOWS) lonely++;
     if (orphaned) orphaned--;
     const struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
     if (tree_joined() && (!up || up->age > DEAD_WINDOWS)) lose_parent();

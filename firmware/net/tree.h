@@ -15,8 +15,15 @@ bool tree_joined(void);
 uint8_t tree_own_level(void);
 /* WIRE_NO_NODE without one. */
 uint16_t tree_own_parent(void);
-/* A beacon of a neighbour. */
-void tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length);
+/* A beacon of a neighbour; false: of another root or session, what else it says is not for this one. */
+bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length);
+/* Whether to beacon in this round's control window. */
+bool tree_beacon_due(uint32_t round);
+/* A mote that has just left the tree says so: its children must look for another parent. */
+bool tree_farewell(void);
+/* Whether some mote has this one as its parent; a bundle tells. */
+bool tree_has_children(void);
+void tree_child_heard(void);
 /* Writes this mote's beacon body, but for the stamp; its length. */
 uint8_t tree_write_beacon(struct wire_beacon *beacon);
 /* Frames to the parent: one acknowledged, or a slot's tries all in vain. */
@@ -28,5 +35,9 @@ void tree_age(void);
 void net_joined(void);
 void net_left(void);
 void net_parent_changed(void);
+/* A neighbour lives in an older session of the root, and listens now. */
+void net_stale_neighbour(void);
+/* Network time stepped by more than rounds can follow. */
+void net_clock_jumped(void);
 
 #endif

@@ -16,12 +16,13 @@
 #define GOES 4
 /* Siblings that cannot hear each other must not begin together: ms over which they spread at first, and after a failure. */
 #define SPREAD_FIRST 22
+#define SPREAD_QUIET 10
 #define SPREAD_AGAIN 16
 
 /* The one frame that the parent has not acknowledged. It is repeated to the letter, in later rounds too, so that a parent that had it
  * knows it again. */
 static struct mac_frame frame;
-static bool outstanding, running;
+static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
 static uint8_t goes;
 static struct timer pause;
 
@@ -49,6 +50,7 @@ static void build(void)
 
 static void sent(enum radio_outcome outcome)
 {
+    refused = outcome == RADIO_NO_ACK;
     if (outcome == RADIO_SENT) {
         outstanding = false;
         goes = 0;
@@ -56,8 +58,8 @@ static void sent(enum radio_outcome outcome)
     } else if (++goes >= GOES) {
         goes = 0;
         running = false;
-        if (outcome == RADIO_NO_ACK) tree_sent(false);
         uplink_done();
+        if (refused) tree_sent(false);
         return;
     }
     if (running) timer_start(&pause, clock_now() + (outcome == RADIO_SENT ? 1 : CLOCK_MS(3) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
@@ -77,11 +79,12 @@ static void step(void)
     if (!mac_send(&frame, TRIES, sent)) timer_start(&pause, clock_now() + CLOCK_MS(2), step);
 }
 
-void uplink_start(void)
+void uplink_start(bool quiet)
 {
     running = true;
+    refused = false;
     goes = 0;
-    timer_start(&pause, clock_now() + random_below(CLOCK_MS(SPREAD_FIRST)), step);
+    timer_start(&pause, clock_now() + random_below(quiet ? CLOCK_MS(SPREAD_QUIET) : CLOCK_MS(SPREAD_FIRST)), step);
 }
 
 void uplink_stop(void)
@@ -90,6 +93,20 @@ void uplink_stop(void)
     running = false;
     timer_stop(&pause);
     mac_cancel();
+    /* Most slots to a parent that is gone end so, before all goes are over. */
+    if (refused && goes) tree_sent(false);
+    refused = false;
+}
+
+void uplink_forget(void)
+{
+    refused = false;
+    uplink_stop();
+    uint8_t end = (uint8_t)(frame.length - sizeof(struct wire_mac_header)), at = sizeof(struct wire_header) + sizeof(struct wire_bundle);
+    const uint8_t *packet = frame.bytes + sizeof(struct wire_mac_header);
+    for (; outstanding && at < end; at = (uint8_t)(at + sizeof(struct wire_record) + packet[at + 1])) queue_lost();
+    outstanding = false;
+    queue_forget();
 }
 
 void uplink_bundle(const uint8_t *body, uint8_t length)

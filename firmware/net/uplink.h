@@ -7,10 +7,12 @@
 
 /* True when there is something to send. */
 bool uplink_waiting(void);
-/* The mote's slot begins: sends until nothing is left, then calls uplink_done. */
-void uplink_start(void);
+/* The mote's slot begins: sends until nothing is left, then calls uplink_done. In a `quiet` slot few have anything to send. */
+void uplink_start(bool quiet);
 /* The slot ends: the frame under way stays for the next one. */
 void uplink_stop(void);
+/* Gives up the frame under way and the rows in the queue: they belong to a session of the root that is over. */
+void uplink_forget(void);
 /* A BUNDLE from a child: all its records or none. */
 void uplink_bundle(const uint8_t *body, uint8_t length);
 
