@@ -9,8 +9,12 @@
 #include "drivers/radio.h"
 #include "host.h"
 #include "kernel/clock.h"
+#include "kernel/kernel.h"
 #include "net/cobs.h"
+#include "net/dissemination.h"
+#include "net/mac.h"
 #include "net/net.h"
+#include "net/outbox.h"
 #include "query/query.h"
 
 static uint64_t state;
@@ -22,7 +26,15 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 32) % below;
 }
 
-#define ME 7
+#define MOTE 7
+static bool root;
+static uint16_t me;
+/* The gateway's numbers, so that the root takes most frames for good ones. */
+static uint8_t data_next, heard_next;
+static uint16_t version;
+/* What got through to the layers above. */
+static uint32_t accepted, bundles, installs;
+
 static const uint8_t types[] = {WIRE_PACKET_BEACON, WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP, WIRE_PACKET_QUERY_REQUEST, WIRE_PACKET_COMMAND,
                                 WIRE_PACKET_BUNDLE, WIRE_PACKET_RESULT, WIRE_PACKET_HELLO};
 
@@ -34,6 +46,8 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
     if (type == WIRE_PACKET_BEACON) {
         struct wire_beacon *beacon = (struct wire_beacon *)body;
         beacon->root = 0;
+        beacon->parent = draw(6) ? (uint16_t)draw(20) : me;
+        beacon->query_version = (uint16_t)(version - draw(2));
         beacon->session = 1 + (draw(2000) == 0);
         beacon->level = (uint8_t)draw(12);
         beacon->cost = (uint16_t)draw(400);
@@ -47,7 +61,8 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         struct wire_query_program program = {.flags = (uint8_t)draw(3), .period = 1000 * (1 + draw(9)), .start = draw(100), .end = WIRE_FOREVER};
         struct wire_program_field field = {.format = 1 + (uint8_t)draw(5), .aggregate = program.flags & 1 ? 1 + (uint8_t)draw(5) : 0, .code_length = 2};
         install->query = 1 + (uint8_t)draw(9);
-        install->query_version = (uint16_t)draw(50);
+        if (draw(4) == 0) version++;
+        install->query_version = (uint16_t)(version - (draw(8) ? 0 : draw(5)));
         install->offset = 0;
         install->total = sizeof program + sizeof field + sizeof code;
         memcpy(install->data, &program, sizeof program);
@@ -58,15 +73,21 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
     if (type == WIRE_PACKET_COMMAND) {
         struct wire_command *command = (struct wire_command *)body;
         if (command->op == WIRE_COMMAND_REBOOT) command->op = WIRE_COMMAND_PING;
-        command->target = draw(2) ? ME : WIRE_BROADCAST;
+        command->target = draw(2) ? me : WIRE_BROADCAST;
         return (uint8_t)(sizeof *command + draw(20));
     }
     if (type == WIRE_PACKET_BUNDLE) {
         uint8_t at = 1;
-        while (at < 80) {
+        while (at < 70) {
             struct wire_record *record = (struct wire_record *)(body + at);
             record->type = WIRE_PACKET_RESULT + (uint8_t)draw(5);
             record->body_length = (uint8_t)draw(30);
+            if (record->type == WIRE_PACKET_PARTIAL && draw(2)) { /* such as merge */
+                struct wire_partial *partial = (struct wire_partial *)(record + 1);
+                partial->query = 1 + (uint8_t)draw(9);
+                partial->epoch = draw(4);
+                record->body_length = (uint8_t)(sizeof *partial + sizeof(struct wire_aggregate_state));
+            }
             at = (uint8_t)(at + sizeof *record + record->body_length);
         }
         return draw(4) ? at : length;
@@ -83,8 +104,8 @@ static uint8_t make_frame(uint8_t *frame)
     }
     struct wire_mac_header *header = (struct wire_mac_header *)frame;
     *header = (struct wire_mac_header){.sequence = (uint8_t)draw(256), .pan = WIRE_PAN_DEFAULT, .source = (uint16_t)draw(20)};
-    header->destination = draw(2) ? ME : WIRE_BROADCAST;
-    header->frame_control = header->destination == ME ? WIRE_FRAME_CONTROL_DATA_ACK : WIRE_FRAME_CONTROL_DATA;
+    header->destination = draw(2) ? me : WIRE_BROADCAST;
+    header->frame_control = header->destination == me ? WIRE_FRAME_CONTROL_DATA_ACK : WIRE_FRAME_CONTROL_DATA;
     uint8_t *packet = (uint8_t *)(header + 1);
     packet[0] = WIRE_PROTOCOL_VERSION;
     packet[1] = types[draw(sizeof types)];
@@ -97,37 +118,67 @@ static uint8_t make_frame(uint8_t *frame)
     return length > RADIO_FRAME_MAXIMUM ? RADIO_FRAME_MAXIMUM : length;
 }
 
+/* The number after the last DATA frame that the root sent, from what it wrote on the line. */
+static void read_line(void)
+{
+    static uint8_t frame[256], length;
+    for (uint16_t i = 0; i < host_written_length; i++) {
+        if (host_written[i]) {
+            frame[length++] = host_written[i];
+            continue;
+        }
+        uint8_t size = cobs_decode(frame, length);
+        if (size >= 4 && frame[0] == WIRE_FRAME_DATA) heard_next = (uint8_t)(frame[1] + 1);
+        if (size >= 4 && frame[0] == WIRE_FRAME_ACK) {
+            accepted += frame[1] == (uint8_t)(data_next + 1);
+            data_next = frame[1];
+        }
+        if (size >= 4 && frame[0] >= WIRE_FRAME_RESET) data_next = heard_next = 0;
+        length = 0;
+    }
+    host_written_length = 0;
+}
+
+/* Byte by byte, as the line brings them. */
 static void serial_input(void)
 {
     uint8_t body[160], frame[124], stuffed[130];
     uint8_t type = types[draw(sizeof types)];
-    frame[0] = 1 + (uint8_t)draw(4);
-    frame[1] = (uint8_t)draw(8);
+    read_line();
+    frame[0] = draw(16) ? 1 + (uint8_t)draw(2) : (uint8_t)draw(6);
+    frame[1] = frame[0] == WIRE_FRAME_ACK ? heard_next : data_next;
+    if (draw(8) == 0) frame[1] = (uint8_t)draw(256);
     frame[2] = WIRE_PROTOCOL_VERSION;
     frame[3] = type;
     uint8_t length = plausible_body(type, body);
     if (length > 114) length = 114;
     memcpy(frame + 4, body, length);
     length = (uint8_t)(length + 4);
-    if (draw(3) == 0) frame[draw(length)] = (uint8_t)draw(256);
+    if (frame[0] == WIRE_FRAME_ACK && draw(2)) length = 2;
+    if (draw(3) == 0)
+        for (uint32_t i = 1 + draw(8); i; i--) frame[draw(length)] = (uint8_t)draw(256);
     if (frame[3] == WIRE_PACKET_COMMAND && frame[8] == WIRE_COMMAND_REBOOT) frame[8] = WIRE_COMMAND_PING;
     uint16_t crc = 0;
     for (uint8_t i = 0; i < length; i++) crc = crc_xmodem(crc, frame[i]);
     frame[length++] = (uint8_t)(crc >> 8);
     frame[length++] = (uint8_t)crc;
     uint8_t written = cobs_encode(frame, length, stuffed);
-    if (draw(4) == 0)
+    if (draw(8) == 0)
         for (uint8_t i = 0; i < written; i++) stuffed[i] = (uint8_t)draw(256);
-    host_serial(stuffed, written);
+    for (uint8_t i = 0; i < written; i++) {
+        host_serial(stuffed + i, 1);
+        (void)kernel_step();
+    }
 }
 
 int main(int count_of_arguments, char **arguments)
 {
     if (count_of_arguments != 4) return 2;
-    bool root = strcmp(arguments[1], "root") == 0;
+    root = strcmp(arguments[1], "root") == 0;
     uint32_t inputs = (uint32_t)strtoul(arguments[2], NULL, 10);
     state = strtoull(arguments[3], NULL, 10) * 2654435761U + 1;
-    struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = root ? 0 : ME, .pan = WIRE_PAN_DEFAULT, .channel = 26, .root = root, .boots = 1};
+    me = root ? 0 : MOTE;
+    struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = me, .pan = WIRE_PAN_DEFAULT, .channel = 26, .root = root, .boots = 1};
     host_settings(&own);
     query_init();
     net_init();
@@ -137,10 +188,16 @@ int main(int count_of_arguments, char **arguments)
         if (root && draw(2)) serial_input();
         else {
             radio_on(); /* whatever the schedule says: every input is to reach a handler */
-            host_receive(frame, make_frame(frame), (uint8_t)draw(256));
+            uint16_t room = queue_room(), before = dissemination_version();
+            uint8_t length = make_frame(frame);
+            host_receive(frame, length, (uint8_t)draw(256));
+            bundles += length > 10 && frame[10] == WIRE_PACKET_BUNDLE && queue_room() < room;
+            installs += length > 10 && frame[10] == WIRE_PACKET_QUERY_INSTALL && dissemination_version() != before;
         }
         host_run(1 + draw(300), 64);
     }
     printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3], host_sent_count);
+    printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u\n", bundles, installs, accepted, query_rows(),
+           queue_dropped(), mac_counters.malformed);
     return 0;
 }
