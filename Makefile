@@ -46,7 +46,7 @@ test: lint firmware testbed ## everything: what CI runs
 	@$(RUN) -m pytest
 
 bench: firmware testbed ## every benchmark, a table each
-	@set -e; for b in firmware_size testbed decode fanout latency; do $(RUN) -m bench.$$b 2>/dev/null; done
+	@set -e; for b in firmware_size testbed decode fanout latency; do $(RUN) -m bench.$$b; done
 
 flash: $(STAMP) ## program a real mote: BOARD=iris PORT=/dev/ttyUSB0 ID=7 [ROOT=1] [DRY_RUN=1]
 	@$(MAKE) --no-print-directory -C firmware flash PYTHON=$(abspath $(RUN)) BOARD=$(BOARD) PORT=$(PORT) ID=$(ID)
