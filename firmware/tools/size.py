@@ -11,17 +11,44 @@ import argparse
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-#: Bytes that a call pushes on chips of up to 128 KB flash.
-RETURN_ADDRESS = 2
-#: Frame of a function the compiler did not see (libgcc, avr-libc): registers it saves at most, from their sources.
-LIBRARY_FRAME = 20
+
+@dataclass(frozen=True)
+class Architecture:
+    """How an architecture's disassembly and stack look."""
+
+    #: Prefix of its binutils.
+    tools: str
+    #: Bytes that a call pushes beside the frame.
+    return_address: int
+    #: Bytes that an interrupt pushes before its handler runs.
+    exception_frame: int
+    #: Frame of a function the compiler did not see (libgcc, C library): registers it saves at most, from their sources.
+    library_frame: int
+    #: A call or jump out of a function, with the name of its target.
+    call: re.Pattern[str]
+    #: A call through a pointer.
+    indirect: re.Pattern[str]
+    #: Names of interrupt handlers.
+    interrupt: re.Pattern[str]
+
+
+AVR = Architecture(
+    "avr-", 2, 0, 20, re.compile(r"\tr?(?:call|jmp)\t.*; 0x[0-9a-f]+ <([^>+]+)(?:\+0x[0-9a-f]+)?>"),
+    re.compile(r"\te?icall"), re.compile(r"__vector_\d+"),
+)  # fmt: skip
+#: Return addresses are part of the frames there (the link register is saved); an exception pushes eight words, and one more to align.
+ARM = Architecture(
+    "arm-none-eabi-", 0, 36, 40, re.compile(r"\tb(?:l|\w{0,2}(?:\.[nw])?)?\t[0-9a-f]+ <([^>+]+)(?:\+0x[0-9a-f]+)?>"),
+    re.compile(r"\tblx\t"), re.compile(r"\w+_isr"),
+)  # fmt: skip
+#: By e_machine of the ELF header.
+ARCHITECTURES = {83: AVR, 40: ARM}
 
 FUNCTION = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
-CALL = re.compile(r"\t(r?call|r?jmp)\t.*; 0x[0-9a-f]+ <([^>+]+)(?:\+0x[0-9a-f]+)?>")
-INDIRECT = re.compile(r"\te?icall")
 STACK_USAGE = re.compile(r"^.*:(\w+)\t(\d+)\t(\w+)")
 
 
@@ -46,9 +73,23 @@ def frames(folder: Path) -> tuple[dict[str, int], dict[str, str]]:
     return sizes, files
 
 
-def calls(elf: Path) -> tuple[dict[str, set[str]], set[str]]:
+def architecture(elf: Path) -> Architecture:
+    """Of an ELF file. Exits when it is none that is known."""
+    header = elf.read_bytes()[:20]
+    machine = int.from_bytes(header[18:20], "little")
+    if header[:4] != b"\x7fELF" or machine not in ARCHITECTURES:
+        sys.exit(f"{elf}: not an ELF file for a known machine: {sorted(ARCHITECTURES)}")
+    return ARCHITECTURES[machine]
+
+
+def run(command: str, *arguments: str) -> str:
+    """Standard output of a tool."""
+    return subprocess.run([command, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def calls(elf: Path, arch: Architecture) -> tuple[dict[str, set[str]], set[str]]:
     """Who calls whom, and who calls through pointers."""
-    text = subprocess.run(["avr-objdump", "-d", str(elf)], check=True, capture_output=True, text=True).stdout
+    text = run(f"{arch.tools}objdump", "-d", str(elf))
     graph: dict[str, set[str]] = {}
     indirect: set[str] = set()
     current = ""
@@ -56,9 +97,9 @@ def calls(elf: Path) -> tuple[dict[str, set[str]], set[str]]:
         if match := FUNCTION.match(line):
             current = match[1]
             graph.setdefault(current, set())
-        elif (match := CALL.search(line)) and match[2] != current:
-            graph[current].add(match[2])
-        elif INDIRECT.search(line):
+        elif (match := arch.call.search(line)) and match[1] != current:
+            graph[current].add(match[1])
+        elif arch.indirect.search(line):
             indirect.add(current)
     return graph, indirect
 
@@ -67,6 +108,7 @@ def calls(elf: Path) -> tuple[dict[str, set[str]], set[str]]:
 REGISTRATIONS: dict[str, str] = {
     "kernel/kernel": r"\.handler = (\w+)|timer_start\([^;]*,\s*(\w+)\)",
     "net/mac": r"mac_send\([^;]*,\s*(\w+)\)",
+    "drivers/cc2538/flash": r"IN_RAM static void (\w+)\(",
     "query/vm": r"\b(attribute_\w+)\b",
     "query/aggregate": r"struct aggregate \w+ = \{(\w+), (\w+)\}",
 }
@@ -86,7 +128,9 @@ def handlers(sources: Path, known: set[str]) -> dict[str, set[str]]:
     }
 
 
-def deepest(graph: dict[str, set[str]], sizes: dict[str, int], start: str) -> tuple[int, list[str]]:
+def deepest(
+    graph: dict[str, set[str]], sizes: dict[str, int], start: str, arch: Architecture
+) -> tuple[int, list[str]]:
     """Worst stack of a call to ``start`` and the path that needs it. Raises Recursion."""
     on_path: list[str] = []
 
@@ -99,8 +143,8 @@ def deepest(graph: dict[str, set[str]], sizes: dict[str, int], start: str) -> tu
         for callee in sorted(graph.get(name, ())):
             worst = max(worst, visit(callee))
         on_path.pop()
-        own = sizes.get(name, LIBRARY_FRAME if name in graph else 0)
-        return own + RETURN_ADDRESS + worst[0], (name, *worst[1])
+        own = sizes.get(name, arch.library_frame if name in graph else 0)
+        return own + arch.return_address + worst[0], (name, *worst[1])
 
     size, path = visit(start)
     return size, list(path)
@@ -114,10 +158,14 @@ def main() -> int:
     parser.add_argument("--flash-limit", type=int, required=True, help="bytes")
     parser.add_argument("--ram-limit", type=int, required=True, help="bytes, static and stack together")
     options = parser.parse_args()
-    size = subprocess.run(["avr-size", str(options.elf)], check=True, capture_output=True, text=True).stdout
-    text, data, bss = (int(column) for column in size.splitlines()[1].split()[:3])
+    arch = architecture(options.elf)
+    columns = [line.split() for line in run(f"{arch.tools}size", "-A", str(options.elf)).splitlines()]
+    sections = {line[0]: int(line[1]) for line in columns if len(line) == 3 and line[1].isdigit()}
+    text = sections[".text"] + sections.get(".configuration", 0)
+    data, bss = (sections.get(name, 0) for name in (".data", ".bss"))
+    bss += sections.get(".noinit", 0)
     sizes, files = frames(options.stack_usage)
-    graph, indirect = calls(options.elf)
+    graph, indirect = calls(options.elf, arch)
     targets = handlers(Path(__file__).parent.parent, set(graph))
     for name in indirect:
         if name in files and files[name] not in targets:
@@ -128,9 +176,9 @@ def main() -> int:
             return 1
         graph[name] |= targets.get(files.get(name, ""), set())
     try:
-        main_stack, path = deepest(graph, sizes, "main")
-        vectors = [name for name in graph if re.fullmatch(r"__vector_\d+", name)]
-        interrupt_stack = max(deepest(graph, sizes, name)[0] for name in vectors)
+        main_stack, path = deepest(graph, sizes, "main", arch)
+        vectors = [name for name in graph if arch.interrupt.fullmatch(name)]
+        interrupt_stack = arch.exception_frame + max(deepest(graph, sizes, name, arch)[0] for name in vectors)
     except Recursion as cycle:
         print(f"recursion: {cycle}", file=sys.stderr)
         return 1

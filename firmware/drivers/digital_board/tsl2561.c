@@ -1,4 +1,4 @@
-#include "drivers/tsl2561.h"
+#include "drivers/digital_board/tsl2561.h"
 
 #include "drivers/avr/twi.h"
 

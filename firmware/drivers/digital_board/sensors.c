@@ -3,8 +3,8 @@
 
 #include "drivers/avr/adc.h"
 #include "drivers/avr/twi.h"
-#include "drivers/sht21.h"
-#include "drivers/tsl2561.h"
+#include "drivers/digital_board/sht21.h"
+#include "drivers/digital_board/tsl2561.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "wire.h"

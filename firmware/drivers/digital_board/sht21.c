@@ -1,4 +1,4 @@
-#include "drivers/sht21.h"
+#include "drivers/digital_board/sht21.h"
 
 #include "drivers/avr/twi.h"
 
