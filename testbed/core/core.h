@@ -17,38 +17,76 @@ struct mote;
 uint64_t random_bits(uint64_t *state);      /* splitmix64 */
 double random_unit(uint64_t *state);        /* [0, 1) */
 
+/* ---- radios: what all chips have in common, first member of each ---- */
+enum { RADIO_SLEEP, RADIO_OFF, RADIO_IDLE, RADIO_RX, RADIO_TX, RADIO_STATES };
+struct radio {
+    struct mote *mote;
+    const struct radio_model *model;
+    uint64_t listening_since;   /* NEVER when not listening */
+    int32_t receiving;          /* transmission number, -1 none */
+    uint32_t generation;        /* raised at reset: events of before are void */
+    uint64_t accounted;         /* energy is settled up to here */
+    double joule[RADIO_STATES], seconds[RADIO_STATES];
+};
+
+/* One chip. The functions from receive_start on are called at the exact time, with the mote's CPU run up to it. */
+struct radio_model {
+    double sensitivity_dbm;
+    bool locks_at_sfd;          /* receive_start comes with the SFD; else with the PHR, one byte later */
+    void (*power_on)(struct radio *radio, uint64_t now);
+    void (*power_off)(struct radio *radio, uint64_t now);
+    void (*pin)(struct radio *radio, uint64_t now, enum skerry_pin pin, int level);
+    void (*account)(struct radio *radio, uint64_t now);
+    void (*receive_start)(struct radio *radio, uint64_t now, int32_t transmission);
+    void (*receive_end)(struct radio *radio, uint64_t now, const uint8_t *psdu, uint8_t length, bool intact, double dbm, double quality);
+    void (*transmit_sfd)(struct radio *radio, uint64_t now); /* may be NULL */
+    void (*transmit_end)(struct radio *radio, uint64_t now);
+    void (*acknowledge)(struct radio *radio, uint64_t now, uint8_t sequence);
+    void (*locked)(struct radio *radio, uint64_t now);      /* may be NULL */
+};
+
+/* Adds the time since the last call to a state that draws `ma`. */
+void radio_account(struct radio *radio, uint64_t now, int state, double ma);
+bool radio_listening(const struct radio *radio);
+/* Level of the interrupt line. */
+void radio_interrupt(const struct radio *radio, bool level);
+/* FCS of an 802.15.4 frame (7.2.1.9): CRC-16 of the ITU-T, reflected. */
+uint16_t radio_fcs(const uint8_t *psdu, uint8_t length);
+/* Puts an acknowledgement on the air. */
+void radio_send_acknowledgement(struct radio *radio, uint64_t now, uint8_t sequence, double dbm);
+
 /* ---- AT86RF230 (rf230.c); doc5131E ---- */
 struct rf230 {
-    struct mote *mote;
+    struct radio radio;
     uint8_t registers[0x40];
     uint8_t state;              /* TRX_STATUS codes */
     uint64_t busy_until;        /* a transition to `state` is under way until then */
-    uint64_t listening_since;   /* NEVER when not listening */
     uint8_t wanted;             /* command to run when BUSY_RX or BUSY_TX ends; 0 none */
     uint8_t buffer[1 + FRAME_BYTES + 1]; /* PHR, PSDU, LQI */
     uint8_t interrupts;         /* IRQ_STATUS */
     bool sleep_pin, reset_pin, selected;
     uint8_t spi_mode, spi_position, spi_address;
     uint64_t cca_asked;         /* NEVER: none since the last read */
-    uint32_t generation;        /* raised at reset: events of before are void */
-    int32_t receiving;          /* transmission number, -1 none */
-    /* energy */
-    uint64_t accounted;
-    double joule[5], seconds[5];
 };
-enum { RADIO_SLEEP, RADIO_OFF, RADIO_IDLE, RADIO_RX, RADIO_TX };
+extern const struct radio_model rf230_model;
+uint8_t rf230_spi(struct rf230 *chip, uint64_t now, uint8_t out);
 
-void rf230_power_on(struct rf230 *radio, uint64_t now);
-void rf230_power_off(struct rf230 *radio, uint64_t now);
-void rf230_pin(struct rf230 *radio, uint64_t now, enum skerry_pin pin, int level);
-uint8_t rf230_spi(struct rf230 *radio, uint64_t now, uint8_t out);
-bool rf230_listening(const struct rf230 *radio);
-void rf230_receive_start(struct rf230 *radio, uint64_t now, int32_t transmission);
-void rf230_receive_end(struct rf230 *radio, uint64_t now, const uint8_t *psdu, uint8_t length, bool intact, double dbm, double quality);
-void rf230_transmit_end(struct rf230 *radio, uint64_t now);
-void rf230_account(struct rf230 *radio, uint64_t now);
-void rf230_acknowledge(struct rf230 *radio, uint64_t now, uint8_t sequence);
-void rf230_locked(struct rf230 *radio, uint64_t now);
+/* ---- RF core of the CC2538 (cc2538_radio.c); SWRU319C, chapter 23 ---- */
+#define CC2538_FIFO_BYTES 128
+struct cc2538_radio {
+    struct radio radio;
+    uint8_t registers[0x200];   /* FFSM and XREG, one byte for each word from offset 0x400 on */
+    enum { CC2538_OFF, CC2538_RX, CC2538_TX, CC2538_ACKNOWLEDGING } state;
+    uint8_t flags[2];           /* RFIRQF0, RFIRQF1 */
+    bool flags_read[2];         /* read as not 0 since they were last written */
+    uint8_t rx[CC2538_FIFO_BYTES], tx[CC2538_FIFO_BYTES];
+    uint16_t rx_count, tx_count;
+    bool overflow;
+    bool loaded;                /* a frame was put into the TX FIFO, and nobody has asked for the channel since */
+};
+extern const struct radio_model cc2538_model;
+enum skerry_access cc2538_radio_read(struct cc2538_radio *chip, uint64_t now, uint32_t offset, uint32_t *value);
+enum skerry_access cc2538_radio_write(struct cc2538_radio *chip, uint64_t now, uint32_t offset, uint32_t value);
 
 /* ---- sensors (sensors.c) ---- */
 struct sensors {
@@ -57,6 +95,7 @@ struct sensors {
     uint8_t sht_command; uint64_t sht_ready; uint8_t sht_data[3]; uint8_t sht_position; uint8_t sht_user;
     uint8_t tsl_command; uint8_t tsl_control, tsl_timing; uint64_t tsl_power; bool tsl_first;
     bool accel_on; uint64_t accel_since;
+    bool analogue_on; uint64_t analogue_since;
     double joule;
     uint64_t tsl_accounted;
 };
@@ -66,7 +105,11 @@ int sensors_twi_write(struct sensors *sensors, uint64_t now, uint8_t byte);
 uint8_t sensors_twi_read(struct sensors *sensors, uint64_t now);
 void sensors_twi_stop(struct sensors *sensors, uint64_t now);
 void sensors_accel_power(struct sensors *sensors, uint64_t now, bool on);
-uint32_t sensors_adc(const struct sensors *sensors, uint64_t now, int channel, double supply_mv);
+/* The analogue board of the CC2538 mote (analogue.c). */
+void analogue_power(struct sensors *sensors, uint64_t now, bool on);
+/* Microvolts at an input of either board. */
+uint32_t sensors_adc(const struct sensors *sensors, uint64_t now, enum skerry_input input, double supply_mv);
+uint32_t analogue_adc(const struct sensors *sensors, uint64_t now, enum skerry_input input, double supply_mv);
 void sensors_account(struct sensors *sensors, uint64_t now);
 
 /* ---- motes and world (world.c) ---- */
@@ -85,7 +128,7 @@ struct mote {
     uint64_t boot_at;
     uint64_t next;              /* when the CPU has something to do */
     double supply_mv;
-    struct rf230 radio;
+    union { struct radio radio; struct rf230 rf230; struct cc2538_radio cc2538; };
     struct sensors sensors;
     struct ring from_uart, to_uart;
     bool uart_busy;
@@ -94,7 +137,7 @@ struct mote {
     uint64_t resets_before;
 };
 
-enum event_kind { EVENT_BOOT, EVENT_LOCKED, EVENT_TX_PHR, EVENT_TX_END, EVENT_ACK, EVENT_UART };
+enum event_kind { EVENT_BOOT, EVENT_LOCKED, EVENT_TX_SFD, EVENT_TX_PHR, EVENT_TX_END, EVENT_ACK, EVENT_UART };
 struct event { uint64_t at; uint64_t order; enum event_kind kind; uint32_t mote; uint32_t generation; int32_t value; };
 
 struct transmission {
@@ -112,12 +155,14 @@ struct skerry_world {
     struct event *events; uint32_t event_count, event_capacity; uint64_t event_order;
     struct transmission air[TRANSMISSIONS]; int32_t air_next;
     skerry_frame *frames; uint32_t frame_head, frame_tail; uint64_t frames_dropped;
+    char *messages; uint32_t messages_length;
 };
 void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote, uint32_t generation, int32_t value);
 
 /* ---- medium (medium.c) ---- */
 int32_t medium_transmit(struct mote *sender, uint64_t start, const uint8_t *psdu, uint8_t length, double dbm, bool ack);
-void medium_phr(skerry_world *world, uint64_t now, int32_t number);
+/* Receivers lock on: those that do at the SFD, or those that do at the PHR. */
+void medium_lock(skerry_world *world, uint64_t now, int32_t number, bool sfd);
 void medium_end(skerry_world *world, uint64_t now, int32_t number);
 /* Strongest power at a mote within [from, to], dBm; -200 in silence. */
 double medium_power(const struct mote *mote, uint64_t from, uint64_t to);

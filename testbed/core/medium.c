@@ -6,7 +6,6 @@
 
 #define BYTE_NS 32000U
 #define SHR_BYTES 5U
-#define SENSITIVITY_DBM -101.0
 
 static struct transmission *transmission(skerry_world *world, int32_t number)
 {
@@ -29,6 +28,7 @@ int32_t medium_transmit(struct mote *sender, uint64_t start, const uint8_t *psdu
     *t = (struct transmission){.number = number, .sender = sender->index, .start = start, .dbm = dbm, .length = length, .ack = ack,
                                .end = start + (uint64_t)(SHR_BYTES + 1 + length) * BYTE_NS};
     memcpy(t->psdu, psdu, length);
+    world_event(world, start + SHR_BYTES * BYTE_NS, EVENT_TX_SFD, sender->index, sender->radio.generation, number);
     world_event(world, start + (SHR_BYTES + 1) * BYTE_NS, EVENT_TX_PHR, sender->index, 0, number);
     world_event(world, t->end, EVENT_TX_END, sender->index, sender->radio.generation, number);
     return number;
@@ -48,7 +48,7 @@ double medium_power(const struct mote *mote, uint64_t from, uint64_t to)
 }
 
 /* Who listens since the preamble locks on to the frame (7.1: two octets of it suffice). */
-void medium_phr(skerry_world *world, uint64_t now, int32_t number)
+void medium_lock(skerry_world *world, uint64_t now, int32_t number, bool sfd)
 {
     struct transmission *t = transmission(world, number);
     if (!t) return;
@@ -56,9 +56,10 @@ void medium_phr(skerry_world *world, uint64_t now, int32_t number)
     for (uint32_t i = 0; i < sender->link_count; i++) {
         struct mote *receiver = world->motes[sender->links[i].to];
         double dbm = t->dbm + sender->links[i].gain;
-        if (!receiver->alive || dbm < SENSITIVITY_DBM || sender->links[i].prr == 0.0) continue;
-        if (!rf230_listening(&receiver->radio) || receiver->radio.listening_since > t->start + 2 * BYTE_NS) continue;
-        rf230_receive_start(&receiver->radio, now, number);
+        struct radio *radio = &receiver->radio;
+        if (radio->model->locks_at_sfd != sfd || !receiver->alive || dbm < radio->model->sensitivity_dbm || sender->links[i].prr == 0.0) continue;
+        if (!radio_listening(radio) || radio->listening_since > t->start + 2 * BYTE_NS) continue;
+        radio->model->receive_start(radio, now, number);
     }
 }
 
@@ -102,7 +103,7 @@ static void deliver(skerry_world *world, uint64_t now, struct transmission *t, c
     if (intact) { t->received_by++; receiver->counters.received += !t->ack; }
     else if (collided) receiver->counters.lost_collision += !t->ack;
     else receiver->counters.lost_link += !t->ack;
-    rf230_receive_end(&receiver->radio, now, t->psdu, t->length, intact, dbm, quality);
+    receiver->radio.model->receive_end(&receiver->radio, now, t->psdu, t->length, intact, dbm, quality);
 }
 
 void medium_end(skerry_world *world, uint64_t now, int32_t number)

@@ -15,7 +15,7 @@ void sensors_power_on(struct sensors *s, uint64_t now)
     s->sht_user = 0x02;
     s->tsl_control = 0;
     s->tsl_timing = 0x02;
-    s->accel_on = false;
+    s->accel_on = s->analogue_on = false;
     s->tsl_accounted = s->tsl_power = now;
 }
 
@@ -130,10 +130,12 @@ void sensors_accel_power(struct sensors *s, uint64_t now, bool on)
     s->accel_on = on;
 }
 
-uint32_t sensors_adc(const struct sensors *s, uint64_t now, int channel, double supply_mv)
+uint32_t sensors_adc(const struct sensors *s, uint64_t now, enum skerry_input input, double supply_mv)
 {
-    if (channel != 1 && channel != 2) return 0;
-    double g = s->value[channel == 1 ? SKERRY_SENSOR_ACCEL_X : SKERRY_SENSOR_ACCEL_Y];
-    if (!s->accel_on || isnan(g) || now - s->accel_since < 16 * (uint64_t)MS) return 0;
-    return (uint32_t)fmax(0, supply_mv / 2 + g * 167.0 * supply_mv / 3000.0 + 0.5);
+    if (input != SKERRY_INPUT_ACCEL_X && input != SKERRY_INPUT_ACCEL_Y) return analogue_adc(s, now, input, supply_mv);
+    double g = s->value[input == SKERRY_INPUT_ACCEL_X ? SKERRY_SENSOR_ACCEL_X : SKERRY_SENSOR_ACCEL_Y];
+    bool on = s->accel_on || s->analogue_on;
+    uint64_t since = s->accel_on ? s->accel_since : s->analogue_since;
+    if (!on || isnan(g) || now - since < 16 * (uint64_t)MS) return 0;
+    return (uint32_t)fmax(0, 1000.0 * (supply_mv / 2 + g * 167.0 * supply_mv / 3000.0) + 0.5);
 }

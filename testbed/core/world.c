@@ -9,6 +9,8 @@
 #include "core.h"
 
 #define DEFAULT_QUANTUM_NS 100000U
+/* Of messages that nobody read yet; what does not fit is left out. */
+#define MESSAGE_BYTES 65536U
 #define UART_BYTE_NS 260417U /* 38400 baud, 10 bits */
 
 static char error_text[512];
@@ -58,9 +60,18 @@ static void host_pin(void *m, uint64_t now, enum skerry_pin pin, int level)
 {
     struct mote *mote = m;
     if (pin == SKERRY_PIN_ACCEL_POWER) sensors_accel_power(&mote->sensors, now, level);
-    else rf230_pin(&mote->radio, now, pin, level);
+    else if (pin == SKERRY_PIN_SENSOR_POWER) analogue_power(&mote->sensors, now, level);
+    else mote->radio.model->pin(&mote->radio, now, pin, level);
 }
-static uint8_t host_spi(void *m, uint64_t now, uint8_t out) { return rf230_spi(&((struct mote *)m)->radio, now, out); }
+static uint8_t host_spi(void *m, uint64_t now, uint8_t out) { return rf230_spi(&((struct mote *)m)->rf230, now, out); }
+static enum skerry_access host_radio_read(void *m, uint64_t now, uint32_t offset, uint32_t *value)
+{
+    return cc2538_radio_read(&((struct mote *)m)->cc2538, now, offset, value);
+}
+static enum skerry_access host_radio_write(void *m, uint64_t now, uint32_t offset, uint32_t value)
+{
+    return cc2538_radio_write(&((struct mote *)m)->cc2538, now, offset, value);
+}
 static void host_uart(void *m, uint64_t now, uint8_t byte)
 {
     struct ring *ring = &((struct mote *)m)->from_uart;
@@ -72,18 +83,26 @@ static int host_twi_start(void *m, uint64_t now, uint8_t address, int read) { re
 static int host_twi_write(void *m, uint64_t now, uint8_t byte) { return sensors_twi_write(&((struct mote *)m)->sensors, now, byte); }
 static uint8_t host_twi_read(void *m, uint64_t now) { return sensors_twi_read(&((struct mote *)m)->sensors, now); }
 static void host_twi_stop(void *m, uint64_t now) { sensors_twi_stop(&((struct mote *)m)->sensors, now); }
-static uint32_t host_adc(void *m, uint64_t now, int channel)
+static uint32_t host_adc(void *m, uint64_t now, enum skerry_input input)
 {
     struct mote *mote = m;
-    return sensors_adc(&mote->sensors, now, channel, mote->supply_mv);
+    return sensors_adc(&mote->sensors, now, input, mote->supply_mv);
+}
+static void host_message(void *m, uint64_t now, const char *text)
+{
+    const struct mote *mote = m;
+    skerry_world *world = mote->world;
+    uint32_t room = MESSAGE_BYTES - world->messages_length;
+    int length = snprintf(world->messages + world->messages_length, room, "mote %u at %.6f s: %s\n", mote->node, (double)now * 1e-9, text);
+    if (length > 0 && (uint32_t)length < room) world->messages_length += (uint32_t)length;
 }
 
 /* ---- world ---- */
 skerry_world *skerry_world_create(const skerry_world_config *config)
 {
     skerry_world *world = calloc(1, sizeof *world);
-    if (world) world->frames = calloc(65536, sizeof *world->frames);
-    if (!world || !world->frames) { fail("out of memory"); free(world); return NULL; }
+    if (world) { world->frames = calloc(65536, sizeof *world->frames); world->messages = calloc(1, MESSAGE_BYTES); }
+    if (!world || !world->frames || !world->messages) { fail("out of memory"); return NULL; }
     world->config = *config;
     if (!world->config.quantum_ns) world->config.quantum_ns = DEFAULT_QUANTUM_NS;
     world->random = config->seed;
@@ -103,6 +122,7 @@ void skerry_world_free(skerry_world *world)
     free(world->motes);
     free(world->events);
     free(world->frames);
+    free(world->messages);
     free(world);
 }
 
@@ -133,14 +153,13 @@ int skerry_mote_add(skerry_world *world, const skerry_mote_config *config)
     if (!motes || !mote) { free(mote); return fail("out of memory"); }
     *mote = (struct mote){.world = world, .index = world->mote_count, .node = config->node, .backend = backend, .next = NEVER,
                           .supply_mv = config->supply_mv, .boot_at = config->boot_ns};
-    mote->radio.mote = mote;
-    mote->radio.receiving = -1;
-    mote->radio.listening_since = NEVER;
-    mote->radio.state = 0x0F;
+    mote->radio = (struct radio){.mote = mote, .receiving = -1, .listening_since = NEVER,
+                                 .model = backend->radio == SKERRY_RADIO_CC2538 ? &cc2538_model : &rf230_model};
     mote->sensors.value[SKERRY_SENSOR_TEMPERATURE] = 20;
     mote->sensors.value[SKERRY_SENSOR_HUMIDITY] = 50;
     mote->sensors.value[SKERRY_SENSOR_LIGHT] = 100;
-    skerry_host host = {mote, host_pin, host_spi, host_uart, host_twi_start, host_twi_write, host_twi_read, host_twi_stop, host_adc};
+    skerry_host host = {mote, host_pin, host_spi, host_radio_read, host_radio_write, host_uart, host_twi_start, host_twi_write, host_twi_read,
+                        host_twi_stop, host_adc, host_message};
     char text[256] = "";
     mote->cpu = backend->create(&host, config->elf, text);
     if (!mote->cpu) { free(mote); return fail("%s", text); }
@@ -190,14 +209,14 @@ static void power_on(struct mote *mote, uint64_t now)
 {
     mote->alive = true;
     mote->backend->power_on(mote->cpu, now);
-    rf230_power_on(&mote->radio, now);
+    mote->radio.model->power_on(&mote->radio, now);
     sensors_power_on(&mote->sensors, now);
     mote->next = now;
 }
 
 static void power_off(struct mote *mote, uint64_t now)
 {
-    rf230_power_off(&mote->radio, now);
+    mote->radio.model->power_off(&mote->radio, now);
     sensors_account(&mote->sensors, now);
     mote->alive = false;
     mote->next = NEVER;
@@ -229,24 +248,30 @@ static void handle(skerry_world *world, const struct event *event)
     case EVENT_LOCKED:
         if (event->generation != mote->radio.generation) break;
         catch_up(mote, now);
-        rf230_locked(&mote->radio, now);
+        mote->radio.model->locked(&mote->radio, now);
         mote->next = now;
         break;
-    case EVENT_TX_PHR: case EVENT_TX_END:
+    case EVENT_TX_SFD: case EVENT_TX_PHR: case EVENT_TX_END:
         for (uint32_t i = 0; i < mote->link_count; i++) {
             struct mote *receiver = world->motes[mote->links[i].to];
             if (receiver->radio.listening_since != NEVER) { catch_up(receiver, now); if (receiver->alive) receiver->next = now; }
         }
-        if (event->kind == EVENT_TX_PHR) { medium_phr(world, now, event->value); break; }
+        if (event->kind != EVENT_TX_END) medium_lock(world, now, event->value, event->kind == EVENT_TX_SFD);
+        if (event->kind == EVENT_TX_PHR || (event->kind == EVENT_TX_SFD && !mote->radio.model->transmit_sfd)) break;
         catch_up(mote, now);
+        if (event->kind == EVENT_TX_SFD) {
+            if (event->generation == mote->radio.generation) mote->radio.model->transmit_sfd(&mote->radio, now);
+            if (mote->alive) mote->next = now;
+            break;
+        }
         medium_end(world, now, event->value);
-        if (event->generation == mote->radio.generation) rf230_transmit_end(&mote->radio, now);
+        if (event->generation == mote->radio.generation) mote->radio.model->transmit_end(&mote->radio, now);
         if (mote->alive) mote->next = now;
         break;
     case EVENT_ACK:
         if (event->generation != mote->radio.generation) break;
         catch_up(mote, now);
-        rf230_acknowledge(&mote->radio, now, (uint8_t)event->value);
+        mote->radio.model->acknowledge(&mote->radio, now, (uint8_t)event->value);
         mote->next = now;
         break;
     case EVENT_UART:
@@ -290,7 +315,7 @@ int skerry_sensor_set(skerry_world *world, uint32_t index, int32_t sensor, doubl
     if (!mote) return -1;
     if (sensor < 0 || sensor > SKERRY_SENSOR_SUPPLY) return fail("sensor %d: 0..%d exist", sensor, SKERRY_SENSOR_SUPPLY);
     if (sensor == SKERRY_SENSOR_SUPPLY) {
-        rf230_account(&mote->radio, world->now);
+        mote->radio.model->account(&mote->radio, world->now);
         mote->supply_mv = value * 1000;
         mote->backend->supply(mote->cpu, (uint32_t)(value * 1000 + 0.5));
     } else mote->sensors.value[sensor] = value;
@@ -359,14 +384,13 @@ int skerry_mote_energy(const skerry_world *world, uint32_t index, skerry_energy 
 {
     struct mote *mote = mote_at(world, index);
     if (!mote) return -1;
-    if (mote->alive) { rf230_account(&mote->radio, world->now); sensors_account(&mote->sensors, world->now); }
+    if (mote->alive) { mote->radio.model->account(&mote->radio, world->now); sensors_account(&mote->sensors, world->now); }
     uint64_t ns[SKERRY_CPU_STATES];
-    mote->backend->state_times(mote->cpu, ns);
-    /* ATmega1281 at 8 MHz, 3 V (2549Q, figures 32-1, 32-6 and 32-10): mA. */
-    static const double ma[SKERRY_CPU_STATES] = {6.2, 2.0, 0.009};
+    mote->backend->state_times(mote->cpu, mote->alive ? world->now : 0, ns);
+    const double *ma = mote->backend->current_ma;
     double volts = mote->supply_mv * 1e-3, j[SKERRY_CPU_STATES], s[SKERRY_CPU_STATES];
     for (int i = 0; i < SKERRY_CPU_STATES; i++) { s[i] = (double)ns[i] * 1e-9; j[i] = s[i] * ma[i] * 1e-3 * volts; }
-    const struct rf230 *r = &mote->radio;
+    const struct radio *r = &mote->radio;
     *energy = (skerry_energy){j[0], j[1], j[2], r->joule[RADIO_SLEEP], r->joule[RADIO_OFF], r->joule[RADIO_IDLE], r->joule[RADIO_RX],
                               r->joule[RADIO_TX], mote->sensors.joule, s[0], s[1], s[2], r->seconds[RADIO_SLEEP], r->seconds[RADIO_OFF],
                               r->seconds[RADIO_IDLE], r->seconds[RADIO_RX], r->seconds[RADIO_TX]};
@@ -403,3 +427,12 @@ int skerry_frames_read(skerry_world *world, skerry_frame *frames, uint32_t capac
 }
 
 uint64_t skerry_frames_dropped(const skerry_world *world) { return world->frames_dropped; }
+
+int skerry_messages_read(skerry_world *world, char *text, uint32_t capacity)
+{
+    uint32_t length = world->messages_length < capacity ? world->messages_length : capacity;
+    memcpy(text, world->messages, length);
+    memmove(world->messages, world->messages + length, world->messages_length - length);
+    world->messages_length -= length;
+    return (int)length;
+}

@@ -67,6 +67,7 @@ def _run(bed: Testbed, line: SerialPort, pace: float, limit: float | None) -> No
         f"{len(bed.motes)} motes, seed {bed.network.seed}; root's serial line: socket://127.0.0.1:{line.port}",
         highlight=False,
     )
+    bed.message_listeners.append(lambda message: console.print(message, highlight=False))
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("virtual time 0 s", total=limit)

@@ -15,7 +15,7 @@ from cffi import FFI
 PROJECT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("SKERRY_BUILD", PROJECT / "build"))
 #: CPU back-end of each board.
-BACKENDS = {"iris": "avr"}
+BACKENDS = {"iris": "avr", "cc2538": "arm"}
 
 SENSORS = {"temp": 0, "humidity": 1, "light": 2, "accel_x": 3, "accel_y": 4, "voltage": 5}
 
@@ -63,6 +63,7 @@ class World:
         )
         self._frames = self._ffi.new("skerry_frame[]", 1024)
         self._bytes = self._ffi.new("uint8_t[]", 16384)
+        self._text = self._ffi.new("char[]", 65536)
         self._backends: set[str] = set()
 
     def _check(self, result: Any) -> Any:
@@ -164,6 +165,11 @@ class World:
         """The first bytes of its non-volatile memory."""
         count = self._check(self._lib.skerry_mote_eeprom(self._world, mote, self._bytes, length))
         return bytes(self._ffi.buffer(self._bytes, count))
+
+    def messages(self) -> list[str]:
+        """What motes did, since the last call, that their chip's model does not know; a line each, with mote and time."""
+        count = self._check(self._lib.skerry_messages_read(self._world, self._text, len(self._text)))
+        return str(self._ffi.string(self._text, count).decode(errors="replace")).splitlines()
 
     def memory(self, mote: int) -> int:
         """Bytes of host memory the mote holds."""

@@ -119,7 +119,12 @@ class Network(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     radio: Radio = msgspec.field(default_factory=Radio)
     environment: Environment = msgspec.field(default_factory=Environment)
     fault: list[Fault] = []
-    firmware: str | None = None
+    firmware: str | dict[str, str] | None = None
+
+    def image(self, board: str) -> Path | None:
+        """The ELF file that motes of a board run, where the description names one."""
+        named = self.firmware.get(board) if isinstance(self.firmware, dict) else self.firmware
+        return None if named is None else Path(named)
 
 
 #: Arguments each fault kind takes; all are needed but ``bytes``.
@@ -165,15 +170,30 @@ def check(network: Network, folder: Path = Path()) -> Network:
     _require(len(roots) == 1, "root", roots, "exactly one mote with root = true")
     _require(0 <= network.clock_ppm <= 500, "clock_ppm", network.clock_ppm, "0..500")
     _duration("boot_spread", network.boot_spread)
-    if network.firmware is not None:
-        firmware = folder.resolve() / network.firmware
-        _require(firmware.is_file(), "firmware", network.firmware, f"an ELF file; {firmware} is none")
-        network.firmware = str(firmware)
+    _find_firmware(network, folder.resolve())
     _check_radio(network, folder, set(ids))
     _check_environment(network.environment, folder, ids)
     for fault in network.fault:
         _check_fault(fault, network.radio, set(ids))
     return network
+
+
+def _find_firmware(network: Network, folder: Path) -> None:
+    """Make the paths of images absolute."""
+
+    def found(key: str, name: str) -> str:
+        path = folder / name
+        _require(path.is_file(), key, name, f"an ELF file; {path} is none")
+        return str(path)
+
+    if isinstance(network.firmware, str):
+        network.firmware = found("firmware", network.firmware)
+    elif network.firmware is not None:
+        for board in network.firmware:
+            _require(board in BACKENDS, "firmware", board, f"a known board: {', '.join(sorted(BACKENDS))}")
+        network.firmware = {
+            board: found(f"firmware.{board}", name) for board, name in network.firmware.items()
+        }
 
 
 def _check_given(raw: dict[str, Any], network: Network) -> None:

@@ -12,7 +12,7 @@ Virtual time moves only in ``advance``; a run depends on nothing but its descrip
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,22 @@ from skerry_testbed.network import Environment, Fault, Mote, Network, Radio, che
 from skerry_testbed.runner import Testbed
 
 
-def grid(columns: int, rows: int, *, spacing: float) -> list[Mote]:
-    """Motes 0, 1, … on a grid, ``spacing`` m apart; mote 0, in the corner, is the root."""
+def grid(
+    columns: int, rows: int, *, spacing: float, boards: Sequence[str] = ("iris",), root: int = 0
+) -> list[Mote]:
+    """Motes 0, 1, … on a grid, ``spacing`` m apart, of these boards in turn; mote 0 is in the corner."""
     return [
-        Mote(id=row * columns + column, x=column * spacing, y=row * spacing, root=row == column == 0)
-        for row in range(rows)
-        for column in range(columns)
-    ]
+        Mote(
+            id=number, x=number % columns * spacing, y=number // columns * spacing,
+            board=boards[number % len(boards)], root=number == root,
+        )
+        for number in range(columns * rows)
+    ]  # fmt: skip
 
 
-def line_of(count: int, *, spacing: float) -> list[Mote]:
+def line_of(count: int, *, spacing: float, boards: Sequence[str] = ("iris",)) -> list[Mote]:
     """Motes in a line; mote 0, at its end, is the root."""
-    return grid(count, 1, spacing=spacing)
+    return grid(count, 1, spacing=spacing, boards=boards)
 
 
 def disc(range_m: float, reception: float = 1.0) -> Radio:
@@ -98,9 +102,14 @@ class MoteHandle:
 
     @property
     def settings(self) -> Any:
-        """What its EEPROM holds."""
-        world = self._network.bed.world
-        return Settings.parse(world.eeprom(self.index, Settings.sizeof()))
+        """The newest that its EEPROM, or the flash that stands for it, holds."""
+        stored = self._network.bed.world.eeprom(self.index, 2048)
+        size = Settings.sizeof()
+        if self.description.board != "cc2538":
+            return Settings.parse(stored[:size])
+        words = -(-size // 4) * 4
+        records = [stored[at : at + words] for at in range(0, len(stored) - words, words)]
+        return Settings.parse([record for record in records if record != b"\xff" * words][-1])
 
 
 class NetworkHandle:
@@ -121,8 +130,9 @@ class NetworkHandle:
         return self.bed.now_s
 
     def advance(self, duration: str | float) -> None:
-        """Let virtual time pass. Fails the test when a mote's CPU stops on a fault."""
+        """Let virtual time pass. Fails the test when a mote's CPU stops on a fault, or does what its chip's model does not know."""
         self.bed.advance(seconds(duration))
+        assert not self.bed.messages, self.bed.messages
         for mote in self.motes.values():
             fault = self.bed.world.fault(mote.index)
             assert not fault, f"mote {mote.id}: {fault}"
@@ -159,7 +169,9 @@ def network() -> Iterator[MakeNetwork]:
     """
     for path, target in (
         (BUILD / "testbed" / "libskerry_core.so", "testbed"),
+        (BUILD / "testbed" / "libskerry_arm.so", "testbed"),
         (BUILD / "firmware" / "iris.elf", "firmware"),
+        (BUILD / "firmware" / "cc2538.elf", "firmware"),
     ):
         if not path.exists():
             pytest.skip(f"{path} is missing: run 'make {target}'")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -41,6 +40,9 @@ class Testbed:
         self.observer = Observer()
         self.line_listeners: list[Callable[[bytes], None]] = []
         self.air_listeners: list[Callable[[AirFrame], None]] = []
+        #: What motes did that their chip's model does not know, or that stopped their CPU; a line each.
+        self.messages: list[str] = []
+        self.message_listeners: list[Callable[[str], None]] = []
         self._capture = capture
         self._rng = np.random.default_rng(network.seed)
         self.world = World(
@@ -55,9 +57,7 @@ class Testbed:
         self._to_root = bytearray()
 
     def _add(self, mote: Mote) -> None:
-        path = (
-            Path(self.network.firmware) if self.network.firmware else BUILD / "firmware" / f"{mote.board}.elf"
-        )
+        path = self.network.image(mote.board) or BUILD / "firmware" / f"{mote.board}.elf"
         if not path.exists():
             raise TestbedError(f"{path} is missing: run 'make firmware'")
         settings = Settings.build(
@@ -119,6 +119,10 @@ class Testbed:
         data = self.world.uart_read(self.root)
         if data:
             self._from_root(data)
+        for message in self.world.messages():
+            self.messages.append(message)
+            for tell in self.message_listeners:
+                tell(message)
         for frame in self.world.frames():
             self.observer.air(frame)
             if self._capture:
@@ -151,4 +155,5 @@ class Testbed:
 
     def report(self) -> dict[str, Any]:
         """See :mod:`skerry_testbed.report`."""
-        return self.observer.report(self.world, self.motes, self.network.name, self.network.seed)
+        report = self.observer.report(self.world, self.motes, self.network.name, self.network.seed)
+        return {**report, "messages": self.messages}

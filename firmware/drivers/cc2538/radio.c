@@ -246,7 +246,8 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
     ack_requested = psdu[0] & 0x20;
     sent = false;
     mode = SENDING;
-    if (interrupt_event.pending || !channel_clear() || start(psdu, length, stamp) != RADIO_SENT) {
+    bool receiving = interrupt_event.pending || RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_TX);
+    if (receiving || start(psdu, length, stamp) != RADIO_SENT) {
         finish(RADIO_BUSY);
         return true;
     }

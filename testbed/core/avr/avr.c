@@ -96,11 +96,13 @@ static int read_elf(skerry_cpu *cpu, const char *path, char *error)
 /* ---- simavr's callbacks ---- */
 static skerry_cpu *owner(avr_t *avr) { return avr->custom.data; }
 
-static void on_sleep(avr_t *avr, avr_cycle_count_t cycles)
+static enum skerry_cpu_state sleep_state(const avr_t *avr)
 {
     uint8_t mode = avr->data[SMCR] >> 1 & 7;
-    owner(avr)->slept[mode == 0 || mode == 1 ? SKERRY_CPU_IDLE : SKERRY_CPU_SAVE] += cycles + 1;
+    return mode == 0 || mode == 1 ? SKERRY_CPU_IDLE : SKERRY_CPU_SAVE;
 }
+
+static void on_sleep(avr_t *avr, avr_cycle_count_t cycles) { owner(avr)->slept[sleep_state(avr)] += cycles + 1; }
 
 static void on_reset(avr_t *avr)
 {
@@ -149,8 +151,11 @@ static void on_adc(struct avr_irq_t *irq, uint32_t value, void *parameter)
 {
     skerry_cpu *cpu = parameter;
     (void)irq; (void)value;
-    for (int channel = 1; channel <= 2; channel++)
-        avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC0 + channel), cpu->host.adc(cpu->host.mote, now_ns(cpu), channel));
+    static const enum skerry_input inputs[] = {SKERRY_INPUT_ACCEL_X, SKERRY_INPUT_ACCEL_Y}; /* on ADC1 and ADC2 */
+    for (int i = 0; i < 2; i++) {
+        uint32_t millivolts = (cpu->host.adc(cpu->host.mote, now_ns(cpu), inputs[i]) + 500) / 1000;
+        avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_ADC_GETIRQ, ADC_IRQ_ADC1 + i), millivolts);
+    }
 }
 
 /* simavr's two-wire master reports a data byte's status for the address; the control register is served here instead.
@@ -364,10 +369,11 @@ static uint32_t eeprom_read(const skerry_cpu *cpu, uint8_t *data, uint32_t capac
     return length;
 }
 
-static void state_times(const skerry_cpu *cpu, uint64_t times[SKERRY_CPU_STATES])
+static void state_times(const skerry_cpu *cpu, uint64_t now, uint64_t times[SKERRY_CPU_STATES])
 {
     memcpy(times, cpu->times, sizeof cpu->times);
     add_times((skerry_cpu *)cpu, times);
+    if (cpu->avr && cpu->avr->state == cpu_Sleeping && now > now_ns(cpu)) times[sleep_state(cpu->avr)] += now - now_ns(cpu);
 }
 
 static const char *get_fault(const skerry_cpu *cpu) { return cpu->fault; }
@@ -379,7 +385,8 @@ static uint64_t memory(const skerry_cpu *cpu)
 
 const skerry_backend *skerry_backend_get(void)
 {
-    static const skerry_backend backend = {SKERRY_BACKEND_ABI, "avr", create, cpu_free, power_on, run, radio_interrupt, uart_receive, set_supply,
+    /* ATmega1281 at 8 MHz, 3 V (2549Q, figures 32-1, 32-6 and 32-10). */
+    static const skerry_backend backend = {SKERRY_BACKEND_ABI, "avr", SKERRY_RADIO_RF230, {6.2, 2.0, 0.009}, create, cpu_free, power_on, run, radio_interrupt, uart_receive, set_supply,
                                            set_clock, eeprom_write, eeprom_read, state_times, get_fault, get_resets, memory};
     return &backend;
 }

@@ -1,37 +1,58 @@
 /* What a CPU back-end offers the core, and what the core offers it. A back-end is a shared library that exports
- * `const skerry_backend *skerry_backend_get(void)`. Times are virtual ns since the mote's power-on is irrelevant:
- * all are world time. */
+ * `const skerry_backend *skerry_backend_get(void)`. Times are virtual ns since the start of the world. */
 #ifndef SKERRY_BACKEND_H
 #define SKERRY_BACKEND_H
 
 #include <stdint.h>
 
-#define SKERRY_BACKEND_ABI 1
+#define SKERRY_BACKEND_ABI 2
 
 /* Output pins that the board gives a meaning. */
 enum skerry_pin {
     SKERRY_PIN_RADIO_SELECT,  /* low: SPI transfer */
     SKERRY_PIN_RADIO_SLEEP,   /* SLP_TR */
-    SKERRY_PIN_RADIO_RESET,   /* low: reset */
-    SKERRY_PIN_ACCEL_POWER,
+    SKERRY_PIN_RADIO_RESET,   /* low: reset; a radio on chip is reset with the chip */
+    SKERRY_PIN_ACCEL_POWER,   /* the accelerometer alone (IRIS) */
+    SKERRY_PIN_SENSOR_POWER,  /* all of an analogue sensor board */
 };
+
+/* Analogue inputs, by what is connected to them. */
+enum skerry_input { SKERRY_INPUT_TEMPERATURE, SKERRY_INPUT_HUMIDITY, SKERRY_INPUT_LIGHT, SKERRY_INPUT_ACCEL_X, SKERRY_INPUT_ACCEL_Y };
 
 /* CPU sleep states the energy meter tells apart. */
 enum skerry_cpu_state { SKERRY_CPU_ACTIVE, SKERRY_CPU_IDLE, SKERRY_CPU_SAVE, SKERRY_CPU_STATES };
+
+/* The radio that the core models for the mote. */
+enum skerry_radio {
+    SKERRY_RADIO_RF230,  /* on SPI and pins */
+    SKERRY_RADIO_CC2538, /* on chip: registers */
+};
+
+/* Answer to a register access of a radio on chip. */
+enum skerry_access {
+    SKERRY_ACCESS_DONE,
+    SKERRY_ACCESS_UNKNOWN, /* no such register in the model */
+    SKERRY_ACCESS_WRONG,   /* a use that the chip, or another model of it, would take otherwise than meant */
+};
 
 /* Calls from the back-end into the core; `mote` is what create() was given. All carry the exact virtual time. */
 typedef struct {
     void *mote;
     void (*pin)(void *mote, uint64_t now_ns, enum skerry_pin pin, int level);
     uint8_t (*spi)(void *mote, uint64_t now_ns, uint8_t out);
+    /* Register of a radio on chip, by its offset in bytes from the radio's base. */
+    enum skerry_access (*radio_read)(void *mote, uint64_t now_ns, uint32_t offset, uint32_t *value);
+    enum skerry_access (*radio_write)(void *mote, uint64_t now_ns, uint32_t offset, uint32_t value);
     void (*uart)(void *mote, uint64_t now_ns, uint8_t byte);
     /* Two-wire bus: each returns 1 for an acknowledge. */
     int (*twi_start)(void *mote, uint64_t now_ns, uint8_t address, int read);
     int (*twi_write)(void *mote, uint64_t now_ns, uint8_t byte);
     uint8_t (*twi_read)(void *mote, uint64_t now_ns);
     void (*twi_stop)(void *mote, uint64_t now_ns);
-    /* Millivolts at an analogue input, asked when a conversion starts. */
-    uint32_t (*adc)(void *mote, uint64_t now_ns, int channel);
+    /* Microvolts at an analogue input, asked when a conversion starts. */
+    uint32_t (*adc)(void *mote, uint64_t now_ns, enum skerry_input input);
+    /* One line about something the model does not know; the mote runs on. */
+    void (*message)(void *mote, uint64_t now_ns, const char *text);
 } skerry_host;
 
 typedef struct skerry_cpu skerry_cpu;
@@ -39,6 +60,9 @@ typedef struct skerry_cpu skerry_cpu;
 typedef struct {
     uint32_t abi;
     const char *name;
+    enum skerry_radio radio;
+    /* Supply current in each skerry_cpu_state, mA. */
+    double current_ma[SKERRY_CPU_STATES];
     /* NULL with a line in error (256 bytes) on failure. */
     skerry_cpu *(*create)(const skerry_host *host, const char *elf, char *error);
     void (*free)(skerry_cpu *cpu);
@@ -54,10 +78,11 @@ typedef struct {
     void (*supply)(skerry_cpu *cpu, uint32_t millivolts);
     /* Error of the crystal in ppm, from now on. */
     void (*clock)(skerry_cpu *cpu, double ppm);
+    /* Non-volatile settings: EEPROM, or the flash that stands for it. */
     int (*eeprom_write)(skerry_cpu *cpu, const uint8_t *data, uint32_t length);
     uint32_t (*eeprom_read)(const skerry_cpu *cpu, uint8_t *data, uint32_t capacity);
-    /* ns spent in each skerry_cpu_state since creation. */
-    void (*state_times)(const skerry_cpu *cpu, uint64_t times[SKERRY_CPU_STATES]);
+    /* ns spent in each skerry_cpu_state since creation, up to `now_ns`, until which the CPU has nothing to do. */
+    void (*state_times)(const skerry_cpu *cpu, uint64_t now_ns, uint64_t times[SKERRY_CPU_STATES]);
     /* "" or what stopped the CPU. */
     const char *(*fault)(const skerry_cpu *cpu);
     uint64_t (*resets)(const skerry_cpu *cpu);

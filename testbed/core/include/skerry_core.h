@@ -105,6 +105,8 @@ const char *skerry_mote_fault(const skerry_world *world, uint32_t mote);
 int skerry_mote_energy(const skerry_world *world, uint32_t mote, skerry_energy *energy);
 int skerry_mote_counters(const skerry_world *world, uint32_t mote, skerry_counters *counters);
 int skerry_mote_eeprom(const skerry_world *world, uint32_t mote, uint8_t *data, uint32_t capacity);
+/* Lines, each ended by a newline, about what motes did that their model does not know, since the last call; returns their length. */
+int skerry_messages_read(skerry_world *world, char *text, uint32_t capacity);
 /* Bytes of host memory the mote holds. */
 uint64_t skerry_mote_memory(const skerry_world *world, uint32_t mote);
 

@@ -30,7 +30,7 @@ CASES = [
     ("firmware = 'none.elf'", ["firmware = 'none.elf'", "an ELF file"]),
     (TWO + "boot = 'x y'", ["mote 1: boot", "'x y'"]),
     (TWO + "rooot = true", ["mote[1].rooot: no such key", "did you mean 'root'"]),
-    (TWO + "board = 'mica2'", ["mote 1: board = 'mica2'", "a known board: iris"]),
+    (TWO + "board = 'mica2'", ["mote 1: board = 'mica2'", "a known board: cc2538, iris"]),
     (TWO + "battery_mv = 300", ["mote 1: battery_mv = 300", "1800..5500"]),
     (TWO + "clock_ppm = -900", ["mote 1: clock_ppm = -900", "-500..500"]),
     (TWO + "root = true", ["root = [0, 1]", "exactly one mote"]),
