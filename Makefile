@@ -11,10 +11,10 @@ BOARD   ?= iris
 PORT    ?= /dev/ttyUSB0
 ID      ?= 1
 
-.PHONY: help setup firmware testbed wire demo check lint test bench flash clean
+.PHONY: help setup firmware testbed wire demo check lint test test-renode bench flash clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(STAMP) ## install what is missing: Debian packages, a virtual environment
 $(STAMP): tools/setup tools/packages.txt requirements.lock pyproject.toml
@@ -44,6 +44,14 @@ check: lint firmware ## lint and unit tests, in under two minutes
 
 test: lint firmware testbed ## everything: what CI runs
 	@$(RUN) -m pytest
+
+test-renode: firmware testbed ## the same image in Renode, where that is installed
+	@if command -v renode-test >/dev/null; then \
+		renode-test hil_tests/renode/three_motes.robot hil_tests/renode/frames.robot; \
+	else \
+		echo "test-renode: not run: renode-test is not on the PATH. Renode has no package in the registries: take 1.15.3 or 1.16.1 from" \
+		     "https://github.com/renode/renode/releases, and its tests' needs by pip install -r tests/requirements.txt" >&2; \
+	fi
 
 bench: firmware testbed ## every benchmark, a table each
 	@set -e; for b in firmware_size testbed decode fanout latency; do $(RUN) -m bench.$$b; done

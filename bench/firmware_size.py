@@ -1,4 +1,4 @@
-"""Flash and RAM of the mote image."""
+"""Flash and RAM of the mote images."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ def main() -> None:
         ["make", "--no-print-directory", "-C", str(PROJECT / "firmware"), f"PYTHON={sys.executable}"],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
-    size = {name: int(value) for name, value in re.findall(r"^(flash|RAM) +(\d+)", out, re.MULTILINE)}
-    rows = [
-        ("flash, IRIS", f"{size['flash']:,} bytes", "40,960"),
-        ("static RAM with worst-case stack, IRIS", f"{size['RAM']:,} bytes", "7,168"),
-    ]
+    rows = []
+    for board, name, flash, ram in (("iris", "IRIS", 40960, 7168), ("cc2538", "CC2538", 49152, 12288)):
+        part = out[out.index(f"{board}.elf") :]
+        size = dict(re.findall(r"^(flash|RAM) +(\d+)", part, re.MULTILINE)[:2])
+        rows += [
+            (f"flash, {name}", f"{int(size['flash']):,} bytes", f"{flash:,}"),
+            (f"static RAM with worst-case stack, {name}", f"{int(size['RAM']):,} bytes", f"{ram:,}"),
+        ]
     table("Firmware", rows)
 
 

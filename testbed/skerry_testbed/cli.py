@@ -1,4 +1,4 @@
-"""``skerry testbed`` and ``skerry up``."""
+"""``skerry testbed``, ``skerry up`` and ``skerry renode``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from skerry_testbed import duration
 from skerry_testbed.capture import Capture
 from skerry_testbed.core import TestbedError
 from skerry_testbed.network import NetworkError, load
+from skerry_testbed.renode import script as renode_script
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
 
@@ -98,6 +99,32 @@ def up(
         testbed_command = [command, "testbed", str(network), "--speed", speed, "--port", str(port)]
         codes = _together([testbed_command, gateway])
     raise typer.Exit(1 if any(codes) else 0)
+
+
+def renode(
+    network: Description,
+    speed: Annotated[str, typer.Option(help="max, or 1 for wall-clock time")] = "1",
+    run_for: Annotated[
+        str, typer.Option("--for", help="how much of the environment to write down, as in 600s")
+    ] = "600s",
+    quantum: Annotated[
+        str,
+        typer.Option(help="lock-step quantum, the latency of a link; acknowledgements need 0.2ms or less"),
+    ] = "0.2ms",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the root's serial line")] = 7654,
+) -> None:
+    """Print a network of CC2538 motes as a script for Renode."""
+    with _one_line_errors():
+        if speed not in ("1", "max"):
+            raise TestbedError(f"--speed {speed}: expected 1 or max")
+        text = renode_script(
+            load(network),
+            port=port,
+            quantum_s=duration.seconds(quantum),
+            duration_s=duration.seconds(run_for),
+            fastest=speed == "max",
+        )
+        sys.stdout.write(text)
 
 
 def _together(commands: list[list[str]]) -> list[int]:

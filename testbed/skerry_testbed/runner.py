@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,6 +25,47 @@ NS = 1_000_000_000
 SLICE_NS = 10_000_000
 #: Virtual time in s between two looks at the wall clock; at most this much is added to a row's latency.
 PACE_S = 0.02
+
+
+class Crystal(NamedTuple):
+    """When a mote is switched on, and how wrong its crystal is."""
+
+    boot_s: float
+    ppm: float
+
+
+def crystals(network: Network, rng: np.random.Generator) -> list[Crystal]:
+    """Of all motes, in order; two draws for each."""
+    found = []
+    for mote in network.mote:
+        spread = rng.uniform(0, seconds(network.boot_spread))
+        ppm = rng.uniform(-network.clock_ppm, network.clock_ppm)
+        found.append(
+            Crystal(
+                float(spread) if mote.boot is None else seconds(mote.boot),
+                float(ppm) if mote.clock_ppm is None else mote.clock_ppm,
+            )
+        )
+    return found
+
+
+def image_of(network: Network, mote: Mote) -> Path:
+    """The ELF file that a mote runs. Raises TestbedError when there is none."""
+    path = network.image(mote.board) or BUILD / "firmware" / f"{mote.board}.elf"
+    if not path.exists():
+        raise TestbedError(f"{path} is missing: run 'make firmware'")
+    return path
+
+
+def settings_of(network: Network, mote: Mote) -> bytes:
+    """What a mote's EEPROM holds before its first start."""
+    return bytes(
+        Settings.build(
+        {
+            "magic": SETTINGS_MAGIC, "nodeid": mote.id, "pan": network.radio.pan, "channel": network.radio.channel,
+            "root": int(mote.root), "x": round(mote.x * 100), "y": round(mote.y * 100), "boots": 0,
+        })
+    )  # fmt: skip
 
 
 class Testbed:
@@ -48,31 +90,18 @@ class Testbed:
         self.world = World(
             network.seed, network.radio.noise_dbm, network.radio.capture_db, network.radio.collisions
         )
-        for mote in self.motes:
-            self._add(mote)
+        for mote, crystal in zip(self.motes, crystals(network, self._rng), strict=True):
+            self._add(mote, crystal)
         self.links = Links(self.world, network.radio, self.motes, network.seed)
         self._environment = environment.build(network.environment, self.motes, self._rng)
         self._next_reading_ns = 0
         self._faults = Faults(network.fault, self.world, self.motes, self.links, self._rng, self._line_noise)
         self._to_root = bytearray()
 
-    def _add(self, mote: Mote) -> None:
-        path = self.network.image(mote.board) or BUILD / "firmware" / f"{mote.board}.elf"
-        if not path.exists():
-            raise TestbedError(f"{path} is missing: run 'make firmware'")
-        settings = Settings.build(
-            {
-                "magic": SETTINGS_MAGIC, "nodeid": mote.id, "pan": self.network.radio.pan, "channel": self.network.radio.channel,
-                "root": int(mote.root), "x": round(mote.x * 100), "y": round(mote.y * 100), "boots": 0,
-            }
-        )  # fmt: skip
-        spread = self._rng.uniform(0, seconds(self.network.boot_spread))
-        ppm = self._rng.uniform(-self.network.clock_ppm, self.network.clock_ppm)
+    def _add(self, mote: Mote, crystal: Crystal) -> None:
         self.world.add_mote(
-            mote.id, mote.board, path, settings,
-            clock_ppm=ppm if mote.clock_ppm is None else mote.clock_ppm,
-            supply_mv=mote.battery_mv,
-            boot_ns=round((spread if mote.boot is None else seconds(mote.boot)) * NS),
+            mote.id, mote.board, image_of(self.network, mote), settings_of(self.network, mote),
+            clock_ppm=crystal.ppm, supply_mv=mote.battery_mv, boot_ns=round(crystal.boot_s * NS),
         )  # fmt: skip
 
     @property

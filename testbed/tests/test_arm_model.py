@@ -40,8 +40,8 @@ def run(tmp_path: Path) -> Run:
             "-Werror",
         ]
         subprocess.run(
-            [*command, "-I", str(PROJECT / "firmware"), f"-T{script}", "-Wl,-e,start", "-o", str(elf), str(tmp_path / "program.c"), str(VECTORS)],
-            check=True,
+            [*command, "-I", str(PROJECT / "firmware"), f"-T{script}", "-Wl,-e,start", "-o", str(elf), str(tmp_path / "program.c"),
+             str(VECTORS)], check=True,
         )  # fmt: skip
         world = World(seed=1)
         world.add_mote(1, "cc2538", elf, b"", clock_ppm=0.0, supply_mv=3000, boot_ns=0)
@@ -90,7 +90,10 @@ def test_interrupts_run_by_priority_and_one_of_higher_priority_cuts_in(run: Run)
 
 def test_registers_survive_an_interrupt(run: Run) -> None:
     _, said = run("""
-        void irq_a(void) { __asm__ volatile("mov r0, #0\\nmov r1, #0\\nmov r2, #0\\nmov r3, #0\\nmov r12, r0\\ncmp r0, r0" ::: "r0", "r1", "r2", "r3", "r12", "cc"); }
+        void irq_a(void) {
+            __asm__ volatile("mov r0, #0\\nmov r1, #0\\nmov r2, #0\\nmov r3, #0\\nmov r12, r0\\ncmp r0, r0"
+                             ::: "r0", "r1", "r2", "r3", "r12", "cc");
+        }
         void start(void) {
             uint32_t sum;
             ENABLE(IRQ_A);
@@ -191,7 +194,9 @@ def test_a_commanded_reset_starts_anew_and_keeps_the_ram(run: Run) -> None:
 
 def test_flash_is_written_word_by_word_erased_by_pages_and_kept_without_power(run: Run) -> None:
     world, said = run("""
-        static void word(uint32_t at, uint32_t value) { FLASH_CTRL_FADDR = at / 4; FLASH_CTRL_FCTL |= FCTL_WRITE; FLASH_CTRL_FWDATA = value; FLASH_CTRL_FCTL &= ~2UL; }
+        static void word(uint32_t at, uint32_t value) {
+            FLASH_CTRL_FADDR = at / 4; FLASH_CTRL_FCTL |= FCTL_WRITE; FLASH_CTRL_FWDATA = value; FLASH_CTRL_FCTL &= ~2UL;
+        }
         void start(void) {
             uint32_t at = 0x7E804;
             if (REGISTER(FLASH_BASE + at) == 0xFFFFFFFF) { word(at, 0xFF00FF00); word(at, 0x0FFFFFF0); word(0x7F000, 0); }

@@ -8,6 +8,8 @@
 #define ALARM_MINIMUM 5
 /* Polls before a clock that does not come is no longer waited for: over 1 ms. */
 #define PATIENCE 10000
+/* The RC oscillator runs within 10 us (data sheet SWRS096D). */
+#define RC_PATIENCE 100
 /* SysTick at 32 MHz wraps after 0.52 s; so many wraps awake without a turn of the main loop are a hang. */
 #define HANG_WRAPS 4
 #define STACK_PAINT 0xC5C5C5C5UL
@@ -123,7 +125,7 @@ void board_sleep(bool deep)
     SYST_CSR = 0;
     if (deep) {
         SYS_CTRL_CLOCK_CTRL = CLOCK_RC;
-        for (uint32_t i = 0; i < PATIENCE && !(SYS_CTRL_CLOCK_STA & CLOCK_STA_RC); i++) {}
+        for (uint32_t i = 0; i < RC_PATIENCE && !(SYS_CTRL_CLOCK_STA & CLOCK_STA_RC); i++) {}
         SYS_CTRL_PMCTL = POWER_MODE_2;
         SCB_SCR = SCR_SLEEPDEEP;
     }

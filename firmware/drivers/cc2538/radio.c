@@ -246,8 +246,7 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
     ack_requested = psdu[0] & 0x20;
     sent = false;
     mode = SENDING;
-    bool receiving = interrupt_event.pending || RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_TX);
-    if (receiving || start(psdu, length, stamp) != RADIO_SENT) {
+    if (interrupt_event.pending || start(psdu, length, stamp) != RADIO_SENT) {
         finish(RADIO_BUSY);
         return true;
     }

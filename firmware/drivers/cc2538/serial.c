@@ -38,7 +38,7 @@ void serial_init(void)
     power_hold(POWER_UART);
 }
 
-/* Feeds the transmitter as far as it takes bytes; its interrupt goes on when it has room again. Interrupts are off. */
+/* Feeds the transmitter as far as it takes bytes. Interrupts are off. */
 static void pump(void)
 {
     while (tx_out != tx_in && !(UART0_FR & FR_TXFF)) {
@@ -46,22 +46,23 @@ static void pump(void)
         tx_out = (uint8_t)(tx_out + 1) % TX_BYTES;
         if (tx_out == tx_in) event_post(&ready);
     }
-    UART0_IM = tx_out == tx_in ? UART_RX : UART_RX | UART_TX;
 }
+
+static bool rx_room(void) { return (uint8_t)(rx_in + 1) % RX_BYTES != rx_out; }
+
+/* Its interrupts: what waits in either direction. A byte that finds no room stays where it is, as a virtual line can wait. */
+static void listen(void) { UART0_IM = (rx_room() ? UART_RX : 0) | (tx_out == tx_in ? 0 : UART_TX); }
 
 void uart0_isr(void)
 {
     UART0_ICR = UART_RX | UART_TX;
-    while (!(UART0_FR & FR_RXFE)) {
-        uint8_t byte = (uint8_t)UART0_DR;
-        uint8_t next = (uint8_t)(rx_in + 1) % RX_BYTES;
-        if (next != rx_out) {
-            rx[rx_in] = byte;
-            rx_in = next;
-        }
+    while (rx_room() && !(UART0_FR & FR_RXFE)) {
+        rx[rx_in] = (uint8_t)UART0_DR;
+        rx_in = (uint8_t)(rx_in + 1) % RX_BYTES;
         event_post(&ready);
     }
     pump();
+    listen();
 }
 
 uint8_t serial_room(void) { return (uint8_t)(tx_out - tx_in - 1) % TX_BYTES; }
@@ -74,6 +75,7 @@ bool serial_write(uint8_t byte)
     tx_in = next;
     uint32_t state = board_interrupts_off();
     pump();
+    listen();
     board_interrupts_restore(state);
     return true;
 }
@@ -82,6 +84,9 @@ int16_t serial_read(void)
 {
     if (rx_in == rx_out) return -1;
     uint8_t byte = rx[rx_out];
+    uint32_t state = board_interrupts_off();
     rx_out = (uint8_t)(rx_out + 1) % RX_BYTES;
+    listen();
+    board_interrupts_restore(state);
     return byte;
 }
