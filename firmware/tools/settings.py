@@ -1,4 +1,4 @@
-"""Writes a mote's settings as Intel hex for its EEPROM: see Settings in skerry_protocol.packets."""
+"""Writes a mote's settings: Intel hex for an EEPROM, or the bytes of a page of flash (*.bin); see Settings in skerry_protocol.packets."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def main() -> None:
     options = parser.parse_args()
     if not 0 <= options.id <= 65533:
         parser.error(f"id {options.id}: 0..65533")
-    options.path.write_text(
-        intel_hex(
-            Settings.build(
-                {
-                    "magic": SETTINGS_MAGIC,
-                    "nodeid": options.id,
-                    "pan": options.pan,
-                    "channel": options.channel,
-                    "root": options.root,
-                    "x": round(options.x * 100),
-                    "y": round(options.y * 100),
-                    "boots": 0,
-                }
-            )
-        )
+    data = Settings.build(
+        {
+            "magic": SETTINGS_MAGIC,
+            "nodeid": options.id,
+            "pan": options.pan,
+            "channel": options.channel,
+            "root": options.root,
+            "x": round(options.x * 100),
+            "y": round(options.y * 100),
+            "boots": 0,
+        }
     )
+    if options.path.suffix == ".bin":
+        options.path.write_bytes(data + bytes(-len(data) % 4))
+    else:
+        options.path.write_text(intel_hex(data))
 
 
 if __name__ == "__main__":

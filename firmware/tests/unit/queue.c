@@ -1,0 +1,123 @@
+/* Records on their way to the root: kept in order, merged, counted when lost. sources: net/queue.c net/random.c */
+#include "unit.h"
+
+#include "net/outbox.h"
+#include "net/random.h"
+#include "net/schedule.h"
+#include "query/query.h"
+
+static int grew;
+void schedule_queue_grew(void) { grew++; }
+
+/* Merges by adding up the motes; refuses beyond 100 of them. */
+bool query_merge(struct wire_partial *into, const struct wire_partial *from, uint8_t length)
+{
+    (void)length;
+    if (into->motes + from->motes > 100) return false;
+    into->motes = (uint16_t)(into->motes + from->motes);
+    return true;
+}
+
+static int count(void)
+{
+    int n = 0;
+    for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r)) n++;
+    CHECK_EQUAL(n, queue_length());
+    return n;
+}
+
+static void records_come_out_as_they_went_in(void)
+{
+    for (uint8_t i = 1; i < 20; i++) {
+        uint8_t body[20];
+        memset(body, i, sizeof body);
+        CHECK(queue_push(WIRE_PACKET_RESULT, body, i));
+    }
+    CHECK_EQUAL(grew, 19);
+    uint8_t i = 1;
+    for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r), i++) {
+        CHECK_EQUAL(r->length, i);
+        CHECK_EQUAL(r->body[i - 1], i);
+    }
+    CHECK_EQUAL(i, 20);
+}
+
+static void a_full_queue_refuses_counts_and_keeps_what_it_has(void)
+{
+    uint8_t body[50] = {7};
+    int taken = 0;
+    while (queue_push(WIRE_PACKET_RESULT, body, sizeof body)) taken++;
+    CHECK(taken > 20);
+    CHECK_EQUAL(queue_dropped(), 1);
+    CHECK_EQUAL(count(), taken);
+    CHECK(queue_room() < sizeof body + sizeof(struct queue_record));
+    for (int i = 0; i < 70000; i++) queue_lost();
+    CHECK_EQUAL(queue_dropped(), 65535);
+    queue_remove(queue_next(NULL));
+    CHECK(queue_push(WIRE_PACKET_RESULT, body, sizeof body));
+}
+
+static void removing_from_anywhere_keeps_the_order_of_the_rest(void)
+{
+    random_seed(1, 1);
+    uint8_t expected[100], held = 0;
+    for (int step = 0; step < 20000; step++) {
+        uint8_t value = (uint8_t)step, body[3] = {value, value, value};
+        if (random_below(2) && held < 100 && queue_push(WIRE_PACKET_RESULT, body, sizeof body)) expected[held++] = value;
+        else if (held) {
+            uint8_t which = (uint8_t)random_below(held);
+            struct queue_record *r = queue_next(NULL);
+            for (uint8_t i = 0; i < which; i++) r = queue_next(r);
+            CHECK_EQUAL(r->body[0], expected[which]);
+            queue_remove(r);
+            memmove(expected + which, expected + which + 1, (size_t)(held - which - 1));
+            held--;
+        }
+        uint8_t i = 0;
+        for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r)) CHECK_EQUAL(r->body[0], expected[i++]);
+        CHECK_EQUAL(i, held);
+    }
+}
+
+static void push_partial(uint8_t query, uint32_t epoch, uint16_t motes)
+{
+    struct wire_partial partial = {.query = query, .epoch = epoch, .motes = motes};
+    CHECK(queue_push(WIRE_PACKET_PARTIAL, &partial, sizeof partial));
+}
+
+static void partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_way(void)
+{
+    push_partial(1, 5, 2);
+    push_partial(1, 5, 3);
+    push_partial(1, 6, 4);
+    push_partial(2, 5, 5);
+    CHECK_EQUAL(count(), 3);
+    CHECK_EQUAL(((struct wire_partial *)queue_next(NULL)->body)->motes, 5);
+    queue_next(NULL)->in_flight = 1;
+    push_partial(1, 5, 1);
+    CHECK_EQUAL(count(), 4);
+    push_partial(1, 6, 99); /* will not merge: 103 */
+    CHECK_EQUAL(count(), 5);
+}
+
+static void forgetting_leaves_what_is_no_row(void)
+{
+    uint8_t body[4] = {0};
+    push_partial(1, 5, 2);
+    queue_push(WIRE_PACKET_STATUS, body, 4);
+    queue_push(WIRE_PACKET_RESULT, body, 4);
+    queue_push(WIRE_PACKET_RESULT, body, 4);
+    queue_push(WIRE_PACKET_COMMAND_ACK, body, 4);
+    queue_push(WIRE_PACKET_RESULT, body, 4);
+    queue_forget();
+    CHECK_EQUAL(count(), 2);
+    CHECK_EQUAL(queue_dropped(), 4);
+    CHECK_EQUAL(queue_next(NULL)->type, WIRE_PACKET_STATUS);
+}
+
+static const struct test tests[] = {
+    TEST(records_come_out_as_they_went_in), TEST(a_full_queue_refuses_counts_and_keeps_what_it_has),
+    TEST(removing_from_anywhere_keeps_the_order_of_the_rest), TEST(partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_way),
+    TEST(forgetting_leaves_what_is_no_row),
+};
+UNIT_MAIN(tests)

@@ -1,0 +1,120 @@
+/* The CC2538's settings in flash: the flash is memory at its real address, power goes at every single step. sources: drivers/cc2538/settings.c */
+#define _GNU_SOURCE
+#include "unit.h"
+
+#include <setjmp.h>
+#include <sys/mman.h>
+
+#include "drivers/cc2538/flash.h"
+#include "drivers/cc2538/registers.h"
+#include "drivers/settings.h"
+
+#define PAGES (FLASH_BASE + 0x7E000UL)
+#define FIRST (FLASH_BASE + 0x7F000UL)
+
+static jmp_buf power;
+static long steps_left = -1;
+static int erased, written;
+
+static void step(void)
+{
+    if (steps_left == 0) longjmp(power, 1);
+    if (steps_left > 0) steps_left--;
+}
+
+void flash_erase(uint32_t address)
+{
+    CHECK_EQUAL(address % FLASH_PAGE, 0);
+    step();
+    memset((void *)(uintptr_t)address, 0xFF, FLASH_PAGE);
+    erased++;
+}
+
+void flash_write(uint32_t address, uint32_t word)
+{
+    CHECK_EQUAL(address % 4, 0);
+    step();
+    CHECK_EQUAL(REGISTER((uintptr_t)address), 0xFFFFFFFF); /* each word once between two erasures */
+    REGISTER((uintptr_t)address) = word;
+    written++;
+}
+
+static void blank(void)
+{
+    void *pages = (void *)PAGES;
+    if (mmap(pages, 0x2000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != pages) CHECK(!"the flash's address is free");
+    memset(pages, 0xFF, 0x2000);
+}
+
+static void put(uint16_t node)
+{
+    struct wire_settings first = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = node, .pan = 1, .channel = 20, .x = -5, .y = 7};
+    memcpy((void *)FIRST, &first, sizeof first);
+    memset((char *)FIRST + sizeof first, 0, 2); /* as the flashing tool pads them */
+}
+
+static void unset_flash_gives_the_defaults(void)
+{
+    blank();
+    const struct wire_settings *own = settings_load();
+    CHECK_EQUAL(own->nodeid, 0xFFFE);
+    CHECK_EQUAL(own->channel, WIRE_CHANNEL_DEFAULT);
+    CHECK_EQUAL(own->boots, 1);
+}
+
+static void what_the_tool_wrote_is_read_and_each_start_counted(void)
+{
+    blank();
+    put(77);
+    for (int boot = 1; boot <= 1000; boot++) {
+        const struct wire_settings *own = settings_load();
+        CHECK_EQUAL(own->nodeid, 77);
+        CHECK_EQUAL(own->x, -5);
+        CHECK_EQUAL(own->boots, boot);
+    }
+    CHECK(erased <= 2 * 1000 / 100 + 2);
+}
+
+static void a_new_position_is_kept(void)
+{
+    blank();
+    put(3);
+    for (int i = 0; i < 300; i++) {
+        (void)settings_load();
+        settings_position(i, -i);
+        CHECK_EQUAL(settings_load()->x, i);
+        CHECK_EQUAL(settings()->y, -i);
+    }
+}
+
+/* From every state of the two pages, power lost at every step of a start: the next start knows the mote, and counts on or counts again. */
+static void a_loss_of_power_at_any_step_loses_no_settings(void)
+{
+    blank();
+    put(9);
+    for (int boot = 0; boot < 230; boot++) {
+        uint8_t before[0x2000];
+        memcpy(before, (void *)PAGES, sizeof before);
+        uint16_t boots = settings_load()->boots;
+        uint8_t after[0x2000];
+        memcpy(after, (void *)PAGES, sizeof after);
+        for (volatile long steps = 0; steps < 9; steps++) {
+            memcpy((void *)PAGES, before, sizeof before);
+            steps_left = steps;
+            if (!setjmp(power)) (void)settings_load();
+            steps_left = -1;
+            const struct wire_settings *own = settings_load();
+            CHECK_EQUAL(own->nodeid, 9);
+            CHECK(own->boots == boots || own->boots == boots + 1);
+            uint16_t counted = own->boots;
+            CHECK_EQUAL(settings_load()->boots, counted + 1);
+        }
+        memcpy((void *)PAGES, after, sizeof after);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(unset_flash_gives_the_defaults), TEST(what_the_tool_wrote_is_read_and_each_start_counted), TEST(a_new_position_is_kept),
+    TEST(a_loss_of_power_at_any_step_loses_no_settings),
+};
+UNIT_MAIN(tests)

@@ -1,0 +1,122 @@
+/* Following another clock: drift, quantisation, jumps, silence. Network time is the root's. sources: net/time.c net/random.c */
+#include "unit.h"
+
+#include <math.h>
+
+#include "drivers/radio.h"
+#include "net/clocksync.h"
+#include "net/random.h"
+
+static double true_seconds, ppm;
+static ticks_t offset;
+ticks_t clock_now(void) { return offset + (ticks_t)(uint64_t)floor(true_seconds * 32768.0 * (1.0 + ppm * 1e-6)); }
+
+static struct net_time network(double seconds)
+{
+    uint64_t ticks = (uint64_t)floor(seconds * 32768.0);
+    return (struct net_time){(uint32_t)(ticks >> 15), (uint16_t)(ticks & 32767)};
+}
+
+/* us by which the mote's network time is ahead of the true one. */
+static double error(void)
+{
+    struct net_time t = time_at(clock_now());
+    return (t.seconds + t.ticks / 32768.0 - true_seconds) * 1e6;
+}
+
+static void follow(double from, double to, double every)
+{
+    for (true_seconds = from; true_seconds < to; true_seconds += every) (void)clocksync_stamp(network(true_seconds), clock_now());
+}
+
+static void within_a_millisecond(double drift)
+{
+    ppm = drift;
+    offset = 0xFFF00000u; /* the local clock wraps on the way */
+    CHECK(!time_known());
+    follow(10, 200, 4);
+    CHECK(time_known());
+    double worst = 0;
+    for (; true_seconds < 2000; true_seconds += 12) {
+        for (int i = 0; i < 12; i++) {
+            true_seconds += 1;
+            worst = fmax(worst, fabs(error()));
+        }
+        (void)clocksync_stamp(network(true_seconds), clock_now());
+    }
+    CHECK(worst < 1000);
+}
+static void a_fast_crystal_is_followed_within_a_millisecond(void) { within_a_millisecond(40); }
+static void a_slow_crystal_is_followed_within_a_millisecond(void) { within_a_millisecond(-40); }
+static void a_crystal_far_off_is_followed_within_a_millisecond(void) { within_a_millisecond(100); }
+
+static void after_half_a_minute_of_silence_the_rate_still_holds(void)
+{
+    ppm = 40;
+    follow(0, 300, 4);
+    true_seconds += 30;
+    CHECK(fabs(error()) < 1000); /* without the rate it would be 1,200 us */
+}
+
+static void local_and_network_time_are_each_others_inverse(void)
+{
+    ppm = -35;
+    offset = 12345;
+    follow(0, 400, 4);
+    random_seed(9, 9);
+    for (int i = 0; i < 10000; i++) {
+        ticks_t local = clock_now() + (ticks_t)((int32_t)(random_bits() << 12) - (int32_t)(1 << 27));
+        int32_t off = (int32_t)(time_local(time_at(local)) - local);
+        CHECK(off >= -1 && off <= 1);
+    }
+}
+
+static void a_jump_is_told_and_taken_at_once(void)
+{
+    ppm = 10;
+    follow(0, 100, 4);
+    true_seconds += 4;
+    CHECK(clocksync_stamp(network(true_seconds + 5), clock_now()));
+    CHECK(fabs(error() - 5e6) < 1000);
+    true_seconds += 4;
+    CHECK(!clocksync_stamp(network(true_seconds + 5), clock_now()));
+}
+
+static void half_an_hour_without_a_stamp_loses_network_time_but_not_at_the_root(void)
+{
+    follow(0, 60, 4);
+    true_seconds += 1790;
+    clocksync_tick(false);
+    CHECK(time_known());
+    true_seconds += 70;
+    clocksync_tick(false);
+    CHECK(!time_known());
+    clocksync_start_root();
+    for (int i = 0; i < 100; i++) {
+        true_seconds += 3000;
+        clocksync_tick(true);
+    }
+    CHECK(time_known());
+    CHECK_EQUAL(time_at(clock_now()).seconds, 300000);
+}
+
+static void stamps_that_come_too_close_together_change_nothing(void)
+{
+    ppm = 0;
+    follow(0, 100, 4);
+    (void)clocksync_stamp(network(true_seconds), clock_now());
+    double before = error();
+    true_seconds += 0.5;
+    struct net_time early = network(true_seconds);
+    early.ticks = (uint16_t)((early.ticks + 20) & 32767);
+    CHECK(!clocksync_stamp(early, clock_now()));
+    CHECK(fabs(error() - before) < 150); /* the stamp is 610 us off */
+}
+
+static const struct test tests[] = {
+    TEST(a_fast_crystal_is_followed_within_a_millisecond), TEST(a_slow_crystal_is_followed_within_a_millisecond),
+    TEST(a_crystal_far_off_is_followed_within_a_millisecond), TEST(after_half_a_minute_of_silence_the_rate_still_holds),
+    TEST(local_and_network_time_are_each_others_inverse), TEST(a_jump_is_told_and_taken_at_once),
+    TEST(half_an_hour_without_a_stamp_loses_network_time_but_not_at_the_root), TEST(stamps_that_come_too_close_together_change_nothing),
+};
+UNIT_MAIN(tests)

@@ -1,0 +1,200 @@
+/* The choice of a parent, and when it is given up. sources: net/tree.c net/neighbours.c */
+#include "unit.h"
+
+#include "drivers/settings.h"
+#include "net/clocksync.h"
+#include "net/dissemination.h"
+#include "net/neighbours.h"
+#include "net/schedule.h"
+#include "net/tree.h"
+#include "net/uplink.h"
+#include "query/query.h"
+
+enum { ME = 9, ROOT = 1, SESSION = 3 };
+
+static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = ME};
+static bool clock_is_known;
+static int joined, left, changed, stale, stamped, restarted;
+
+const struct wire_settings *settings(void) { return &own; }
+bool time_known(void) { return clock_is_known; }
+bool clocksync_stamp(struct net_time heard, ticks_t local) { (void)heard; (void)local; stamped++; clock_is_known = true; return false; }
+void clocksync_lose(void) { clock_is_known = false; }
+void dissemination_forget(void) {}
+uint16_t dissemination_version(void) { return 0; }
+void schedule_session(void) { restarted++; }
+void uplink_forget(void) {}
+void query_time_changed(void) {}
+void net_joined(void) { joined++; }
+void net_left(void) { left++; }
+void net_parent_changed(void) { changed++; }
+void net_stale_neighbour(void) { stale++; }
+void net_clock_jumped(void) {}
+
+static uint8_t sequence[256];
+
+/* A beacon of `node`, heard with `lqi`, that says it hears this mote as well. */
+static bool beacon_of(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi, uint16_t session)
+{
+    uint8_t bytes[sizeof(struct wire_beacon) + sizeof(struct wire_neighbour_entry)] = {0};
+    struct wire_beacon *beacon = (struct wire_beacon *)bytes;
+    *beacon = (struct wire_beacon){.root = ROOT, .session = session, .sequence = sequence[node & 255]++, .level = level, .parent = parent, .cost = cost};
+    beacon->neighbours[0].node = ME;
+    beacon->neighbours[0].heard = lqi;
+    struct radio_frame frame = {.lqi = lqi};
+    return tree_beacon(&frame, node, beacon, sizeof bytes);
+}
+
+static void hear(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi) { CHECK(beacon_of(node, level, parent, cost, lqi, SESSION)); }
+
+static void windows(int count, int (*each)(void))
+{
+    for (int i = 0; i < count; i++) {
+        if (each) (void)each();
+        tree_age();
+    }
+}
+
+static void the_first_beacon_of_a_root_is_joined(void)
+{
+    tree_init();
+    CHECK(!tree_joined());
+    hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
+    CHECK(tree_joined());
+    CHECK_EQUAL(tree_own_level(), 1);
+    CHECK_EQUAL(tree_own_parent(), ROOT);
+    CHECK_EQUAL(joined, 1);
+    CHECK(stamped >= 1);
+}
+
+static void a_better_parent_must_be_better_by_one_and_a_half_transmissions(void)
+{
+    tree_init();
+    hear(2, 2, 4, 40, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    hear(3, 2, 4, 40 - 23, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    hear(5, 2, 4, 40 - 25, 255);
+    CHECK_EQUAL(tree_own_parent(), 5);
+    CHECK_EQUAL(changed, 1);
+}
+
+static void nobody_at_the_same_depth_or_below_becomes_the_parent(void)
+{
+    tree_init();
+    hear(2, 3, 4, 200, 255);
+    CHECK_EQUAL(tree_own_level(), 4);
+    hear(3, 4, 7, 0, 255); /* as deep as this one: perhaps its own child's child */
+    hear(6, 3, ME, 0, 255); /* its own child */
+    CHECK_EQUAL(tree_own_parent(), 2);
+}
+
+static void a_weak_neighbour_is_not_taken(void)
+{
+    tree_init();
+    hear(2, 0, WIRE_NO_NODE, 0, 30);
+    CHECK(!tree_joined());
+    hear(3, 5, 4, 100, 200);
+    CHECK_EQUAL(tree_own_parent(), 3);
+}
+
+static int root_beacon(void) { hear(ROOT, 0, WIRE_NO_NODE, 0, 255); return 0; }
+static int other_beacon(void) { hear(2, 1, ROOT, 16, 255); return 0; }
+
+static void a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves(void)
+{
+    tree_init();
+    windows(10, root_beacon);
+    CHECK_EQUAL(tree_own_parent(), ROOT);
+    windows(15, other_beacon); /* the root is silent */
+    CHECK_EQUAL(tree_own_parent(), WIRE_NO_NODE); /* 2 stands no closer than this mote did: it may not follow it at once */
+    CHECK_EQUAL(left, 1);
+    CHECK(tree_farewell());
+    windows(4, other_beacon);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    CHECK_EQUAL(tree_own_level(), 2);
+}
+
+static void a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit(void)
+{
+    tree_init();
+    hear(2, 0, WIRE_NO_NODE, 0, 255);
+    hear(3, 0, WIRE_NO_NODE, 8, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    for (int i = 0; i < 3; i++) tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    for (int i = 0; i < 13; i++) tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), 3);
+}
+
+static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)
+{
+    tree_init();
+    hear(2, 1, ROOT, 16, 255);
+    hear(2, 1, ME, 16, 255);
+    CHECK_EQUAL(tree_own_parent(), WIRE_NO_NODE);
+}
+
+static void levels_end_at_32(void)
+{
+    tree_init();
+    hear(2, 31, 4, 500, 255);
+    CHECK_EQUAL(tree_own_level(), 32);
+    hear(2, 32, 4, 500, 255);
+    CHECK(!tree_joined());
+    hear(3, 200, 4, 500, 255);
+    CHECK(!tree_joined());
+}
+
+static void a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told(void)
+{
+    tree_init();
+    hear(2, 1, ROOT, 16, 255);
+    CHECK(!beacon_of(5, 1, ROOT, 16, 255, SESSION - 1));
+    CHECK_EQUAL(stale, 1);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    restarted = 0;
+    CHECK(beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 255, SESSION + 1));
+    CHECK_EQUAL(restarted, 1);
+    CHECK_EQUAL(left, 1);
+}
+
+static void the_table_keeps_the_parent_and_those_closer_to_the_root(void)
+{
+    tree_init();
+    hear(2, 3, 4, 60, 255);
+    for (uint16_t node = 100; node < 140; node++) hear(node, 4, 2, 90, 255);
+    CHECK_EQUAL(neighbour_count(), NEIGHBOURS);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    CHECK(neighbour_find(2) != NULL);
+    hear(7, 2, 4, 50, 100);
+    CHECK(neighbour_find(7) != NULL);
+}
+
+static void beacons_that_cannot_be_change_nothing(void)
+{
+    tree_init();
+    hear(2, 1, ROOT, 16, 255);
+    uint8_t bytes[sizeof(struct wire_beacon)] = {0};
+    struct wire_beacon *beacon = (struct wire_beacon *)bytes;
+    *beacon = (struct wire_beacon){.root = ROOT, .session = SESSION, .ticks = 32768};
+    struct radio_frame frame = {.lqi = 255};
+    CHECK(!tree_beacon(&frame, 8, beacon, sizeof bytes));
+    beacon->ticks = 0;
+    CHECK(!tree_beacon(&frame, ME, beacon, sizeof bytes));
+    beacon->root = 77;
+    CHECK(!tree_beacon(&frame, 8, beacon, sizeof bytes));
+    CHECK(neighbour_find(8) == NULL);
+    CHECK_EQUAL(tree_own_parent(), 2);
+}
+
+static const struct test tests[] = {
+    TEST(the_first_beacon_of_a_root_is_joined), TEST(a_better_parent_must_be_better_by_one_and_a_half_transmissions),
+    TEST(nobody_at_the_same_depth_or_below_becomes_the_parent), TEST(a_weak_neighbour_is_not_taken),
+    TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
+    TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
+    TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(levels_end_at_32),
+    TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
+    TEST(beacons_that_cannot_be_change_nothing),
+};
+UNIT_MAIN(tests)
