@@ -121,9 +121,9 @@ def test_the_script_loads_the_image_at_its_vectors_with_each_motes_settings(thre
         data = b"".join(int(word, 16).to_bytes(4, "little") for _, word in words)
         settings = Settings.parse(data)
         assert (settings.nodeid, settings.root, settings.x) == (mote.id, int(mote.root), round(mote.x * 100))
-        assert f"wireless SetPosition sysbus.radio {mote.x:g} {mote.y:g} 0" in part[1]
+        assert f"wireless SetPosition sysbus.radio {mote.x * 100:.0f} {mote.y * 100:.0f} 0" in part[1]
         assert ("connector Connect sysbus.uart0 line" in part[1]) == mote.root
-    assert "wireless SetRangeWirelessFunction 11" in text
+    assert "wireless SetRangeWirelessFunction 1100" in text
     assert "emulation SetGlobalSerialExecution true" in text
     assert text.count('"""') % 2 == 0
 
@@ -134,7 +134,7 @@ def test_links_that_are_no_disc_become_a_matrix_of_reception_rates() -> None:
     text = exported(check(Network(mote=motes, radio=Radio(model="matrix", links=links))))
     assert 'SetReceptionMatrix "0 1 0.9000, 1 0 0.8500, 1 2 1.0000"' in text
     assert f"include @{FILES / 'MatrixMedium.cs'}" in text
-    assert "wireless SetPosition sysbus.radio 10 0 1" in text
+    assert "wireless SetPosition sysbus.radio 1000 0 1" in text
 
     far = check(Network(mote=motes, radio=Radio(model="log-distance", exponent=3.0, reference_db=63.0)))
     rates = [float(rate) for rate in re.findall(r"\d \d (\d\.\d{4})", exported(far))]
@@ -152,7 +152,7 @@ def test_faults_that_renode_can_do_are_run_in_their_order() -> None:
     macro = text[text.index("macro faults") :]
     order = [
         "RunFor \"10.000000\"", "IsHalted true", "RunFor \"10.000000\"", "machine Reset", "RunFor", "sleepTimer Frequency 32771", "RunFor",
-        "SetPosition sysbus.radio 5 0 0", "start",
+        "SetPosition sysbus.radio 500 0 0", "start",
     ]  # fmt: skip
     at = 0
     for command in order:

@@ -27,7 +27,7 @@ The Gateway Works Against It Unchanged
     Should Have Succeeded    ${asked}
     ${lines}=    Evaluate    $asked.stdout.strip().splitlines()
     Length Should Be    ${lines}    10
-    [Teardown]    Terminate Process    gateway
+    [Teardown]    Run Keywords    Terminate Process    gateway    AND    Test Teardown
 
 *** Keywords ***
 Gateway Answers

@@ -2,7 +2,7 @@
 //
 //     include @MatrixMedium.cs
 //     wireless SetReceptionMatrix "0 1 0.9, 1 0 0.85"
-//     wireless SetPosition sysbus.radio 4 7.5 1      # z is the mote's index in the matrix
+//     wireless SetPosition sysbus.radio 400 750 1    # z is the mote's index in the matrix
 //
 // The index stands in z because two motes may share a place, and because the place is all that Renode tells about sender and receiver.
 using System;

@@ -11,6 +11,13 @@ def field(name):
     return getattr(request, name if hasattr(request, name) else name[0].upper() + name[1:])
 
 
+def answer(value):
+    if hasattr(request, "value"):
+        request.value = value
+    else:
+        request.Value = value
+
+
 def reading(attribute, otherwise):
     now = self.GetMachine().ElapsedVirtualTime.TimeElapsed.TotalSeconds
     value = otherwise
@@ -50,6 +57,6 @@ if field("isInit"):
     result = 0
 elif field("isRead"):
     answers = {0x00: 0xB3, 0x0C: result & 0xFF, 0x10: result >> 8}
-    setattr(request, "value" if hasattr(request, "value") else "Value", answers.get(int(field("offset")), 0))
+    answer(answers.get(int(field("offset")), 0))
 elif int(field("offset")) == 0x08:
     result = convert(int(field("value")))

@@ -26,6 +26,7 @@ ADC_ADDRESS, ADC_SIZE = 0x400D7000, 0x100
 SETTINGS_ADDRESS = 0x0027F000
 VECTORS_ADDRESS = 0x00200000
 TICKS_PER_SECOND = 32768
+CENTIMETRES = 100
 #: What the firmware sends with, dBm, and a frame of 100 bytes, as bits: for the reception rates of links that are given as gains.
 TRANSMIT_DBM, FRAME_BITS = 3.0, 800
 #: Readings nearer to the last one than these are left out: below the ADC's resolution, in SI.
@@ -107,7 +108,7 @@ def _medium(network: Network) -> Iterator[str]:
     """The built-in disc where it says the same, else a matrix of reception rates."""
     model = network.radio
     if _is_disc(network):
-        yield f"wireless SetRangeWirelessFunction {int(model.range_m)}"
+        yield f"wireless SetRangeWirelessFunction {math.floor(model.range_m * CENTIMETRES)}"
         return
     links = radio.links(model, network.mote, np.random.default_rng(network.seed))
     rates = (
@@ -119,8 +120,7 @@ def _medium(network: Network) -> Iterator[str]:
 
 
 def _is_disc(network: Network) -> bool:
-    model = network.radio
-    return model.model == "disc" and model.reception == 1.0 and float(model.range_m).is_integer()
+    return network.radio.model == "disc" and network.radio.reception == 1.0
 
 
 def _rate(gain_db: float, probability: float, noise_dbm: float) -> float:
@@ -138,8 +138,15 @@ def _path(path: Path) -> str:
 
 
 def _place(network: Network, index: int, x: float, y: float) -> str:
+    """Renode's range is a whole number, so places are whole numbers too, of centimetres from the least of all coordinates."""
+    faults = [fault for fault in network.fault if fault.kind == "move"]
+    least_x = min([mote.x for mote in network.mote] + [fault.x or 0.0 for fault in faults])
+    least_y = min([mote.y for mote in network.mote] + [fault.y or 0.0 for fault in faults])
     z = 0 if _is_disc(network) else index
-    return f"wireless SetPosition sysbus.radio {x:g} {y:g} {z}"
+    return (
+        f"wireless SetPosition sysbus.radio {round((x - least_x) * CENTIMETRES)}"
+        f" {round((y - least_y) * CENTIMETRES)} {z}"
+    )
 
 
 def _frequency(ppm: float) -> int:
