@@ -53,6 +53,13 @@ class UserQuery:
     finished: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class Stopped:
+    """The queries that STOP QUERY or DROP ALL has stopped."""
+
+    queries: list[UserQuery]
+
+
 class Gateway:
     """One daemon. Public methods may be called from any thread."""
 
@@ -248,12 +255,14 @@ class Gateway:
 
     # ---- the users' side ----
 
-    def ask(self, sql: str, user: str) -> UserQuery:
-        """A new query. Raises QueryError; STOP QUERY is one too, and returns what it stopped."""
+    def ask(self, sql: str, user: str) -> UserQuery | Stopped:
+        """A new query, or what STOP QUERY or DROP ALL stopped. Raises QueryError, UnknownQueryError."""
         plan = plan_query(sql)
         with self._lock:
             if isinstance(plan, Stop):
-                return self.stop(str(plan.query), user)
+                own = [query.id for query in self._queries.values() if query.user == user]
+                wanted = own if plan.query is None else [str(plan.query)]
+                return Stopped([self.stop(query_id, user) for query_id in wanted])
             if not self.clock.known:
                 raise QueryError(
                     "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
@@ -319,7 +328,7 @@ class Gateway:
         """What would run where. Raises QueryError."""
         plan = plan_query(sql)
         if isinstance(plan, Stop):
-            raise QueryError("STOP QUERY has no plan", "explain a SELECT")
+            raise QueryError("what stops queries has no plan", "explain a SELECT")
         with self._lock:
             described = explain(plan, self.catalog, self._demand)
         return {**described, "text": explain_text(described)}

@@ -252,3 +252,27 @@ def test_another_protocol_version_is_refused_by_name(tmp_path: Path) -> None:
     finally:
         gateway.kill(signal.SIGTERM)
         root.close()
+
+
+def test_drop_all_stops_the_users_own_queries_and_nobody_elses(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    ada, grace = skerry.connect(daemon.url, user="ada"), skerry.connect(daemon.url, user="grace")
+    for period in (2, 4):
+        ada.query(f"SELECT temp SAMPLE PERIOD {period} s")
+    kept = grace.query("SELECT AVG(temp) HAVING COUNT(*) > 1 EPOCH DURATION 3000")
+    wait_for(lambda: len(peer.programs()) == 2)
+    command = [
+        str(Path(sys.executable).parent / "skerry"),
+        "query",
+        "drop all",
+        "--url",
+        daemon.url,
+        "--user",
+        "ada",
+    ]
+    stopped = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert stopped.stderr.splitlines() == ["query 1 stopped", "query 2 stopped"]
+    assert [entry["id"] for entry in ada.queries()] == [kept.id]
+    wait_for(lambda: PacketType.QUERY_STOP in [packet.type for packet in list(peer.received)])
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stderr == "no query of yours runs\n"

@@ -109,3 +109,65 @@ def test_columns_are_named_as_written_or_by_as() -> None:
         ("temp * 2", "decimal", "degC"),
         ("l", "integer", "lx"),
     ]
+
+
+def planned(text: str) -> QueryPlan:
+    plan = plan_query(text)
+    assert isinstance(plan, QueryPlan)
+    return plan
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "SELECT nodeid, temp WHERE temp > 3 SAMPLE PERIOD 2048",
+        "select nodeid, temp where temp > 3 epoch duration 2048",
+        "SELECT nodeid, temp EPOCH DURATION 2048 ms WHERE temp > 3",
+        "SELECT nodeid, temp SAMPLE PERIOD 2.048 s WHERE temp > 3",
+        "SELECT s.nodeid, s.temp FROM sensors AS s SAMPLE PERIOD 2048 WHERE s.temp > 3",
+        "SELECT sensors.nodeid, temp FROM sensors s WHERE S.temperature > 3 Epoch\n Duration 2048;",
+    ],
+)
+def test_the_dialect_that_tinydb_shipped_means_the_same(written: str) -> None:
+    """No FROM, EPOCH DURATION, milliseconds without a unit, clauses in any order, names with a table."""
+    plan = planned(written)
+    same = planned("SELECT nodeid, temp FROM sensors WHERE temp > 3 SAMPLE PERIOD 2048 ms")
+    assert (plan.period_ms, plan.where) == (same.period_ms, same.where)
+    assert [output.expr for output in plan.outputs] == [output.expr for output in same.outputs]
+
+
+def test_for_without_a_unit_counts_sample_periods() -> None:
+    assert planned("SELECT temp SAMPLE PERIOD 5 s FOR 12").duration_ms == 60_000
+    assert planned("SELECT temp EPOCH DURATION 2000 FOR 10").duration_ms == 20_000
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("depth", "level"),
+        ("freeram", "free_ram"),
+        ("qlen", "queue_length"),
+        ("temperature", "temp"),
+        ("EPOCH", "epoch"),
+    ],
+)
+def test_names_of_tinydbs_catalog(theirs: str, ours: str) -> None:
+    assert planned(f"SELECT {theirs} AS x ONCE").outputs == planned(f"SELECT {ours} AS x ONCE").outputs
+
+
+def test_drop_all() -> None:
+    assert parse("drop all;") == Stop(None, "drop all;")
+
+
+def test_having_is_of_aggregates_that_need_not_be_selected() -> None:
+    plan = planned(
+        "SELECT AVG(temp) FROM sensors HAVING MAX(light) - MIN(light) > 50 AND COUNT(*) >= 3 SAMPLE PERIOD 5 s"
+    )
+    assert plan.having is not None
+    assert render(plan.having) == "((MAX(light) - MIN(light)) > 50) AND (COUNT(*) >= 3)"
+    assert sorted(render(node) for node in plan.aggregates()) == [
+        "AVG(temp)",
+        "COUNT(*)",
+        "MAX(light)",
+        "MIN(light)",
+    ]

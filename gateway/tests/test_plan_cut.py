@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -265,6 +268,37 @@ def test_a_sum_that_left_32_bits_is_null_and_its_count_is_not() -> None:
     assert (row["a"], row["s"], row["n"], row["high"]) == (None, None, 2, 0.09)
     big = Partial(3, 1, ((1, 2**31 - 1),) * 4)
     assert merge_partials(query, [big, big]).states[:2] == ((2, None), (2, 2**31 - 1))
+
+
+@given(
+    st.lists(
+        st.lists(st.none() | st.integers(-4000, 12500), min_size=1, max_size=6), min_size=1, max_size=12
+    ),
+    st.integers(-40, 125),
+)
+def test_having_keeps_the_epochs_that_duckdb_keeps(epochs: list[list[int | None]], limit: int) -> None:
+    sql = f"MAX(temp) - MIN(temp) > 20 OR AVG(temp) < {limit} AND COUNT(temp) >= 2"
+    wanted = plan(f"SELECT COUNT(*) AS motes FROM sensors HAVING {sql} SAMPLE PERIOD 10 s")
+    query = merge([wanted])
+    parts = [
+        replace(merge_partials(query, state(query, readings)), epoch=epoch)
+        for epoch, readings in enumerate(epochs)
+    ]
+    batch = Rows(partials_batch(query, parts), query)
+    kept = Residual(wanted).select(batch, Feed("u", 1, 10_000, 10_000, 0)).tolist()
+    trace = pa.table(  # noqa: F841 duckdb finds it by its name
+        {
+            "epoch": [epoch for epoch, readings in enumerate(epochs) for _ in readings],
+            "temp": pa.array(
+                [None if t is None else Decimal(t) / 100 for readings in epochs for t in readings],
+                pa.decimal128(9, 2),
+            ),
+        }
+    )
+    # The gateway's averages are rounded to three more digits than the readings have.
+    exact = sql.replace("AVG(temp)", "round(AVG(temp), 5)")
+    expected = duckdb.sql(f"SELECT epoch FROM trace GROUP BY epoch HAVING {exact} ORDER BY epoch").fetchall()
+    assert kept == [epoch for (epoch,) in expected]
 
 
 def test_epochs_inside_an_aggregate_are_the_motes() -> None:

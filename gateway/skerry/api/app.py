@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from skerry.daemon import Gateway, UnknownQueryError, UserQuery
+from skerry.daemon import Gateway, Stopped, UnknownQueryError, UserQuery
 from skerry.lang.errors import QueryError
 
 #: How often a feed is looked at for new rows, in s.
@@ -42,7 +42,10 @@ def create_app(gateway: Gateway) -> FastAPI:
 
     @app.post("/queries", status_code=201)
     def ask(question: Question) -> dict[str, Any]:
-        return _describe(gateway.ask(question.sql, question.user))
+        answer = gateway.ask(question.sql, question.user)
+        if isinstance(answer, Stopped):
+            return {"stopped": [query.id for query in answer.queries]}
+        return _describe(answer)
 
     @app.get("/queries")
     def queries() -> list[dict[str, Any]]:

@@ -55,9 +55,12 @@ def query(
     """Ask a question; rows are printed as they come, until Ctrl-C."""
     limit = _seconds(run_for)
     client = connect(url, user)
-    if re.match(r"\s*stop\b", sql, re.IGNORECASE):
-        stopped = client._request("POST", "/queries", json={"sql": sql, "user": user})
-        print(f"query {stopped['id']} stopped", file=sys.stderr)
+    if re.match(r"\s*(stop|drop)\b", sql, re.IGNORECASE):
+        stopped = client._request("POST", "/queries", json={"sql": sql, "user": user})["stopped"]
+        print(
+            "\n".join(f"query {query} stopped" for query in stopped) or "no query of yours runs",
+            file=sys.stderr,
+        )
         return
     answer = client.query(sql)
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)

@@ -36,10 +36,11 @@ class Null:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An attribute."""
+    """An attribute. ``table``: what stands before the point, where there is one."""
 
     name: str
     span: Span
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +129,19 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
+class Rounds:
+    """``FOR n`` without a unit: so many sample periods (TinyDB 2005, appendix B)."""
+
+    count: Decimal
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class SamplePeriod:
-    """``SAMPLE PERIOD period [FOR duration]``."""
+    """``SAMPLE PERIOD period [FOR duration]``, also written ``EPOCH DURATION``."""
 
     period: Duration
-    duration: Duration | None
+    duration: Duration | Rounds | None
     span: Span
 
 
@@ -145,20 +154,22 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query."""
+    """A query. ``source``: sensors, where FROM is left out."""
 
     items: tuple[SelectItem, ...]
     source: Name
+    alias: str | None
     where: Expression | None
+    having: Expression | None
     sampling: SamplePeriod | Once
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """``STOP QUERY id``. The id is the user's query's, not a mote query's."""
+    """``STOP QUERY id``; ``DROP ALL``: query None, all of the user's. The id is the user's query's, not a mote query's."""
 
-    query: int
+    query: int | None
     text: str
 
 

@@ -13,14 +13,13 @@ from skerry.lang.tree import TreeBuilder
 
 #: Words of the grammar.
 _KEYWORDS = frozenset({
-    "SELECT", "FROM", "WHERE", "SAMPLE", "PERIOD", "FOR", "ONCE", "STOP", "QUERY", "AS", "AND", "OR", "NOT",
-    "IS", "NULL", "IN", "BETWEEN",
+    "SELECT", "FROM", "WHERE", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "STOP", "QUERY", "DROP", "ALL", "AS",
+    "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
 })  # fmt: skip
 
 #: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
 _UNSUPPORTED: dict[str, str] = {
     "GROUP": "GROUP BY",
-    "HAVING": "HAVING",
     "ORDER": "ORDER BY",
     "LIMIT": "LIMIT",
     "DISTINCT": "DISTINCT",
@@ -33,21 +32,20 @@ _UNSUPPORTED: dict[str, str] = {
     "INTERPOLATE": "INTERPOLATE",
     "LIFETIME": "LIFETIME",
     "CREATE": "CREATE STORAGE POINT",
-    "DROP": "DROP STORAGE POINT",
     "INTERLEAVE": "NO INTERLEAVE",
 }
 
 #: Terminal → how an error calls it.
 _CALLED: dict[str, str] = {
     "NUMBER": "a number", "NAME": "a name", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
-    "SLASH": "/", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": ",", "_SEMICOLON": ";",
+    "SLASH": "/", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
     "$END": "the end", "HUMIDITY_UNIT": "a unit",
 }  # fmt: skip
 
 #: What may go on an expression is left out of "expected …": it says little and hides the rest.
 _CONTINUATIONS = frozenset({
     "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "AND", "OR", "IS", "IN", "BETWEEN", "NOT",
-    "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "AS",
+    "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "DOT", "AS",
 })  # fmt: skip
 
 
@@ -110,11 +108,14 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
         return QueryError("the query ends too early", hint, Span(end, end + 1), text)
     span = Span(token.start_pos or 0, token.end_pos or 0)
     word = token.upper()
-    if word == "STOP" and "FOR" in expected:
-        return _not_yet("STOP ON", span, text)
-    if word in _UNSUPPORTED:
-        return _not_yet(_UNSUPPORTED[word], span, text)
-    if token.type == "COMMA" and "WHERE" in expected:
+    clause = _UNSUPPORTED.get(word)
+    if word == "STOP" and "SAMPLE" in expected:
+        clause = "STOP ON"
+    elif "ALL" in expected:
+        clause = "DROP STORAGE POINT"
+    if clause is not None:
+        return _not_yet(clause, span, text)
+    if token.type == "COMMA" and "WHERE" in expected and "FROM" not in expected:
         return QueryError("a second table is not supported by this version", "ask FROM sensors", span, text)
     if token.type == "COMPARE":
         return QueryError(f"unexpected '{token}'", "comparisons do not chain: join two with AND", span, text)
@@ -124,7 +125,7 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
 def _not_yet(clause: str, span: Span, text: str) -> QueryError:
     return QueryError(
         f"{clause} is not supported by this version",
-        "queries are SELECT … FROM sensors [WHERE …] SAMPLE PERIOD n unit [FOR n unit] | ONCE",
+        "queries are SELECT … FROM sensors [WHERE …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | ONCE",
         span,
         text,
     )
@@ -137,11 +138,11 @@ def _expected(terminals: set[str], before: str) -> str:
             return "expected a unit of time: ms, s, min, h, day or week"
         return "expected sensors" if last.upper() == "FROM" else "expected a name"
     if "SELECT" in terminals:
-        return "expected SELECT or STOP QUERY"
+        return "expected SELECT, STOP QUERY or DROP ALL"
     if {"NULL", "NUMBER", "NAME"} <= terminals:
         return "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
     shown = sorted(terminals - _CONTINUATIONS) or sorted(terminals)
     if "SAMPLE" in shown:
-        shown = [word for word in shown if word in ("SAMPLE", "ONCE", "WHERE")]
+        shown = [word for word in shown if word in ("COMMA", "FROM", "SAMPLE", "ONCE", "WHERE", "FOR")]
     names = ["SAMPLE PERIOD" if word == "SAMPLE" else _CALLED.get(word, word) for word in shown]
     return "expected " + (names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +29,8 @@ class TreeBuilder:
     def build(self, tree: Tree[Token]) -> ast.Statement:
         """The statement of a whole parse tree."""
         statement = _tree(tree.children[0])
+        if statement.data == "drop_all":
+            return ast.Stop(None, self._text)
         return self._stop(statement) if statement.data == "stop" else self._select(statement)
 
     def _stop(self, tree: Tree[Token]) -> ast.Stop:
@@ -37,14 +40,73 @@ class TreeBuilder:
         return ast.Stop(int(number), self._text)
 
     def _select(self, tree: Tree[Token]) -> ast.Select:
-        _, items, _, source, _, where, sampling = tree.children
-        return ast.Select(
+        _, items, source, *rest = tree.children
+        clauses = self._clauses([_tree(clause) for clause in rest])
+        where, having = clauses.get("where"), clauses.get("having")
+        table, alias = _source(source, _span(_tree(items)))
+        select = ast.Select(
             tuple(_item(_tree(item)) for item in _tree(items).children),
-            _name(_token(source)),
-            _expression(where) if where is not None else None,
-            _sampling(_tree(sampling)),
+            table,
+            alias,
+            _expression(where.children[1]) if where is not None else None,
+            _expression(having.children[1]) if having is not None else None,
+            _sampling(clauses["sampling"]),
             self._text,
         )
+        _check_tables(select)
+        return select
+
+    def _clauses(self, trees: list[Tree[Token]]) -> dict[str, Tree[Token]]:
+        """By what they say, each once; one of them says when to sample."""
+        found: dict[str, Tree[Token]] = {}
+        for tree in trees:
+            kind = tree.data if tree.data in ("where", "having") else "sampling"
+            if kind in found:
+                what = "how often to sample" if kind == "sampling" else kind.upper()
+                raise QueryError(
+                    f"{what} is said twice", "leave one of them out", _span(_token(tree.children[0]))
+                )
+            found[kind] = tree
+        if "sampling" not in found:
+            end = len(self._text.rstrip().rstrip(";").rstrip())
+            # What has been said already is not expected again.
+            left = ["WHERE"] if "where" not in found else []
+            words = ["ONCE", "SAMPLE PERIOD", *left]
+            raise QueryError(
+                "the query ends too early",
+                f"expected {', '.join(words[:-1])} or {words[-1]}",
+                Span(end, end + 1),
+            )
+        return found
+
+
+def _source(node: Any, items: Span) -> tuple[ast.Name, str | None]:
+    if node is None:
+        return ast.Name("sensors", items), None
+    _, table, *words = _tree(node).children
+    names = [str(word) for word in words if word is not None and _token(word).type == "NAME"]
+    return _name(_token(table)), names[0] if names else None
+
+
+def _check_tables(select: ast.Select) -> None:
+    """What stands before a point is the table's name, or the one that the query gives it."""
+    known = [name for name in (select.alias, select.source.name) if name is not None]
+    for name in _names(select):
+        if name.table is not None and name.table.lower() not in [table.lower() for table in known]:
+            hint = f"{did_you_mean(name.table, known)}it is {' or '.join(known)}"
+            raise QueryError(f"unknown table '{name.table}'", hint, name.span)
+
+
+def _names(node: Any) -> Iterator[ast.Name]:
+    """All names in a part of the tree."""
+    if isinstance(node, ast.Name):
+        yield node
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from _names(item)
+    elif is_dataclass(node):
+        for field in fields(node):
+            yield from _names(getattr(node, field.name))
 
 
 def _tree(node: Any) -> Tree[Token]:
@@ -76,13 +138,25 @@ def _item(tree: Tree[Token]) -> ast.SelectItem:
 def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once:
     if tree.data == "once":
         return ast.Once(_span(tree))
-    _, _, period, _, duration = tree.children
-    length = _duration(_tree(duration)) if duration is not None else None
-    return ast.SamplePeriod(_duration(_tree(period)), length, _span(tree))
+    # Without FOR the place-holders of its word and its length are None.
+    period = next(child for child in tree.children if isinstance(child, Tree))
+    length = tree.children[-1]
+    return ast.SamplePeriod(
+        _duration(_tree(period)), _length(_tree(length)) if length is not None else None, _span(tree)
+    )
+
+
+def _length(tree: Tree[Token]) -> ast.Duration | ast.Rounds:
+    number, unit = tree.children
+    return ast.Rounds(_value(_token(number)), _span(tree)) if unit is None else _duration(tree)
 
 
 def _duration(tree: Tree[Token]) -> ast.Duration:
-    number, unit = (_token(child) for child in tree.children)
+    """A number without a unit is milliseconds, as in the language that TinyDB shipped."""
+    number, unit = tree.children
+    if unit is None:
+        return ast.Duration(_value(_token(number)), _span(tree))
+    number, unit = _token(number), _token(unit)
     size = TIMES.get(unit if unit in TIMES else unit.lower())
     if size is None:
         units = ["ms", "s", "min", "h", "day", "week"]
@@ -123,7 +197,10 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
     if tree.data == "null":
         return ast.Null(span)
     if tree.data == "name":
-        return _name(_token(children[0]))
+        first, second = children
+        if second is None:
+            return _name(_token(first))
+        return ast.Name(str(second), span, str(first))
     function, argument = children
     star = isinstance(argument, Token)
     return ast.Call(str(function), None if star else _expression(argument), span)

@@ -108,6 +108,7 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
         if o.expr not in has and not (o.expr.is_attribute and o.expr.operand in IN_EVERY_ROW)
     ]
     return {
+        "having": render(plan.having) if plan.having is not None else None,
         "where": [
             {"condition": render(c), "because": obstacle(c) or "motes may count other epochs"} for c in left
         ],
@@ -137,7 +138,9 @@ def explain_text(explained: dict[str, Any]) -> str:
     ]
     lines += [f"  keeps rows where {w['condition']} ({w['because']})" for w in gateway["where"]]
     lines += [f"  computes {column}" for column in gateway["columns"]]
-    lines += [] if gateway["where"] or gateway["columns"] else ["  hands rows to the user"]
+    lines += [f"  keeps epochs having {gateway['having']}"] if gateway["having"] else []
+    idle = not (gateway["where"] or gateway["columns"] or gateway["having"])
+    lines += ["  hands rows to the user"] if idle else []
     lines += _stream_lines(explained["stream"])
     lines += [
         f"note: {name} is NULL on {len(lacking)} motes ({', '.join(map(str, lacking[:10]))})"

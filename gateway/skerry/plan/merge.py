@@ -111,9 +111,7 @@ def format_for(low: int, high: int) -> ValueFormat:
 
 
 def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
-    wanted = dict.fromkeys(
-        node for plan in plans for o in plan.outputs for node in o.expr.walk() if node.aggregate
-    )
+    wanted = dict.fromkeys(node for plan in plans for node in plan.aggregates())
     columns: list[Column] = []
     # COUNT(x) last: the state of any other aggregate over x holds it.
     for node in sorted(wanted, key=lambda n: (n.aggregate is Aggregate.COUNT, render(n))):

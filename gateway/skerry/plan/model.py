@@ -46,7 +46,8 @@ class Output:
 class QueryPlan:
     """One user's query. ``duration_ms``: the FOR clause, None without; for ONCE the period is 1000 ms.
 
-    ``mote_where`` is the part of ``where`` that motes can evaluate: no row that ``where`` passes fails it.
+    ``having`` is asked of an aggregate's rows, at the gateway. ``mote_where`` is the part of ``where`` that
+    motes can evaluate: no row that ``where`` passes fails it.
     """
 
     text: str
@@ -58,6 +59,12 @@ class QueryPlan:
     where: Expr | None
     mote_where: Expr | None
     attributes: frozenset[int]
+    having: Expr | None = None
+
+    def aggregates(self) -> list[Expr]:
+        """The aggregates that its columns and HAVING need, each once."""
+        exprs = [output.expr for output in self.outputs] + ([self.having] if self.having is not None else [])
+        return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if node.aggregate))
 
 
 @dataclass(frozen=True, slots=True)

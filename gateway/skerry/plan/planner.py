@@ -53,13 +53,15 @@ def _plan(select: ast.Select) -> QueryPlan:
     where = _where(select.where)
     outputs = _outputs(select)
     aggregate = any(_has_aggregate(output.expr) for output in outputs)
-    if aggregate:
-        _check_aggregates(select, outputs, where)
+    having = _having(select, aggregate)
     used = frozenset[int]().union(
-        *(attributes_of(expr) for expr in (*(o.expr for o in outputs), where) if expr)
+        *(attributes_of(expr) for expr in (*(o.expr for o in outputs), where, having) if expr)
     )
     mote_where = where if aggregate else _for_motes(where)
-    return QueryPlan(select.text, period, duration, once, aggregate, outputs, where, mote_where, used)
+    plan = QueryPlan(select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having)
+    if aggregate:
+        _check_aggregates(select, plan)
+    return plan
 
 
 def _sampling(sampling: ast.SamplePeriod | ast.Once) -> tuple[int, int | None, bool]:
@@ -83,6 +85,11 @@ def _sampling(sampling: ast.SamplePeriod | ast.Once) -> tuple[int, int | None, b
     if sampling.duration is None:
         return whole, None, False
     duration = sampling.duration
+    if isinstance(duration, ast.Rounds):
+        if duration.count % 1 or duration.count < 1:
+            hint = "without a unit, FOR takes a number of sample periods: a whole one, at least 1"
+            raise QueryError(f"FOR {duration.count} is no number of sample periods", hint, duration.span)
+        duration = ast.Duration(duration.count * whole, duration.span)
     if duration.milliseconds < whole:
         raise QueryError(
             f"FOR {duration_text(duration.milliseconds)} is shorter than one sample period",
@@ -107,6 +114,22 @@ def _where(node: ast.Expression | None) -> Expr | None:
         return None
     resolver = Resolver("is not allowed in WHERE, which is asked of each mote before it aggregates")
     return resolver.condition(node, "WHERE")
+
+
+def _having(select: ast.Select, aggregate: bool) -> Expr | None:
+    """The condition on an aggregate's rows."""
+    if select.having is None:
+        return None
+    if not aggregate:
+        hint = "it chooses among the rows of an aggregate: choose among motes' rows with WHERE"
+        raise QueryError("HAVING has no meaning without an aggregate", hint, select.having.span)
+    having = Resolver().condition(select.having, "HAVING")
+    if _has_bare_attribute(having):
+        hint = "HAVING speaks of aggregates: ask of single motes with WHERE"
+        raise QueryError(
+            "HAVING names an attribute, which has one value for each mote", hint, select.having.span
+        )
+    return having
 
 
 def _outputs(select: ast.Select) -> tuple[Output, ...]:
@@ -140,7 +163,7 @@ def _has_bare_attribute(expr: Expr) -> bool:
     return expr.is_attribute or any(map(_has_bare_attribute, expr.args))
 
 
-def _check_aggregates(select: ast.Select, outputs: tuple[Output, ...], where: Expr | None) -> None:
+def _check_aggregates(select: ast.Select, plan: QueryPlan) -> None:
     for item in select.items:
         star = isinstance(item.expression, ast.Star)
         if star or _has_bare_attribute(Resolver().expression(item.expression)):  # type: ignore[arg-type]
@@ -150,10 +173,10 @@ def _check_aggregates(select: ast.Select, outputs: tuple[Output, ...], where: Ex
                 "ask for them in two queries (GROUP BY is not supported by this version)",
                 item.span,
             )
-    if where is not None and select.where is not None and (reason := obstacle(where)):
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
         hint = f"aggregates are computed by motes, and {reason}"
         raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
-    fields = dict.fromkeys(node for o in outputs for node in o.expr.walk() if node.aggregate)
+    fields = plan.aggregates()
     for node in fields:
         if node.args and (reason := obstacle(node.args[0])):
             hint = f"aggregates are computed by motes, and {reason}"
@@ -161,7 +184,7 @@ def _check_aggregates(select: ast.Select, outputs: tuple[Output, ...], where: Ex
             raise QueryError("this aggregate cannot be computed by a mote", hint, span)
     if len(fields) > FIELDS_MAXIMUM:
         hint = f"a query has at most {FIELDS_MAXIMUM} aggregates"
-        span = select.items[FIELDS_MAXIMUM - 1].span.to(select.items[-1].span)
+        span = select.items[min(FIELDS_MAXIMUM, len(select.items)) - 1].span.to(select.items[-1].span)
         raise QueryError(f"{len(fields)} aggregates are too many", hint, span)
 
 

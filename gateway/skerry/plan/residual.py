@@ -40,10 +40,9 @@ class Rows:
 
     def prepare(self, plan: QueryPlan) -> None:
         """Make sure that the aggregates of a plan are there."""
-        for output in plan.outputs:
-            for node in output.expr.walk():
-                if node.aggregate and not self.evaluate.has(node):
-                    self.evaluate.add(node, _aggregate(self.batch, self.query, node))
+        for node in plan.aggregates():
+            if not self.evaluate.has(node):
+                self.evaluate.add(node, _aggregate(self.batch, self.query, node))
 
 
 class Residual:
@@ -67,6 +66,9 @@ class Residual:
         condition = self.where if candidates is None else self.rest
         if condition is not None:
             passing &= rows.evaluate.truth(condition, self.plan.period_ms)
+        if self.plan.having is not None:
+            rows.prepare(self.plan)
+            passing &= rows.evaluate.truth(self.plan.having, self.plan.period_ms)
         if candidates is None:
             return np.flatnonzero(passing)
         return candidates[passing[candidates]]

@@ -16,7 +16,10 @@ from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
-SYNONYMS = {"temperature": "temp", "id": "nodeid"}
+#: Other names of attributes: plain words, and those of TinyDB's own catalog.
+SYNONYMS = {
+    "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
+}  # fmt: skip
 
 _AGGREGATES = {kind.name: kind for kind in Aggregate if kind is not Aggregate.NONE}
 _TEMPORAL = ("WINAVG", "WINSUM", "WINCOUNT", "WINMIN", "WINMAX", "DELTA", "EXPAVG", "TREND")
