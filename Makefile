@@ -29,7 +29,7 @@ testbed: $(STAMP) ## build the emulator: core and CPU back-ends
 
 wire: $(STAMP) ## generate what is generated from the packet definitions
 	@$(RUN) -m skerry_protocol.wire_header firmware/include/wire.h
-	@$(RUN) -m skerry_protocol.document > docs/protocol.md
+	@$(RUN) -m skerry_protocol.document docs/protocol.md
 
 demo: firmware testbed ## 20 emulated motes, two users, three queries, one minute
 	@$(RUN) -m skerry_testbed.demo

@@ -68,7 +68,7 @@ enum wire_command_status {
     WIRE_COMMAND_STATUS_BAD_ARGUMENT = 0x02,
 };
 
-/* Aggregate of a query's field; NONE in a query of plain rows. */
+/* Aggregate of a query's field; NONE in a query of plain rows. GROUP: the field is what rows are grouped by, and only */
 enum wire_aggregate {
     WIRE_AGGREGATE_NONE = 0x00,
     WIRE_AGGREGATE_COUNT = 0x01,
@@ -76,6 +76,7 @@ enum wire_aggregate {
     WIRE_AGGREGATE_AVG = 0x03,
     WIRE_AGGREGATE_MIN = 0x04,
     WIRE_AGGREGATE_MAX = 0x05,
+    WIRE_AGGREGATE_GROUP = 0x06,
 };
 
 /* Bits of a query program's flags. */
@@ -230,7 +231,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32 */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP */
     uint8_t code_length; /* expression; empty only for COUNT(*) */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -270,8 +271,8 @@ _Static_assert(sizeof(struct wire_result) == 9, "wire_result");
 
 /* State of one aggregate in a partial state record. */
 struct wire_aggregate_state {
-    uint16_t count; /* values that went in; 0: none did, the value means nothing */
-    int32_t value; /* COUNT 0, SUM and AVG the sum, MIN and MAX the extreme */
+    uint16_t count; /* values that went in; 0: none did, the value means nothing (GROUP: the group of NULL) */
+    int32_t value; /* COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_aggregate_state) == 6, "wire_aggregate_state");
 

@@ -22,6 +22,8 @@ const struct aggregate *aggregate_find(uint8_t aggregate)
         return &aggregate_minimum;
     case WIRE_AGGREGATE_MAX:
         return &aggregate_maximum;
+    case WIRE_AGGREGATE_GROUP:
+        return &aggregate_group;
     default:
         return NULL;
     }
@@ -45,10 +47,14 @@ void aggregate_produce(const struct slot *slot)
     struct partial partial = {.header = {.query = slot->query, .epoch = slot->epoch, .motes = 1}};
     struct program_field field;
     uint8_t count = 0;
-    bool passes = row_passes(slot);
-    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); count++)
+    bool passes = row_passes(slot), grouped = false;
+    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); count++) {
+        grouped |= field.aggregate == WIRE_AGGREGATE_GROUP;
         if (passes)
             partial.states[count] = state_of(&field, &slot->epoch);
+    }
+    if (grouped && !passes)
+        return; /* a row that is refused belongs to no group */
     queue_push(WIRE_PACKET_PARTIAL, &partial,
                (uint8_t)(sizeof partial.header + count * sizeof partial.states[0]));
 }
@@ -74,6 +80,21 @@ static bool merge_state(const struct aggregate *aggregate, struct wire_aggregate
     return !fits;
 }
 
+/* Whether two states of the query are of the same group: all of them are where nothing is grouped by. */
+static bool same_group(const struct slot *slot, const struct wire_partial *a, const struct wire_partial *b)
+{
+    struct program_field field;
+    uint8_t i = 0;
+    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); i++) {
+        if (field.aggregate != WIRE_AGGREGATE_GROUP)
+            continue;
+        bool known = a->states[i].count > 0;
+        if (known != (b->states[i].count > 0) || (known && a->states[i].value != b->states[i].value))
+            return false;
+    }
+    return true;
+}
+
 bool query_merge(struct wire_partial *into, const struct wire_partial *from, uint8_t length)
 {
     const struct slot *slot = slot_of(from->query);
@@ -81,7 +102,7 @@ bool query_merge(struct wire_partial *into, const struct wire_partial *from, uin
         into->query != from->query || into->epoch != from->epoch)
         return false;
     uint8_t fields = program_field_count(&slot->program, slot->length);
-    if (length != sizeof *from + fields * sizeof(struct wire_aggregate_state))
+    if (length != sizeof *from + fields * sizeof(struct wire_aggregate_state) || !same_group(slot, into, from))
         return false;
 
     struct program_field field;

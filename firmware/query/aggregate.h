@@ -23,11 +23,12 @@ extern const struct aggregate aggregate_count; /* aggregate_sum.c */
 extern const struct aggregate aggregate_sum;   /* and of AVG */
 extern const struct aggregate aggregate_minimum; /* aggregate_extreme.c */
 extern const struct aggregate aggregate_maximum;
+extern const struct aggregate aggregate_group; /* aggregate_group.c */
 
 /* Of enum wire_aggregate; NULL: none or unknown. */
 const struct aggregate *aggregate_find(uint8_t aggregate);
 /* Queues the partial state record of this mote's own readings for the slot's epoch: a row that WHERE
- * refuses counts in `motes` only. */
+ * refuses counts in `motes` only, or not at all where rows are grouped. */
 void aggregate_produce(const struct slot *slot);
 
 #endif

@@ -11,7 +11,7 @@ ATTRIBUTES = (
     "attributes are nodeid, parent, level, epoch, light, temp, humidity, voltage, accel_x, accel_y, "
     "xpos, ypos, free_ram, queue_length"
 )
-FORM = "queries are SELECT … FROM sensors [WHERE …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | ONCE"
+FORM = "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | ONCE"
 EXPRESSION = "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
 UNITS = "units are degC, C, °C, %RH, RH, lx, lux, klx, V, mV, g, mg, m, cm, mm, km, B, kB, KiB"
 
@@ -53,10 +53,10 @@ REFUSED = [
     # aggregates
     ("SELECT temp, AVG(light) FROM sensors ONCE", "temp",
      "'temp' has one value for each mote, and an aggregate one for all at column 8: "
-     "ask for them in two queries (GROUP BY is not supported by this version)"),
+     "name it in GROUP BY, or ask for them in two queries"),
     ("SELECT COUNT(*), * FROM sensors ONCE", "*",
      "* has one value for each mote, and an aggregate one for all at column 18: "
-     "ask for them in two queries (GROUP BY is not supported by this version)"),
+     "name it in GROUP BY, or ask for them in two queries"),
     ("SELECT temp FROM sensors WHERE AVG(temp) > 3 ONCE", "AVG(temp)",
      "AVG is not allowed in WHERE, which is asked of each mote before it aggregates at column 32"),
     ("SELECT MAX(AVG(temp)) FROM sensors ONCE", "AVG(temp)",
@@ -93,11 +93,11 @@ REFUSED = [
     ("SELECT temp FROM sensors s WHERE t.temp > 1 ONCE", "t.temp",
      "unknown table 't' at column 34: it is s or sensors"),
     ("SELECT temp FROM sensors HAVING temp > 3 ONCE", "temp > 3",
-     "HAVING has no meaning without an aggregate at column 33: "
+     "HAVING has no meaning without an aggregate or GROUP BY at column 33: "
      "it chooses among the rows of an aggregate: choose among motes' rows with WHERE"),
     ("SELECT AVG(temp) FROM sensors HAVING temp > 3 ONCE", "temp > 3",
      "HAVING names an attribute, which has one value for each mote at column 38: "
-     "HAVING speaks of aggregates: ask of single motes with WHERE"),
+     "HAVING speaks of aggregates and of what GROUP BY names: ask of single motes with WHERE"),
     ("SELECT AVG(temp) FROM sensors HAVING COUNT(*) ONCE", "COUNT(*)",
      "HAVING needs a condition, and this is a number at column 38: compare it, as in temp > 25.5"),
     # syntax
@@ -126,8 +126,14 @@ REFUSED = [
     ("SELECT temp\nFROM sensors\nWHERE tmep > 3 ONCE", "tmep",
      f"unknown attribute 'tmep' at line 3, column 7: did you mean 'temp'? {ATTRIBUTES}"),
     # the rest of the language
-    ("SELECT AVG(temp) FROM sensors GROUP BY level SAMPLE PERIOD 1 s", "GROUP",
-     f"GROUP BY is not supported by this version at column 31: {FORM}"),
+    ("SELECT temp, AVG(light) FROM sensors GROUP BY level SAMPLE PERIOD 1 s", "temp",
+     "'temp' has one value for each mote, and an aggregate one for each group at column 8: "
+     "name it in GROUP BY, or ask for them in two queries"),
+    ("SELECT AVG(light) FROM sensors GROUP BY MAX(level) SAMPLE PERIOD 1 s", "MAX(level)",
+     "MAX cannot be grouped by: a group is known before it is aggregated at column 41"),
+    ("SELECT COUNT(*) FROM sensors GROUP BY xpos * 30 SAMPLE PERIOD 1 s", "xpos * 30",
+     "this cannot be grouped by at column 39: groups are told apart by motes, and "
+     "xpos * 30 may need more than a mote's 32 bits"),
     ("ON EVENT hot SELECT temp FROM sensors ONCE", "ON",
      f"ON EVENT is not supported by this version at column 1: {FORM}"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 1 s STOP ON hot", "STOP",

@@ -102,7 +102,8 @@ class CommandStatus(IntEnum):
 
 
 class Aggregate(IntEnum):
-    """Aggregate of a query's field; NONE in a query of plain rows."""
+    """Aggregate of a query's field; NONE in a query of plain rows. GROUP: the field is what rows are grouped by, and only
+    states of equal groups are merged."""
 
     NONE = 0
     COUNT = 1
@@ -110,6 +111,7 @@ class Aggregate(IntEnum):
     AVG = 3
     MIN = 4
     MAX = 5
+    GROUP = 6
 
 
 class QueryFlag(IntEnum):
@@ -164,7 +166,7 @@ QueryRequest = Struct(
 
 ProgramField = Struct(
     "format" / Int8ul * "value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32",
-    "aggregate" / Int8ul * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX",
+    "aggregate" / Int8ul * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP",
     "code" / Prefixed(Byte, GreedyBytes) * "expression; empty only for COUNT(*)",
 )
 
@@ -203,8 +205,10 @@ Result = Struct(
 )
 
 AggregateState = Struct(
-    "count" / Int16ul * "values that went in; 0: none did, the value means nothing",
-    "value" / Int32sl * "COUNT 0, SUM and AVG the sum, MIN and MAX the extreme",
+    "count"
+    / Int16ul
+    * "values that went in; 0: none did, the value means nothing (GROUP: the group of NULL)",
+    "value" / Int32sl * "COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group",
 )
 
 Partial = Struct(

@@ -158,3 +158,41 @@ def test_mote_without_the_program_merges_nothing(mote: Mote) -> None:
     assert mote.merge(partial([1]), partial([1])) is None
     mote.install(program([field(ValueFormat.I32, TEMP)]), QUERY)
     assert mote.merge(partial([1]), partial([1])) is None
+
+
+LEVEL = instruction(Op.ATTR, BY_NAME["level"].number)
+GROUPED = program(
+    [field(ValueFormat.I32, LEVEL, Aggregate.GROUP), field(ValueFormat.I32, TEMP, Aggregate.SUM)],
+    where=TEMP + constant(0) + instruction(Op.GE),
+    flags=QueryFlag.AGGREGATE,
+)
+
+
+def grouped(group: int | None, value: int) -> bytes:
+    """A record of GROUPED: one mote of that group."""
+    state = [{"count": int(group is not None), "value": group or 0}, {"count": 1, "value": value}]
+    fields = {"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": state}
+    return bytes(packets.Partial.build(fields))
+
+
+@pytest.mark.parametrize("group", [None, 0, 7, -3])
+def test_states_of_one_group_are_merged(mote: Mote, group: int | None) -> None:
+    mote.install(GROUPED, QUERY)
+    result = merge_all(mote, [grouped(group, 20), grouped(group, 3)])
+    assert result.motes == 2
+    assert states(result) == [(0, 0) if group is None else (2, group), (2, 23)]
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 2), (None, 0), (0, None), (-1, 1)])
+def test_states_of_different_groups_are_not(mote: Mote, one: int | None, other: int | None) -> None:
+    """NULL is a group of its own, unlike 0."""
+    mote.install(GROUPED, QUERY)
+    assert mote.merge(grouped(one, 1), grouped(other, 1)) is None
+
+
+def test_row_that_is_refused_belongs_to_no_group(mote: Mote) -> None:
+    mote.sensor(BY_NAME["temp"].number, -5)
+    mote.synchronise(99.9)
+    assert mote.install(GROUPED, QUERY) == COMPLETE
+    mote.run(1)
+    assert list(mote.records()) == []

@@ -146,7 +146,7 @@ BAD_PROGRAMS = {
     "format 6": program([{"format": 6, "aggregate": 0, "code": NODEID}]),
     "aggregate in a row query": program([field(ValueFormat.U16, NODEID, Aggregate.SUM)]),
     "plain field in an aggregate query": program(ROW, flags=QueryFlag.AGGREGATE),
-    "unknown aggregate": program([field(ValueFormat.U16, NODEID, 6)], flags=QueryFlag.AGGREGATE),
+    "unknown aggregate": program([field(ValueFormat.U16, NODEID, 200)], flags=QueryFlag.AGGREGATE),
     "SUM without code": program([field(ValueFormat.U16, b"", Aggregate.SUM)], flags=QueryFlag.AGGREGATE),
     "row field without code": program([field(ValueFormat.U16, b"")]),
     "bad predicate": program(ROW, where=NODEID + NODEID),

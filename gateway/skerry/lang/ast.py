@@ -160,6 +160,7 @@ class Select:
     source: Name
     alias: str | None
     where: Expression | None
+    groups: tuple[Expression, ...]
     having: Expression | None
     sampling: SamplePeriod | Once
     text: str

@@ -13,13 +13,12 @@ from skerry.lang.tree import TreeBuilder
 
 #: Words of the grammar.
 _KEYWORDS = frozenset({
-    "SELECT", "FROM", "WHERE", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "STOP", "QUERY", "DROP", "ALL", "AS",
+    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "STOP", "QUERY", "DROP", "ALL", "AS",
     "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
 })  # fmt: skip
 
 #: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
 _UNSUPPORTED: dict[str, str] = {
-    "GROUP": "GROUP BY",
     "ORDER": "ORDER BY",
     "LIMIT": "LIMIT",
     "DISTINCT": "DISTINCT",
@@ -125,7 +124,7 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
 def _not_yet(clause: str, span: Span, text: str) -> QueryError:
     return QueryError(
         f"{clause} is not supported by this version",
-        "queries are SELECT … FROM sensors [WHERE …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | ONCE",
+        "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | ONCE",
         span,
         text,
     )

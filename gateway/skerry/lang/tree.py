@@ -42,13 +42,16 @@ class TreeBuilder:
     def _select(self, tree: Tree[Token]) -> ast.Select:
         _, items, source, *rest = tree.children
         clauses = self._clauses([_tree(clause) for clause in rest])
-        where, having = clauses.get("where"), clauses.get("having")
+        where, having, groups = (clauses.get(name) for name in ("where", "having", "groups"))
         table, alias = _source(source, _span(_tree(items)))
         select = ast.Select(
             tuple(_item(_tree(item)) for item in _tree(items).children),
             table,
             alias,
             _expression(where.children[1]) if where is not None else None,
+            tuple(_expression(expression) for expression in groups.children[2:])
+            if groups is not None
+            else (),
             _expression(having.children[1]) if having is not None else None,
             _sampling(clauses["sampling"]),
             self._text,
@@ -60,9 +63,9 @@ class TreeBuilder:
         """By what they say, each once; one of them says when to sample."""
         found: dict[str, Tree[Token]] = {}
         for tree in trees:
-            kind = tree.data if tree.data in ("where", "having") else "sampling"
+            kind = tree.data if tree.data in ("where", "groups", "having") else "sampling"
             if kind in found:
-                what = "how often to sample" if kind == "sampling" else kind.upper()
+                what = {"sampling": "how often to sample", "groups": "GROUP BY"}.get(kind, kind.upper())
                 raise QueryError(
                     f"{what} is said twice", "leave one of them out", _span(_token(tree.children[0]))
                 )

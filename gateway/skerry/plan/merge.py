@@ -118,7 +118,9 @@ def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
         if field_of(columns, node) is None:
             argument = node.args[0] if node.args else None
             columns.append(Column("", argument, ValueFormat.I32, node.aggregate))
-    return tuple(replace(column, name=f"f{i}") for i, column in enumerate(columns))
+    # Plans that are merged group by the same.
+    groups = [Column("", expr, ValueFormat.I32, Aggregate.GROUP) for expr in plans[0].groups]
+    return tuple(replace(column, name=f"f{i}") for i, column in enumerate([*groups, *columns]))
 
 
 _SUMS = (Aggregate.SUM, Aggregate.AVG)
@@ -130,6 +132,6 @@ def field_of(columns: Sequence[Column], node: Expr) -> int | None:
     for i, column in enumerate(columns):
         same = column.aggregate is node.aggregate or {column.aggregate, node.aggregate} <= set(_SUMS)
         counted = node.aggregate is Aggregate.COUNT and argument is not None
-        if column.expr == argument and (same or counted):
+        if column.aggregate is not Aggregate.GROUP and column.expr == argument and (same or counted):
             return i
     return None

@@ -46,8 +46,8 @@ class Output:
 class QueryPlan:
     """One user's query. ``duration_ms``: the FOR clause, None without; for ONCE the period is 1000 ms.
 
-    ``having`` is asked of an aggregate's rows, at the gateway. ``mote_where`` is the part of ``where`` that
-    motes can evaluate: no row that ``where`` passes fails it.
+    ``having`` is asked of an aggregate's rows, at the gateway; ``groups``: what GROUP BY names.
+    ``mote_where`` is the part of ``where`` that motes can evaluate: no row that ``where`` passes fails it.
     """
 
     text: str
@@ -60,6 +60,7 @@ class QueryPlan:
     mote_where: Expr | None
     attributes: frozenset[int]
     having: Expr | None = None
+    groups: tuple[Expr, ...] = ()
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""
@@ -69,7 +70,8 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of a mote query. ``aggregate`` NONE: ``expr`` itself; else over ``expr`` (None: COUNT(*))."""
+    """A field of a mote query. ``aggregate`` NONE: ``expr`` itself; GROUP: ``expr``, by which rows are
+    grouped; else over ``expr`` (None: COUNT(*))."""
 
     name: str
     expr: Expr | None

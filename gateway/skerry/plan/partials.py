@@ -27,6 +27,14 @@ class Partial:
     motes: int
     states: tuple[tuple[int, int | None], ...]
 
+    def group(self, query: MoteQuery) -> tuple[int | None, ...]:
+        """What its rows have in common, None for NULL; () where nothing is grouped by."""
+        return tuple(
+            value if count else None
+            for column, (count, value) in zip(query.columns, self.states, strict=True)
+            if column.aggregate is Aggregate.GROUP
+        )
+
 
 def from_packet(query: MoteQuery, body: Any) -> Partial:
     """A PARTIAL packet's state. Raises ValueError when it has another number of fields than the query."""
@@ -42,7 +50,7 @@ def from_packet(query: MoteQuery, body: Any) -> Partial:
 
 
 def merge_partials(query: MoteQuery, parts: Iterable[Partial]) -> Partial:
-    """All partial states of one epoch as one, in any order. Raises ValueError without any."""
+    """All partial states of one epoch, and of one group, as one, in any order. Raises ValueError without any."""
     merged: Partial | None = None
     for part in parts:
         merged = part if merged is None else _merge(query, merged, part)
@@ -68,6 +76,8 @@ def _merge_state(
         return count, None
     if a[0] == 0 or b[0] == 0:
         return count, other if a[0] == 0 else one
+    if kind is Aggregate.GROUP:
+        return count, one
     if kind is Aggregate.MIN:
         return count, min(one, other)
     if kind is Aggregate.MAX:
@@ -85,7 +95,7 @@ def partials_schema(query: MoteQuery) -> pa.Schema:
 
 
 def partials_batch(query: MoteQuery, partials: Sequence[Partial]) -> pa.RecordBatch:
-    """Merged states, one row per epoch, as :class:`skerry.plan.residual.Rows` reads them."""
+    """Merged states, one row per epoch and group, as :class:`skerry.plan.residual.Rows` reads them."""
     rows = []
     for partial in partials:
         row: dict[str, int | None] = {"epoch": partial.epoch, "motes": partial.motes}

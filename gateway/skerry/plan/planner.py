@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
 
 from skerry.lang import ast
@@ -52,13 +53,15 @@ def _plan(select: ast.Select) -> QueryPlan:
     period, duration, once = _sampling(select.sampling)
     where = _where(select.where)
     outputs = _outputs(select)
-    aggregate = any(_has_aggregate(output.expr) for output in outputs)
-    having = _having(select, aggregate)
-    used = frozenset[int]().union(
-        *(attributes_of(expr) for expr in (*(o.expr for o in outputs), where, having) if expr)
-    )
+    groups = _groups(select)
+    aggregate = bool(groups) or any(_has_aggregate(output.expr) for output in outputs)
+    having = _having(select, aggregate, groups)
+    exprs = (*(output.expr for output in outputs), where, having, *groups)
+    used = frozenset[int]().union(*(attributes_of(expr) for expr in exprs if expr))
     mote_where = where if aggregate else _for_motes(where)
-    plan = QueryPlan(select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having)
+    plan = QueryPlan(
+        select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups
+    )
     if aggregate:
         _check_aggregates(select, plan)
     return plan
@@ -116,16 +119,28 @@ def _where(node: ast.Expression | None) -> Expr | None:
     return resolver.condition(node, "WHERE")
 
 
-def _having(select: ast.Select, aggregate: bool) -> Expr | None:
+def _groups(select: ast.Select) -> tuple[Expr, ...]:
+    """What GROUP BY names: expressions that motes compute, and compare as integers."""
+    groups: dict[Expr, None] = {}
+    for node in select.groups:
+        expr = Resolver("cannot be grouped by: a group is known before it is aggregated").expression(node)
+        if reason := obstacle(expr):
+            hint = f"groups are told apart by motes, and {reason}"
+            raise QueryError("this cannot be grouped by", hint, node.span)
+        groups[expr] = None
+    return tuple(groups)
+
+
+def _having(select: ast.Select, aggregate: bool, groups: Collection[Expr]) -> Expr | None:
     """The condition on an aggregate's rows."""
     if select.having is None:
         return None
     if not aggregate:
         hint = "it chooses among the rows of an aggregate: choose among motes' rows with WHERE"
-        raise QueryError("HAVING has no meaning without an aggregate", hint, select.having.span)
+        raise QueryError("HAVING has no meaning without an aggregate or GROUP BY", hint, select.having.span)
     having = Resolver().condition(select.having, "HAVING")
-    if _has_bare_attribute(having):
-        hint = "HAVING speaks of aggregates: ask of single motes with WHERE"
+    if _has_bare_attribute(having, groups):
+        hint = "HAVING speaks of aggregates and of what GROUP BY names: ask of single motes with WHERE"
         raise QueryError(
             "HAVING names an attribute, which has one value for each mote", hint, select.having.span
         )
@@ -157,20 +172,22 @@ def _has_aggregate(expr: Expr) -> bool:
     return any(node.aggregate is not Aggregate.NONE for node in expr.walk())
 
 
-def _has_bare_attribute(expr: Expr) -> bool:
-    if expr.aggregate is not Aggregate.NONE:
+def _has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
+    """Whether it names an attribute outside of aggregates and of what is grouped by."""
+    if expr.aggregate is not Aggregate.NONE or expr in groups:
         return False
-    return expr.is_attribute or any(map(_has_bare_attribute, expr.args))
+    return expr.is_attribute or any(_has_bare_attribute(arg, groups) for arg in expr.args)
 
 
 def _check_aggregates(select: ast.Select, plan: QueryPlan) -> None:
+    whom = "each group" if plan.groups else "all"
     for item in select.items:
         star = isinstance(item.expression, ast.Star)
-        if star or _has_bare_attribute(Resolver().expression(item.expression)):  # type: ignore[arg-type]
+        if star or _has_bare_attribute(Resolver().expression(item.expression), plan.groups):  # type: ignore[arg-type]
             what = "*" if star else f"'{select.text[item.span.start : item.span.end]}'"
             raise QueryError(
-                f"{what} has one value for each mote, and an aggregate one for all",
-                "ask for them in two queries (GROUP BY is not supported by this version)",
+                f"{what} has one value for each mote, and an aggregate one for {whom}",
+                "name it in GROUP BY, or ask for them in two queries",
                 item.span,
             )
     if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
@@ -182,10 +199,12 @@ def _check_aggregates(select: ast.Select, plan: QueryPlan) -> None:
             hint = f"aggregates are computed by motes, and {reason}"
             span = select.items[0].span.to(select.items[-1].span)
             raise QueryError("this aggregate cannot be computed by a mote", hint, span)
-    if len(fields) > FIELDS_MAXIMUM:
-        hint = f"a query has at most {FIELDS_MAXIMUM} aggregates"
+    number = len(fields) + len(plan.groups)
+    if number > FIELDS_MAXIMUM:
+        hint = f"a query has at most {FIELDS_MAXIMUM} aggregates and groups"
         span = select.items[min(FIELDS_MAXIMUM, len(select.items)) - 1].span.to(select.items[-1].span)
-        raise QueryError(f"{len(fields)} aggregates are too many", hint, span)
+        what = "aggregates and groups" if plan.groups else "aggregates"
+        raise QueryError(f"{number} {what} are too many", hint, span)
 
 
 def _for_motes(where: Expr | None) -> Expr | None:

@@ -35,7 +35,7 @@ class Rows:
         self.query = query
         epochs, _ = column_vector(batch, "epoch")
         self.sample_ms: Values = epochs * query.period_ms
-        columns = {} if query.aggregate else _row_columns(batch, query)
+        columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
         self.evaluate = Evaluator(columns, self.sample_ms)
 
     def prepare(self, plan: QueryPlan) -> None:
@@ -128,6 +128,16 @@ def _row_columns(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
     for column in query.columns:
         if column.expr is not None:
             columns[column.expr] = column_vector(batch, column.name)
+    return columns
+
+
+def _groups(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
+    """What the rows are grouped by. Without any reading in it: the group of NULL."""
+    columns: dict[Expr, Vector] = {}
+    for i, column in enumerate(query.columns):
+        if column.aggregate is Aggregate.GROUP and column.expr is not None:
+            values, _ = column_vector(batch, f"value_{i}")
+            columns[column.expr] = values, column_vector(batch, f"count_{i}")[0] > 0
     return columns
 
 

@@ -21,7 +21,7 @@ SYNONYMS = {
     "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
 }  # fmt: skip
 
-_AGGREGATES = {kind.name: kind for kind in Aggregate if kind is not Aggregate.NONE}
+_AGGREGATES = {kind.name: kind for kind in Aggregate if kind not in (Aggregate.NONE, Aggregate.GROUP)}
 _TEMPORAL = ("WINAVG", "WINSUM", "WINCOUNT", "WINMIN", "WINMAX", "DELTA", "EXPAVG", "TREND")
 
 _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {

@@ -408,7 +408,7 @@ def _key(plan: QueryPlan, user: str) -> Hashable:
     if plan.once:
         return "once", user
     if plan.aggregate:
-        return "aggregate", plan.period_ms, plan.where
+        return "aggregate", plan.period_ms, plan.where, plan.groups
     return "rows"
 
 

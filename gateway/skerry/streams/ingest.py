@@ -20,8 +20,11 @@ from skerry_protocol.packets import PacketType
 
 #: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
 KEYS = 200_000
-#: Epochs of an aggregate kept to merge late partial states into.
-EPOCHS = 64
+#: Epochs and groups of aggregates kept to merge late partial states into.
+EPOCHS = 4096
+
+#: Stream, epoch, group.
+Epoch = tuple[int, int, tuple[int | None, ...]]
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Ingest:
         self.counters = IngestCounters()
         self._stream_of = stream_of
         self._keys: OrderedDict[tuple[int, int, int], None] = OrderedDict()
-        self._epochs: OrderedDict[tuple[int, int], tuple[Partial, int]] = OrderedDict()
+        self._epochs: OrderedDict[Epoch, tuple[Partial, int]] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
 
     def remember(self, records: Records, streams: dict[int, Stream]) -> None:
@@ -84,7 +87,8 @@ class Ingest:
                 for i in range(len(stream.mote_query.columns))
             )
             partial = Partial(int(record["epoch"]), int(record["motes"]), states)
-            self._epochs[stream.number, partial.epoch] = (partial, int(record["revision"]))
+            key = stream.number, partial.epoch, partial.group(stream.mote_query)
+            self._epochs[key] = (partial, int(record["revision"]))
 
     def _remember(self, key: tuple[int, int, int]) -> bool:
         if key in self._keys:
@@ -137,7 +141,7 @@ class Ingest:
             self.counters.malformed += 1
             return False
         self.counters.partials += 1
-        key, revision = (stream.number, body.epoch), 0
+        key, revision = (stream.number, body.epoch, partial.group(stream.mote_query)), 0
         if key in self._epochs:
             earlier, revision = self._epochs[key]
             partial, revision = merge_partials(stream.mote_query, (earlier, partial)), revision + 1
