@@ -19,7 +19,7 @@ def main() -> None:
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     rows = []
-    for board, name, flash, ram in (("iris", "IRIS", 40960, 7168), ("cc2538", "CC2538", 49152, 12288)):
+    for board, name, flash, ram in (("iris", "IRIS", 59392, 7680), ("cc2538", "CC2538", 59392, 12288)):
         part = out[out.index(f"{board}.elf") :]
         size = dict(re.findall(r"^(flash|RAM) +(\d+)", part, re.MULTILINE)[:2])
         rows += [

@@ -77,6 +77,12 @@ enum wire_aggregate {
     WIRE_AGGREGATE_MIN = 0x04,
     WIRE_AGGREGATE_MAX = 0x05,
     WIRE_AGGREGATE_GROUP = 0x06,
+    WIRE_AGGREGATE_VARIANCE = 0x07,
+    WIRE_AGGREGATE_TOP = 0x08,
+    WIRE_AGGREGATE_BOTTOM = 0x09,
+    WIRE_AGGREGATE_HISTOGRAM = 0x0A,
+    WIRE_AGGREGATE_QUANTILES = 0x0B,
+    WIRE_AGGREGATE_DISTINCT = 0x0C,
 };
 
 /* Bits of a query program's flags. */
@@ -230,8 +236,8 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 
 /* One column of a query program; its code follows. */
 struct wire_program_field {
-    uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32 */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP */
+    uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT */
     uint8_t code_length; /* expression; empty only for COUNT(*) */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -272,7 +278,7 @@ _Static_assert(sizeof(struct wire_result) == 9, "wire_result");
 /* State of one aggregate in a partial state record. */
 struct wire_aggregate_state {
     uint16_t count; /* values that went in; 0: none did, the value means nothing (GROUP: the group of NULL) */
-    int32_t value; /* COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group */
+    int32_t value; /* COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group; the others: aggregate_*.c */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_aggregate_state) == 6, "wire_aggregate_state");
 
@@ -282,7 +288,7 @@ struct wire_partial {
     uint32_t epoch; /* epoch number */
     uint16_t motes; /* motes whose readings were considered */
     uint16_t overflow; /* bit i set: the sum of field i left 32 bits; its value means nothing */
-    struct wire_aggregate_state states[]; /* one per field */
+    struct wire_aggregate_state states[]; /* one per field, or as many cells as it says; zero ones at the end may be left out */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_partial) == 9, "wire_partial");
 

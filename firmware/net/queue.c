@@ -28,28 +28,49 @@ void queue_lost(void)
     if (dropped != UINT16_MAX) dropped++;
 }
 
-static bool merge(const void *body, uint8_t length)
+uint8_t queue_size(uint8_t type, const void *body, uint8_t length)
+{
+    if (type != WIRE_PACKET_PARTIAL || length < sizeof(struct wire_partial)) return length;
+    uint8_t whole = query_partial_size(((const struct wire_partial *)body)->query);
+    return whole > length ? whole : length;
+}
+
+uint8_t queue_trimmed(const struct queue_record *record)
+{
+    uint8_t length = record->length;
+    if (record->type != WIRE_PACKET_PARTIAL || length < sizeof(struct wire_partial)) return length;
+    while (length - sizeof(struct wire_partial) >= sizeof(struct wire_aggregate_state)) {
+        for (uint8_t i = 1; i <= sizeof(struct wire_aggregate_state); i++)
+            if (record->body[length - i] != 0) return length;
+        length -= sizeof(struct wire_aggregate_state);
+    }
+    return length;
+}
+
+static bool merge(const void *body, uint8_t length, uint8_t size)
 {
     for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
         struct queue_record *record = at(offset);
-        if (record->type != WIRE_PACKET_PARTIAL || record->in_flight || record->length != length) continue;
+        if (record->type != WIRE_PACKET_PARTIAL || record->in_flight || record->length != size) continue;
         struct wire_partial *into = (struct wire_partial *)record->body;
         const struct wire_partial *from = body;
-        if (into->query == from->query && into->epoch == from->epoch && query_merge(into, from, length)) return true;
+        if (into->query == from->query && into->epoch == from->epoch && query_merge(into, size, from, length)) return true;
     }
     return false;
 }
 
 bool queue_push(uint8_t type, const void *body, uint8_t length)
 {
-    if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length)) return true;
-    if (sizeof(struct queue_record) + length > queue_room()) {
+    uint8_t size = queue_size(type, body, length);
+    if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length, size)) return true;
+    if (sizeof(struct queue_record) + size > queue_room()) {
         queue_lost();
         return false;
     }
     struct queue_record *record = at(used);
-    *record = (struct queue_record){.length = length, .type = type};
+    *record = (struct queue_record){.length = size, .type = type};
     memcpy(record->body, body, length);
+    memset(record->body + length, 0, size - length);
     used += size_of(record);
     count++;
     schedule_queue_grew();

@@ -36,11 +36,13 @@ static void build(void)
     struct wire_bundle *bundle = mac_begin(&frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
-    while ((record = queue_next(NULL)) && used + sizeof(struct wire_record) + record->length <= WIRE_PACKET_MAXIMUM - sizeof(struct wire_header)) {
+    while ((record = queue_next(NULL))) {
+        uint8_t length = queue_trimmed(record);
+        if (used + sizeof(struct wire_record) + length > WIRE_PACKET_MAXIMUM - sizeof(struct wire_header)) break;
         struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
-        *entry = (struct wire_record){.type = record->type, .body_length = record->length};
-        memcpy(entry + 1, record->body, record->length);
-        used += (uint8_t)(sizeof *entry + record->length);
+        *entry = (struct wire_record){.type = record->type, .body_length = length};
+        memcpy(entry + 1, record->body, length);
+        used += (uint8_t)(sizeof *entry + length);
         queue_remove(record);
     }
     bundle->flags = queue_length() ? WIRE_BUNDLE_PENDING : 0;
@@ -120,7 +122,7 @@ void uplink_bundle(const uint8_t *body, uint8_t length)
                 mac_counters.malformed++;
                 return;
             }
-            if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
+            if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + queue_size(record->type, record + 1, record->body_length));
             else queue_push(record->type, record + 1, record->body_length);
             at = (uint8_t)(at + sizeof *record + record->body_length);
         }

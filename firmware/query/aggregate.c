@@ -1,5 +1,8 @@
 #include "query/aggregate.h"
 
+#include <string.h>
+
+#include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/attribute.h"
 #include "query/row.h"
@@ -24,60 +27,74 @@ const struct aggregate *aggregate_find(uint8_t aggregate)
         return &aggregate_maximum;
     case WIRE_AGGREGATE_GROUP:
         return &aggregate_group;
+    case WIRE_AGGREGATE_VARIANCE:
+        return &aggregate_variance;
+    case WIRE_AGGREGATE_TOP:
+        return &aggregate_top;
+    case WIRE_AGGREGATE_BOTTOM:
+        return &aggregate_bottom;
+    case WIRE_AGGREGATE_HISTOGRAM:
+        return &aggregate_histogram;
+    case WIRE_AGGREGATE_QUANTILES:
+        return &aggregate_quantiles;
+    case WIRE_AGGREGATE_DISTINCT:
+        return &aggregate_distinct;
     default:
         return NULL;
     }
 }
 
-static struct wire_aggregate_state state_of(const struct program_field *field, const uint32_t *epoch)
+uint8_t aggregate_cells(const struct program_field *field)
 {
-    struct wire_aggregate_state state = {0, 0};
+    const struct aggregate *aggregate = aggregate_find(field->aggregate);
+    if (aggregate == NULL)
+        return 0;
+    uint8_t cells = aggregate->cells != 0 ? aggregate->cells : field->format;
+    return cells <= WIRE_FIELDS_MAXIMUM ? cells : 0;
+}
+
+static void start_state(const struct program_field *field, const uint32_t *epoch, struct wire_aggregate_state *state)
+{
     int32_t reading = 0;
     /* COUNT(*) has no code: every row counts. */
     if (field->code.length == 0 ||
-        vm_run(field->code.bytes, field->code.length, attribute_read, epoch, &reading)) {
-        state.count = 1;
-        state.value = aggregate_find(field->aggregate)->initialise(reading);
-    }
-    return state;
+        vm_run(field->code.bytes, field->code.length, attribute_read, epoch, &reading))
+        aggregate_find(field->aggregate)->initialise(state, aggregate_cells(field), reading, settings()->nodeid);
+}
+
+static uint8_t size_of_cells(uint8_t cells)
+{
+    return (uint8_t)(sizeof(struct wire_partial) + cells * sizeof(struct wire_aggregate_state));
 }
 
 void aggregate_produce(const struct slot *slot)
 {
     struct partial partial = {.header = {.query = slot->query, .epoch = slot->epoch, .motes = 1}};
     struct program_field field;
-    uint8_t count = 0;
+    uint8_t cells = 0;
     bool passes = row_passes(slot), grouped = false;
-    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); count++) {
+    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); cells += aggregate_cells(&field)) {
         grouped |= field.aggregate == WIRE_AGGREGATE_GROUP;
         if (passes)
-            partial.states[count] = state_of(&field, &slot->epoch);
+            start_state(&field, &slot->epoch, &partial.states[cells]);
     }
     if (grouped && !passes)
         return; /* a row that is refused belongs to no group */
-    queue_push(WIRE_PACKET_PARTIAL, &partial,
-               (uint8_t)(sizeof partial.header + count * sizeof partial.states[0]));
+    queue_push(WIRE_PACKET_PARTIAL, &partial, size_of_cells(cells));
 }
 
-/* Counts stay at their largest value rather than wrap. */
-static uint16_t add_counts(uint16_t a, uint16_t b)
+uint16_t aggregate_counts(uint16_t a, uint16_t b)
 {
     return a > UINT16_MAX - b ? UINT16_MAX : (uint16_t)(a + b);
 }
 
-/* True: the field's sum has left 32 bits. */
-static bool merge_state(const struct aggregate *aggregate, struct wire_aggregate_state *into,
-                        const struct wire_aggregate_state *from)
+bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
 {
-    int32_t value = into->value;
-    bool fits = true;
+    bool alone = into->count == 0 || from->count == 0;
     if (into->count == 0)
-        value = from->value;
-    else if (from->count > 0)
-        fits = aggregate->merge(&value, from->value);
-    into->value = value;
-    into->count = add_counts(into->count, from->count);
-    return !fits;
+        into->value = from->value;
+    into->count = aggregate_counts(into->count, from->count);
+    return alone;
 }
 
 /* Whether two states of the query are of the same group: all of them are where nothing is grouped by. */
@@ -85,7 +102,7 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a, co
 {
     struct program_field field;
     uint8_t i = 0;
-    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); i++) {
+    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); i += aggregate_cells(&field)) {
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
         bool known = a->states[i].count > 0;
@@ -95,23 +112,39 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a, co
     return true;
 }
 
-bool query_merge(struct wire_partial *into, const struct wire_partial *from, uint8_t length)
+uint8_t query_partial_size(uint8_t query)
 {
-    const struct slot *slot = slot_of(from->query);
-    if (slot == NULL || !(slot->program.flags & WIRE_QUERY_AGGREGATE) || length < sizeof *from ||
-        into->query != from->query || into->epoch != from->epoch)
+    const struct slot *slot = slot_of(query);
+    if (slot == NULL || !(slot->program.flags & WIRE_QUERY_AGGREGATE))
+        return 0;
+    struct program_field field;
+    uint8_t cells = 0;
+    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field);)
+        cells = (uint8_t)(cells + aggregate_cells(&field));
+    return size_of_cells(cells);
+}
+
+bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from, uint8_t length)
+{
+    struct partial whole = {.header = {.query = 0}};
+    if (size < sizeof *into || size != query_partial_size(from->query) || length < sizeof *from || length > size ||
+        (length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 || into->query != from->query ||
+        into->epoch != from->epoch)
         return false;
-    uint8_t fields = program_field_count(&slot->program, slot->length);
-    if (length != sizeof *from + fields * sizeof(struct wire_aggregate_state) || !same_group(slot, into, from))
+    memcpy(&whole, from, length);
+    from = &whole.header;
+    const struct slot *slot = slot_of(from->query);
+    if (!same_group(slot, into, from))
         return false;
 
     struct program_field field;
-    uint8_t i = 0;
-    into->motes = add_counts(into->motes, from->motes);
+    uint8_t i = 0, cells;
+    into->motes = aggregate_counts(into->motes, from->motes);
     into->overflow |= from->overflow;
-    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); i++) {
+    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); i = (uint8_t)(i + cells)) {
         uint16_t bit = (uint16_t)(1U << i);
-        if (merge_state(aggregate_find(field.aggregate), &into->states[i], &from->states[i]))
+        cells = aggregate_cells(&field);
+        if (!aggregate_find(field.aggregate)->merge(&into->states[i], &from->states[i], cells))
             into->overflow |= bit;
         if (into->overflow & bit)
             into->states[i].value = 0; /* means nothing: the same whatever the order */

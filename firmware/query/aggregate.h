@@ -1,6 +1,7 @@
 /* Aggregates computed inside the network from partial state records.
  *
- * An aggregate is a `struct aggregate` in a file of its own (aggregate_*.c) and a line in aggregate_find. */
+ * An aggregate is a `struct aggregate` in a file of its own (aggregate_*.c) and a line in aggregate_find. Its state is a row of
+ * cells of the record; all of them zero is the state over no reading. The gateway computes its value (skerry.plan.summaries). */
 #ifndef SKERRY_QUERY_AGGREGATE_H
 #define SKERRY_QUERY_AGGREGATE_H
 
@@ -12,21 +13,37 @@
 #include "wire.h"
 
 struct aggregate {
-    /* The state's value for one reading. */
-    int32_t (*initialise)(int32_t reading);
-    /* Merges the value of another state into *value, both of at least one reading, whatever the order;
-     * false: the result needs more than 32 bits. */
-    bool (*merge)(int32_t *value, int32_t other);
+    /* Cells of the state; 0: as many as the field's `format` says. */
+    uint8_t cells;
+    /* The state over one reading of mote `node`, into cells that are zero. */
+    void (*initialise)(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node);
+    /* Merges another state into one, whatever the order; false: the result needs more bits than there are. */
+    bool (*merge)(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells);
 };
 
 extern const struct aggregate aggregate_count; /* aggregate_sum.c */
 extern const struct aggregate aggregate_sum;   /* and of AVG */
 extern const struct aggregate aggregate_minimum; /* aggregate_extreme.c */
 extern const struct aggregate aggregate_maximum;
-extern const struct aggregate aggregate_group; /* aggregate_group.c */
+extern const struct aggregate aggregate_group;
+extern const struct aggregate aggregate_variance;
+extern const struct aggregate aggregate_top; /* aggregate_best.c */
+extern const struct aggregate aggregate_bottom;
+extern const struct aggregate aggregate_histogram;
+extern const struct aggregate aggregate_quantiles;
+extern const struct aggregate aggregate_distinct;
 
 /* Of enum wire_aggregate; NULL: none or unknown. */
 const struct aggregate *aggregate_find(uint8_t aggregate);
+/* Cells of a field's state; 0: it is no aggregate, or has an impossible number of them. */
+uint8_t aggregate_cells(const struct program_field *field);
+/* A sum of counts, which stay at their largest value rather than wrap. */
+uint16_t aggregate_counts(uint16_t a, uint16_t b);
+/* For states of one cell whose count is that of their readings: adds the counts. True: only one of the states has readings, and
+ * *into is it now. */
+bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
+/* Merges sums of one cell; false: beyond 32 bits. */
+bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
 /* Queues the partial state record of this mote's own readings for the slot's epoch: a row that WHERE
  * refuses counts in `motes` only, or not at all where rows are grouped. */
 void aggregate_produce(const struct slot *slot);

@@ -1,21 +1,28 @@
 /* MIN and MAX. */
 #include "query/aggregate.h"
 
-static int32_t reading_itself(int32_t reading) { return reading; }
-
-static bool smaller(int32_t *value, int32_t other)
+static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
-    if (other < *value)
-        *value = other;
+    (void)cells, (void)node;
+    state->count = 1;
+    state->value = reading;
+}
+
+static bool smaller(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+{
+    (void)cells;
+    if (!aggregate_one_sided(into, from) && from->value < into->value)
+        into->value = from->value;
     return true;
 }
 
-static bool larger(int32_t *value, int32_t other)
+static bool larger(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
-    if (other > *value)
-        *value = other;
+    (void)cells;
+    if (!aggregate_one_sided(into, from) && from->value > into->value)
+        into->value = from->value;
     return true;
 }
 
-const struct aggregate aggregate_minimum = {reading_itself, smaller};
-const struct aggregate aggregate_maximum = {reading_itself, larger};
+const struct aggregate aggregate_minimum = {1, begin, smaller};
+const struct aggregate aggregate_maximum = {1, begin, larger};

@@ -1,12 +1,18 @@
 /* GROUP: no aggregate, but what tells the states of one group from another's. Only equal ones are merged. */
 #include "query/aggregate.h"
 
-static int32_t reading_itself(int32_t reading) { return reading; }
-
-static bool same(int32_t *value, int32_t other)
+static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
-    *value = other;
+    (void)cells, (void)node;
+    state->count = 1;
+    state->value = reading;
+}
+
+static bool same(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+{
+    (void)cells;
+    aggregate_one_sided(into, from);
     return true;
 }
 
-const struct aggregate aggregate_group = {reading_itself, same};
+const struct aggregate aggregate_group = {1, begin, same};

@@ -1,28 +1,42 @@
 /* COUNT, SUM and AVG: states that add up. The count itself is in every state, so COUNT keeps no value. */
 #include "query/aggregate.h"
 
-static int32_t nothing(int32_t reading)
+static void begin_count(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
-    (void)reading;
-    return 0;
+    (void)cells, (void)reading, (void)node;
+    state->count = 1;
 }
 
-static bool keep(int32_t *value, int32_t other)
+static bool count(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
-    (void)value;
-    (void)other;
+    (void)cells;
+    into->count = aggregate_counts(into->count, from->count);
     return true;
 }
 
-static int32_t reading_itself(int32_t reading) { return reading; }
-
-static bool add(int32_t *value, int32_t other)
+static void begin_sum(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
-    if (other < 0 ? *value < INT32_MIN - other : *value > INT32_MAX - other)
+    (void)cells, (void)node;
+    state->count = 1;
+    state->value = reading;
+}
+
+bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
+{
+    if (aggregate_one_sided(into, from))
+        return true;
+    int32_t sum = into->value, other = from->value;
+    if (other < 0 ? sum < INT32_MIN - other : sum > INT32_MAX - other)
         return false;
-    *value += other;
+    into->value = sum + other;
     return true;
 }
 
-const struct aggregate aggregate_count = {nothing, keep};
-const struct aggregate aggregate_sum = {reading_itself, add};
+static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+{
+    (void)cells;
+    return aggregate_add(into, from);
+}
+
+const struct aggregate aggregate_count = {1, begin_count, count};
+const struct aggregate aggregate_sum = {1, begin_sum, add};

@@ -39,11 +39,9 @@ uint8_t program_field_count(const struct wire_query_program *program, uint8_t le
 
 static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes)
 {
-    if (row_format_size(field->format) == 0)
-        return false;
     if (aggregating != (field->aggregate != WIRE_AGGREGATE_NONE))
         return false;
-    if (aggregating && aggregate_find(field->aggregate) == NULL)
+    if (aggregating ? aggregate_cells(field) == 0 : row_format_size(field->format) == 0)
         return false;
     if (field->code.length == 0)
         return field->aggregate == WIRE_AGGREGATE_COUNT;
@@ -66,11 +64,11 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes)
     if (program->where_length > 0 && !vm_check(program->fields, program->where_length, attributes))
         return false;
 
-    uint8_t count = 0;
+    uint8_t count = 0; /* of a row's columns, of a record's cells */
     while (at < length) {
         struct program_field field;
         uint8_t next = (uint8_t)at;
-        if (++count > WIRE_FIELDS_MAXIMUM || length - at < (int)sizeof(struct wire_program_field))
+        if (length - at < (int)sizeof(struct wire_program_field))
             return false;
         const struct wire_program_field *header = (const struct wire_program_field *)&bytes[at];
         at = (uint16_t)(at + sizeof *header + header->code_length);
@@ -78,6 +76,9 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes)
             return false;
         program_next_field(program, length, &next, &field);
         if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes))
+            return false;
+        count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : 1));
+        if (count > WIRE_FIELDS_MAXIMUM)
             return false;
     }
     return count > 0;

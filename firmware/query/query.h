@@ -29,8 +29,12 @@ uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install 
 void query_time_changed(void);
 /* True when an epoch of any running query begins in network second `second`. */
 bool query_epoch_in(uint32_t second);
-/* Merges partial state record `from` into `into`, same query and epoch; false when their shapes differ. */
-bool query_merge(struct wire_partial *into, const struct wire_partial *from, uint8_t length);
+/* Bytes of a whole partial state record of a query; 0: it is no aggregate that this mote knows. On the air, states at its end that
+ * are zero are left out. */
+uint8_t query_partial_size(uint8_t query);
+/* Merges partial state record `from` of `length` bytes, as it came, into `into`, a whole one of `size` bytes; false unless they are of
+ * the same query, epoch and group. */
+bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from, uint8_t length);
 /* Rows and partial state records produced since boot. */
 uint32_t query_rows(void);
 /* Programs refused since boot. */

@@ -110,7 +110,7 @@ REGISTRATIONS: dict[str, str] = {
     "net/mac": r"mac_send\([^;]*,\s*(\w+)\)",
     "drivers/cc2538/flash": r"IN_RAM static void (\w+)\(",
     "query/vm": r"\b(attribute_\w+)\b",
-    "query/aggregate": r"struct aggregate \w+ = \{(\w+), (\w+)\}",
+    "query/aggregate": r"struct aggregate \w+ = \{\d+, (\w+), (\w+)\}",
 }
 
 

@@ -313,7 +313,7 @@ def test_epochs_inside_an_aggregate_are_the_motes() -> None:
 def test_a_partial_state_of_another_shape_is_refused() -> None:
     query = merge([AGGREGATES])
     data = encode_packet(
-        PacketType.PARTIAL, query=1, epoch=3, motes=1, overflow=0, states=[{"count": 1, "value": 1}]
+        PacketType.PARTIAL, query=1, epoch=3, motes=1, overflow=0, states=[{"count": 1, "value": 1}] * 5
     )
-    with pytest.raises(ValueError, match="1 fields: the query has 4"):
+    with pytest.raises(ValueError, match="5 cells: the query has 4"):
         from_packet(query, decode_record(data[1], data[2:]).body)

@@ -112,6 +112,12 @@ class Aggregate(IntEnum):
     MIN = 4
     MAX = 5
     GROUP = 6
+    VARIANCE = 7
+    TOP = 8
+    BOTTOM = 9
+    HISTOGRAM = 10
+    QUANTILES = 11
+    DISTINCT = 12
 
 
 class QueryFlag(IntEnum):
@@ -165,8 +171,13 @@ QueryRequest = Struct(
 )
 
 ProgramField = Struct(
-    "format" / Int8ul * "value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32",
-    "aggregate" / Int8ul * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP",
+    "format"
+    / Int8ul
+    * "value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state",
+    "aggregate"
+    / Int8ul
+    * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
+    "11 QUANTILES, 12 DISTINCT",
     "code" / Prefixed(Byte, GreedyBytes) * "expression; empty only for COUNT(*)",
 )
 
@@ -208,7 +219,9 @@ AggregateState = Struct(
     "count"
     / Int16ul
     * "values that went in; 0: none did, the value means nothing (GROUP: the group of NULL)",
-    "value" / Int32sl * "COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group",
+    "value"
+    / Int32sl
+    * "COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group; the others: aggregate_*.c",
 )
 
 Partial = Struct(
@@ -216,7 +229,9 @@ Partial = Struct(
     "epoch" / Int32ul * "epoch number",
     "motes" / Int16ul * "motes whose readings were considered",
     "overflow" / Int16ul * "bit i set: the sum of field i left 32 bits; its value means nothing",
-    "states" / GreedyRange(AggregateState) * "one per field",
+    "states"
+    / GreedyRange(AggregateState)
+    * "one per field, or as many cells as it says; zero ones at the end may be left out",
 )
 
 Status = Struct(

@@ -5,5 +5,5 @@ FLAGS   := $(TARGET) -DF_CPU=8000000UL
 LINK    := $(TARGET) -mrelax
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board
 # Limits of the image: bytes of flash; of static RAM and worst-case stack together.
-FLASH_LIMIT := 40960
-RAM_LIMIT   := 7168
+FLASH_LIMIT := 59392
+RAM_LIMIT   := 7680

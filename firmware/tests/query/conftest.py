@@ -19,7 +19,7 @@ settings.load_profile("skerry")
 @pytest.fixture(scope="session")
 def query_library() -> Path:
     """The query engine with its environment as a shared library."""
-    return host.build("libskerry_query.so", (*host.QUERY, host.HERE / "vm_rows.c"), host.TRAPS)
+    return host.query_library()
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ static struct timer acquisition_timer;
 
 static uint16_t tree_parent_node;
 static uint8_t tree_hops;
-static const struct wire_settings mote = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
+static struct wire_settings mote = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
 
 static struct environment_record records[RECORDS_MAXIMUM];
 static uint16_t record_count;
@@ -165,6 +165,7 @@ uint16_t environment_acquisitions(void) { return acquisitions; }
 uint32_t environment_last_mask(void) { return last_mask; }
 
 const struct wire_settings *settings(void) { return &mote; }
+void environment_identify(uint16_t node) { mote.nodeid = node; }
 
 /* net/tree and net/queue. */
 
@@ -209,6 +210,7 @@ void environment_forget_records(void) { record_count = 0; }
 void environment_reset(uint32_t local)
 {
     now = local;
+    mote.nodeid = 7;
     network_known = false;
     available = null_mask = acquired = last_mask = 0;
     acquiring = false;

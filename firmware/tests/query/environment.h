@@ -31,6 +31,8 @@ uint32_t environment_last_mask(void);
 bool environment_foreign_acquisition(void);
 /* Parent and level; level 255: none. */
 void environment_tree(uint16_t parent, uint8_t level);
+/* Another short address than 7, until environment_reset. */
+void environment_identify(uint16_t node);
 uint16_t environment_records(void);
 const struct environment_record *environment_record(uint16_t index);
 void environment_forget_records(void);

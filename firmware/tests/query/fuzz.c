@@ -164,15 +164,20 @@ static bool fuzz_merge(void)
     uint8_t length = (uint8_t)(sizeof(struct wire_partial) + below(6) * sizeof(struct wire_aggregate_state));
     if (!below(4))
         length = (uint8_t)below(112);
-    uint8_t *into = malloc(length), *from = malloc(length);
+    uint8_t query = (uint8_t)below(10), size = below(4) ? query_partial_size(query) : length;
+    uint8_t *into = malloc(size), *from = malloc(length);
+    for (uint8_t i = 0; i < size; i++)
+        into[i] = (uint8_t)random_number();
     for (uint8_t i = 0; i < length; i++)
-        into[i] = from[i] = (uint8_t)random_number();
+        from[i] = (uint8_t)(i < size ? into[i] : random_number());
+    if (size > 0)
+        into[0] = query;
     if (length > 0)
-        into[0] = from[0] = (uint8_t)below(10);
+        from[0] = query;
     if (length > sizeof(struct wire_partial))
         mutate(&from[sizeof(struct wire_partial)], (uint8_t)(length - sizeof(struct wire_partial)));
-    bool merged = length >= sizeof(struct wire_partial) &&
-                  query_merge((struct wire_partial *)into, (const struct wire_partial *)from, length);
+    bool merged = length >= sizeof(struct wire_partial) && size >= sizeof(struct wire_partial) &&
+                  query_merge((struct wire_partial *)into, size, (const struct wire_partial *)from, length);
     free(into);
     free(from);
     return merged;

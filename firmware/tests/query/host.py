@@ -40,3 +40,8 @@ def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
             )  # fmt: skip
             os.replace(fresh, target)
     return target
+
+
+def query_library() -> Path:
+    """The query engine with its environment as a shared library."""
+    return build("libskerry_query.so", (*QUERY, HERE / "vm_rows.c"), TRAPS)

@@ -125,6 +125,10 @@ class Mote:
         """Attributes of the last acquisition."""
         return int(self._c.environment_last_mask())
 
+    def identify(self, node: int) -> None:
+        """Another short address than 7."""
+        self._c.environment_identify(ctypes.c_uint16(node))
+
     def tree(self, parent: int, level: int) -> None:
         """Place in the tree; level 255: none."""
         self._c.environment_tree(ctypes.c_uint16(parent), ctypes.c_uint8(level))
@@ -160,7 +164,11 @@ class Mote:
     def merge(self, into: bytes, record: bytes) -> bytes | None:
         """The merged partial state record, or None where the shapes differ."""
         buffer = ctypes.create_string_buffer(into, len(into))
-        return buffer.raw if self._c.query_merge(buffer, record, ctypes.c_uint8(len(record))) else None
+        return buffer.raw if self._merge(buffer, record) else None
+
+    def _merge(self, buffer: ctypes.Array[ctypes.c_char], record: bytes) -> bool:
+        sizes = [ctypes.c_uint8(len(data)) for data in (buffer, record)]
+        return bool(self._c.query_merge(buffer, sizes[0], record, sizes[1]))
 
     @property
     def rows(self) -> int:

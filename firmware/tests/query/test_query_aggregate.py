@@ -140,18 +140,23 @@ def test_counts_stay_at_their_largest_value(mote: Mote) -> None:
     [
         partial([1], query=4),
         partial([1], epoch=6),
-        partial([1])[:-6],
         partial([1]) + bytes(6),
         partial([1])[:-1],
         partial([1])[:8],
         b"",
     ],
-    ids=["query", "epoch", "fewer states", "more states", "cut state", "cut header", "empty"],
+    ids=["query", "epoch", "more states", "cut state", "cut header", "empty"],
 )
 def test_other_shapes_are_not_merged(mote: Mote, other: bytes) -> None:
     mote.install(EVERYTHING, QUERY)
     into = partial([1]).ljust(64, b"\0")
     assert mote.merge(into, other) is None
+
+
+def test_states_that_were_left_out_are_zero(mote: Mote) -> None:
+    mote.install(EVERYTHING, QUERY)
+    result = merge_all(mote, [partial([4]), partial([5])[:-12]])
+    assert states(result) == [(2, 4), (2, 4), (2, 9), (2, 9), (1, 4), (1, 4)]
 
 
 def test_mote_without_the_program_merges_nothing(mote: Mote) -> None:

@@ -10,12 +10,18 @@ static int grew;
 void schedule_queue_grew(void) { grew++; }
 
 /* Merges by adding up the motes; refuses beyond 100 of them. */
-bool query_merge(struct wire_partial *into, const struct wire_partial *from, uint8_t length)
+bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from, uint8_t length)
 {
-    (void)length;
+    (void)size, (void)length;
     if (into->motes + from->motes > 100) return false;
     into->motes = (uint16_t)(into->motes + from->motes);
     return true;
+}
+
+/* Query 3's records have two states, the others' none. */
+uint8_t query_partial_size(uint8_t query)
+{
+    return (uint8_t)(sizeof(struct wire_partial) + (query == 3 ? 2 * sizeof(struct wire_aggregate_state) : 0));
 }
 
 static int count(void)
@@ -100,6 +106,24 @@ static void partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_
     CHECK_EQUAL(count(), 5);
 }
 
+static void partial_states_are_whole_in_the_queue_and_trimmed_on_the_way(void)
+{
+    uint8_t body[sizeof(struct wire_partial) + 2 * sizeof(struct wire_aggregate_state)] = {3};
+    CHECK(queue_push(WIRE_PACKET_PARTIAL, body, sizeof(struct wire_partial)));
+    struct queue_record *record = queue_next(NULL);
+    CHECK_EQUAL(record->length, sizeof body);
+    CHECK_EQUAL(queue_trimmed(record), sizeof(struct wire_partial));
+    record->body[sizeof(struct wire_partial)] = 1;
+    CHECK_EQUAL(queue_trimmed(record), sizeof(struct wire_partial) + sizeof(struct wire_aggregate_state));
+    record->body[sizeof body - 1] = 1;
+    CHECK_EQUAL(queue_trimmed(record), sizeof body);
+    queue_remove(record);
+    body[0] = 1; /* a query unknown here, or no aggregate: as it came */
+    CHECK(queue_push(WIRE_PACKET_PARTIAL, body, sizeof body));
+    CHECK_EQUAL(queue_next(NULL)->length, sizeof body);
+    queue_remove(queue_next(NULL));
+}
+
 static void forgetting_leaves_what_is_no_row(void)
 {
     uint8_t body[4] = {0};
@@ -118,6 +142,6 @@ static void forgetting_leaves_what_is_no_row(void)
 static const struct test tests[] = {
     TEST(records_come_out_as_they_went_in), TEST(a_full_queue_refuses_counts_and_keeps_what_it_has),
     TEST(removing_from_anywhere_keeps_the_order_of_the_rest), TEST(partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_way),
-    TEST(forgetting_leaves_what_is_no_row),
+    TEST(partial_states_are_whole_in_the_queue_and_trimmed_on_the_way), TEST(forgetting_leaves_what_is_no_row),
 };
 UNIT_MAIN(tests)

@@ -45,10 +45,11 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``function(argument)``; argument None: ``function(*)``."""
+    """``function([DISTINCT] argument, …)``; arguments (): ``function(*)``."""
 
     function: str
-    argument: Expression | None
+    arguments: tuple[Expression, ...]
+    distinct: bool
     span: Span
 
 

@@ -14,14 +14,13 @@ from skerry.lang.tree import TreeBuilder
 #: Words of the grammar.
 _KEYWORDS = frozenset({
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "STOP", "QUERY", "DROP", "ALL", "AS",
-    "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
+    "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
 })  # fmt: skip
 
 #: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
 _UNSUPPORTED: dict[str, str] = {
     "ORDER": "ORDER BY",
     "LIMIT": "LIMIT",
-    "DISTINCT": "DISTINCT",
     "JOIN": "JOIN",
     "ON": "ON EVENT",
     "OUTPUT": "OUTPUT ACTION",

@@ -204,9 +204,11 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
         if second is None:
             return _name(_token(first))
         return ast.Name(str(second), span, str(first))
-    function, argument = children
-    star = isinstance(argument, Token)
-    return ast.Call(str(function), None if star else _expression(argument), span)
+    function, distinct, *arguments = children
+    star = isinstance(arguments[0], Token)
+    return ast.Call(
+        str(function), () if star else tuple(map(_expression, arguments)), distinct is not None, span
+    )
 
 
 def _test(tree: Tree[Token], span: Span) -> ast.Expression:

@@ -8,6 +8,7 @@ three more than the finer operand (fewer likewise). Comparisons are exact at any
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, decimal_text
 from skerry_protocol.attributes import Attribute, ValueFormat
@@ -58,6 +59,36 @@ def aggregate(kind: Aggregate, argument: Expr | None) -> Expr:
         digits += QUOTIENT_DIGITS
         low, high = low * 10**QUOTIENT_DIGITS, high * 10**QUOTIENT_DIGITS
     return Expr(Op.ATTR, (argument,), None, digits, low, high, Kind.NUMBER, argument.unit, kind)
+
+
+def state(kind: Aggregate, argument: Expr, cells: int, final: tuple[str | int, ...]) -> Expr:
+    """What the gateway makes of an aggregate's state; the caller sets digits, bounds and unit."""
+    return Expr(Op.ATTR, (argument,), kind=Kind.NUMBER, aggregate=kind, cells=cells, final=final)
+
+
+def constant_of(value: int) -> Expr:
+    """A whole number."""
+    return _number(Op.CONST32, (), 0, value, value, PLAIN, operand=value)
+
+
+def integer(a: Expr) -> Expr:
+    """``a``'s integer as a number of its own: without digits and unit."""
+    return replace(a, digits=0, unit=PLAIN)
+
+
+def quotient(a: Expr, b: Expr) -> Expr:
+    """``a / b`` of whole numbers, b above 0, rounded to a whole number."""
+    divisor = max(1, b.low)
+    low, high = rounded_quotient(a.low, divisor), rounded_quotient(a.high, divisor)
+    return _number(Op.DIV, (a, b), 0, min(low, 0), max(high, 0), PLAIN, operand=0)
+
+
+def downscale(a: Expr, power: int) -> Expr:
+    """``a`` with ``power`` digits less, rounded."""
+    if power == 0:
+        return a
+    low, high = (rounded_quotient(bound, 10**power) for bound in (a.low, a.high))
+    return _number(Op.DOWNSCALE, (a,), a.digits - power, low, high, a.unit, operand=power)
 
 
 def negate(a: Expr) -> Expr:
@@ -260,5 +291,6 @@ def apply_number(op: Op, power: int, values: list[int]) -> int | None:
         Op.MOD: lambda: (abs(a) % abs(b)) * (-1 if a < 0 else 1),
         Op.NEG: lambda: -a,
         Op.UPSCALE: lambda: a * factor,
+        Op.DOWNSCALE: lambda: rounded_quotient(a, factor),
     }
     return operations[op]()

@@ -65,7 +65,9 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
     acknowledged = _ACK_BYTES * _BYTE_SECONDS
     return {
         "where": render(query.where) if query.where else None,
-        "columns": [_column(c.expr, c.aggregate.name if query.aggregate else "") for c in query.columns],
+        "columns": [
+            _column(c.expr, c.aggregate.name if query.aggregate else "") for c in query.columns if c.is_field
+        ],
         "attributes": [
             {"name": a.name, "energy": a.energy, "sample_time": a.sample_ms / 1000} for a in sampled
         ],

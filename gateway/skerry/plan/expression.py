@@ -30,6 +30,7 @@ class Kind(Enum):
     NUMBER = "number"
     CONDITION = "condition"
     NULL = "null"
+    LIST = "list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Expr:
     """One node. ``operand``: a constant's integer, an attribute's number, or a power of ten.
 
     A node with ``aggregate`` set is a leaf for evaluation: the aggregate over ``args`` (none: COUNT(*))
-    as the network delivered it. ``low`` and ``high`` bound the integer, both inclusive.
+    as the network delivered it, a state of ``cells``; ``final`` says what is made of the state where that
+    is not the only thing one can make of it. ``low`` and ``high`` bound the integer, both inclusive.
     """
 
     op: Op
@@ -49,6 +51,8 @@ class Expr:
     kind: Kind = Kind.CONDITION
     unit: str = field(default=PLAIN, compare=False)
     aggregate: Aggregate = Aggregate.NONE
+    cells: int = 1
+    final: tuple[str | int, ...] = ()
 
     @property
     def is_constant(self) -> bool:
@@ -69,14 +73,14 @@ class Expr:
     def to_list(self) -> list[Any]:
         """For JSON; see :func:`from_list`."""
         return [self.op.name, self.operand, self.digits, self.low, self.high, self.kind.value, self.unit,
-                int(self.aggregate), [argument.to_list() for argument in self.args]]  # fmt: skip
+                int(self.aggregate), [argument.to_list() for argument in self.args], self.cells, list(self.final)]  # fmt: skip
 
 
 def from_list(data: list[Any]) -> Expr:
     """The expression that :meth:`Expr.to_list` wrote."""
-    op, operand, digits, low, high, kind, unit, aggregate, args = data
+    op, operand, digits, low, high, kind, unit, aggregate, args, cells, final = data
     return Expr(Op[op], tuple(from_list(argument) for argument in args), operand, digits, low, high,
-                Kind(kind), unit, Aggregate(aggregate))  # fmt: skip
+                Kind(kind), unit, Aggregate(aggregate), cells, tuple(final))  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

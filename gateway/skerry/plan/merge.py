@@ -117,21 +117,25 @@ def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
     for node in sorted(wanted, key=lambda n: (n.aggregate is Aggregate.COUNT, render(n))):
         if field_of(columns, node) is None:
             argument = node.args[0] if node.args else None
-            columns.append(Column("", argument, ValueFormat.I32, node.aggregate))
+            columns.append(Column("", argument, ValueFormat.I32, node.aggregate, node.cells))
+            columns += [Column("", None, ValueFormat.I32)] * (node.cells - 1)
     # Plans that are merged group by the same.
     groups = [Column("", expr, ValueFormat.I32, Aggregate.GROUP) for expr in plans[0].groups]
     return tuple(replace(column, name=f"f{i}") for i, column in enumerate([*groups, *columns]))
 
 
 _SUMS = (Aggregate.SUM, Aggregate.AVG)
+_COUNTED = (*_SUMS, Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX, Aggregate.VARIANCE)
 
 
 def field_of(columns: Sequence[Column], node: Expr) -> int | None:
     """The field whose partial state holds an aggregate; None: there is none."""
     argument = node.args[0] if node.args else None
     for i, column in enumerate(columns):
-        same = column.aggregate is node.aggregate or {column.aggregate, node.aggregate} <= set(_SUMS)
-        counted = node.aggregate is Aggregate.COUNT and argument is not None
-        if column.aggregate is not Aggregate.GROUP and column.expr == argument and (same or counted):
+        same = (column.aggregate, column.cells) == (node.aggregate, node.cells)
+        same |= {column.aggregate, node.aggregate} <= set(_SUMS)
+        # The state of any aggregate of one cell, and of VARIANCE, holds the count.
+        counted = node.aggregate is Aggregate.COUNT and column.aggregate in _COUNTED and argument is not None
+        if column.expr == argument and (same or counted):
             return i
     return None

@@ -36,9 +36,11 @@ class Output:
 
     @property
     def type(self) -> str:
-        """``integer``, ``decimal`` or ``boolean``."""
+        """``integer``, ``decimal``, ``boolean`` or ``list``."""
         if self.expr.kind is Kind.CONDITION:
             return "boolean"
+        if self.expr.kind is Kind.LIST:
+            return "list"
         return "decimal" if self.digits else "integer"
 
 
@@ -67,16 +69,30 @@ class QueryPlan:
         exprs = [output.expr for output in self.outputs] + ([self.having] if self.having is not None else [])
         return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if node.aggregate))
 
+    def cells(self) -> int:
+        """Cells of a partial state: of what is grouped by, and of each aggregate's state once."""
+        states = {(node.aggregate, node.args): node.cells for node in self.aggregates()}
+        return len(self.groups) + sum(states.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A field of a mote query. ``aggregate`` NONE: ``expr`` itself; GROUP: ``expr``, by which rows are
-    grouped; else over ``expr`` (None: COUNT(*))."""
+    grouped; else over ``expr`` (None: COUNT(*)).
+
+    The state of an aggregate of several ``cells`` takes as many columns: those behind the first have no
+    expression and ``aggregate`` NONE, and are not in the program."""
 
     name: str
     expr: Expr | None
     format: ValueFormat
     aggregate: Aggregate = Aggregate.NONE
+    cells: int = 1
+
+    @property
+    def is_field(self) -> bool:
+        """Whether it begins a field of the program."""
+        return self.expr is not None or self.aggregate is not Aggregate.NONE
 
     @property
     def digits(self) -> int:
@@ -102,7 +118,7 @@ class MoteQuery:
             "aggregate": self.aggregate,
             "where": self.where.to_list() if self.where else None,
             "columns": [
-                [c.name, c.expr.to_list() if c.expr else None, c.format.code, int(c.aggregate)]
+                [c.name, c.expr.to_list() if c.expr else None, c.format.code, int(c.aggregate), c.cells]
                 for c in self.columns
             ],
         }
@@ -111,8 +127,10 @@ class MoteQuery:
     def from_dict(cls, data: dict[str, Any]) -> MoteQuery:
         """The query that :meth:`to_dict` wrote."""
         columns = tuple(
-            Column(name, from_list(expr) if expr else None, ValueFormat.from_code(code), Aggregate(kind))
-            for name, expr, code, kind in data["columns"]
+            Column(
+                name, from_list(expr) if expr else None, ValueFormat.from_code(code), Aggregate(kind), cells
+            )
+            for name, expr, code, kind, cells in data["columns"]
         )
         where = from_list(data["where"]) if data["where"] else None
         return cls(data["period_ms"], data["once"], data["aggregate"], columns, where)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from skerry.plan.build import INT32_MAXIMUM
 from skerry.plan.model import MoteQuery
+from skerry.plan.summaries import Cell, merge_cells
 from skerry_protocol.packets import Aggregate
 
 _COUNT_MAXIMUM = 0xFFFF
@@ -37,16 +38,18 @@ class Partial:
 
 
 def from_packet(query: MoteQuery, body: Any) -> Partial:
-    """A PARTIAL packet's state. Raises ValueError when it has another number of fields than the query."""
-    if len(body.states) != len(query.columns):
+    """A PARTIAL packet's state. Raises ValueError when it has more cells than the query."""
+    missing = len(query.columns) - len(body.states)
+    if missing < 0:
         raise ValueError(
-            f"partial state record with {len(body.states)} fields: the query has {len(query.columns)}"
+            f"partial state record with {len(body.states)} cells: the query has {len(query.columns)}"
         )
-    states = tuple(
+    states = [
         (state.count, None if body.overflow & (1 << i) else state.value)
         for i, state in enumerate(body.states)
-    )
-    return Partial(body.epoch, body.motes, states)
+    ]
+    # States at the end that are zero have been left out.
+    return Partial(body.epoch, body.motes, (*states, *[(0, 0)] * missing))
 
 
 def merge_partials(query: MoteQuery, parts: Iterable[Partial]) -> Partial:
@@ -60,11 +63,14 @@ def merge_partials(query: MoteQuery, parts: Iterable[Partial]) -> Partial:
 
 
 def _merge(query: MoteQuery, a: Partial, b: Partial) -> Partial:
-    states = tuple(
-        _merge_state(column.aggregate, one, other)
-        for column, one, other in zip(query.columns, a.states, b.states, strict=True)
-    )
-    return Partial(a.epoch, min(a.motes + b.motes, _COUNT_MAXIMUM), states)
+    states: list[Cell] = []
+    for i, column in enumerate(query.columns):
+        one, other = a.states[i : i + column.cells], b.states[i : i + column.cells]
+        if column.aggregate >= Aggregate.VARIANCE:
+            states += merge_cells(column.aggregate, one, other)
+        elif column.is_field:
+            states.append(_merge_state(column.aggregate, one[0], other[0]))
+    return Partial(a.epoch, min(a.motes + b.motes, _COUNT_MAXIMUM), tuple(states))
 
 
 def _merge_state(

@@ -193,18 +193,16 @@ def _check_aggregates(select: ast.Select, plan: QueryPlan) -> None:
     if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
         hint = f"aggregates are computed by motes, and {reason}"
         raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
-    fields = plan.aggregates()
-    for node in fields:
+    for node in plan.aggregates():
         if node.args and (reason := obstacle(node.args[0])):
             hint = f"aggregates are computed by motes, and {reason}"
             span = select.items[0].span.to(select.items[-1].span)
             raise QueryError("this aggregate cannot be computed by a mote", hint, span)
-    number = len(fields) + len(plan.groups)
+    number = plan.cells()
     if number > FIELDS_MAXIMUM:
-        hint = f"a query has at most {FIELDS_MAXIMUM} aggregates and groups"
-        span = select.items[min(FIELDS_MAXIMUM, len(select.items)) - 1].span.to(select.items[-1].span)
-        what = "aggregates and groups" if plan.groups else "aggregates"
-        raise QueryError(f"{number} {what} are too many", hint, span)
+        hint = f"a partial state has {FIELDS_MAXIMUM}: one for COUNT, SUM, AVG, MIN, MAX and each GROUP BY, more for others"
+        span = select.items[0].span.to(select.items[-1].span)
+        raise QueryError(f"these aggregates need {number} cells", hint, span)
 
 
 def _for_motes(where: Expr | None) -> Expr | None:

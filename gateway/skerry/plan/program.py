@@ -5,9 +5,9 @@ from __future__ import annotations
 from skerry.lang.errors import QueryError
 from skerry.plan.assembler import assemble
 from skerry.plan.expression import Expr
-from skerry.plan.model import MoteQuery
+from skerry.plan.model import Column, MoteQuery
 from skerry_protocol.codec import encode_program
-from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, QueryFlag
+from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, Aggregate, QueryFlag
 
 #: Bytes of a program besides code: flags, period, start, end, length of the condition.
 _HEADER = 1 + 4 + 4 + 4 + 1
@@ -19,9 +19,13 @@ def _code(expr: Expr | None) -> bytes:
     return b"" if expr is None else assemble(expr)
 
 
+def _format(column: Column) -> int:
+    return column.cells if column.aggregate >= Aggregate.TOP else column.format.code
+
+
 def program_size(query: MoteQuery) -> int:
     """Bytes of the program."""
-    fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns)
+    fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns if column.is_field)
     return _HEADER + len(_code(query.where)) + fields
 
 
@@ -51,7 +55,8 @@ def encode(query: MoteQuery, start: int, end: int = FOREVER) -> bytes:
         end=end,
         where=_code(query.where),
         fields=[
-            {"format": column.format.code, "aggregate": int(column.aggregate), "code": _code(column.expr)}
+            {"format": _format(column), "aggregate": int(column.aggregate), "code": _code(column.expr)}
             for column in query.columns
+            if column.is_field
         ],
     )

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from skerry.plan import build
 from skerry.plan.evaluate import Evaluator, Mask, Values, Vector, rounded_quotients
 from skerry.plan.expression import Expr, Kind
+from skerry.plan.finals import final_vector, list_array, list_type
 from skerry.plan.merge import field_of
 from skerry.plan.model import Feed, MoteQuery, Output, QueryPlan
 from skerry.plan.ranges import split_range
+from skerry.plan.summaries import Cell
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
@@ -41,8 +43,27 @@ class Rows:
     def prepare(self, plan: QueryPlan) -> None:
         """Make sure that the aggregates of a plan are there."""
         for node in plan.aggregates():
-            if not self.evaluate.has(node):
-                self.evaluate.add(node, _aggregate(self.batch, self.query, node))
+            if node.kind is Kind.NUMBER and not self.evaluate.has(node):
+                if node.final:
+                    vector = final_vector(node, self.states(node, np.arange(len(self.sample_ms))))
+                else:
+                    vector = _aggregate(self.batch, self.query, node)
+                self.evaluate.add(node, vector)
+
+    def states(self, node: Expr, indices: Indices) -> list[list[Cell]]:
+        """An aggregate's state in each of these rows. Raises KeyError for one that the stream lacks."""
+        first = field_of(self.query.columns, node)
+        if first is None:
+            raise KeyError(f"this stream has no field for {node}")
+        cells = []
+        for i in range(first, first + node.cells):
+            values, known = column_vector(self.batch, f"value_{i}")
+            counts, _ = column_vector(self.batch, f"count_{i}")
+            of_rows = zip(
+                counts[indices].tolist(), values[indices].tolist(), known[indices].tolist(), strict=True
+            )
+            cells.append([(count, value if there else None) for count, value, there in of_rows])
+        return [list(state) for state in zip(*cells, strict=True)]
 
 
 class Residual:
@@ -81,11 +102,18 @@ class Residual:
 
     def schema(self) -> pa.Schema:
         """Schema of :meth:`project`."""
-        return pa.schema([(output.name, _TYPES[output.type]) for output in self.plan.outputs])
+        return pa.schema([(output.name, type_of(output)) for output in self.plan.outputs])
 
     def _array(self, rows: Rows, output: Output, indices: Indices) -> pa.Array:
+        if output.expr.kind is Kind.LIST:
+            return list_array(output.expr, rows.states(output.expr, indices))
         values, known = rows.evaluate(output.expr, self.plan.period_ms)
         return to_array(values[indices], known[indices], output)
+
+
+def type_of(output: Output) -> pa.DataType:
+    """Arrow's type of a column."""
+    return list_type(output.expr) if output.expr.kind is Kind.LIST else _TYPES[output.type]
 
 
 _TYPES = {"integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_()}

@@ -10,7 +10,7 @@ from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
-from skerry.plan import build
+from skerry.plan import build, functions
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import Op
@@ -21,7 +21,6 @@ SYNONYMS = {
     "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
 }  # fmt: skip
 
-_AGGREGATES = {kind.name: kind for kind in Aggregate if kind not in (Aggregate.NONE, Aggregate.GROUP)}
 _TEMPORAL = ("WINAVG", "WINSUM", "WINCOUNT", "WINMIN", "WINMAX", "DELTA", "EXPAVG", "TREND")
 
 _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
@@ -44,6 +43,7 @@ class Resolver:
     def condition(self, node: ast.Expression, clause: str) -> Expr:
         """A condition, or NULL."""
         expr = self.expression(node)
+        self._no_list(expr, node)
         if expr.kind is Kind.NUMBER:
             raise QueryError(
                 f"{clause} needs a condition, and this is a number",
@@ -55,6 +55,7 @@ class Resolver:
     def number(self, node: ast.Expression, operator: str) -> Expr:
         """A number, or NULL."""
         expr = self.expression(node)
+        self._no_list(expr, node)
         if expr.kind is Kind.CONDITION:
             raise QueryError(
                 f"{operator} needs numbers, and this is a condition",
@@ -62,6 +63,11 @@ class Resolver:
                 node.span,
             )
         return expr
+
+    def _no_list(self, expr: Expr, node: ast.Expression) -> None:
+        if expr.kind is Kind.LIST:
+            what = "ask for it as a column of its own"
+            raise QueryError("this is a list, not a value to reckon with", what, node.span)
 
     def expression(self, node: ast.Expression) -> Expr:
         """Any expression."""
@@ -121,26 +127,43 @@ class Resolver:
         if name in _TEMPORAL:
             raise QueryError(
                 f"the temporal aggregate {name} is not supported by this version",
-                f"aggregates are {', '.join(_AGGREGATES)}, over all motes of one epoch",
+                f"aggregates are {', '.join(functions.NAMES)}, over all motes of one epoch",
                 node.span,
             )
-        if name not in _AGGREGATES:
-            guess = did_you_mean(node.function, [kind.lower() for kind in _AGGREGATES])
-            hint = f"{guess}aggregates are {', '.join(_AGGREGATES)}"
+        if name not in (*functions.NAMES, "ERROR"):
+            guess = did_you_mean(node.function, [known.lower() for known in functions.NAMES])
+            hint = f"{guess}aggregates are {', '.join(functions.NAMES)}"
             raise QueryError(f"unknown function '{node.function}'", hint, node.span)
         if self._no_aggregates is not None:
             raise QueryError(f"{name} {self._no_aggregates}", "", node.span)
-        if node.argument is None:
-            if name != "COUNT":
-                hint = f"only COUNT takes *: write {name}(temp)"
+        if name != "COUNT" and node.distinct:
+            raise QueryError(f"{name}(DISTINCT …) has no meaning here", "write COUNT(DISTINCT …)", node.span)
+        if not node.arguments:
+            if name != "COUNT" or node.distinct:
+                hint = "only COUNT takes *" + (f": write {name}(temp)" if name in functions.SIMPLE else "")
                 raise QueryError(f"{name}(*) has no meaning", hint, node.span)
             return build.aggregate(Aggregate.COUNT, None)
-        inner = Resolver("cannot stand inside an aggregate")
-        argument = inner.expression(node.argument)
-        if name != "COUNT":
-            argument = inner.number(node.argument, name)
         with _magnitude_at(node.span):
-            return build.aggregate(_AGGREGATES[name], argument)
+            return self._aggregate(name, node)
+
+    def _aggregate(self, name: str, node: ast.Call) -> Expr:
+        inner = Resolver("cannot stand inside an aggregate")
+        if name in functions.WITH_CONSTANTS:
+            return functions.with_constants(node, node.arguments, lambda a: inner.number(a, name))
+        if len(node.arguments) > 1:
+            span = node.arguments[1].span.to(node.arguments[-1].span)
+            raise QueryError(f"{name} takes one argument", f"write {name}(temp)", span)
+        (argument,) = node.arguments
+        if name == "ERROR":
+            return functions.error_of(node, self.expression(argument))
+        if name == "COUNT" and not node.distinct:
+            return build.aggregate(Aggregate.COUNT, inner.expression(argument))
+        resolved = inner.number(argument, name)
+        if name == "COUNT":
+            return functions.distinct(resolved)
+        if name in functions.OF_ONE:
+            return functions.OF_ONE[name](resolved)
+        return build.aggregate(functions.SIMPLE[name], resolved)
 
 
 def _negated(expr: Expr, negated: bool) -> Expr:
