@@ -149,7 +149,8 @@ static void choose(void)
     if (tree_is_root() || orphaned) return;
     struct neighbour *choice = best(WIRE_NO_NODE), *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
     if (!choice) return;
-    if (!up || path_cost(choice) + SWITCH_GAIN < path_cost(up)) adopt(choice);
+    /* Not while the parent may hold a frame whose acknowledgement was lost: another would count its partial states again. */
+    if (!up || (!uplink_doubtful() && path_cost(choice) + SWITCH_GAIN < path_cost(up))) adopt(choice);
 }
 
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length)

@@ -23,10 +23,13 @@
  * knows it again. */
 static struct mac_frame frame;
 static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
+static bool doubtful;                      /* outstanding, and the parent may have it all the same */
 static uint8_t goes;
 static struct timer pause;
 
 static void step(void);
+
+bool uplink_doubtful(void) { return outstanding && doubtful; }
 
 bool uplink_waiting(void) { return outstanding || queue_length() > 0; }
 
@@ -48,11 +51,13 @@ static void build(void)
     bundle->flags = queue_length() ? WIRE_BUNDLE_PENDING : 0;
     mac_finish(&frame, used);
     outstanding = true;
+    doubtful = false;
 }
 
 static void sent(enum radio_outcome outcome)
 {
     refused = outcome == RADIO_NO_ACK;
+    doubtful |= refused;
     if (outcome == RADIO_SENT) {
         outstanding = false;
         goes = 0;

@@ -7,6 +7,8 @@
 
 /* True when there is something to send. */
 bool uplink_waiting(void);
+/* True while the frame under way has been on the air and the parent has not acknowledged it: it may have it, or not. */
+bool uplink_doubtful(void);
 /* The mote's slot begins: sends until nothing is left, then calls uplink_done. In a `quiet` slot few have anything to send. */
 void uplink_start(bool quiet);
 /* The slot ends: the frame under way stays for the next one. */

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -13,75 +12,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query import host
+from gateway.tests.generated import NAMES, Row, conditions, exact_numbers, in_database, numbers, rows_of_motes
 from skerry.lang.errors import QueryError
 from skerry.plan.assembler import assemble, obstacle
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.residual import Residual, Rows
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.attributes import ATTRIBUTES
 from skerry_protocol.bytecode import check
-
-NAMES = ["level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "nodeid"]
-DATABASE = duckdb.connect()
-
-literals = st.one_of(
-    st.integers(-50, 50).map(str),
-    st.decimals(-50, 50, places=3).map(str),
-    st.sampled_from(["0", "25.5", "25.555", "0.00001", "1000000", "99999999999", "NULL"]),
-)
-leaves = st.one_of(st.sampled_from(NAMES), literals)
-
-
-def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.one_of(
-        st.builds("({} {} {})".format, inner, st.sampled_from("+-%"), inner),
-        st.builds("({} * {})".format, st.sampled_from(NAMES), st.integers(-9, 9)),
-        st.builds("(- {})".format, inner),
-    )
-
-
-exact_numbers = st.recursive(leaves, _grow, max_leaves=6)
-numbers = st.recursive(
-    leaves,
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from("+-*/%"), inner),
-    max_leaves=6,
-)
-
-
-def _conditions(of: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    tests = st.one_of(
-        st.builds("({} {} {})".format, of, st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), of),
-        st.builds(
-            "({} {} {})".format, st.sampled_from(NAMES), st.sampled_from(["<", "<=", ">", ">="]), literals
-        ),
-        st.builds("({} IS {}NULL)".format, of, st.sampled_from(["", "NOT "])),
-        st.builds("({} {}BETWEEN {} AND {})".format, of, st.sampled_from(["", "NOT "]), of, of),
-        st.builds("({} {}IN ({}, {}))".format, of, st.sampled_from(["", "NOT "]), of, literals),
-    )
-    return st.recursive(
-        tests,
-        lambda inner: st.one_of(
-            st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner),
-            st.builds("(NOT {})".format, inner),
-        ),
-        max_leaves=5,
-    )
-
-
-def _value(name: str) -> st.SearchStrategy[int | None]:
-    entry = BY_NAME[name]
-    low, high = (round(bound * 10**entry.digits) for bound in (entry.minimum, entry.maximum))
-    near = st.integers(max(low, -100), min(high, 100))
-    return st.one_of(st.none(), st.integers(low, high), near, st.sampled_from([low, high]))
-
-
-rows_of_motes = st.lists(
-    st.fixed_dictionaries({name: _value(name) for name in NAMES[:-1]} | {"nodeid": st.integers(0, 65534)}),
-    min_size=1,
-    max_size=5,
-)
-Row = dict[str, int | None]
 
 
 def planned(text: str) -> QueryPlan:
@@ -111,22 +50,8 @@ def at_gateway(plan: QueryPlan, rows: list[Row]) -> list[dict[str, object]]:
     return residual.project(batch, indices).to_pylist()
 
 
-def in_database(select: str, rows: list[Row]) -> list[tuple[object, ...]]:
-    """``select`` with ``sensors`` as a table of exact decimals."""
-
-    def literal(row: Row, name: str) -> str:
-        digits = BY_NAME[name].digits
-        value = row[name]
-        written = "NULL" if value is None else Decimal(value).scaleb(-digits)
-        return f"CAST({written} AS DECIMAL({9 + digits}, {digits}))"
-
-    values = ", ".join(f"({', '.join(literal(row, name) for name in NAMES)})" for row in rows)
-    table = f"WITH sensors({', '.join(NAMES)}) AS (VALUES {values}) "
-    return DATABASE.execute(table + select).fetchall()
-
-
 @settings(max_examples=150, deadline=None)
-@given(exact_numbers, _conditions(exact_numbers), rows_of_motes)
+@given(exact_numbers, conditions(exact_numbers), rows_of_motes)
 def test_gateway_agrees_with_duckdb(number: str, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT {number} AS x, {condition} AS c FROM sensors SAMPLE PERIOD 1 s")
     try:
@@ -139,7 +64,7 @@ def test_gateway_agrees_with_duckdb(number: str, condition: str, rows: list[Row]
 
 
 @settings(max_examples=100, deadline=None)
-@given(_conditions(exact_numbers), rows_of_motes)
+@given(conditions(exact_numbers), rows_of_motes)
 def test_rows_that_pass_are_those_that_duckdb_selects(condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT nodeid FROM sensors WHERE {condition} SAMPLE PERIOD 1 s")
     try:
@@ -194,7 +119,7 @@ def machine() -> Machine:
 
 
 @settings(max_examples=200, deadline=None)
-@given(numbers, _conditions(numbers), rows_of_motes)
+@given(numbers, conditions(numbers), rows_of_motes)
 def test_motes_agree_with_the_gateway(machine: Machine, number: str, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT {number} AS x, {condition} AS c FROM sensors SAMPLE PERIOD 1 s")
     by_output = zip(*(row.values() for row in at_gateway(plan, rows)), strict=True)
@@ -210,7 +135,7 @@ def test_motes_agree_with_the_gateway(machine: Machine, number: str, condition: 
 
 
 @settings(max_examples=200, deadline=None)
-@given(_conditions(numbers), rows_of_motes)
+@given(conditions(numbers), rows_of_motes)
 def test_motes_drop_no_row_that_the_user_wants(machine: Machine, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT nodeid FROM sensors WHERE {condition} AND light < 1000 SAMPLE PERIOD 1 s")
     wanted = {row["nodeid"] for row in at_gateway(plan, rows)}
@@ -226,7 +151,7 @@ def test_motes_drop_no_row_that_the_user_wants(machine: Machine, condition: str,
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(_conditions(exact_numbers), min_size=2, max_size=4), rows_of_motes)
+@given(st.lists(conditions(exact_numbers), min_size=2, max_size=4), rows_of_motes)
 def test_a_shared_query_drops_no_row_that_any_user_wants(
     machine: Machine, conditions: list[str], rows: list[Row]
 ) -> None:
@@ -244,7 +169,7 @@ def test_a_shared_query_drops_no_row_that_any_user_wants(
 
 
 @settings(max_examples=100, deadline=None)
-@given(numbers, _conditions(exact_numbers), rows_of_motes)
+@given(numbers, conditions(exact_numbers), rows_of_motes)
 def test_once_gives_what_a_periodic_query_gives(
     machine: Machine, number: str, condition: str, rows: list[Row]
 ) -> None:

@@ -161,8 +161,10 @@ def test_count_distinct_is_within_its_error(library: Path, temps: list[int], see
     assert row["e"] == pytest.approx(math.sqrt(384 * (math.exp(load) - load - 1)), abs=0.6)
 
 
-def test_states_are_shared(library: Path) -> None:
-    shared = merge([plan("MEDIAN(temp), QUANTILE(temp, 0.9), ERROR(MEDIAN(temp)), VARIANCE(temp), STDDEV(temp)")])
+def test_states_are_shared() -> None:
+    shared = merge(
+        [plan("MEDIAN(temp), QUANTILE(temp, 0.9), ERROR(MEDIAN(temp)), VARIANCE(temp), STDDEV(temp)")]
+    )
     assert [(c.aggregate.name, c.cells) for c in shared.columns if c.is_field] == [
         ("QUANTILES", 8), ("VARIANCE", 2),
     ]  # fmt: skip
@@ -171,7 +173,9 @@ def test_states_are_shared(library: Path) -> None:
 
 
 def test_having_and_arithmetic_take_estimates(library: Path) -> None:
-    row = in_network(library, "QUANTILE(temp, 0.75) - QUANTILE(temp, 0.25) AS spread", [100, 200, 300, 400], 1)
+    row = in_network(
+        library, "QUANTILE(temp, 0.75) - QUANTILE(temp, 0.25) AS spread", [100, 200, 300, 400], 1
+    )
     assert row["spread"] == 2.0
 
 

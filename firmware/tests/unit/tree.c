@@ -24,6 +24,8 @@ void dissemination_forget(void) {}
 uint16_t dissemination_version(void) { return 0; }
 void schedule_session(void) { restarted++; }
 void uplink_forget(void) {}
+static bool doubtful;
+bool uplink_doubtful(void) { return doubtful; }
 void query_time_changed(void) {}
 void net_joined(void) { joined++; }
 void net_left(void) { left++; }
@@ -77,6 +79,18 @@ static void a_better_parent_must_be_better_by_one_and_a_half_transmissions(void)
     hear(5, 2, 4, 40 - 25, 255);
     CHECK_EQUAL(tree_own_parent(), 5);
     CHECK_EQUAL(changed, 1);
+}
+
+static void a_frame_that_the_parent_may_have_is_settled_before_a_better_one_is_taken(void)
+{
+    tree_init();
+    hear(2, 2, 4, 200, 255);
+    doubtful = true;
+    hear(3, 2, 4, 10, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    doubtful = false;
+    hear(3, 2, 4, 10, 255);
+    CHECK_EQUAL(tree_own_parent(), 3);
 }
 
 static void nobody_at_the_same_depth_or_below_becomes_the_parent(void)
@@ -190,6 +204,7 @@ static void beacons_that_cannot_be_change_nothing(void)
 
 static const struct test tests[] = {
     TEST(the_first_beacon_of_a_root_is_joined), TEST(a_better_parent_must_be_better_by_one_and_a_half_transmissions),
+    TEST(a_frame_that_the_parent_may_have_is_settled_before_a_better_one_is_taken),
     TEST(nobody_at_the_same_depth_or_below_becomes_the_parent), TEST(a_weak_neighbour_is_not_taken),
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),

@@ -1,0 +1,260 @@
+"""Generated queries on emulated motes say what DuckDB says about the same readings.
+
+Every mote also runs a query that reports what it reads; its rows are DuckDB's table. Links are perfect, so that every row
+comes. ``--hypothesis-seed`` repeats a run, and ``SKERRY_QUERIES`` says how many queries to try (300 without it).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.generated import Row, conditions, in_database
+from hil_tests.queries import rows
+from skerry.lang.errors import QueryError
+from skerry.plan.merge import merge
+from skerry.plan.model import Feed, MoteQuery, QueryPlan
+from skerry.plan.partials import Partial, from_packet, merge_partials, partials_batch
+from skerry.plan.planner import plan_query
+from skerry.plan.program import encode
+from skerry.plan.residual import Residual, Rows
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
+from skerry_testbed.network import Environment, Network, check
+from skerry_testbed.pytest import NetworkHandle, disc, grid
+
+#: Constants too, so that what is NULL or not does not depend on sensors alone.
+NAMES = ["nodeid", "level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "ypos"]
+SENSED = ["temp", "humidity", "light"]
+PERIOD_S = 2
+EPOCHS = 2
+#: Network seconds until all motes have all programs of an example.
+LEAD_S = 30
+#: Queries of one example: one more reports the readings.
+BESIDE = QUERIES_MAXIMUM - 1
+QUERIES = int(os.environ.get("SKERRY_QUERIES", "300"))
+
+attributes = st.sampled_from(NAMES)
+small = st.sampled_from(["temp", "humidity", "light", "level", "nodeid", "voltage"])
+terms = st.one_of(
+    small,
+    st.builds("{} {} {}".format, small, st.sampled_from("+-"), st.integers(-20, 20)),
+    st.builds("{} % {}".format, small, st.integers(2, 7)),
+    st.builds("{} * {}".format, small, st.integers(-3, 3)),
+)
+where = st.one_of(st.just(""), st.builds("WHERE {}".format, conditions(terms)))
+groups = st.one_of(
+    st.builds("{} % {}".format, st.sampled_from(["nodeid", "level", "light"]), st.integers(2, 4)),
+    st.builds("{} > {}".format, small, st.integers(0, 60)),
+    small,
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query and how DuckDB would say it."""
+
+    sql: str
+    oracle: str
+    #: Columns that are estimates: DuckDB's is within the last column of ours.
+    estimate: bool = False
+
+
+@st.composite
+def plain(draw: st.DrawFn) -> Asked:
+    chosen = ", ".join(
+        f"{term} AS c{i}" for i, term in enumerate(draw(st.lists(terms, min_size=1, max_size=3)))
+    )
+    rest = f"SELECT nodeid AS id, {chosen} FROM sensors {draw(where)}"
+    return Asked(rest, rest)
+
+
+_SAME = ("COUNT({})", "SUM({})", "MIN({})", "MAX({})", "AVG({})")
+_OTHER = {"VARIANCE({})": "VAR_SAMP({})", "STDDEV({})": "STDDEV_SAMP({})"}
+
+
+@st.composite
+def aggregates(draw: st.DrawFn) -> Asked:
+    wanted = draw(st.lists(st.tuples(st.sampled_from([*_SAME, *_OTHER]), terms), min_size=1, max_size=4))
+    group = draw(st.none() | groups)
+    columns = ["COUNT(*)"] + [form.format(term) for form, term in wanted]
+    exact = ["COUNT(*)"] + [_OTHER.get(form, form).format(term) for form, term in wanted]
+    rest = f"FROM sensors {draw(where)}"
+    if group is not None:
+        columns, exact, rest = [group, *columns], [group, *exact], f"{rest} GROUP BY {group}"
+        if draw(st.booleans()):
+            rest += f" HAVING COUNT(*) {draw(st.sampled_from(['>', '<=']))} {draw(st.integers(1, 3))}"
+    said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (columns, exact)]
+    return Asked(f"SELECT {said[0]} {rest}", f"SELECT {said[1]} {rest}")
+
+
+@st.composite
+def estimates(draw: st.DrawFn) -> Asked:
+    term, share = draw(small), draw(st.sampled_from(["0.25", "0.5", "0.9"]))
+    rest = f"FROM sensors {draw(where)}"
+    ours = f"QUANTILE({term}, {share}) AS q, ERROR(QUANTILE({term}, {share})) AS e"
+    return Asked(f"SELECT {ours} {rest}", f"SELECT QUANTILE_DISC({term}, {share}) {rest}", estimate=True)
+
+
+def plannable(asked: Asked) -> bool:
+    """Random expressions compare metres with volts, leave a mote's 32 bits, or are too long for it."""
+    try:
+        plan_query(f"{asked.sql} SAMPLE PERIOD {PERIOD_S} s")
+    except QueryError as error:
+        known = ("unit mismatch", "too large", "may reach", "out of range", "cannot be evaluated by a mote",
+                 "cannot be computed by a mote", "cannot be grouped by")  # fmt: skip
+        if not any(part in error.message for part in known):
+            raise
+        return False
+    return True
+
+
+queries = st.one_of(plain(), aggregates(), aggregates(), estimates()).filter(plannable)
+
+
+def started(seed: int) -> NetworkHandle:
+    """Nine motes over four hops, two IRIS to a CC2538, with the root connected: a new network for each example, so that
+    one that fails does so again."""
+    motes = grid(3, 3, spacing=10, boards=("iris", "iris", "cc2538"))
+    description = Network(name="duckdb", seed=seed, mote=motes, radio=disc(12), environment=Environment())
+    net = NetworkHandle(check(description))
+    net.advance("2.5s")
+    net.line.connect()
+    net.advance("17.5s")
+    return net
+
+
+def install(net: NetworkHandle, query: int, sql: str, start: int) -> tuple[QueryPlan, MoteQuery]:
+    """Install a query for EPOCHS epochs from network second ``start`` on."""
+    plan = plan_query(f"{sql} SAMPLE PERIOD {PERIOD_S} s")
+    assert isinstance(plan, QueryPlan)
+    mote_query = merge([plan])
+    net.line.install(query, encode(mote_query, start, start + EPOCHS * PERIOD_S))
+    return plan, mote_query
+
+
+def sense(net: NetworkHandle, draw: random.Random) -> None:
+    """New readings everywhere; now and then a sensor fails."""
+    for mote in net.motes.values():
+        values = {
+            "temp": draw.choice([20.0, 20.5, draw.uniform(-30, 60)]),
+            "humidity": draw.uniform(5, 95),
+            "light": draw.choice([0.0, 300.0, draw.uniform(0, 900)]),
+        }
+        if draw.random() < 0.1:
+            values[draw.choice(SENSED)] = math.nan
+        mote.sense(**values)
+
+
+def drain(net: NetworkHandle) -> None:
+    """Until nothing more comes: rows that found no room in their round travel in later ones."""
+    quiet, before = 0, -1
+    while quiet < 5:
+        net.advance("8s")
+        count = len(net.line.of(PacketType.RESULT)) + len(net.line.of(PacketType.PARTIAL))
+        quiet, before = quiet + 1 if count == before else 0, count
+
+
+def table_of(net: NetworkHandle, raw: MoteQuery) -> dict[int, list[Row]]:
+    """What every mote read, by epoch, as scaled integers."""
+    found: dict[int, list[Row]] = {}
+    for row in rows(net.line, 1, raw):
+        values = {
+            name: None if row[name] is None else round(row[name] * 10 ** BY_NAME[name].digits)
+            for name in NAMES
+        }
+        found.setdefault(row["epoch"], []).append(values)
+    return found
+
+
+def answers(
+    net: NetworkHandle, query: int, plan: QueryPlan, mote_query: MoteQuery
+) -> dict[int, list[dict[str, Any]]]:
+    """The user's rows by epoch, as the gateway makes them from what the root sent."""
+    residual, feed = Residual(plan), Feed("u", query, plan.period_ms, mote_query.period_ms, 0)
+    if plan.aggregate:
+        states: dict[tuple[Any, ...], list[Partial]] = {}
+        for record in net.line.of(PacketType.PARTIAL, query):
+            partial = from_packet(mote_query, record.body)
+            states.setdefault((partial.epoch, *partial.group(mote_query)), []).append(partial)
+        batch = partials_batch(mote_query, [merge_partials(mote_query, parts) for parts in states.values()])
+    else:
+        found = rows(net.line, query, mote_query)
+        columns = {name: pa.array([row[name] for row in found], pa.int64()) for name in ("nodeid", "epoch")}
+        for column in mote_query.columns:
+            scaled = [
+                None if row[column.name] is None else round(row[column.name] * 10**column.digits)
+                for row in found
+            ]
+            columns[column.name] = pa.array(scaled, pa.int64())
+        batch = pa.RecordBatch.from_pydict(columns)
+    prepared = Rows(batch, mote_query)
+    chosen = residual.select(prepared, feed)
+    by_epoch: dict[int, list[dict[str, Any]]] = {}
+    epochs = prepared.sample_ms[chosen] // mote_query.period_ms
+    for epoch, row in zip(epochs.tolist(), residual.project(prepared, chosen).to_pylist(), strict=True):
+        by_epoch.setdefault(epoch, []).append(row)
+    return by_epoch
+
+
+def _ordered(values: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(
+        values, key=lambda row: [(value is None, 0 if value is None else float(value)) for value in row]
+    )
+
+
+def compare(asked: Asked, plan: QueryPlan, got: list[dict[str, Any]], readings: list[Row]) -> None:
+    """Fails unless our rows of an epoch are DuckDB's."""
+    expected = _ordered(in_database(asked.oracle, readings, NAMES))
+    ours = _ordered([tuple(row.values()) for row in got])
+    assert len(ours) == len(expected), (asked.sql, ours, expected)
+    for mine, theirs in zip(ours, expected, strict=True):
+        if asked.estimate:
+            (value, error), (exact,) = mine, theirs
+            assert (value is None) == (exact is None), asked.sql
+            assert exact is None or abs(value - float(str(exact))) <= error + 1e-9, (asked.sql, mine, theirs)
+            continue
+        for output, one, other in zip(plan.outputs, mine, theirs, strict=True):
+            assert (one is None) == (other is None), (asked.sql, mine, theirs)
+            # Averages, variances and deviations are rounded at their digits.
+            close = one is None or math.isclose(one, float(str(other)) if not isinstance(other, bool) else other,
+                                                rel_tol=1e-9, abs_tol=0.5000001 * 10**-output.digits)  # fmt: skip
+            assert close, (asked.sql, output.name, mine, theirs)
+
+
+@settings(
+    max_examples=math.ceil(QUERIES / BESIDE),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+    # A smaller example takes many runs: the query that differs is named by the assertion.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+@given(st.lists(queries, min_size=BESIDE, max_size=BESIDE), st.integers(0, 2**32))
+def test_motes_say_what_duckdb_says(batch: list[Asked], seed: int) -> None:
+    draw, net = random.Random(seed), started(seed)
+    asked: Mapping[int, Asked] = dict(enumerate(batch, 2))
+    start = int(net.line.network_time()) + LEAD_S
+    _, raw = install(net, 1, f"SELECT {', '.join(NAMES)} FROM sensors", start)
+    running = {query: install(net, query, one.sql, start) for query, one in asked.items()}
+    sense(net, draw)
+    net.advance(start + 1 - net.line.network_time())
+    for _ in range(EPOCHS - 1):
+        sense(net, draw)
+        net.advance(PERIOD_S)
+    drain(net)
+    table = table_of(net, raw)
+    whole = [epoch for epoch, readings in table.items() if len(readings) == len(net.motes)]
+    assert len(whole) == EPOCHS, f"only {whole} of {sorted(table)} are whole"
+    for query, (plan, mote_query) in running.items():
+        by_epoch = answers(net, query, plan, mote_query)
+        for epoch in whole:
+            compare(asked[query], plan, by_epoch.get(epoch, []), table[epoch])
