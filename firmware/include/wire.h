@@ -19,7 +19,8 @@
 #define WIRE_NO_LEVEL 255U /* no way to the root */
 #define WIRE_PROGRAM_MAXIMUM 192U /* bytes of a query program */
 #define WIRE_FIELDS_MAXIMUM 12U /* columns of a query */
-#define WIRE_QUERIES_MAXIMUM 6U /* queries at once on a mote */
+#define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
+#define WIRE_QUERIES_MAXIMUM 8U /* queries at once on a mote */
 #define WIRE_FRAGMENT_MAXIMUM 96U /* program bytes in a QUERY_INSTALL */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
 #define WIRE_PERIOD_MINIMUM_MS 1000U /* shortest sample period */
@@ -50,6 +51,7 @@ enum wire_packet_type {
     WIRE_PACKET_STATUS = 0x12,
     WIRE_PACKET_COMMAND_ACK = 0x13,
     WIRE_PACKET_LOG = 0x14,
+    WIRE_PACKET_REFUSAL = 0x15,
     WIRE_PACKET_HELLO = 0x20,
 };
 
@@ -83,12 +85,29 @@ enum wire_aggregate {
     WIRE_AGGREGATE_HISTOGRAM = 0x0A,
     WIRE_AGGREGATE_QUANTILES = 0x0B,
     WIRE_AGGREGATE_DISTINCT = 0x0C,
+    WIRE_AGGREGATE_WINAVG = 0x20,
+    WIRE_AGGREGATE_WINSUM = 0x21,
+    WIRE_AGGREGATE_WINMIN = 0x22,
+    WIRE_AGGREGATE_WINMAX = 0x23,
+    WIRE_AGGREGATE_WINCOUNT = 0x24,
+    WIRE_AGGREGATE_WINRAND = 0x25,
+    WIRE_AGGREGATE_EXPAVG = 0x26,
+    WIRE_AGGREGATE_DELTA = 0x27,
+    WIRE_AGGREGATE_ADPDELTA = 0x28,
+    WIRE_AGGREGATE_TREND = 0x29,
 };
 
 /* Bits of a query program's flags. */
 enum wire_query_flag {
     WIRE_QUERY_AGGREGATE = 0x01,
     WIRE_QUERY_ONCE = 0x02,
+};
+
+/* Why a mote does not run a query. */
+enum wire_refusal_reason {
+    WIRE_REFUSAL_MALFORMED = 0x01,
+    WIRE_REFUSAL_SLOTS = 0x02,
+    WIRE_REFUSAL_MEMORY = 0x03,
 };
 
 /* Bits of a bundle's flags. */
@@ -237,10 +256,18 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT */
-    uint8_t code_length; /* expression; empty only for COUNT(*) */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND */
+    uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
+
+/* What the code of a temporal aggregate begins with. */
+struct wire_temporal {
+    uint8_t window; /* rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold */
+    uint8_t slide; /* rows from one result to the next, 1..255; DELTA: high byte of the threshold */
+    uint8_t power; /* WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_temporal) == 3, "wire_temporal");
 
 /* COMMAND. */
 struct wire_command {
@@ -260,7 +287,7 @@ _Static_assert(sizeof(struct wire_bundle) == 1, "wire_bundle");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
-    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK or LOG */
+    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG or REFUSAL */
     uint8_t body_length; /* bytes of body, which follow */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_record) == 2, "wire_record");
@@ -335,6 +362,15 @@ struct wire_log {
     uint8_t text[]; /* ASCII, at most 60 bytes */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_log) == 3, "wire_log");
+
+/* REFUSAL: a query this mote cannot run. */
+struct wire_refusal {
+    uint16_t node; /* short address of the mote that cannot run the query */
+    uint8_t query; /* query id */
+    uint8_t reason; /* see RefusalReason */
+    uint16_t missing; /* bytes short, for MEMORY */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_refusal) == 6, "wire_refusal");
 
 /* HELLO: only on the serial line. */
 struct wire_hello {

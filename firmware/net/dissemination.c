@@ -154,7 +154,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
         for (uint8_t i = 0; i < held; i++)
             if (!memchr(summary->queries, ids[i], count)) query_stop(ids[i]);
         held = query_list(ids);
-        for (uint8_t i = 0; i < count; i++) lacking += !memchr(ids, summary->queries[i], held);
+        for (uint8_t i = 0; i < count; i++) lacking += !memchr(ids, summary->queries[i], held) && !query_was_refused(summary->queries[i]);
         if (!lacking) {
             version = summary->query_version;
             version_known = true;

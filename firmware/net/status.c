@@ -70,6 +70,12 @@ void status_round(uint32_t round)
     if ((round + settings()->nodeid) % STATUS_EVERY == 0) status_report();
 }
 
+void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing)
+{
+    struct wire_refusal refusal = {.node = settings()->nodeid, .query = query, .reason = reason, .missing = missing};
+    queue_push(WIRE_PACKET_REFUSAL, &refusal, sizeof refusal);
+}
+
 void status_log(uint8_t severity, const char *text)
 {
     uint8_t bytes[sizeof(struct wire_log) + TEXT_MAXIMUM];

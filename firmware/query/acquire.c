@@ -21,7 +21,7 @@ uint32_t acquire_rows(void) { return rows; }
 
 static void produce(const struct slot *slot)
 {
-    if (slot->program.flags & WIRE_QUERY_AGGREGATE) {
+    if (slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) {
         aggregate_produce(slot);
         rows++;
     } else if (row_produce(slot)) {

@@ -36,9 +36,9 @@ static bool before(struct net_time a, struct net_time b)
 /* First epoch that starts at or after `time` and the query's start; false: beyond 32 bits. */
 static bool epoch_from(const struct slot *slot, struct net_time time, uint32_t *epoch)
 {
-    const struct net_time start = {slot->program.start, 0};
+    const struct net_time start = {slot_program(slot)->start, 0};
     uint32_t rest;
-    if (!wide_divide(milliseconds(before(time, start) ? start : time), slot->program.period, epoch, &rest))
+    if (!wide_divide(milliseconds(before(time, start) ? start : time), slot_program(slot)->period, epoch, &rest))
         return false;
     if (rest > 0)
         ++*epoch;
@@ -49,7 +49,7 @@ static bool epoch_from(const struct slot *slot, struct net_time time, uint32_t *
 static bool start_of(const struct slot *slot, uint32_t epoch, struct net_time *start)
 {
     uint32_t rest;
-    if (!wide_divide((uint64_t)epoch * slot->program.period, 1000, &start->seconds, &rest))
+    if (!wide_divide((uint64_t)epoch * slot_program(slot)->period, 1000, &start->seconds, &rest))
         return false;
     start->ticks = (uint16_t)(rest * WIRE_TICKS_PER_SECOND / 1000);
     return true;
@@ -59,9 +59,9 @@ static bool start_of(const struct slot *slot, uint32_t epoch, struct net_time *s
 static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *start)
 {
     uint32_t first;
-    if (!start_of(slot, epoch, start) || start->seconds >= slot->program.end)
+    if (!start_of(slot, epoch, start) || start->seconds >= slot_program(slot)->end)
         return false;
-    if (!(slot->program.flags & WIRE_QUERY_ONCE))
+    if (!(slot_program(slot)->flags & WIRE_QUERY_ONCE))
         return true;
     return epoch_from(slot, (struct net_time){0, 0}, &first) && epoch == first;
 }

@@ -2,6 +2,7 @@
 
 #include "query/aggregate.h"
 #include "query/row.h"
+#include "query/temporal.h"
 #include "query/vm.h"
 
 #define FLAGS_KNOWN (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)
@@ -37,8 +38,14 @@ uint8_t program_field_count(const struct wire_query_program *program, uint8_t le
     return count;
 }
 
-static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes)
+static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes, uint16_t *windows)
 {
+    if (!aggregating && field->aggregate != WIRE_AGGREGATE_NONE) {
+        struct program_code code = temporal_code(field);
+        uint16_t size = temporal_size(field);
+        *windows = (uint16_t)(*windows + size);
+        return size != 0 && row_format_size(field->format) != 0 && vm_check(code.bytes, code.length, attributes);
+    }
     if (aggregating != (field->aggregate != WIRE_AGGREGATE_NONE))
         return false;
     if (aggregating ? aggregate_cells(field) == 0 : row_format_size(field->format) == 0)
@@ -48,10 +55,11 @@ static bool field_check(const struct program_field *field, bool aggregating, uin
     return vm_check(field->code.bytes, field->code.length, attributes);
 }
 
-bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes)
+bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, uint16_t *windows)
 {
     const struct wire_query_program *program = (const struct wire_query_program *)bytes;
     *attributes = 0;
+    *windows = 0;
     if (length < sizeof *program || length > WIRE_PROGRAM_MAXIMUM)
         return false;
     if (program->flags & ~FLAGS_KNOWN)
@@ -75,7 +83,7 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes)
         if (at > length)
             return false;
         program_next_field(program, length, &next, &field);
-        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes))
+        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes, windows))
             return false;
         count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : 1));
         if (count > WIRE_FIELDS_MAXIMUM)

@@ -20,8 +20,8 @@ struct program_field {
 };
 
 /* Whether a mote may run the `length` (<= WIRE_PROGRAM_MAXIMUM) bytes; the attributes it reads, bit n for
- * attribute n, into *attributes. */
-bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes);
+ * attribute n, into *attributes, and the bytes of its windows' state into *windows. */
+bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, uint16_t *windows);
 
 /* The rest is for programs that program_check accepted. */
 struct program_code program_where(const struct wire_query_program *program);

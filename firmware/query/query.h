@@ -37,8 +37,13 @@ uint8_t query_partial_size(uint8_t query);
 bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from, uint8_t length);
 /* Rows and partial state records produced since boot. */
 uint32_t query_rows(void);
+/* Whether this mote has refused a query lately, and not run or stopped it since. */
+bool query_was_refused(uint8_t query);
 /* Programs refused since boot. */
 uint16_t query_refused(void);
+
+/* Tells the gateway that a query is refused: an enum wire_refusal, and the bytes that are short. Implemented by net/status. */
+void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing);
 
 /* Attributes that net/ knows: parent, level. Implemented by net/tree; false: NULL. */
 bool tree_parent(uint16_t *parent);

@@ -5,6 +5,7 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/attribute.h"
+#include "query/temporal.h"
 #include "query/vm.h"
 
 struct row {
@@ -46,10 +47,34 @@ static bool fits(int32_t value, uint8_t format)
 
 bool row_passes(const struct slot *slot)
 {
-    struct program_code where = program_where(&slot->program);
+    struct program_code where = program_where(slot_program(slot));
     int32_t value;
     return where.length == 0 ||
            (vm_run(where.bytes, where.length, attribute_read, &slot->epoch, &value) && value != 0);
+}
+
+/* Gives its windows the readings of the epoch. True: a row is due. */
+static bool take_readings(const struct slot *slot)
+{
+    struct program_field field;
+    uint8_t *windows = slot_windows(slot);
+    bool due = true;
+    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
+        if (field.aggregate == WIRE_AGGREGATE_NONE)
+            continue;
+        struct program_code code = temporal_code(&field);
+        int32_t reading = 0;
+        bool known = vm_run(code.bytes, code.length, attribute_read, &slot->epoch, &reading);
+        due = temporal_take(&field, windows, known, reading) && due;
+    }
+    return due;
+}
+
+static bool field_value(const struct slot *slot, const struct program_field *field, uint8_t *window, int32_t *value)
+{
+    if (field->aggregate != WIRE_AGGREGATE_NONE)
+        return temporal_value(field, window, value);
+    return vm_run(field->code.bytes, field->code.length, attribute_read, &slot->epoch, value);
 }
 
 bool row_produce(const struct slot *slot)
@@ -58,22 +83,23 @@ bool row_produce(const struct slot *slot)
     struct program_field field;
     uint16_t bit = 1;
     uint8_t used = 0;
-    if (!row_passes(slot))
+    if (!row_passes(slot) || !take_readings(slot))
         return false;
+    uint8_t *windows = slot_windows(slot);
     row.result.query = slot->query;
     row.result.node = settings()->nodeid;
     row.result.epoch = slot->epoch;
     row.result.nulls = 0;
-    for (uint8_t at = 0; program_next_field(&slot->program, slot->length, &at, &field); bit <<= 1) {
+    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); bit <<= 1) {
         uint8_t size = row_format_size(field.format);
         int32_t value;
-        if (!vm_run(field.code.bytes, field.code.length, attribute_read, &slot->epoch, &value) ||
-            !fits(value, field.format)) {
+        if (!field_value(slot, &field, windows, &value) || !fits(value, field.format)) {
             row.result.nulls |= bit;
             value = 0;
         }
         memcpy(&row.values[used], &value, size); /* little-endian, as wire.h makes sure */
         used = (uint8_t)(used + size);
+        windows += temporal_size(&field);
     }
     queue_push(WIRE_PACKET_RESULT, &row, (uint8_t)(sizeof row.result + used));
     return true;

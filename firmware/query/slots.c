@@ -7,15 +7,21 @@
 
 static struct slot slots[WIRE_QUERIES_MAXIMUM];
 static uint16_t refused;
+/* Queries refused lately: told to the gateway once, and not asked for again. */
+#define REFUSALS 4
+static uint8_t refusals[REFUSALS], next_refusal;
 
 void slots_init(void)
 {
     memset(slots, 0, sizeof slots);
-    refused = 0;
+    memory_init();
+    memset(refusals, 0, sizeof refusals);
+    refused = next_refusal = 0;
 }
 
 void slot_free(struct slot *slot)
 {
+    memory_release(&slot->block);
     slot->query = 0;
     slot->state = 0;
 }
@@ -72,20 +78,56 @@ static bool well_formed(const struct wire_query_install *install, uint8_t length
            length - sizeof *install == fragment_size(install->total, install->offset);
 }
 
-static void begin(struct slot *slot, const struct wire_query_install *install)
+/* False: there is no memory for it. */
+static bool begin(struct slot *slot, const struct wire_query_install *install)
 {
+    slot_free(slot);
     memset(slot, 0, sizeof *slot);
+    if (!memory_grow(&slot->block, install->total))
+        return false;
     slot->query = install->query;
     slot->length = install->total;
     slot->version = install->query_version;
+    return true;
 }
+
+static bool remembered(uint8_t query)
+{
+    for (uint8_t i = 0; i < REFUSALS; i++)
+        if (refusals[i] == query)
+            return true;
+    return false;
+}
+
+bool query_was_refused(uint8_t query) { return query != 0 && remembered(query); }
+
+/* Counts, and tells the gateway once. */
+static enum query_outcome refuse(uint8_t query, uint8_t reason, uint16_t missing)
+{
+    refused++;
+    if (query != 0 && !remembered(query)) {
+        refusals[next_refusal] = query;
+        next_refusal = (uint8_t)((next_refusal + 1) % REFUSALS);
+        net_query_refused(query, reason, missing);
+    }
+    return QUERY_REFUSED;
+}
+
+static void forget_refusal(uint8_t query)
+{
+    for (uint8_t i = 0; i < REFUSALS; i++)
+        if (query == 0 || refusals[i] == query)
+            refusals[i] = 0;
+}
+
+static uint16_t missing_bytes(uint16_t needed) { return (uint16_t)(needed - memory_free()); }
 
 /* Whether the slot's whole program stays what it is: the fragment repeats a part of it, or is older. */
 static bool known(struct slot *slot, const struct wire_query_install *install)
 {
     uint8_t size = fragment_size(install->total, install->offset);
     bool same = install->total == slot->length &&
-                memcmp(&slot->bytes[install->offset], install->data, size) == 0;
+                memcmp(&slot->block.bytes[install->offset], install->data, size) == 0;
     if (!newer(install->query_version, slot->version))
         return true;
     if (same)
@@ -95,39 +137,43 @@ static bool known(struct slot *slot, const struct wire_query_install *install)
 
 static enum query_outcome complete(struct slot *slot)
 {
-    if (!program_check(slot->bytes, slot->length, &slot->attributes)) {
+    uint8_t query = slot->query;
+    uint16_t windows;
+    if (!program_check(slot->block.bytes, slot->length, &slot->attributes, &windows)) {
         slot_free(slot);
-        refused++;
-        return QUERY_REFUSED;
+        return refuse(query, WIRE_REFUSAL_MALFORMED, 0);
     }
-    if (slot->program.period % 1000 == 0)
-        slot->period_seconds = slot->program.period / 1000;
+    if (!memory_grow(&slot->block, windows)) {
+        uint16_t missing = missing_bytes(windows);
+        slot_free(slot);
+        return refuse(query, WIRE_REFUSAL_MEMORY, missing);
+    }
+    forget_refusal(query);
+    if (slot_program(slot)->period % 1000 == 0)
+        slot->period_seconds = slot_program(slot)->period / 1000;
     slot->state = SLOT_WHOLE;
     return QUERY_COMPLETE;
 }
 
 enum query_outcome slots_install(const struct wire_query_install *install, uint8_t length)
 {
-    if (!well_formed(install, length)) {
-        refused++;
-        return QUERY_REFUSED;
-    }
+    if (!well_formed(install, length))
+        return refuse(0, WIRE_REFUSAL_MALFORMED, 0);
     struct slot *slot = find(install->query);
     if (slot != NULL && slot->state & SLOT_WHOLE && known(slot, install))
         return QUERY_KNOWN;
     if (slot == NULL)
         slot = make_room();
-    if (slot == NULL) {
-        refused++;
-        return QUERY_REFUSED;
-    }
+    if (slot == NULL)
+        return refuse(install->query, WIRE_REFUSAL_SLOTS, 0);
     /* Another program, or the query's own from another version of the set: fragments do not mix. */
     if (slot->query != install->query || slot->state & SLOT_WHOLE ||
         slot->version != install->query_version || slot->length != install->total)
-        begin(slot, install);
+        if (!begin(slot, install))
+            return refuse(install->query, WIRE_REFUSAL_MEMORY, missing_bytes(install->total));
 
     uint8_t size = fragment_size(slot->length, install->offset);
-    memcpy(&slot->bytes[install->offset], install->data, size);
+    memcpy(&slot->block.bytes[install->offset], install->data, size);
     slot->received |= (uint8_t)(1U << install->offset / WIRE_FRAGMENT_MAXIMUM);
     uint8_t last = (uint8_t)((slot->length - 1) / WIRE_FRAGMENT_MAXIMUM);
     if (slot->received != (1U << (last + 1)) - 1U)
@@ -137,6 +183,7 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
 
 void slots_stop(uint8_t query)
 {
+    forget_refusal(query);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (query == 0 || slots[i].query == query)
             slot_free(&slots[i]);
@@ -160,7 +207,7 @@ uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install 
     install->query = query;
     install->total = slot->length;
     install->offset = offset;
-    memcpy(install->data, &slot->bytes[offset], size);
+    memcpy(install->data, &slot->block.bytes[offset], size);
     return (uint8_t)(sizeof *install + size);
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "query/memory.h"
 #include "query/program.h"
 #include "query/query.h"
 #include "wire.h"
@@ -28,11 +29,15 @@ struct slot {
     uint32_t next;           /* epoch planned */
     uint32_t epoch;          /* epoch waiting or sampled */
     uint32_t expires;        /* network second from which a finished query is dropped */
-    union {
-        struct wire_query_program program;
-        uint8_t bytes[WIRE_PROGRAM_MAXIMUM];
-    };
+    struct memory_block block; /* its program, then the state of its windows */
 };
+
+static inline const struct wire_query_program *slot_program(const struct slot *slot)
+{
+    return (const struct wire_query_program *)slot->block.bytes;
+}
+/* State of the windows of a whole program: windows_size bytes. */
+static inline uint8_t *slot_windows(const struct slot *slot) { return slot->block.bytes + slot->length; }
 
 /* Frees all slots. */
 void slots_init(void);

@@ -12,6 +12,7 @@ from typing import Any
 from construct import Container
 
 from skerry.catalog import Catalog
+from skerry.catalog.refusals import Refusals
 from skerry.lang.ast import Stop
 from skerry.lang.errors import QueryError
 from skerry.link.link import Link
@@ -69,6 +70,7 @@ class Gateway:
         self._log = stream_log.StreamLog(data)
         self.clock = NetworkClock()
         self.catalog = Catalog()
+        self.refusals = Refusals()
         self._demand = Demand()
         self._queries: dict[str, UserQuery] = {}
         self._feed_history: dict[str, dict[int, Feed]] = {}
@@ -169,6 +171,8 @@ class Gateway:
                 if packet.type is PacketType.STATUS:
                     self.catalog.update(packet.body, time.time())
                     self.clock.sighting(packet.body.seconds, time.time())
+                elif packet.type is PacketType.REFUSAL:
+                    log.warning("%s", self.refusals.add(packet.body))
                 elif packet.type is PacketType.LOG:
                     log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
 
@@ -230,6 +234,7 @@ class Gateway:
 
     def _install(self, installation: Installation) -> None:
         self._query_version = (self._query_version + 1) & 0xFFFF or 1
+        self.refusals.forget(installation.query)
         program = installation.program
         for offset in range(0, len(program), FRAGMENT_MAXIMUM):
             self.link.send(
@@ -240,6 +245,7 @@ class Gateway:
             )  # fmt: skip
 
     def _stop(self, query: int) -> None:
+        self.refusals.forget(query)
         self._query_version = (self._query_version + 1) & 0xFFFF or 1
         self.link.send(codec.encode(PacketType.QUERY_STOP, query_version=self._query_version, query=query))
 
@@ -303,6 +309,13 @@ class Gateway:
                 raise UnknownQueryError(f"no query {query_id}: 'skerry list' shows those there are")
             return self._queries[query_id]
 
+    def refused(self, query: UserQuery) -> list[str]:
+        """Which motes do not run what the user asked, and why."""
+        with self._lock:
+            asked = query.id in self._demand.users()
+            running = [feed.query for feed in self._demand.feeds(query.id)] if asked else []
+            return [sentence for number in running for sentence in self.refusals.of(number)]
+
     def rows_after(self, query_id: str, position: int) -> tuple[list[tuple[int, dict[str, Any]]], int, bool]:
         """Rows of a query behind a row of the log: (row number, values), the position reached, and whether more follow at once."""
         query, subscriber = self.query(query_id), self.engine.subscriber(query_id)
@@ -355,7 +368,8 @@ class Gateway:
                 "spark": {"state": self.spark.state, "batches": self.spark.batches},
                 "streams": [
                     {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,
-                     "columns": [column.name for column in s.mote_query.columns], "aggregate": s.mote_query.aggregate}
+                     "columns": [column.name for column in s.mote_query.columns], "aggregate": s.mote_query.aggregate,
+                     "refused": self.refusals.of(s.query)}
                     for s in self._current.values()
                 ],
                 "users": len(self._queries),

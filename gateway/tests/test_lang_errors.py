@@ -27,7 +27,8 @@ REFUSED = [
      "storage points are not supported by this version: ask FROM sensors"),
     ("SELECT average(temp) FROM sensors ONCE", "average(temp)",
      "unknown function 'average' at column 8: did you mean 'avg'? "
-     "aggregates are COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, MEDIAN, TOP, BOTTOM, QUANTILE, HISTOGRAM"),
+     "aggregates are COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, MEDIAN, TOP, BOTTOM, QUANTILE, HISTOGRAM; "
+     "over time WINAVG, WINSUM, WINMIN, WINMAX, WINCOUNT, WINRAND, EXPAVG, DELTA, ADPDELTA, TREND"),
     ("SELECT temp, temp FROM sensors ONCE", "temp",
      "two columns are named 'temp' at column 8: name one of them with AS"),
     # units
@@ -64,10 +65,6 @@ REFUSED = [
      "AVG cannot stand inside an aggregate at column 12"),
     ("SELECT SUM(*) FROM sensors ONCE", "SUM(*)",
      "SUM(*) has no meaning at column 8: only COUNT takes *: write SUM(temp)"),
-    ("SELECT WINAVG(temp) FROM sensors ONCE", "WINAVG(temp)",
-     "the temporal aggregate WINAVG is not supported by this version at column 8: "
-     "aggregates are COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, MEDIAN, TOP, BOTTOM, QUANTILE, HISTOGRAM, "
-     "over all motes of one epoch"),
     ("SELECT AVG(xpos * 3) FROM sensors ONCE", "AVG(xpos * 3)",
      "this aggregate cannot be computed by a mote at column 8: "
      "aggregates are computed by motes, and xpos * 3 may need more than a mote's 32 bits"),

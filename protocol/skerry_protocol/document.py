@@ -59,6 +59,7 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
     packets.PacketType.STATUS: (packets.Status, "A mote about itself: the catalog's source."),
     packets.PacketType.COMMAND_ACK: (packets.CommandAck, "A mote's answer to a COMMAND."),
     packets.PacketType.LOG: (packets.Log, "A line of text from a mote."),
+    packets.PacketType.REFUSAL: (packets.Refusal, "A mote cannot run a query, and why."),
     packets.PacketType.HELLO: (packets.Hello, "In RESET and RESET_ACK frames on the serial line only."),
 }
 
@@ -72,6 +73,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("AggregateState", packets.AggregateState, "In a PARTIAL."),
     ("QueryProgram", packets.QueryProgram, "What QUERY_INSTALL fragments make up."),
     ("ProgramField", packets.ProgramField, "In a QueryProgram."),
+    ("Temporal", packets.Temporal, "In a ProgramField, before the expression."),
 )
 
 _STACK: dict[bytecode.Op, str] = {

@@ -38,8 +38,10 @@ NO_LEVEL = 0xFF
 PROGRAM_MAXIMUM = 192
 #: Columns of one query.
 FIELDS_MAXIMUM = 12
+#: Rows in the window of a temporal aggregate.
+WINDOW_MAXIMUM = 64
 #: Queries that a mote runs at once.
-QUERIES_MAXIMUM = 6
+QUERIES_MAXIMUM = 8
 #: Program bytes in one QUERY_INSTALL fragment.
 FRAGMENT_MAXIMUM = 96
 #: Network seconds: "runs until stopped".
@@ -81,6 +83,7 @@ class PacketType(IntEnum):
     STATUS = 0x12
     COMMAND_ACK = 0x13
     LOG = 0x14
+    REFUSAL = 0x15
     HELLO = 0x20
 
 
@@ -118,6 +121,25 @@ class Aggregate(IntEnum):
     HISTOGRAM = 10
     QUANTILES = 11
     DISTINCT = 12
+    # In a query of plain rows: over this mote's readings in time. The code begins with a Temporal.
+    WINAVG = 32
+    WINSUM = 33
+    WINMIN = 34
+    WINMAX = 35
+    WINCOUNT = 36
+    WINRAND = 37
+    EXPAVG = 38
+    DELTA = 39
+    ADPDELTA = 40
+    TREND = 41
+
+
+class RefusalReason(IntEnum):
+    """Why a mote does not run a query."""
+
+    MALFORMED = 1  # the program is no program
+    SLOTS = 2  # as many queries run as there is room for
+    MEMORY = 3  # programs and windows of the queries need more bytes than there are
 
 
 class QueryFlag(IntEnum):
@@ -177,8 +199,19 @@ ProgramField = Struct(
     "aggregate"
     / Int8ul
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
-    "11 QUANTILES, 12 DISTINCT",
-    "code" / Prefixed(Byte, GreedyBytes) * "expression; empty only for COUNT(*)",
+    "11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
+    "39 DELTA, 40 ADPDELTA, 41 TREND",
+    "code"
+    / Prefixed(Byte, GreedyBytes)
+    * "expression; empty only for COUNT(*); behind a Temporal from 32 on",
+)
+
+Temporal = Struct(
+    "window"
+    / Int8ul
+    * "rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold",
+    "slide" / Int8ul * "rows from one result to the next, 1..255; DELTA: high byte of the threshold",
+    "power" / Int8ul * "WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded",
 )
 
 QueryProgram = Struct(
@@ -198,7 +231,7 @@ Command = Struct(
 )
 
 Record = Struct(
-    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK or LOG",
+    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG or REFUSAL",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
@@ -272,6 +305,13 @@ Log = Struct(
     "text" / GreedyBytes * "ASCII, at most 60 bytes",
 )
 
+Refusal = Struct(
+    "node" / Int16ul * "short address of the mote that cannot run the query",
+    "query" / Int8ul * "query id",
+    "reason" / Int8ul * "see RefusalReason",
+    "missing" / Int16ul * "bytes short, for MEMORY",
+)
+
 Hello = Struct(
     "node" / Int16ul * "short address of the root; 65535 from a gateway",
     "session" / Int16ul * "boot count of the root; 0 from a gateway",
@@ -306,6 +346,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.STATUS: Status,
     PacketType.COMMAND_ACK: CommandAck,
     PacketType.LOG: Log,
+    PacketType.REFUSAL: Refusal,
     PacketType.HELLO: Hello,
 }
 

@@ -97,6 +97,9 @@ static const struct member command_ack_members[] = {
 LAYOUT(command_ack, NULL, NULL, NULL);
 static const struct member log_members[] = {MEMBER(log, node), MEMBER(log, severity)};
 LAYOUT_AS(log_line, log, NULL, "text", NULL); /* `log` is a library function */
+static const struct member refusal_members[] = {
+    MEMBER(refusal, node), MEMBER(refusal, query), MEMBER(refusal, reason), MEMBER(refusal, missing)};
+LAYOUT(refusal, NULL, NULL, NULL);
 static const struct member hello_members[] = {
     MEMBER(hello, node), MEMBER(hello, session), MEMBER(hello, seconds), MEMBER(hello, ticks),
     MEMBER(hello, query_version)};
@@ -117,7 +120,8 @@ static const struct {
     {WIRE_PACKET_COMMAND, &command},        {WIRE_PACKET_BUNDLE, &bundle},
     {WIRE_PACKET_RESULT, &result},          {WIRE_PACKET_PARTIAL, &partial},
     {WIRE_PACKET_STATUS, &status},          {WIRE_PACKET_COMMAND_ACK, &command_ack},
-    {WIRE_PACKET_LOG, &log_line},               {WIRE_PACKET_HELLO, &hello},
+    {WIRE_PACKET_LOG, &log_line},           {WIRE_PACKET_REFUSAL, &refusal},
+    {WIRE_PACKET_HELLO, &hello},
 };
 
 static void fail(const char *what, const char *which)

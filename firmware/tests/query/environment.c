@@ -35,6 +35,8 @@ static struct timer acquisition_timer;
 
 static uint16_t tree_parent_node;
 static uint8_t tree_hops;
+static struct environment_refusal refusal;
+static uint8_t refusals;
 static struct wire_settings mote = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
 
 static struct environment_record records[RECORDS_MAXIMUM];
@@ -165,6 +167,14 @@ uint16_t environment_acquisitions(void) { return acquisitions; }
 uint32_t environment_last_mask(void) { return last_mask; }
 
 const struct wire_settings *settings(void) { return &mote; }
+/* net/status. */
+void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing)
+{
+    refusal = (struct environment_refusal){query, reason, missing};
+    refusals++;
+}
+uint8_t environment_refusals(void) { return refusals; }
+const struct environment_refusal *environment_refusal(void) { return &refusal; }
 void environment_identify(uint16_t node) { mote.nodeid = node; }
 
 /* net/tree and net/queue. */
@@ -211,6 +221,7 @@ void environment_reset(uint32_t local)
 {
     now = local;
     mote.nodeid = 7;
+    refusals = 0;
     network_known = false;
     available = null_mask = acquired = last_mask = 0;
     acquiring = false;

@@ -31,6 +31,13 @@ uint32_t environment_last_mask(void);
 bool environment_foreign_acquisition(void);
 /* Parent and level; level 255: none. */
 void environment_tree(uint16_t parent, uint8_t level);
+/* The last refusal that the gateway was told of, and how many there were. */
+struct environment_refusal {
+    uint8_t query, reason;
+    uint16_t missing;
+};
+const struct environment_refusal *environment_refusal(void);
+uint8_t environment_refusals(void);
 /* Another short address than 7, until environment_reset. */
 void environment_identify(uint16_t node);
 uint16_t environment_records(void);

@@ -11,7 +11,12 @@ from pathlib import Path
 FIRMWARE = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 BUILD = FIRMWARE.parent / "build" / "firmware" / "host"
-QUERY = (*sorted((FIRMWARE / "query").glob("*.c")), FIRMWARE / "kernel" / "kernel.c", HERE / "environment.c")
+QUERY = (
+    *sorted((FIRMWARE / "query").glob("*.c")),
+    FIRMWARE / "kernel" / "kernel.c",
+    FIRMWARE / "net" / "random.c",
+    HERE / "environment.c",
+)
 # Board names come from a real board's header; environment.c implements them.
 INCLUDES = (FIRMWARE, FIRMWARE / "include", FIRMWARE / "boards" / "iris", HERE)
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

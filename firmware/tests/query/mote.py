@@ -26,6 +26,10 @@ class _Record(ctypes.Structure):
     )
 
 
+class _Refusal(ctypes.Structure):
+    _fields_ = (("query", ctypes.c_uint8), ("reason", ctypes.c_uint8), ("missing", ctypes.c_uint16))
+
+
 @dataclass(frozen=True)
 class Record:
     """A record that the engine queued, and the local time in ticks when it did."""
@@ -174,6 +178,22 @@ class Mote:
     def rows(self) -> int:
         """Rows and partial state records produced."""
         return int(self._c.query_rows())
+
+    def refusal(self) -> tuple[int, int, int]:
+        """What the gateway was told last: query, reason, bytes missing."""
+        self._c.environment_refusal.restype = ctypes.POINTER(_Refusal)
+        told = self._c.environment_refusal().contents
+        return told.query, told.reason, told.missing
+
+    @property
+    def refusals(self) -> int:
+        """How often the gateway was told that a query is refused."""
+        return int(self._c.environment_refusals())
+
+    def was_refused(self, query: int) -> bool:
+        """Whether the mote remembers that it refused the query."""
+        self._c.query_was_refused.restype = ctypes.c_bool
+        return bool(self._c.query_was_refused(ctypes.c_uint8(query)))
 
     @property
     def refused(self) -> int:

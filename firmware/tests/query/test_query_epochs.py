@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from firmware.tests.query.mote import COMPLETE, SECOND, Mote, field, program
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
-from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PacketType, QueryFlag
+from skerry_protocol.packets import PERIOD_MAXIMUM_MS, QUERIES_MAXIMUM, PacketType, QueryFlag
 
 EPOCH = [field(ValueFormat.I32, instruction(Op.ATTR, BY_NAME["epoch"].number))]
 TEMP = BY_NAME["temp"].number
@@ -85,11 +85,11 @@ def test_query_that_is_over_on_arrival_never_runs(mote: Mote) -> None:
 def test_finished_query_gives_way(mote: Mote) -> None:
     mote.synchronise(100)
     mote.install(program(EPOCH, end=102), 1)
-    for query in range(2, 7):
+    for query in range(2, QUERIES_MAXIMUM + 1):
         mote.install(program(EPOCH, period=60000), query)
     mote.run(2.5)
     assert mote.install(program(EPOCH), 9) == COMPLETE
-    assert sorted(mote.queries()) == [2, 3, 4, 5, 6, 9]
+    assert sorted(mote.queries()) == [*range(2, QUERIES_MAXIMUM + 1), 9]
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,15 @@ from firmware.tests.query.mote import COMPLETE, KNOWN, REFUSED, STORED, Mote, fi
 from skerry_protocol import bytecode, packets
 from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, QUERIES_MAXIMUM, Aggregate, QueryFlag
+from skerry_protocol.packets import (
+    FIELDS_MAXIMUM,
+    PROGRAM_MAXIMUM,
+    QUERIES_MAXIMUM,
+    WINDOW_MAXIMUM,
+    Aggregate,
+    QueryFlag,
+    RefusalReason,
+)
 
 NODEID = bytecode.instruction(Op.ATTR, 0)
 ROW = [field(ValueFormat.U16, NODEID)]
@@ -84,7 +93,7 @@ def test_half_received_program_gives_way(mote: Mote) -> None:
         mote.install(SMALL, query)
     first, second = fragments(LONG, 50)
     assert mote.install_fragment(first) == STORED
-    assert mote.queries() == [1, 2, 3, 4, 5]
+    assert mote.queries() == list(range(1, QUERIES_MAXIMUM))
     assert mote.install(SMALL, 51) == COMPLETE
     assert mote.install_fragment(second) == REFUSED
 
@@ -181,3 +190,49 @@ def test_check_agrees_with_the_assembler(query_library: Path, code: bytes) -> No
     except bytecode.BytecodeError:
         accepted = False
     assert mote.accepts(code) == accepted
+
+
+def window(rows: int, slide: int = 1, power: int = 0, kind: Aggregate = Aggregate.WINAVG) -> dict[str, Any]:
+    """A field over so many rows."""
+    return field(ValueFormat.I32, bytes([rows, slide, power]) + NODEID, kind)
+
+
+def test_windows_that_do_not_fit_are_refused_and_told_once(mote: Mote) -> None:
+    """Five times 4 x 64 readings leave no room for a sixth."""
+    large = program([window(WINDOW_MAXIMUM)])
+    installed = 0
+    while mote.install(large, installed + 1) == COMPLETE:
+        installed += 1
+    assert installed == 5
+    query, reason, missing = mote.refusal()
+    assert (query, reason) == (6, RefusalReason.MEMORY)
+    assert 0 < missing <= 4 * WINDOW_MAXIMUM + len(large)
+    assert mote.install(large, 6) == REFUSED
+    assert mote.refusals == 1
+    assert mote.was_refused(6)
+    mote.stop(2)
+    assert mote.install(large, 6) == COMPLETE
+    assert not mote.was_refused(6)
+    held = [mote.fragment(query, 0)[5:] for query in (1, 3, 4, 5, 6)]
+    assert held == [large] * 5, "memory moved, programs did not change"
+
+
+def test_no_slot_is_told(mote: Mote) -> None:
+    for query in range(1, QUERIES_MAXIMUM + 1):
+        assert mote.install(SMALL, query) == COMPLETE
+    assert mote.install(SMALL, 50) == REFUSED
+    assert mote.refusal() == (50, RefusalReason.SLOTS, 0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        window(0), window(WINDOW_MAXIMUM + 1), window(5, 0), window(5, power=10),
+        window(16, kind=Aggregate.EXPAVG), window(0, kind=Aggregate.EXPAVG),
+        field(ValueFormat.I32, bytes([5, 1, 0]), Aggregate.WINAVG), field(ValueFormat.I32, NODEID, Aggregate.TREND),
+        field(ValueFormat.I32, bytes([5, 1, 0]) + NODEID, 42),
+    ],
+)  # fmt: skip
+def test_windows_that_cannot_be_are_refused(mote: Mote, bad: dict[str, Any]) -> None:
+    assert mote.install(program([bad]), 5) == REFUSED
+    assert mote.refusal() == (5, RefusalReason.MALFORMED, 0)

@@ -45,15 +45,15 @@ def create_app(gateway: Gateway) -> FastAPI:
         answer = gateway.ask(question.sql, question.user)
         if isinstance(answer, Stopped):
             return {"stopped": [query.id for query in answer.queries]}
-        return _describe(answer)
+        return _describe(gateway, answer)
 
     @app.get("/queries")
     def queries() -> list[dict[str, Any]]:
-        return [_describe(query) for query in gateway.queries()]
+        return [_describe(gateway, query) for query in gateway.queries()]
 
     @app.delete("/queries/{query}")
     def stop(query: str, user: str | None = None) -> dict[str, Any]:
-        return _describe(gateway.stop(query, user))
+        return _describe(gateway, gateway.stop(query, user))
 
     @app.get("/queries/{query}/rows")
     async def rows(query: str, last_event_id: Annotated[str | None, Header()] = None) -> EventSourceResponse:
@@ -85,7 +85,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     return app
 
 
-def _describe(query: UserQuery) -> dict[str, Any]:
+def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
     return {
         "id": query.id,
         "user": query.user,
@@ -95,6 +95,7 @@ def _describe(query: UserQuery) -> dict[str, Any]:
         ],
         "period_ms": query.plan.period_ms,
         "finished": query.finished,
+        "refused": gateway.refused(query),
     }
 
 

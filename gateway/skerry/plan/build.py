@@ -66,6 +66,14 @@ def state(kind: Aggregate, argument: Expr, cells: int, final: tuple[str | int, .
     return Expr(Op.ATTR, (argument,), kind=Kind.NUMBER, aggregate=kind, cells=cells, final=final)
 
 
+def temporal(
+    kind: Aggregate, argument: Expr, values: tuple[int, int, int], digits: int, low: int, high: int, unit: str
+) -> Expr:
+    """A temporal aggregate with its window, slide and power."""
+    final = ("temporal", *values)
+    return Expr(Op.ATTR, (argument,), None, digits, low, high, Kind.NUMBER, unit, kind, 1, final)
+
+
 def constant_of(value: int) -> Expr:
     """A whole number."""
     return _number(Op.CONST32, (), 0, value, value, PLAIN, operand=value)

@@ -116,7 +116,7 @@ def decimal_text(value: int, digits: int) -> str:
 def render(expr: Expr) -> str:
     """The expression as query text in SI numbers, for people."""
     if expr.aggregate is not Aggregate.NONE:
-        return f"{expr.aggregate.name}({render(expr.args[0]) if expr.args else '*'})"
+        return _render_aggregate(expr)
     if not expr.args:
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
@@ -125,6 +125,16 @@ def render(expr: Expr) -> str:
     if len(inner) == 2:
         return f"{inner[0]} {_SYMBOL[expr.op]} {inner[1]}"
     return {Op.NOT: "NOT {}", Op.NEG: "-{}", Op.IS_NULL: "{} IS NULL"}[expr.op].format(inner[0])
+
+
+def _render_aggregate(expr: Expr) -> str:
+    inner = render(expr.args[0]) if expr.args else "*"
+    match expr.final:
+        case ("temporal", int(low), int(high), _) if expr.aggregate in (Aggregate.DELTA, Aggregate.ADPDELTA):
+            inner = f"{decimal_text(low | high << 8, expr.digits)}, {inner}"
+        case ("temporal", int(window), int(slide), _):
+            inner = f"{window}, {inner}" if slide == 1 else f"{window}, {slide}, {inner}"
+    return f"{expr.aggregate.name}({inner})"
 
 
 def _is_binary(expr: Expr) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
@@ -120,13 +120,11 @@ def _constant(node: ast.Call, argument: ast.Expression, what: _Constant) -> Deci
     return value
 
 
-def with_constants(
-    node: ast.Call, arguments: Sequence[ast.Expression], number: Callable[[ast.Expression], Expr]
-) -> Expr:
+def with_constants(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
     """TOP, BOTTOM, QUANTILE, HISTOGRAM: one argument is not constant; the constants stand before or behind it."""
     name = node.function.upper()
-    constants = [a for a in arguments if isinstance(a, ast.Number | ast.Unary) and number(a).is_constant]
-    others = [a for a in arguments if a not in constants]
+    constants = [a for a in node.arguments if isinstance(a, ast.Number | ast.Unary) and number(a).is_constant]
+    others = [a for a in node.arguments if a not in constants]
     wanted = 3 if name == "HISTOGRAM" else 1
     if len(others) != 1 or len(constants) != wanted:
         raise QueryError(f"{name} does not take these", _FORMS[name], node.span)

@@ -36,6 +36,8 @@ def merge(plans: Sequence[QueryPlan]) -> MoteQuery:
         return MoteQuery(first.period_ms, first.once, True, _aggregate_columns(plans), first.where)
     if first.once:
         return _once(first)
+    if first.temporal:
+        return _temporal(plans)
     return _rows(plans)
 
 
@@ -52,6 +54,30 @@ def _rows(plans: Sequence[QueryPlan]) -> MoteQuery:
         if where is not None and obstacle(where) is None and fits(query := replace(base, where=where)):
             return query
     return base
+
+
+def _temporal(plans: Sequence[QueryPlan]) -> MoteQuery:
+    """Plans with the same windows over the same rows may still want different attributes beside them."""
+    first = plans[0]
+    beside = frozenset[int]().union(*(_bare_attributes(expr) for plan in plans for expr in _user_exprs(plan)))
+    windows = tuple(
+        Column(f"w{i}", node, format_for(node.low, node.high), node.aggregate)
+        for i, node in enumerate(first.temporal)
+    )
+    attributes = _attribute_columns(beside) if beside - IN_EVERY_ROW else ()
+    return MoteQuery(first.period_ms, False, False, (*attributes, *windows), first.where)
+
+
+def _user_exprs(plan: QueryPlan) -> list[Expr]:
+    return [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
+
+
+def _bare_attributes(expr: Expr) -> frozenset[int]:
+    """Attributes named outside of aggregates."""
+    if expr.aggregate is not Aggregate.NONE:
+        return frozenset()
+    own = {expr.operand} if expr.is_attribute and expr.operand is not None else set[int]()
+    return frozenset(own).union(*map(_bare_attributes, expr.args))
 
 
 def _attribute_columns(numbers: frozenset[int]) -> tuple[Column, ...]:

@@ -63,6 +63,8 @@ class QueryPlan:
     attributes: frozenset[int]
     having: Expr | None = None
     groups: tuple[Expr, ...] = ()
+    #: Temporal aggregates that its columns and HAVING need, each once.
+    temporal: tuple[Expr, ...] = ()
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""
@@ -77,7 +79,7 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of a mote query. ``aggregate`` NONE: ``expr`` itself; GROUP: ``expr``, by which rows are
+    """A field of a mote query. ``aggregate`` NONE, or temporal: ``expr`` itself; GROUP: ``expr``, by which rows are
     grouped; else over ``expr`` (None: COUNT(*)).
 
     The state of an aggregate of several ``cells`` takes as many columns: those behind the first have no

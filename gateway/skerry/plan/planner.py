@@ -17,6 +17,7 @@ from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
 from skerry.plan.program import check_program
 from skerry.plan.resolve import Resolver
+from skerry.plan.temporal import check_slides, temporal_nodes
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import FIELDS_MAXIMUM, PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate
@@ -55,15 +56,21 @@ def _plan(select: ast.Select) -> QueryPlan:
     outputs = _outputs(select)
     groups = _groups(select)
     aggregate = bool(groups) or any(_has_aggregate(output.expr) for output in outputs)
-    having = _having(select, aggregate, groups)
+    windows = temporal_nodes(output.expr for output in outputs)
+    having = _having(select, aggregate, groups, windows)
+    if having is not None:
+        windows = temporal_nodes([*windows, having])
     exprs = (*(output.expr for output in outputs), where, having, *groups)
     used = frozenset[int]().union(*(attributes_of(expr) for expr in exprs if expr))
-    mote_where = where if aggregate else _for_motes(where)
+    mote_where = where if aggregate or windows else _for_motes(where)
     plan = QueryPlan(
-        select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups
-    )
+        select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups,
+        tuple(windows),
+    )  # fmt: skip
     if aggregate:
         _check_aggregates(select, plan)
+    if windows:
+        _check_windows(select, plan)
     return plan
 
 
@@ -131,15 +138,17 @@ def _groups(select: ast.Select) -> tuple[Expr, ...]:
     return tuple(groups)
 
 
-def _having(select: ast.Select, aggregate: bool, groups: Collection[Expr]) -> Expr | None:
+def _having(
+    select: ast.Select, aggregate: bool, groups: Collection[Expr], windows: Collection[Expr]
+) -> Expr | None:
     """The condition on an aggregate's rows."""
     if select.having is None:
         return None
-    if not aggregate:
+    if not aggregate and not windows:
         hint = "it chooses among the rows of an aggregate: choose among motes' rows with WHERE"
         raise QueryError("HAVING has no meaning without an aggregate or GROUP BY", hint, select.having.span)
     having = Resolver().condition(select.having, "HAVING")
-    if _has_bare_attribute(having, groups):
+    if aggregate and _has_bare_attribute(having, groups):
         hint = "HAVING speaks of aggregates and of what GROUP BY names: ask of single motes with WHERE"
         raise QueryError(
             "HAVING names an attribute, which has one value for each mote", hint, select.having.span
@@ -169,7 +178,7 @@ def _output(name: str, expr: Expr) -> Output:
 
 
 def _has_aggregate(expr: Expr) -> bool:
-    return any(node.aggregate is not Aggregate.NONE for node in expr.walk())
+    return any(Aggregate.NONE < node.aggregate < Aggregate.WINAVG for node in expr.walk())
 
 
 def _has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
@@ -177,6 +186,24 @@ def _has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
     if expr.aggregate is not Aggregate.NONE or expr in groups:
         return False
     return expr.is_attribute or any(_has_bare_attribute(arg, groups) for arg in expr.args)
+
+
+def _check_windows(select: ast.Select, plan: QueryPlan) -> None:
+    span = select.items[0].span.to(select.items[-1].span)
+    if plan.aggregate:
+        hint = "ask for them in two queries"
+        raise QueryError("windows are over each mote's own rows, and aggregates over all motes", hint, span)
+    if plan.once:
+        raise QueryError("ONCE gives one row, and windows need several", "write SAMPLE PERIOD", span)
+    check_slides(plan.temporal, span)
+    for expr in ([plan.where] if plan.where is not None else []) + [node.args[0] for node in plan.temporal]:
+        if reason := obstacle(expr):
+            hint = f"windows are computed by motes, and {reason}"
+            raise QueryError("a mote cannot compute this", hint, span)
+    columns = len(merge([plan]).columns)
+    if columns > FIELDS_MAXIMUM:
+        hint = f"a row has at most {FIELDS_MAXIMUM}"
+        raise QueryError(f"{columns} windows and attributes are too many", hint, span)
 
 
 def _check_aggregates(select: ast.Select, plan: QueryPlan) -> None:

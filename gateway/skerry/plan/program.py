@@ -6,6 +6,7 @@ from skerry.lang.errors import QueryError
 from skerry.plan.assembler import assemble
 from skerry.plan.expression import Expr
 from skerry.plan.model import Column, MoteQuery
+from skerry.plan.temporal import is_temporal, parameters
 from skerry_protocol.codec import encode_program
 from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, Aggregate, QueryFlag
 
@@ -16,11 +17,16 @@ _FIELD = 3
 
 
 def _code(expr: Expr | None) -> bytes:
-    return b"" if expr is None else assemble(expr)
+    if expr is None:
+        return b""
+    if is_temporal(expr):
+        return bytes(parameters(expr)) + assemble(expr.args[0])
+    return assemble(expr)
 
 
 def _format(column: Column) -> int:
-    return column.cells if column.aggregate >= Aggregate.TOP else column.format.code
+    cells = Aggregate.TOP <= column.aggregate < Aggregate.WINAVG
+    return column.cells if cells else column.format.code
 
 
 def program_size(query: MoteQuery) -> int:

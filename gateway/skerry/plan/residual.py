@@ -74,7 +74,7 @@ class Residual:
 
     def __init__(self, plan: QueryPlan) -> None:
         self.plan = plan
-        alone = plan.aggregate or plan.once
+        alone = plan.aggregate or plan.once or plan.temporal
         self.where = None if alone and plan.where == plan.mote_where else plan.where
         self.range, self.rest = split_range(self.where)
 
@@ -119,6 +119,10 @@ def type_of(output: Output) -> pa.DataType:
 _TYPES = {"integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_()}
 
 
+#: Integers up to this one are doubles, too.
+_EXACT_DOUBLES = 2**53
+
+
 def to_array(values: Values, known: Mask, output: Output) -> pa.Array:
     """Integers of an output as the SI values users see."""
     result: NDArray[np.generic] = values
@@ -127,6 +131,8 @@ def to_array(values: Values, known: Mask, output: Output) -> pa.Array:
     elif output.digits:
         # Division by an exact power of ten rounds once: the nearest double to the decimal number.
         result = values / 10.0**output.digits
+        for i in np.flatnonzero(np.abs(values) > _EXACT_DOUBLES):
+            result[i] = int(values[i]) / 10**output.digits
     return pa.array(result, _TYPES[output.type], mask=~known)
 
 

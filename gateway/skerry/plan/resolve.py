@@ -10,7 +10,7 @@ from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
-from skerry.plan import build, functions
+from skerry.plan import build, functions, temporal
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import Op
@@ -21,7 +21,6 @@ SYNONYMS = {
     "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
 }  # fmt: skip
 
-_TEMPORAL = ("WINAVG", "WINSUM", "WINCOUNT", "WINMIN", "WINMAX", "DELTA", "EXPAVG", "TREND")
 
 _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
     "+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide, "%": build.modulo,
@@ -124,15 +123,11 @@ class Resolver:
 
     def _call(self, node: ast.Call) -> Expr:
         name = node.function.upper()
-        if name in _TEMPORAL:
-            raise QueryError(
-                f"the temporal aggregate {name} is not supported by this version",
-                f"aggregates are {', '.join(functions.NAMES)}, over all motes of one epoch",
-                node.span,
-            )
-        if name not in (*functions.NAMES, "ERROR"):
-            guess = did_you_mean(node.function, [known.lower() for known in functions.NAMES])
-            hint = f"{guess}aggregates are {', '.join(functions.NAMES)}"
+        known = (*functions.NAMES, *temporal.NAMES, "ERROR")
+        if name not in known:
+            guess = did_you_mean(node.function, [one.lower() for one in known])
+            over_time = dict.fromkeys(kind.name for kind in temporal.NAMES.values())
+            hint = f"{guess}aggregates are {', '.join(functions.NAMES)}; over time {', '.join(over_time)}"
             raise QueryError(f"unknown function '{node.function}'", hint, node.span)
         if self._no_aggregates is not None:
             raise QueryError(f"{name} {self._no_aggregates}", "", node.span)
@@ -148,8 +143,9 @@ class Resolver:
 
     def _aggregate(self, name: str, node: ast.Call) -> Expr:
         inner = Resolver("cannot stand inside an aggregate")
-        if name in functions.WITH_CONSTANTS:
-            return functions.with_constants(node, node.arguments, lambda a: inner.number(a, name))
+        if name in (*temporal.NAMES, *functions.WITH_CONSTANTS):
+            make = temporal.temporal if name in temporal.NAMES else functions.with_constants
+            return make(node, lambda a: inner.number(a, name))
         if len(node.arguments) > 1:
             span = node.arguments[1].span.to(node.arguments[-1].span)
             raise QueryError(f"{name} takes one argument", f"write {name}(temp)", span)

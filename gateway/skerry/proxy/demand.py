@@ -409,6 +409,8 @@ def _key(plan: QueryPlan, user: str) -> Hashable:
         return "once", user
     if plan.aggregate:
         return "aggregate", plan.period_ms, plan.where, plan.groups
+    if plan.temporal:
+        return "temporal", plan.period_ms, plan.where, plan.temporal
     return "rows"
 
 

@@ -1,0 +1,24 @@
+/* The bytes that queries hold while they run: each slot's block is its program and, behind it, the state of its windows. Blocks
+ * lie side by side without gaps, so that what is free is one piece. */
+#ifndef SKERRY_QUERY_MEMORY_H
+#define SKERRY_QUERY_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bytes for all queries together. */
+#define MEMORY_BYTES 1408
+
+struct memory_block {
+    uint8_t *bytes; /* moves when a block before it is released */
+    uint16_t size;  /* 0: holds nothing */
+};
+
+/* Forgets all blocks. */
+void memory_init(void);
+/* More bytes, zero, at the end of a block, which may hold nothing yet; false, and nothing changes, when there are not so many. */
+bool memory_grow(struct memory_block *block, uint16_t bytes);
+void memory_release(struct memory_block *block);
+uint16_t memory_free(void);
+
+#endif

@@ -1,0 +1,239 @@
+#include "query/temporal.h"
+
+#include <stddef.h>
+
+#include "net/random.h"
+#include "query/wide.h"
+#include "wire.h"
+
+/* A reading in a window that was NULL: no expression's value, as the planner bounds them by +-2147483647. */
+#define NOTHING INT32_MIN
+/* EXPAVG computes with so many binary places. */
+#define EXPAVG_PLACES 16
+/* ADPDELTA's threshold grows to so many times the one that was asked for. */
+#define ADAPTED_MAXIMUM 64
+
+struct window {
+    uint8_t used, next, since; /* readings in the ring; where the next goes; rows since one was due */
+    int32_t ring[];
+} __attribute__((packed));
+
+struct average {
+    bool begun;
+    int64_t value; /* with EXPAVG_PLACES */
+} __attribute__((packed));
+
+struct delta {
+    bool begun;
+    uint8_t factor; /* ADPDELTA: of the threshold */
+    int32_t reported, now;
+    bool now_known;
+} __attribute__((packed));
+
+static const struct wire_temporal *parameters(const struct program_field *field)
+{
+    return (const struct wire_temporal *)field->code.bytes;
+}
+
+static uint16_t threshold(const struct wire_temporal *p) { return (uint16_t)(p->window | (uint16_t)p->slide << 8); }
+
+bool temporal_is(uint8_t aggregate) { return aggregate >= WIRE_AGGREGATE_WINAVG && aggregate <= WIRE_AGGREGATE_TREND; }
+
+static bool is_delta(uint8_t aggregate) { return aggregate == WIRE_AGGREGATE_DELTA || aggregate == WIRE_AGGREGATE_ADPDELTA; }
+
+uint16_t temporal_size(const struct program_field *field)
+{
+    if (!temporal_is(field->aggregate) || field->code.length <= sizeof(struct wire_temporal))
+        return 0;
+    const struct wire_temporal *p = parameters(field);
+    if (p->power > WIRE_MAXIMUM_POWER)
+        return 0;
+    if (is_delta(field->aggregate))
+        return sizeof(struct delta);
+    if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
+        return p->window >= 1 && p->window <= 15 ? sizeof(struct average) : 0;
+    bool fits = p->window >= 1 && p->window <= WIRE_WINDOW_MAXIMUM && p->slide >= 1;
+    return fits ? (uint16_t)(sizeof(struct window) + p->window * sizeof(int32_t)) : 0;
+}
+
+struct program_code temporal_code(const struct program_field *field)
+{
+    return (struct program_code){field->code.bytes + sizeof(struct wire_temporal),
+                                 (uint8_t)(field->code.length - sizeof(struct wire_temporal))};
+}
+
+static bool take_window(const struct wire_temporal *p, struct window *window, int32_t reading)
+{
+    window->ring[window->next] = reading;
+    window->next = (uint8_t)((window->next + 1) % p->window);
+    if (window->used < p->window)
+        window->used++;
+    if (++window->since < p->slide)
+        return false;
+    window->since = 0;
+    return true;
+}
+
+static bool take_average(const struct wire_temporal *p, struct average *average, bool known, int32_t reading)
+{
+    int64_t scaled = (int64_t)reading * (1L << EXPAVG_PLACES), apart = scaled - average->value;
+    if (known && !average->begun)
+        average->value = scaled;
+    else if (known)
+        average->value += apart < 0 ? -(-apart >> p->window) : apart >> p->window;
+    average->begun |= known;
+    return true;
+}
+
+static uint32_t distance(int32_t a, int32_t b) { return a < b ? (uint32_t)b - (uint32_t)a : (uint32_t)a - (uint32_t)b; }
+
+/* Due when the reading is at least the threshold away from the one last reported. ADPDELTA doubles its threshold with each report
+ * and halves it with each row that is none, down to the one asked for: a signal that never rests does not fill the radio. */
+static bool take_delta(const struct program_field *field, struct delta *delta, bool known, int32_t reading)
+{
+    uint32_t least = threshold(parameters(field));
+    if (field->aggregate == WIRE_AGGREGATE_ADPDELTA && delta->factor > 1)
+        least *= delta->factor;
+    delta->now_known = known;
+    delta->now = reading;
+    bool due = known && (!delta->begun || distance(reading, delta->reported) >= least);
+    if (due) {
+        delta->begun = true;
+        delta->reported = reading;
+        if (delta->factor < ADAPTED_MAXIMUM)
+            delta->factor = delta->factor == 0 ? 1 : (uint8_t)(delta->factor * 2);
+    } else if (delta->factor > 1) {
+        delta->factor /= 2;
+    }
+    return due;
+}
+
+bool temporal_take(const struct program_field *field, uint8_t *state, bool known, int32_t reading)
+{
+    const struct wire_temporal *p = parameters(field);
+    if (is_delta(field->aggregate))
+        return take_delta(field, (struct delta *)state, known, reading);
+    if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
+        return take_average(p, (struct average *)state, known, reading);
+    return take_window(p, (struct window *)state, known ? reading : NOTHING);
+}
+
+static int32_t power_of_ten(uint8_t power)
+{
+    int32_t value = 1;
+    while (power-- > 0)
+        value *= 10;
+    return value;
+}
+
+/* round(numerator * 10^power / divisor), half away from zero; false: beyond 32 bits. */
+static bool quotient(int64_t numerator, uint8_t power, uint32_t divisor, int32_t *value)
+{
+    uint64_t size = (numerator < 0 ? 0U - (uint64_t)numerator : (uint64_t)numerator) * (uint32_t)power_of_ten(power);
+    uint32_t whole, rest;
+    if (!wide_divide(size, divisor, &whole, &rest))
+        return false;
+    whole += rest >= divisor - rest;
+    if (whole > INT32_MAX)
+        return false;
+    *value = numerator < 0 ? -(int32_t)whole : (int32_t)whole;
+    return true;
+}
+
+/* The i-th oldest reading. */
+static int32_t reading_at(const struct wire_temporal *p, const struct window *window, uint8_t i)
+{
+    return window->ring[(window->next + p->window - window->used + i) % p->window];
+}
+
+/* Sum and number of the readings that are known. */
+static uint8_t sum_of(const struct wire_temporal *p, const struct window *window, int64_t *sum)
+{
+    uint8_t count = 0;
+    *sum = 0;
+    for (uint8_t i = 0; i < window->used; i++) {
+        int32_t reading = reading_at(p, window, i);
+        if (reading == NOTHING)
+            continue;
+        *sum += reading;
+        count++;
+    }
+    return count;
+}
+
+static bool extreme(const struct wire_temporal *p, const struct window *window, bool largest, int32_t *value)
+{
+    bool any = false;
+    for (uint8_t i = 0; i < window->used; i++) {
+        int32_t reading = reading_at(p, window, i);
+        if (reading == NOTHING || (any && (reading > *value) != largest))
+            continue;
+        *value = reading;
+        any = true;
+    }
+    return any;
+}
+
+static bool any_of(const struct wire_temporal *p, const struct window *window, uint8_t count, int32_t *value)
+{
+    if (count == 0)
+        return false;
+    uint8_t chosen = (uint8_t)random_below(count);
+    for (uint8_t i = 0; i < window->used; i++)
+        if ((*value = reading_at(p, window, i)) != NOTHING && chosen-- == 0)
+            break;
+    return true;
+}
+
+/* Slope of the least-squares line through the known readings, per row: with x = 0, 1, ... it is
+ * (n sum xy - sum x sum y) / (n sum xx - (sum x)^2). All sums of 64 readings stay within 64 bits. */
+static bool slope(const struct wire_temporal *p, const struct window *window, int32_t *value)
+{
+    int64_t y = 0, xy = 0;
+    uint32_t n = 0, x = 0, xx = 0;
+    for (uint8_t i = 0; i < window->used; i++) {
+        int32_t reading = reading_at(p, window, i);
+        if (reading == NOTHING)
+            continue;
+        n++;
+        x += i;
+        xx += (uint32_t)i * i;
+        y += reading;
+        xy += (int64_t)reading * i;
+    }
+    return n >= 2 && quotient(n * xy - x * y, p->power, n * xx - x * x, value);
+}
+
+bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *value)
+{
+    const struct wire_temporal *p = parameters(field);
+    const struct window *window = (const struct window *)state;
+    const struct average *average = (const struct average *)state;
+    const struct delta *delta = (const struct delta *)state;
+    int64_t sum = 0;
+    uint8_t count = 0;
+    if (!is_delta(field->aggregate) && field->aggregate != WIRE_AGGREGATE_EXPAVG)
+        count = sum_of(p, window, &sum);
+    switch (field->aggregate) {
+    case WIRE_AGGREGATE_WINAVG:
+        return count > 0 && quotient(sum, p->power, count, value);
+    case WIRE_AGGREGATE_WINSUM:
+        *value = (int32_t)sum;
+        return count > 0 && sum >= INT32_MIN && sum <= INT32_MAX;
+    case WIRE_AGGREGATE_WINCOUNT:
+        *value = count;
+        return true;
+    case WIRE_AGGREGATE_WINMIN:
+    case WIRE_AGGREGATE_WINMAX:
+        return extreme(p, window, field->aggregate == WIRE_AGGREGATE_WINMAX, value);
+    case WIRE_AGGREGATE_WINRAND:
+        return any_of(p, window, count, value);
+    case WIRE_AGGREGATE_TREND:
+        return slope(p, window, value);
+    case WIRE_AGGREGATE_EXPAVG:
+        return average->begun && quotient(average->value, p->power, (uint32_t)1 << EXPAVG_PLACES, value);
+    default: /* DELTA, ADPDELTA */
+        *value = delta->now;
+        return delta->now_known;
+    }
+}

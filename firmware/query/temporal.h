@@ -1,0 +1,24 @@
+/* Temporal aggregates: a row's field that is computed from this mote's readings over time.
+ *
+ * The field's code begins with a struct wire_temporal; the rest gives the reading. Windows count the query's rows, those that WHERE
+ * lets pass; a reading that is NULL takes its place in a window and counts for nothing, as in SQL's ROWS n PRECEDING. */
+#ifndef SKERRY_QUERY_TEMPORAL_H
+#define SKERRY_QUERY_TEMPORAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "query/program.h"
+
+/* Whether enum wire_aggregate names a temporal aggregate. */
+bool temporal_is(uint8_t aggregate);
+/* Bytes of a field's state, 0 for a field that is no temporal aggregate or has parameters that cannot be. */
+uint16_t temporal_size(const struct program_field *field);
+/* The expression behind the parameters. */
+struct program_code temporal_code(const struct program_field *field);
+/* Takes the next reading, if `known`, into a state that was zero at first. True: a row is due, as far as this field is concerned. */
+bool temporal_take(const struct program_field *field, uint8_t *state, bool known, int32_t reading);
+/* The aggregate's value now; false: NULL. */
+bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *value);
+
+#endif

@@ -1,0 +1,120 @@
+"""Temporal aggregates: functions of one mote's own rows over time, computed on the mote.
+
+``WINAVG(10, temp)`` is over each mote's last ten rows and gives a row for each; ``WINAVG(10, 5, temp)`` gives one for
+each five. Windows count rows that ``WHERE`` lets pass. Source: TinyDB 2005, appendix B, and the language that TinyDB
+shipped for the names and the constants first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+
+from skerry.lang import ast
+from skerry.lang.errors import QueryError
+from skerry.plan import build
+from skerry.plan.build import INT32_MAXIMUM, QUOTIENT_DIGITS
+from skerry.plan.expression import PLAIN, Expr
+from skerry_protocol.packets import WINDOW_MAXIMUM, Aggregate
+
+#: Name in a query → aggregate.
+NAMES = {kind.name: kind for kind in Aggregate if kind >= Aggregate.WINAVG} | {"WINCNT": Aggregate.WINCOUNT}
+_DELTAS = (Aggregate.DELTA, Aggregate.ADPDELTA)
+_AVERAGED = (Aggregate.WINAVG, Aggregate.EXPAVG, Aggregate.TREND)
+_WEIGHT_MAXIMUM = 15
+_SLIDE_MAXIMUM = 255
+_THRESHOLD_MAXIMUM = 0xFFFF
+
+
+def is_temporal(expr: Expr) -> bool:
+    """Whether the node is a temporal aggregate."""
+    return expr.aggregate >= Aggregate.WINAVG
+
+
+def temporal_nodes(exprs: Iterable[Expr]) -> list[Expr]:
+    """The temporal aggregates in some expressions, each once."""
+    return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if is_temporal(node)))
+
+
+def parameters(node: Expr) -> tuple[int, int, int]:
+    """Window, slide and power as a program carries them."""
+    _, window, slide, power = node.final
+    assert isinstance(window, int)
+    assert isinstance(slide, int)
+    assert isinstance(power, int)
+    return window, slide, power
+
+
+def temporal(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
+    """A call of one of NAMES. Raises QueryError for arguments that cannot be."""
+    kind = NAMES[node.function.upper()]
+    constants = [a for a in node.arguments if isinstance(a, ast.Number)]
+    others = [a for a in node.arguments if not isinstance(a, ast.Number)]
+    most = 1 if kind in (*_DELTAS, Aggregate.EXPAVG) else 2
+    if node.distinct or len(others) != 1 or not 1 <= len(constants) <= most:
+        raise QueryError(f"{kind.name} does not take these", _form(kind), node.span)
+    argument = number(others[0])
+    if kind in _DELTAS:
+        threshold = _threshold(kind, constants[0], number(constants[0]), argument)
+        return _built(kind, argument, (threshold & 0xFF, threshold >> 8, 0))
+    what, largest = ("weight", _WEIGHT_MAXIMUM) if kind is Aggregate.EXPAVG else ("window", WINDOW_MAXIMUM)
+    window = _whole(kind, constants[0], what, largest)
+    slide = _whole(kind, constants[1], "slide", _SLIDE_MAXIMUM) if len(constants) == 2 else 1
+    return _built(kind, argument, (window, slide, _power(kind, argument)))
+
+
+def _form(kind: Aggregate) -> str:
+    if kind in _DELTAS:
+        return f"write {kind.name}(0.5, temp): rows that differ by 0.5 degrees from the one before"
+    if kind is Aggregate.EXPAVG:
+        return "write EXPAVG(3, temp): each reading counts 1/2³"
+    return f"write {kind.name}(10, temp), or {kind.name}(10, 5, temp): the last 10 rows, at each fifth"
+
+
+def _whole(kind: Aggregate, argument: ast.Number, what: str, most: int) -> int:
+    if argument.unit is not None or argument.value % 1 or not 1 <= argument.value <= most:
+        summary = f"{kind.name} needs a whole number from 1 to {most} as {what}"
+        raise QueryError(summary, _form(kind), argument.span)
+    return int(argument.value)
+
+
+def _threshold(kind: Aggregate, argument: ast.Number, constant: Expr, reading: Expr) -> int:
+    """In the reading's integers, rounded up."""
+    if constant.unit not in (PLAIN, reading.unit):
+        raise QueryError(
+            f"{kind.name}'s threshold has another unit than its reading", _form(kind), argument.span
+        )
+    scaled = Decimal(constant.operand or 0).scaleb(reading.digits - constant.digits)
+    threshold = int(scaled.to_integral_value("ROUND_CEILING"))
+    if not 1 <= threshold <= _THRESHOLD_MAXIMUM:
+        least, most = (f"{Decimal(t).scaleb(-reading.digits):f}" for t in (1, _THRESHOLD_MAXIMUM))
+        raise QueryError(f"{kind.name}'s threshold goes from {least} to {most}", _form(kind), argument.span)
+    return threshold
+
+
+def _power(kind: Aggregate, argument: Expr) -> int:
+    """Digits beyond the reading's: as a quotient's, as far as 32 bits go."""
+    largest = max(abs(argument.low), abs(argument.high)) * (2 if kind is Aggregate.TREND else 1)
+    fitting = [power for power in range(QUOTIENT_DIGITS + 1) if largest * 10**power <= INT32_MAXIMUM]
+    return fitting[-1] if kind in _AVERAGED and fitting else 0
+
+
+def _built(kind: Aggregate, argument: Expr, values: tuple[int, int, int]) -> Expr:
+    window, _, power = values
+    low, high, unit = argument.low, argument.high, argument.unit
+    if kind is Aggregate.WINCOUNT:
+        return build.temporal(kind, argument, values, 0, 0, WINDOW_MAXIMUM, "")
+    if kind is Aggregate.WINSUM:
+        low, high = max(low * window, -INT32_MAXIMUM), min(high * window, INT32_MAXIMUM)
+    if kind is Aggregate.TREND:
+        low, high = low - high, high - low
+    factor = 10**power
+    return build.temporal(kind, argument, values, argument.digits + power, low * factor, high * factor, unit)
+
+
+def check_slides(nodes: Sequence[Expr], spans: ast.Span) -> None:
+    """All windows of a query give their rows together. Raises QueryError where they cannot."""
+    slides = {parameters(node)[1] for node in nodes if node.aggregate not in _DELTAS}
+    if len(slides) > 1:
+        hint = "give all windows the same slide, or ask for them in two queries"
+        raise QueryError(f"windows that slide by {' and '.join(map(str, sorted(slides)))} rows", hint, spans)

@@ -1,0 +1,200 @@
+"""Temporal aggregates: computed by the motes' own code, compared with DuckDB's windows over the same readings."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware.tests.query import host
+from firmware.tests.query.mote import COMPLETE, Mote
+from skerry.lang.errors import QueryError
+from skerry.plan.merge import merge
+from skerry.plan.model import Feed, MoteQuery, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.plan.program import encode
+from skerry.plan.residual import Residual, Rows
+from skerry_protocol.attributes import BY_NAME
+
+#: Hundredths of a degree; None: the sensor failed.
+readings = st.lists(st.none() | st.integers(-4000, 12500) | st.integers(2000, 2050), min_size=1, max_size=30)
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    return host.query_library()
+
+
+def plan(what: str, rest: str = "") -> QueryPlan:
+    result = plan_query(f"SELECT {what} FROM sensors {rest} SAMPLE PERIOD 1 s")
+    assert isinstance(result, QueryPlan)
+    return result
+
+
+def on_mote(library: Path, wanted: QueryPlan, temps: list[int | None]) -> list[dict[str, Any]]:
+    """The user's rows when the mote reads these, one a second, from epoch 100 on."""
+    query = merge([wanted])
+    mote = Mote(library)
+    mote.synchronise(99.5)
+    assert mote.install(encode(query, 0), 1) == COMPLETE
+    rows = []
+    for temp in temps:
+        mote.sensor(BY_NAME["temp"].number, temp)
+        mote.run(1)
+        for record in mote.records():
+            values, offset = {"nodeid": 7, "epoch": record.body.epoch}, 0
+            for i, column in enumerate(query.columns):
+                data = record.body["values"][offset : offset + column.format.size]
+                offset += column.format.size
+                value = int.from_bytes(data, "little", signed=column.format.minimum < 0)
+                values[column.name] = None if record.body.nulls >> i & 1 else value
+            rows.append(values)
+    names = ["nodeid", "epoch", *(column.name for column in query.columns)]
+    batch = Rows(
+        pa.RecordBatch.from_pydict({n: pa.array([r[n] for r in rows], pa.int64()) for n in names}), query
+    )
+    residual = Residual(wanted)
+    chosen = residual.select(batch, Feed("u", 1, 1000, 1000, 0))
+    found: list[dict[str, Any]] = residual.project(batch, chosen).to_pylist()
+    return found
+
+
+def in_duckdb(select: str, temps: list[int | None]) -> list[tuple[Any, ...]]:
+    """``select`` over the same readings as exact decimals."""
+    values = [None if t is None else Decimal(t) / 100 for t in temps]
+    sensors = pa.table(  # noqa: F841 duckdb finds it by its name
+        {"epoch": range(100, 100 + len(temps)), "temp": pa.array(values, pa.decimal128(9, 2))}
+    )
+    return duckdb.sql(select).fetchall()
+
+
+@settings(max_examples=40, deadline=None)
+@given(readings, st.integers(1, 12), st.integers(1, 5))
+def test_windows_are_duckdbs(library: Path, temps: list[int | None], window: int, slide: int) -> None:
+    names = ("WINAVG", "WINSUM", "WINMIN", "WINMAX", "WINCOUNT", "TREND")
+    columns = ", ".join(f"{name}({window}, {slide}, temp) AS {name}" for name in names)
+    rows = on_mote(library, plan(f"epoch, temp, {columns}"), temps)
+    over = f"OVER (ORDER BY epoch ROWS {window - 1} PRECEDING)"
+    expected = in_duckdb(
+        f"SELECT epoch, temp, avg(temp) {over}, sum(temp) {over}, min(temp) {over}, max(temp) {over}, "
+        f"count(temp) {over}, regr_slope(temp, epoch) {over} FROM sensors "
+        f"QUALIFY row_number() OVER (ORDER BY epoch) % {slide} = 0 ORDER BY epoch",
+        temps,
+    )
+    assert len(rows) == len(expected)
+    for row, values in zip(rows, expected, strict=True):
+        for got, value in zip(row.values(), values, strict=True):
+            if value is None or got is None:
+                assert got is None
+                assert value is None or math.isnan(value)  # a slope of one point is NaN there
+            else:
+                assert got == pytest.approx(float(value), abs=0.5000001e-5, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(readings, st.integers(-4000, 9000), st.integers(1, 5))
+def test_windows_hold_rows_that_pass(library: Path, temps: list[int | None], least: int, window: int) -> None:
+    bound = f"{Decimal(least) / 100:f}"
+    wanted = plan(
+        f"epoch, WINMAX({window}, temp) AS high", f"WHERE temp > {bound} HAVING WINCOUNT({window}, temp) > 1"
+    )
+    over = f"OVER (ORDER BY epoch ROWS {window - 1} PRECEDING)"
+    expected = in_duckdb(
+        f"SELECT epoch, max(temp) {over} FROM sensors WHERE temp > {bound} QUALIFY count(temp) {over} > 1 ORDER BY epoch",
+        temps,
+    )
+    got = [(row["epoch"], row["high"]) for row in on_mote(library, wanted, temps)]
+    assert got == [(epoch, float(high)) for epoch, high in expected]
+
+
+@settings(max_examples=40, deadline=None)
+@given(readings, st.integers(1, 15))
+def test_exponential_average(library: Path, temps: list[int | None], weight: int) -> None:
+    average: Fraction | None = None
+    rows = on_mote(library, plan(f"EXPAVG({weight}, temp) AS a"), temps)
+    assert len(rows) == len(temps)
+    for row, temp in zip(rows, temps, strict=True):
+        if temp is not None:
+            reading = Fraction(temp, 100)
+            average = reading if average is None else average + (reading - average) / 2**weight
+        assert (row["a"] is None) == (average is None)
+        assert average is None or row["a"] == pytest.approx(float(average), abs=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(readings, st.integers(1, 3000))
+def test_delta_reports_what_differs(library: Path, temps: list[int | None], threshold: int) -> None:
+    expected, last = [], None
+    for epoch, temp in enumerate(temps, 100):
+        if temp is not None and (last is None or abs(temp - last) >= threshold):
+            expected.append((epoch, temp / 100))
+            last = temp
+    rows = on_mote(library, plan(f"epoch, DELTA({Decimal(threshold) / 100:f}, temp) AS t"), temps)
+    assert [(row["epoch"], row["t"]) for row in rows] == expected
+
+
+@given(st.integers(1, 40))
+def test_adaptive_delta_grows_quiet(library: Path, length: int) -> None:
+    """A signal that jumps by 8 degrees each second: thresholds 1, 1, 2, 4, 8, 16, 8, 16, … times 0.5 degrees."""
+    temps: list[int | None] = [800 * (i % 2) for i in range(length)]
+    expected, factor, last = [], 0, None
+    for epoch, temp in enumerate(temps, 100):
+        assert temp is not None
+        if last is None or abs(temp - last) >= 50 * max(factor, 1):
+            expected.append(epoch)
+            factor, last = min(64, max(1, 2 * factor)), temp
+        else:
+            factor = max(1, factor // 2)
+    assert [row["epoch"] for row in on_mote(library, plan("epoch, ADPDELTA(0.5, temp)"), temps)] == expected
+
+
+def test_random_reading_is_one_of_the_window(library: Path) -> None:
+    temps: list[int | None] = [100 * i for i in range(60)]
+    rows = on_mote(library, plan("epoch, WINRAND(10, temp) AS t"), temps)
+    places = [row["epoch"] - 100 - row["t"] for row in rows]
+    assert all(0 <= place <= min(9, row["epoch"] - 100) for place, row in zip(places, rows, strict=True))
+    assert len(set(places)) >= 7
+
+
+def test_windows_are_shared_and_survive_the_catalog() -> None:
+    plans = [plan("nodeid, temp, WINAVG(8, temp)"), plan("light, WINAVG(8, temp) * 2")]
+    query = merge(plans)
+    assert [c.name for c in query.columns] == ["light", "temp", "w0"]
+    assert MoteQuery.from_dict(query.to_dict()) == query
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT WINAVG(temp) FROM sensors SAMPLE PERIOD 1 s", "WINAVG does not take these at column 8: "
+         "write WINAVG(10, temp), or WINAVG(10, 5, temp): the last 10 rows, at each fifth"),
+        ("SELECT WINAVG(65, temp) FROM sensors SAMPLE PERIOD 1 s",
+         "WINAVG needs a whole number from 1 to 64 as window at column 15: "
+         "write WINAVG(10, temp), or WINAVG(10, 5, temp): the last 10 rows, at each fifth"),
+        ("SELECT DELTA(800, temp) FROM sensors SAMPLE PERIOD 1 s",
+         "DELTA's threshold goes from 0.01 to 655.35 at column 14: "
+         "write DELTA(0.5, temp): rows that differ by 0.5 degrees from the one before"),
+        ("SELECT WINAVG(5, temp), AVG(temp) FROM sensors SAMPLE PERIOD 1 s",
+         "windows are over each mote's own rows, and aggregates over all motes at column 8: "
+         "ask for them in two queries"),
+        ("SELECT WINAVG(5, temp) FROM sensors ONCE",
+         "ONCE gives one row, and windows need several at column 8: write SAMPLE PERIOD"),
+        ("SELECT WINAVG(5, 2, temp), WINMAX(5, 3, temp) FROM sensors SAMPLE PERIOD 1 s",
+         "windows that slide by 2 and 3 rows at column 8: "
+         "give all windows the same slide, or ask for them in two queries"),
+        ("SELECT temp FROM sensors WHERE WINAVG(5, temp) > 3 SAMPLE PERIOD 1 s",
+         "WINAVG is not allowed in WHERE, which is asked of each mote before it aggregates at column 32"),
+    ],
+)  # fmt: skip
+def test_refusals(query: str, message: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        plan_query(query)
+    assert raised.value.summary == message
