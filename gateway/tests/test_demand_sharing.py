@@ -136,7 +136,9 @@ def test_limit_of_queries_is_named_and_nothing_changes() -> None:
     for i in range(QUERIES_MAXIMUM):
         demand.add_user(f"u{i}", plan(f"SELECT AVG(temp) FROM sensors SAMPLE PERIOD {i + 1} s"), 0)
     before = demand.to_dict()
-    with pytest.raises(QueryError, match="at most 6 queries at once, and 6 run already"):
+    with pytest.raises(
+        QueryError, match=f"at most {QUERIES_MAXIMUM} queries at once, and {QUERIES_MAXIMUM} run already"
+    ):
         demand.add_user("late", rows("temp"), 50)
     assert demand.to_dict() == before
 
