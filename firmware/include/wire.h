@@ -101,6 +101,7 @@ enum wire_aggregate {
 enum wire_query_flag {
     WIRE_QUERY_AGGREGATE = 0x01,
     WIRE_QUERY_ONCE = 0x02,
+    WIRE_QUERY_STAGED = 0x04,
 };
 
 /* Why a mote does not run a query. */
@@ -244,11 +245,11 @@ _Static_assert(sizeof(struct wire_query_request) == 2, "wire_query_request");
 
 /* Serialized query; `where` and the fields follow, see program_field. */
 struct wire_query_program {
-    uint8_t flags; /* bit 0 aggregate, bit 1 once */
+    uint8_t flags; /* bit 0 aggregate, bit 1 once, bit 2 staged */
     uint32_t period; /* sample period in ms, 1000..604800000; epoch n starts at n * period */
     uint32_t start; /* network seconds of the first epoch's earliest start */
     uint32_t end; /* network seconds before which the last epoch starts; 4294967295 never */
-    uint8_t where_length; /* predicate; empty: all rows */
+    uint8_t where_length; /* predicate; empty: all rows; staged: predicates in their order, each behind its length */
     uint8_t fields[]; /* 1..12 columns */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");

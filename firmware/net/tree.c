@@ -19,6 +19,8 @@
 #define DOUBTFUL_WINDOWS 4
 #define DOUBTFUL_SLOTS 3
 #define DEAD_SLOTS 16
+/* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
+#define DEAD_SLOTS_DOUBTFUL 64
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
 #define ORPHAN_WINDOWS 2
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
@@ -221,7 +223,8 @@ void tree_sent(bool acknowledged)
     if (!up) return;
     neighbour_sent(up, acknowledged);
     silent_slots = acknowledged ? 0 : (uint8_t)(silent_slots + 1);
-    if (silent_slots >= DEAD_SLOTS || (silent_slots >= DOUBTFUL_SLOTS && up->age >= DOUBTFUL_WINDOWS)) lose_parent();
+    uint8_t limit = uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
+    if (silent_slots >= limit || (silent_slots >= DOUBTFUL_SLOTS && up->age >= DOUBTFUL_WINDOWS)) lose_parent();
 }
 
 void tree_age(void)

@@ -7,68 +7,102 @@
 #include "query/attribute.h"
 #include "query/row.h"
 #include "query/slots.h"
+#include "query/vm.h"
 
+/* Queries whose epochs begin together are sampled together: `fresh` is what has been acquired for them. A staged query asks its
+ * conditions one by one, and what a later one reads is not acquired where an earlier one is false. */
 static bool under_way;
+static uint32_t fresh;
 static uint32_t rows;
 
 void acquire_init(void)
 {
     under_way = false;
+    fresh = 0;
     rows = 0;
 }
 
 uint32_t acquire_rows(void) { return rows; }
 
-static void produce(const struct slot *slot)
+static void produce(struct slot *slot, bool passes)
 {
-    if (slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) {
-        aggregate_produce(slot);
-        rows++;
-    } else if (row_produce(slot)) {
-        rows++;
-    }
+    slot->state &= (uint8_t)~SLOT_SAMPLING;
+    if (slot_program(slot)->flags & WIRE_QUERY_AGGREGATE)
+        rows += aggregate_produce(slot, passes);
+    else if (passes)
+        rows += row_produce(slot);
 }
 
-static void produce_all(void)
+/* Sensors that a piece of code reads and that have not been acquired. */
+static uint32_t lacking(uint32_t attributes) { return attribute_sensors(attributes) & ~fresh; }
+
+/* Goes as far as what is fresh allows; returns the sensors that it wants next, 0: the slot is done with its epoch. */
+static uint32_t advance(struct slot *slot)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        if (slot != NULL && slot->state & SLOT_SAMPLING) {
-            slot->state &= (uint8_t)~SLOT_SAMPLING;
-            produce(slot);
+    bool staged = slot_program(slot)->flags & WIRE_QUERY_STAGED;
+    struct program_code code;
+    for (; program_condition(slot_program(slot), slot->stage, &code); slot->stage++) {
+        uint32_t reads = 0;
+        int32_t value;
+        vm_check(code.bytes, code.length, &reads);
+        uint32_t wanted = lacking(staged ? reads : slot->attributes);
+        if (wanted != 0)
+            return wanted;
+        if (!vm_run(code.bytes, code.length, attribute_read, &slot->epoch, &value) || value == 0) {
+            produce(slot, false);
+            return 0;
         }
     }
+    uint32_t wanted = lacking(slot->attributes);
+    if (wanted == 0)
+        produce(slot, true);
+    return wanted;
+}
+
+/* Brings all slots that are being sampled as far as they come, and acquires what they want next. */
+static void step(void)
+{
+    uint32_t mask = 0;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        struct slot *slot = slot_at(i);
+        if (slot != NULL && slot->state & SLOT_SAMPLING)
+            mask |= advance(slot);
+    }
+    under_way = mask != 0 && sensor_acquire(mask);
+    if (under_way)
+        fresh |= mask;
+}
+
+static bool any_in(uint8_t state)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slot_at(i) != NULL && slot_at(i)->state & state)
+            return true;
+    return false;
 }
 
 void acquire_start(void)
 {
-    uint32_t mask = 0;
     if (under_way)
         return;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = slot_at(i);
-        if (slot != NULL && slot->state & SLOT_WAITING)
-            mask |= attribute_sensors(slot->attributes);
+    if (!any_in(SLOT_SAMPLING)) {
+        fresh = 0;
+        for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+            struct slot *slot = slot_at(i);
+            if (slot != NULL && slot->state & SLOT_WAITING) {
+                slot->state ^= SLOT_WAITING | SLOT_SAMPLING;
+                slot->stage = 0;
+            }
+        }
     }
-    if (mask != 0) {
-        under_way = sensor_acquire(mask);
-        if (!under_way)
-            return; /* somebody else's acquisition: its sensor_done calls again */
-    }
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        if (slot != NULL && slot->state & SLOT_WAITING)
-            slot->state ^= SLOT_WAITING | SLOT_SAMPLING;
-    }
-    if (!under_way)
-        produce_all();
+    /* Where somebody else's acquisition is under way, its sensor_done calls again. */
+    step();
 }
 
 void sensor_done(void)
 {
-    bool ours = under_way;
     under_way = false;
-    if (ours)
-        produce_all();
     acquire_start();
+    if (!under_way && any_in(SLOT_WAITING))
+        acquire_start();
 }

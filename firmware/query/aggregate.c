@@ -5,7 +5,6 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/attribute.h"
-#include "query/row.h"
 #include "query/vm.h"
 
 struct partial {
@@ -67,20 +66,21 @@ static uint8_t size_of_cells(uint8_t cells)
     return (uint8_t)(sizeof(struct wire_partial) + cells * sizeof(struct wire_aggregate_state));
 }
 
-void aggregate_produce(const struct slot *slot)
+bool aggregate_produce(const struct slot *slot, bool passes)
 {
     struct partial partial = {.header = {.query = slot->query, .epoch = slot->epoch, .motes = 1}};
     struct program_field field;
     uint8_t cells = 0;
-    bool passes = row_passes(slot), grouped = false;
+    bool grouped = false;
     for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); cells += aggregate_cells(&field)) {
         grouped |= field.aggregate == WIRE_AGGREGATE_GROUP;
         if (passes)
             start_state(&field, &slot->epoch, &partial.states[cells]);
     }
     if (grouped && !passes)
-        return; /* a row that is refused belongs to no group */
+        return false; /* a row that is refused belongs to no group */
     queue_push(WIRE_PACKET_PARTIAL, &partial, size_of_cells(cells));
+    return true;
 }
 
 uint16_t aggregate_counts(uint16_t a, uint16_t b)

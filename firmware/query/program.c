@@ -5,11 +5,34 @@
 #include "query/temporal.h"
 #include "query/vm.h"
 
-#define FLAGS_KNOWN (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)
+#define FLAGS_KNOWN (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE | WIRE_QUERY_STAGED)
 
-struct program_code program_where(const struct wire_query_program *program)
+bool program_condition(const struct wire_query_program *program, uint8_t index, struct program_code *code)
 {
-    return (struct program_code){program->fields, program->where_length};
+    *code = (struct program_code){program->fields, program->where_length};
+    if (!(program->flags & WIRE_QUERY_STAGED))
+        return index == 0 && code->length > 0;
+    /* Each behind its length. */
+    for (uint8_t at = 0; at < program->where_length; at = (uint8_t)(at + 1 + code->length)) {
+        *code = (struct program_code){&program->fields[at + 1], program->fields[at]};
+        if (index-- == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool conditions_check(const struct wire_query_program *program, uint32_t *attributes)
+{
+    uint8_t at = 0;
+    if (!(program->flags & WIRE_QUERY_STAGED))
+        return program->where_length == 0 || vm_check(program->fields, program->where_length, attributes);
+    while (at < program->where_length) {
+        uint8_t length = program->fields[at++];
+        if (length == 0 || length > program->where_length - at || !vm_check(&program->fields[at], length, attributes))
+            return false;
+        at = (uint8_t)(at + length);
+    }
+    return true;
 }
 
 bool program_next_field(const struct wire_query_program *program, uint8_t length, uint8_t *at,
@@ -69,7 +92,7 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
     uint16_t at = (uint16_t)(sizeof *program + program->where_length);
     if (at > length)
         return false;
-    if (program->where_length > 0 && !vm_check(program->fields, program->where_length, attributes))
+    if (!conditions_check(program, attributes))
         return false;
 
     uint8_t count = 0; /* of a row's columns, of a record's cells */

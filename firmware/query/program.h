@@ -24,7 +24,8 @@ struct program_field {
 bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, uint16_t *windows);
 
 /* The rest is for programs that program_check accepted. */
-struct program_code program_where(const struct wire_query_program *program);
+/* Conditions that all have to be true, in the order in which they are to be asked: number `index`, from 0 on; false past the last. */
+bool program_condition(const struct wire_query_program *program, uint8_t index, struct program_code *code);
 /* The field at *at (0 first, then where it leaves *at); false past the last of `length` bytes. */
 bool program_next_field(const struct wire_query_program *program, uint8_t length, uint8_t *at,
                         struct program_field *field);

@@ -45,14 +45,6 @@ static bool fits(int32_t value, uint8_t format)
     }
 }
 
-bool row_passes(const struct slot *slot)
-{
-    struct program_code where = program_where(slot_program(slot));
-    int32_t value;
-    return where.length == 0 ||
-           (vm_run(where.bytes, where.length, attribute_read, &slot->epoch, &value) && value != 0);
-}
-
 /* Gives its windows the readings of the epoch. True: a row is due. */
 static bool take_readings(const struct slot *slot)
 {
@@ -83,7 +75,7 @@ bool row_produce(const struct slot *slot)
     struct program_field field;
     uint16_t bit = 1;
     uint8_t used = 0;
-    if (!row_passes(slot) || !take_readings(slot))
+    if (!take_readings(slot))
         return false;
     uint8_t *windows = slot_windows(slot);
     row.result.query = slot->query;

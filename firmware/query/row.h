@@ -9,10 +9,8 @@
 
 /* Bytes of a value in a format of enum wire_format; 0: unknown format. */
 uint8_t row_format_size(uint8_t format);
-/* Evaluates the slot's query for its epoch from the last acquisition and queues the row where WHERE is true.
- * True: a record was produced. */
+/* Evaluates the columns of the slot's query, for an epoch whose conditions are true, from what has been acquired, and queues the row
+ * if windows are due. True: a record was produced. */
 bool row_produce(const struct slot *slot);
-/* Whether WHERE is true for the slot's epoch; true without one. */
-bool row_passes(const struct slot *slot);
 
 #endif

@@ -40,8 +40,8 @@ def rows(what: str, where: str) -> QueryPlan:
 def test_program_says_what_the_plan_says() -> None:
     query = merge([rows("temp, light", "temp > 25.5")])
     program = decode_program(encode(query, 100, 160))
-    assert (program.flags, program.period, program.start, program.end) == (0, 10_000, 100, 160)
-    assert program.where == bytes([0x05, 5, 0x02]) + (2550).to_bytes(2, "little") + bytes([0x24])
+    assert (program.flags, program.period, program.start, program.end) == (4, 10_000, 100, 160)
+    assert program.where == bytes([6, 0x05, 5, 0x02]) + (2550).to_bytes(2, "little") + bytes([0x24])
     assert [(f.format, f.aggregate, f.code) for f in program.fields] == [
         (3, 0, b"\x05\x04"),
         (4, 0, b"\x05\x05"),

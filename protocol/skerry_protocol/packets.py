@@ -147,6 +147,9 @@ class QueryFlag(IntEnum):
 
     AGGREGATE = 1  # fields are aggregates over all motes, sent as partial state records
     ONCE = 2  # a single epoch: the one at ``start``
+    STAGED = (
+        4  # ``where`` is conditions, each behind its length; what they read is acquired when it is their turn
+    )
 
 
 class BundleFlag(IntEnum):
@@ -215,11 +218,13 @@ Temporal = Struct(
 )
 
 QueryProgram = Struct(
-    "flags" / Int8ul * "bit 0 aggregate, bit 1 once",
+    "flags" / Int8ul * "bit 0 aggregate, bit 1 once, bit 2 staged",
     "period" / Int32ul * "sample period in ms, 1000..604800000; epoch n starts at n * period",
     "start" / Int32ul * "network seconds of the first epoch's earliest start",
     "end" / Int32ul * "network seconds before which the last epoch starts; 4294967295 never",
-    "where" / Prefixed(Byte, GreedyBytes) * "predicate; empty: all rows",
+    "where"
+    / Prefixed(Byte, GreedyBytes)
+    * "predicate; empty: all rows; staged: predicates in their order, each behind its length",
     "fields" / GreedyRange(ProgramField) * "1..12 columns",
 )
 

@@ -103,7 +103,7 @@ bool sensor_acquire(uint32_t mask)
 {
     if (busy || done.pending) return false;
     wanted = mask & OWN;
-    valid = 0;
+    valid &= ~mask;
     busy = true;
     if (wanted & ~BIT(WIRE_ATTRIBUTE_VOLTAGE)) {
         GPIO_DATA(GPIO_C, SENSOR_POWER) = SENSOR_POWER;

@@ -39,6 +39,7 @@ void rf_isr(void);
 
 static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted, ack_requested;
+static bool acknowledged; /* accept_unicast is false, but what is in the FIFO came before that: its senders have their acknowledgements */
 static uint8_t channel, sequence;
 static uint16_t own_pan, own_address;
 static volatile ticks_t edge, stamps[STAMPS];
@@ -179,6 +180,7 @@ uint16_t radio_malformed(void) { return malformed; }
 
 void radio_accept_unicast(bool accept)
 {
+    if (mode != ASLEEP && accept != accept_unicast) acknowledged = !accept && RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_FIFOP);
     accept_unicast = accept;
     RFCORE_XREG_FRMCTRL0 = FRMCTRL0_AUTOCRC | (accept ? FRMCTRL0_AUTOACK : 0);
 }
@@ -285,7 +287,7 @@ static void received(void)
         return;
     }
     /* A unicast frame that the chip did not acknowledge was not received. */
-    if (!accept_unicast && (frame.length < sizeof *header || header->destination != WIRE_BROADCAST)) return;
+    if (!accept_unicast && !acknowledged && (frame.length < sizeof *header || header->destination != WIRE_BROADCAST)) return;
     radio_received(&frame);
 }
 
@@ -302,6 +304,7 @@ static void serve(void)
     }
     for (;;) {
         uint32_t status = RFCORE_XREG_FSMSTAT1;
+        if (!(status & (FSMSTAT1_FIFOP | FSMSTAT1_SFD))) acknowledged = false;
         if (mode == ASLEEP || !(status & FSMSTAT1_FIFOP)) return;
         if (!(status & FSMSTAT1_FIFO)) { /* overflow (23.9.4) */
             flush_received();

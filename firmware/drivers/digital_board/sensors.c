@@ -95,7 +95,7 @@ bool sensor_acquire(uint32_t mask)
 {
     if (busy || done.pending) return false;
     pending = mask & (LIGHT | TEMP | HUMIDITY | VOLTAGE | ACCEL_X | ACCEL_Y);
-    valid = 0;
+    valid &= ~mask;
     busy = true;
     if (!pending) {
         busy = false;

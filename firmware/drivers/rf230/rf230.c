@@ -32,6 +32,8 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 
 static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted;
+/* Of the frame that is in the chip while accept_unicast changes: its sender has its acknowledgement, or will not get one. */
+static bool acknowledged, unacknowledged;
 static uint8_t channel, sequence;
 static bool ack_requested;
 static volatile ticks_t edge;
@@ -191,7 +193,11 @@ void radio_accept_unicast(bool accept)
 {
     if (accept == accept_unicast) return;
     accept_unicast = accept;
-    if (mode == LISTENING) go(accept ? RX_AACK_ON : RX_ON);
+    if (mode != LISTENING) return;
+    uint8_t now = status();
+    if (accept) unacknowledged = now == BUSY_RX || (interrupt_event.pending && !acknowledged);
+    else acknowledged = now == BUSY_RX_AACK || (interrupt_event.pending && !unacknowledged);
+    go(accept ? RX_AACK_ON : RX_ON);
 }
 
 static void report(void)
@@ -310,9 +316,10 @@ static uint8_t download(uint8_t *lqi)
 
 static void received(ticks_t sfd)
 {
-    bool intact = read_register(PHY_RSSI) & RX_CRC_VALID;
+    bool intact = read_register(PHY_RSSI) & RX_CRC_VALID, filtered = !accept_unicast && !acknowledged;
     struct radio_frame frame = {.psdu = buffer, .sfd = sfd};
     frame.length = download(&frame.lqi);
+    acknowledged = unacknowledged = false;
     if (!frame.length || !intact) return;
     frame.rssi = (int8_t)(read_register(PHY_ED_LEVEL) - 91);
     if (mode == AWAITING_ACK) {
@@ -320,7 +327,7 @@ static void received(ticks_t sfd)
         return;
     }
     /* In RX_ON nothing is filtered: only broadcasts may pass, for they need no acknowledgement. */
-    if (!accept_unicast) {
+    if (filtered) {
         const struct wire_mac_header *header = (const struct wire_mac_header *)buffer;
         if (frame.length < sizeof *header || header->destination != WIRE_BROADCAST || header->pan != own_pan) return;
     }

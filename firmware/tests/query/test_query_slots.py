@@ -146,7 +146,7 @@ def test_malformed_fragment_is_refused(mote: Mote, change: dict[str, object]) ->
 
 COUNT_ALL = field(ValueFormat.U16, b"", Aggregate.COUNT)
 BAD_PROGRAMS = {
-    "unknown flag": program(ROW, flags=4),
+    "unknown flag": program(ROW, flags=128),
     "period too short": program(ROW, period=packets.PERIOD_MINIMUM_MS - 1),
     "period too long": program(ROW, period=packets.PERIOD_MAXIMUM_MS + 1),
     "no fields": program([]),

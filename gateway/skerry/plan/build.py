@@ -165,7 +165,8 @@ def divide(a: Expr, b: Expr) -> Expr:
     else:
         digits = base + QUOTIENT_DIGITS
         power = digits - a.digits + b.digits
-    largest = rounded_quotient(_checked(dividend * 10**power), divisor)
+    # At least 1: the factor alone must fit, too, where the dividend is always 0.
+    largest = rounded_quotient(_checked(max(dividend, 1) * 10**power), divisor)
     low = 0 if a.low >= 0 and b.low >= 0 else -largest
     unit = _quotient_unit(a, b)
     return _number(Op.DIV, (a, b), digits, low, largest, unit, operand=power)

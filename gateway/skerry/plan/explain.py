@@ -9,6 +9,7 @@ from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import MoteQuery, QueryPlan
+from skerry.plan.optimiser import considered
 from skerry.plan.program import program_size
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, AggregateState, Partial, Result
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from skerry.catalog.catalog import Catalog
     from skerry.proxy.demand import Demand
 
+#: Of the orders of sampling that were considered, those that are shown: the best.
+PLANS_SHOWN = 6
 #: Bytes around one record alone in a frame: preamble and SFD 5, length 1, MAC header 9, FCS 2, packet
 #: header 2, bundle flags 1, record header 2.
 _FRAME_BYTES = 22
@@ -71,7 +74,8 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
         "attributes": [
             {"name": a.name, "energy": a.energy, "sample_time": a.sample_ms / 1000} for a in sampled
         ],
-        "energy_per_epoch": sum(attribute.energy for attribute in sampled),
+        "energy_per_epoch": considered(query)[0].energy,
+        "sampling": [plan.to_dict() for plan in considered(query)[:PLANS_SHOWN]],
         "program_bytes": program_size(query),
         "program_limit": PROGRAM_MAXIMUM,
         "columns_limit": FIELDS_MAXIMUM,
@@ -127,7 +131,8 @@ def explain_text(explained: dict[str, Any]) -> str:
     when = "once" if explained["once"] else f"every {duration_text(explained['period_ms'])}"
     lines = [
         "motes",
-        f"  {when} acquire {sampled}: {motes['energy_per_epoch'] * 1e6:g} µJ per epoch",
+        f"  {when} acquire {sampled}: {motes['energy_per_epoch'] * 1e6:.3g} µJ per epoch",
+        *_sampling_lines(motes["sampling"]),
         f"  send {', '.join(motes['columns'])}" + (f" where {motes['where']}" if motes["where"] else ""),
         f"  program {motes['program_bytes']} of {motes['program_limit']} bytes,"
         f" {len(motes['columns'])} of {motes['columns_limit']} columns",
@@ -149,6 +154,17 @@ def explain_text(explained: dict[str, Any]) -> str:
         for name, lacking in explained["lacking"].items()
     ]
     return "\n".join(lines)
+
+
+def _sampling_lines(plans: list[dict[str, Any]]) -> list[str]:
+    """The orders that were considered, where there is a choice."""
+    if len(plans) < 2:
+        return []
+    lines = ["  orders of sampling considered, on average:"]
+    for plan in plans:
+        conditions = ", then ".join(plan["conditions"]) if plan["staged"] else "all at once"
+        lines.append(f"    {plan['energy_per_epoch'] * 1e6:8.1f} µJ  {conditions}")
+    return lines
 
 
 def _stream_lines(stream: dict[str, Any] | None) -> list[str]:

@@ -6,6 +6,7 @@ from skerry.lang.errors import QueryError
 from skerry.plan.assembler import assemble
 from skerry.plan.expression import Expr
 from skerry.plan.model import Column, MoteQuery
+from skerry.plan.optimiser import chosen
 from skerry.plan.temporal import is_temporal, parameters
 from skerry_protocol.codec import encode_program
 from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, Aggregate, QueryFlag
@@ -24,6 +25,13 @@ def _code(expr: Expr | None) -> bytes:
     return assemble(expr)
 
 
+def _where(query: MoteQuery) -> bytes:
+    plan = chosen(query)
+    if not plan.staged:
+        return _code(query.where)
+    return b"".join(bytes([len(code)]) + code for code in map(assemble, plan.conditions))
+
+
 def _format(column: Column) -> int:
     cells = Aggregate.TOP <= column.aggregate < Aggregate.WINAVG
     return column.cells if cells else column.format.code
@@ -32,7 +40,7 @@ def _format(column: Column) -> int:
 def program_size(query: MoteQuery) -> int:
     """Bytes of the program."""
     fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns if column.is_field)
-    return _HEADER + len(_code(query.where)) + fields
+    return _HEADER + len(_where(query)) + fields
 
 
 def fits(query: MoteQuery) -> bool:
@@ -54,12 +62,13 @@ def check_program(query: MoteQuery) -> None:
 def encode(query: MoteQuery, start: int, end: int = FOREVER) -> bytes:
     """Program bytes. ``start`` and ``end``: network seconds."""
     flags = (QueryFlag.AGGREGATE if query.aggregate else 0) | (QueryFlag.ONCE if query.once else 0)
+    flags |= QueryFlag.STAGED if chosen(query).staged else 0
     return encode_program(
         flags=flags,
         period=query.period_ms,
         start=start,
         end=end,
-        where=_code(query.where),
+        where=_where(query),
         fields=[
             {"format": _format(column), "aggregate": int(column.aggregate), "code": _code(column.expr)}
             for column in query.columns

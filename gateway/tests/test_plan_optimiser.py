@@ -1,0 +1,119 @@
+"""The order in which conditions are asked: the cheapest by the model, and what a mote really samples."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware.tests.query import host
+from firmware.tests.query.mote import COMPLETE, Mote
+from skerry.plan.expression import conjuncts, render
+from skerry.plan.merge import merge
+from skerry.plan.model import MoteQuery, QueryPlan
+from skerry.plan.optimiser import chosen, considered, expected_energy, selectivity
+from skerry.plan.planner import plan_query
+from skerry.plan.program import encode
+from skerry_protocol.attributes import BY_NAME
+
+LIGHT, TEMP, HUMIDITY = (BY_NAME[name] for name in ("light", "temp", "humidity"))
+
+
+def mote_query(text: str) -> MoteQuery:
+    plan = plan_query(f"{text} SAMPLE PERIOD 1 s")
+    assert isinstance(plan, QueryPlan)
+    return merge([plan])
+
+
+def order(text: str) -> list[str]:
+    return [render(condition) for condition in chosen(mote_query(text)).conditions]
+
+
+def test_cheap_and_selective_first() -> None:
+    """Humidity costs a tenth of light; with equal chances to fail it is asked first."""
+    text = "SELECT nodeid FROM sensors WHERE light > 20000 AND humidity > 56.5"
+    assert order(text) == ["humidity > 56.5", "light > 20000"]
+    assert order("SELECT nodeid FROM sensors WHERE humidity > -5 AND light > 39999") == [
+        "light > 39999", "humidity > -5",
+    ] or LIGHT.energy > 2 * HUMIDITY.energy  # fmt: skip
+
+
+def test_what_costs_nothing_goes_before_all() -> None:
+    assert order("SELECT light FROM sensors WHERE temp > 100 AND level < 2")[0] == "level < 2"
+
+
+def test_energy_by_hand() -> None:
+    """temp > 42.5 is true for half of -40..125: light is read for one row in two."""
+    plan = chosen(mote_query("SELECT light FROM sensors WHERE temp > 42.5"))
+    assert plan.staged
+    assert plan.energy == pytest.approx(TEMP.energy + LIGHT.energy / 2, rel=1e-3)
+    at_once = [
+        other
+        for other in considered(mote_query("SELECT light FROM sensors WHERE temp > 42.5"))
+        if not other.staged
+    ]
+    assert [other.energy for other in at_once] == [pytest.approx(TEMP.energy + LIGHT.energy)]
+
+
+def test_nothing_to_save_is_sampled_at_once() -> None:
+    assert not chosen(mote_query("SELECT temp FROM sensors")).staged
+
+
+conditions = st.lists(
+    st.builds(
+        "{} {} {}".format,
+        st.sampled_from(["light", "temp", "humidity", "accel_x", "level"]),
+        st.sampled_from(["<", ">", "=", "<>"]),
+        st.integers(-50, 120),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(conditions, st.sampled_from(["nodeid", "light", "temp", "*"]))
+def test_no_order_is_cheaper_than_the_chosen_one(wanted: list[str], column: str) -> None:
+    query = mote_query(f"SELECT {column} FROM sensors WHERE {' AND '.join(wanted)}")
+    columns = frozenset(
+        c.expr.operand for c in query.columns if c.expr is not None and c.expr.operand is not None
+    )
+    best = chosen(query)
+    parts = conjuncts(query.where)
+    assert sorted(map(render, best.conditions)) == sorted(map(render, parts))
+    if len(parts) <= 5:
+        cheapest = min(expected_energy(one, columns) for one in permutations(parts))
+        assert best.energy <= cheapest + 1e-12
+    assert all(0 <= selectivity(part) <= 1 for part in parts)
+
+
+@pytest.fixture
+def mote() -> Mote:
+    return Mote(host.query_library())
+
+
+def test_mote_reads_only_what_the_outcome_needs(mote: Mote) -> None:
+    for entry, value in ((LIGHT, 100), (TEMP, 2000), (HUMIDITY, 4000)):
+        mote.sensor(entry.number, value)
+    mote.synchronise(99.5)
+    query = mote_query("SELECT temp FROM sensors WHERE humidity > 30 AND light > 200")
+    assert mote.install(encode(query, 0), 1) == COMPLETE
+    mote.run(1)
+    assert (mote.acquisitions, mote.last_mask) == (2, 1 << LIGHT.number)
+    assert list(mote.records()) == []
+    mote.sensor(LIGHT.number, 300)
+    mote.run(1)
+    assert (mote.acquisitions, mote.last_mask) == (5, 1 << TEMP.number)
+    assert len(list(mote.records())) == 1
+
+
+def test_queries_of_one_instant_read_a_sensor_once(mote: Mote) -> None:
+    for entry, value in ((LIGHT, 300), (TEMP, 2000)):
+        mote.sensor(entry.number, value)
+    mote.synchronise(99.5)
+    mote.install(encode(mote_query("SELECT temp FROM sensors WHERE light > 200"), 0), 1)
+    mote.install(encode(mote_query("SELECT light, temp FROM sensors"), 0), 2)
+    mote.run(1)
+    assert mote.acquisitions == 1
+    assert len(list(mote.records())) == 2
