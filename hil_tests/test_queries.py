@@ -199,3 +199,20 @@ def test_redwood_readings_arrive_as_recorded(network: MakeNetwork) -> None:
         assert row["light"] == pytest.approx(float(last.par_top), abs=max(1.0, 0.01 * float(last.par_top)))
         compared += 1
     assert compared >= 30
+
+
+def test_a_weaker_battery_takes_part_less_often(network: MakeNetwork) -> None:
+    """LIFETIME: 24 weeks at 19 s are what fresh batteries give; at 2.9 V they give every fifth epoch, at 2.5 V hardly any."""
+    motes = line_of(4, spacing=10)
+    for mote, voltage in zip(motes[1:], (3000, 2900, 2500), strict=True):
+        mote.battery_mv = voltage
+    net = network(motes, radio=disc(35))
+    net.advance("70s")
+    query = ask(net, 1, "SELECT voltage FROM sensors LIFETIME 24 weeks")
+    net.advance("1h")
+    counts = dict.fromkeys(range(4), 0)
+    for row in rows(net.line, 1, query):
+        counts[row["nodeid"]] += 1
+    assert counts[1] == pytest.approx(3590 / 19, abs=3)
+    assert counts[2] == pytest.approx(3590 / 95, abs=3)
+    assert counts[3] <= 2

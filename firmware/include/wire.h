@@ -95,6 +95,7 @@ enum wire_aggregate {
     WIRE_AGGREGATE_DELTA = 0x27,
     WIRE_AGGREGATE_ADPDELTA = 0x28,
     WIRE_AGGREGATE_TREND = 0x29,
+    WIRE_AGGREGATE_BUDGET = 0x40,
 };
 
 /* Bits of a query program's flags. */
@@ -257,7 +258,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; 64 BUDGET, no column */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -269,6 +270,17 @@ struct wire_temporal {
     uint8_t power; /* WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_temporal) == 3, "wire_temporal");
+
+/* The code of a BUDGET. */
+struct wire_budget {
+    uint32_t energy; /* nJ that an epoch takes from a mote */
+    uint32_t idle; /* uW that a mote takes without the query */
+    uint32_t capacity; /* J in a fresh battery */
+    uint16_t full; /* its voltage, mV */
+    uint16_t empty; /* voltage at which motes stop, mV; below full */
+    uint8_t most; /* epochs from one sample to the next at most, 1..255 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_budget) == 17, "wire_budget");
 
 /* COMMAND. */
 struct wire_command {

@@ -72,7 +72,7 @@ bool aggregate_produce(const struct slot *slot, bool passes)
     struct program_field field;
     uint8_t cells = 0;
     bool grouped = false;
-    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); cells += aggregate_cells(&field)) {
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); cells += aggregate_cells(&field)) {
         grouped |= field.aggregate == WIRE_AGGREGATE_GROUP;
         if (passes)
             start_state(&field, &slot->epoch, &partial.states[cells]);
@@ -102,7 +102,7 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a, co
 {
     struct program_field field;
     uint8_t i = 0;
-    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); i += aggregate_cells(&field)) {
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); i += aggregate_cells(&field)) {
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
         bool known = a->states[i].count > 0;
@@ -119,7 +119,7 @@ uint8_t query_partial_size(uint8_t query)
         return 0;
     struct program_field field;
     uint8_t cells = 0;
-    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field);)
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field);)
         cells = (uint8_t)(cells + aggregate_cells(&field));
     return size_of_cells(cells);
 }
@@ -141,7 +141,7 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
     uint8_t i = 0, cells;
     into->motes = aggregate_counts(into->motes, from->motes);
     into->overflow |= from->overflow;
-    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); i = (uint8_t)(i + cells)) {
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); i = (uint8_t)(i + cells)) {
         uint16_t bit = (uint16_t)(1U << i);
         cells = aggregate_cells(&field);
         if (!aggregate_find(field.aggregate)->merge(&into->states[i], &from->states[i], cells))

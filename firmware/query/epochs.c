@@ -5,6 +5,7 @@
 #include "kernel/timer.h"
 #include "net/time.h"
 #include "query/acquire.h"
+#include "query/budget.h"
 #include "query/query.h"
 #include "query/slots.h"
 #include "query/wide.h"
@@ -16,6 +17,8 @@
 #define LATE_MS 500
 /* A finished query is kept this long, in s, so that its last partial state records are merged. */
 #define LINGER_SECONDS 10
+/* The lifetime is reckoned anew at each so many epochs: the battery's voltage falls slowly. */
+#define RECKON_EPOCHS 16
 /* A timer this early has reached its time: conversions between clocks round. */
 #define EARLY_TICKS 2
 
@@ -66,6 +69,17 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
     return epoch_from(slot, (struct net_time){0, 0}, &first) && epoch == first;
 }
 
+/* Whether the battery allows this epoch, where the query has a lifetime. */
+static bool affordable(struct slot *slot, struct net_time now)
+{
+    const struct wire_budget *budget = program_budget(slot_program(slot), slot->length);
+    if (budget == NULL)
+        return true;
+    if (slot->divisor == 0 || slot->next % RECKON_EPOCHS == 0)
+        slot->divisor = budget_divisor(budget, slot_program(slot)->period, now.seconds, slot_program(slot)->end);
+    return slot->next % slot->divisor == 0;
+}
+
 /* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be
  * EARLY_TICKS ahead. */
 static bool take_due(struct slot *slot, struct net_time now)
@@ -74,7 +88,7 @@ static bool take_due(struct slot *slot, struct net_time now)
     if (!(slot->state & SLOT_PLANNED) || slot->state & SLOT_FINISHED || !start_of(slot, slot->next, &start) ||
         before(now, start))
         return false;
-    if (milliseconds(now) - milliseconds(start) <= LATE_MS && !(slot->state & SLOT_SAMPLING)) {
+    if (milliseconds(now) - milliseconds(start) <= LATE_MS && !(slot->state & SLOT_SAMPLING) && affordable(slot, now)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
     }

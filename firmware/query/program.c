@@ -1,6 +1,9 @@
 #include "query/program.h"
 
+#include <stddef.h>
+
 #include "query/aggregate.h"
+#include "query/budget.h"
 #include "query/row.h"
 #include "query/temporal.h"
 #include "query/vm.h"
@@ -52,17 +55,27 @@ bool program_next_field(const struct wire_query_program *program, uint8_t length
     return true;
 }
 
-uint8_t program_field_count(const struct wire_query_program *program, uint8_t length)
+bool program_next_column(const struct wire_query_program *program, uint8_t length, uint8_t *at, struct program_field *field)
+{
+    while (program_next_field(program, length, at, field))
+        if (field->aggregate != WIRE_AGGREGATE_BUDGET)
+            return true;
+    return false;
+}
+
+const struct wire_budget *program_budget(const struct wire_query_program *program, uint8_t length)
 {
     struct program_field field;
-    uint8_t count = 0;
     for (uint8_t at = 0; program_next_field(program, length, &at, &field);)
-        count++;
-    return count;
+        if (field.aggregate == WIRE_AGGREGATE_BUDGET)
+            return (const struct wire_budget *)field.code.bytes;
+    return NULL;
 }
 
 static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes, uint16_t *windows)
 {
+    if (field->aggregate == WIRE_AGGREGATE_BUDGET)
+        return budget_check(field);
     if (!aggregating && field->aggregate != WIRE_AGGREGATE_NONE) {
         struct program_code code = temporal_code(field);
         uint16_t size = temporal_size(field);
@@ -108,7 +121,7 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         program_next_field(program, length, &next, &field);
         if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes, windows))
             return false;
-        count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : 1));
+        count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : field.aggregate != WIRE_AGGREGATE_BUDGET));
         if (count > WIRE_FIELDS_MAXIMUM)
             return false;
     }

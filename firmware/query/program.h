@@ -29,6 +29,9 @@ bool program_condition(const struct wire_query_program *program, uint8_t index, 
 /* The field at *at (0 first, then where it leaves *at); false past the last of `length` bytes. */
 bool program_next_field(const struct wire_query_program *program, uint8_t length, uint8_t *at,
                         struct program_field *field);
-uint8_t program_field_count(const struct wire_query_program *program, uint8_t length);
+/* Likewise, without what is no column. */
+bool program_next_column(const struct wire_query_program *program, uint8_t length, uint8_t *at, struct program_field *field);
+/* What LIFETIME allows; NULL without. */
+const struct wire_budget *program_budget(const struct wire_query_program *program, uint8_t length);
 
 #endif

@@ -51,7 +51,7 @@ static bool take_readings(const struct slot *slot)
     struct program_field field;
     uint8_t *windows = slot_windows(slot);
     bool due = true;
-    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
         if (field.aggregate == WIRE_AGGREGATE_NONE)
             continue;
         struct program_code code = temporal_code(&field);
@@ -82,7 +82,7 @@ bool row_produce(const struct slot *slot)
     row.result.node = settings()->nodeid;
     row.result.epoch = slot->epoch;
     row.result.nulls = 0;
-    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, &field); bit <<= 1) {
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); bit <<= 1) {
         uint8_t size = row_format_size(field.format);
         int32_t value;
         if (!field_value(slot, &field, windows, &value) || !fits(value, field.format)) {

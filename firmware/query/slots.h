@@ -25,6 +25,7 @@ struct slot {
     uint8_t received; /* bit n: fragment n is here */
     uint16_t version; /* newest query_version that brought it */
     uint32_t attributes;     /* that columns and conditions read */
+    uint8_t divisor;         /* takes part in epochs that this divides; 0: not reckoned yet */
     uint8_t stage;           /* while SLOT_SAMPLING: conditions of `epoch` that were true */
     uint32_t period_seconds; /* 0: the period is no whole number of seconds */
     uint32_t next;           /* epoch planned */

@@ -11,7 +11,7 @@ ATTRIBUTES = (
     "attributes are nodeid, parent, level, epoch, light, temp, humidity, voltage, accel_x, accel_y, "
     "xpos, ypos, free_ram, queue_length"
 )
-FORM = "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | ONCE"
+FORM = "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | LIFETIME n unit | ONCE"
 EXPRESSION = "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
 UNITS = "units are degC, C, °C, %RH, RH, lx, lux, klx, V, mV, g, mg, m, cm, mm, km, B, kB, KiB"
 
@@ -137,8 +137,6 @@ REFUSED = [
      f"ON EVENT is not supported by this version at column 1: {FORM}"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 1 s STOP ON hot", "STOP",
      f"STOP ON is not supported by this version at column 44: {FORM}"),
-    ("SELECT temp FROM sensors LIFETIME 30 days", "LIFETIME",
-     f"LIFETIME is not supported by this version at column 26: {FORM}"),
     ("SELECT temp FROM sensors, points ONCE", ",",
      "a second table is not supported by this version at column 25: ask FROM sensors"),
     ("DROP STORAGE POINT p", "STORAGE",

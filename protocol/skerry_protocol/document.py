@@ -73,6 +73,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("AggregateState", packets.AggregateState, "In a PARTIAL."),
     ("QueryProgram", packets.QueryProgram, "What QUERY_INSTALL fragments make up."),
     ("ProgramField", packets.ProgramField, "In a QueryProgram."),
+    ("Budget", packets.Budget, "In a ProgramField, in place of code: LIFETIME."),
     ("Temporal", packets.Temporal, "In a ProgramField, before the expression."),
 )
 

@@ -132,6 +132,8 @@ class Aggregate(IntEnum):
     DELTA = 39
     ADPDELTA = 40
     TREND = 41
+    # No column: what the query's LIFETIME allows each mote. The code is a Budget.
+    BUDGET = 64
 
 
 class RefusalReason(IntEnum):
@@ -203,7 +205,7 @@ ProgramField = Struct(
     / Int8ul
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
     "11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
-    "39 DELTA, 40 ADPDELTA, 41 TREND",
+    "39 DELTA, 40 ADPDELTA, 41 TREND; 64 BUDGET, no column",
     "code"
     / Prefixed(Byte, GreedyBytes)
     * "expression; empty only for COUNT(*); behind a Temporal from 32 on",
@@ -226,6 +228,15 @@ QueryProgram = Struct(
     / Prefixed(Byte, GreedyBytes)
     * "predicate; empty: all rows; staged: predicates in their order, each behind its length",
     "fields" / GreedyRange(ProgramField) * "1..12 columns",
+)
+
+Budget = Struct(
+    "energy" / Int32ul * "nJ that an epoch takes from a mote",
+    "idle" / Int32ul * "uW that a mote takes without the query",
+    "capacity" / Int32ul * "J in a fresh battery",
+    "full" / Int16ul * "its voltage, mV",
+    "empty" / Int16ul * "voltage at which motes stop, mV; below full",
+    "most" / Int8ul * "epochs from one sample to the next at most, 1..255",
 )
 
 Command = Struct(

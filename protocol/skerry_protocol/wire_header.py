@@ -52,6 +52,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ),
     ("program_field", packets.ProgramField, "One column of a query program; its code follows."),
     ("temporal", packets.Temporal, "What the code of a temporal aggregate begins with."),
+    ("budget", packets.Budget, "The code of a BUDGET."),
     ("command", packets.Command, "COMMAND."),
     ("bundle", packets.Bundle, "BUNDLE: records of one hop."),
     ("record", packets.Record, "A record in a bundle; its body follows."),

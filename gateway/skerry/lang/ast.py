@@ -154,6 +154,15 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifetime:
+    """``LIFETIME duration [MIN SAMPLE RATE least]``. ``least``: the longest time between samples."""
+
+    duration: Duration
+    least: Duration | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query. ``source``: sensors, where FROM is left out."""
 
@@ -163,7 +172,7 @@ class Select:
     where: Expression | None
     groups: tuple[Expression, ...]
     having: Expression | None
-    sampling: SamplePeriod | Once
+    sampling: SamplePeriod | Once | Lifetime
     text: str
 
 

@@ -13,7 +13,7 @@ from skerry.lang.tree import TreeBuilder
 
 #: Words of the grammar.
 _KEYWORDS = frozenset({
-    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "STOP", "QUERY", "DROP", "ALL", "AS",
+    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "STOP", "QUERY", "DROP", "ALL", "AS",
     "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
 })  # fmt: skip
 
@@ -28,7 +28,6 @@ _UNSUPPORTED: dict[str, str] = {
     "INTO": "INTO STORAGE POINT",
     "COMBINE": "COMBINE",
     "INTERPOLATE": "INTERPOLATE",
-    "LIFETIME": "LIFETIME",
     "CREATE": "CREATE STORAGE POINT",
     "INTERLEAVE": "NO INTERLEAVE",
 }
@@ -123,7 +122,8 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
 def _not_yet(clause: str, span: Span, text: str) -> QueryError:
     return QueryError(
         f"{clause} is not supported by this version",
-        "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | ONCE",
+        "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | "
+        "LIFETIME n unit | ONCE",
         span,
         text,
     )

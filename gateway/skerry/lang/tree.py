@@ -138,9 +138,14 @@ def _item(tree: Tree[Token]) -> ast.SelectItem:
     return ast.SelectItem(_expression(expression), str(alias) if alias is not None else None, _span(tree))
 
 
-def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once:
+def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
     if tree.data == "once":
         return ast.Once(_span(tree))
+    if tree.data == "lifetime":
+        _, duration, _, least = tree.children
+        return ast.Lifetime(
+            _duration(_tree(duration)), _duration(_tree(least)) if least is not None else None, _span(tree)
+        )
     # Without FOR the place-holders of its word and its length are None.
     period = next(child for child in tree.children if isinstance(child, Tree))
     length = tree.children[-1]

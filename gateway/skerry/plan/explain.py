@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
+from skerry.plan.lifetime import CAPACITY, IDLE, power_for, predicted_ms
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.optimiser import considered
@@ -42,6 +43,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "period_ms": plan.period_ms,
         "duration_ms": plan.duration_ms,
         "once": plan.once,
+        "lifetime": _lifetime(plan),
         "columns": [
             {"name": o.name, "type": o.type, "unit": o.unit, "digits": o.digits} for o in plan.outputs
         ],
@@ -58,6 +60,20 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         names = [BY_NUMBER[number].name for number in sorted(plan.attributes)]
         result["lacking"] = {name: motes for name in names if (motes := catalog.lacking(name))}
     return result
+
+
+def _lifetime(plan: QueryPlan) -> dict[str, Any] | None:
+    """What LIFETIME came to, for fresh batteries. Powers in W, times in ms."""
+    if plan.budget is None or plan.duration_ms is None:
+        return None
+    return {
+        "capacity": CAPACITY,
+        "power": power_for(plan.duration_ms) / 1e6,
+        "idle_power": IDLE / 1e6,
+        "energy_per_epoch": plan.budget.energy / 1e9,
+        "predicted_ms": predicted_ms(plan.period_ms, plan.budget.energy),
+        "slowest_period_ms": plan.period_ms * plan.budget.most,
+    }
 
 
 def _motes(query: MoteQuery) -> dict[str, Any]:
@@ -132,6 +148,7 @@ def explain_text(explained: dict[str, Any]) -> str:
     lines = [
         "motes",
         f"  {when} acquire {sampled}: {motes['energy_per_epoch'] * 1e6:.3g} µJ per epoch",
+        *_lifetime_lines(explained),
         *_sampling_lines(motes["sampling"]),
         f"  send {', '.join(motes['columns'])}" + (f" where {motes['where']}" if motes["where"] else ""),
         f"  program {motes['program_bytes']} of {motes['program_limit']} bytes,"
@@ -154,6 +171,19 @@ def explain_text(explained: dict[str, Any]) -> str:
         for name, lacking in explained["lacking"].items()
     ]
     return "\n".join(lines)
+
+
+def _lifetime_lines(explained: dict[str, Any]) -> list[str]:
+    lifetime = explained["lifetime"]
+    if lifetime is None:
+        return []
+    days = lifetime["predicted_ms"] / 86_400_000
+    return [
+        f"  fresh batteries give {lifetime['power'] * 1e3:.2f} mW for {duration_text(explained['duration_ms'])}:"
+        f" {lifetime['idle_power'] * 1e3:.2f} mW idle, the rest for {lifetime['energy_per_epoch'] * 1e3:.2f} mJ per epoch;"
+        f" they last {days:.0f} days",
+        f"  motes with less take part in fewer epochs, at least every {duration_text(lifetime['slowest_period_ms'])}",
+    ]
 
 
 def _sampling_lines(plans: list[dict[str, Any]]) -> list[str]:

@@ -31,6 +31,10 @@ _CONDITIONS_MAXIMUM = 40
 def merge(plans: Sequence[QueryPlan]) -> MoteQuery:
     """The mote query for these plans, which are of one kind (plain, or aggregates of one period and
     condition, or a single ONCE). A single plan's query may be too large: see ``program.check_program``."""
+    return replace(_merged(plans), budget=plans[0].budget)
+
+
+def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
     first = plans[0]
     if first.aggregate:
         return MoteQuery(first.period_ms, first.once, True, _aggregate_columns(plans), first.where)

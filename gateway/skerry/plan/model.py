@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skerry.plan.expression import Expr, Kind, from_list
+from skerry.plan.lifetime import LifetimeBudget
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.packets import Aggregate
 
@@ -65,6 +66,8 @@ class QueryPlan:
     groups: tuple[Expr, ...] = ()
     #: Temporal aggregates that its columns and HAVING need, each once.
     temporal: tuple[Expr, ...] = ()
+    #: What LIFETIME allows each mote.
+    budget: LifetimeBudget | None = None
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""
@@ -111,6 +114,7 @@ class MoteQuery:
     aggregate: bool
     columns: tuple[Column, ...]
     where: Expr | None
+    budget: LifetimeBudget | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -119,6 +123,7 @@ class MoteQuery:
             "once": self.once,
             "aggregate": self.aggregate,
             "where": self.where.to_list() if self.where else None,
+            "budget": [self.budget.energy, self.budget.most] if self.budget else None,
             "columns": [
                 [c.name, c.expr.to_list() if c.expr else None, c.format.code, int(c.aggregate), c.cells]
                 for c in self.columns
@@ -135,7 +140,8 @@ class MoteQuery:
             for name, expr, code, kind, cells in data["columns"]
         )
         where = from_list(data["where"]) if data["where"] else None
-        return cls(data["period_ms"], data["once"], data["aggregate"], columns, where)
+        budget = LifetimeBudget(*data["budget"]) if data["budget"] else None
+        return cls(data["period_ms"], data["once"], data["aggregate"], columns, where, budget)
 
 
 @dataclass(frozen=True, slots=True)

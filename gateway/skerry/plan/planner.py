@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from decimal import Decimal
 
 from skerry.lang import ast
@@ -13,8 +14,10 @@ from skerry.lang.units import duration_text
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
+from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
+from skerry.plan.optimiser import chosen
 from skerry.plan.program import check_program
 from skerry.plan.resolve import Resolver
 from skerry.plan.temporal import check_slides, temporal_nodes
@@ -71,12 +74,23 @@ def _plan(select: ast.Select) -> QueryPlan:
         _check_aggregates(select, plan)
     if windows:
         _check_windows(select, plan)
+    if isinstance(select.sampling, ast.Lifetime):
+        period, budget = afford(select.sampling, chosen(merge([plan])).energy)
+        plan = replace(plan, period_ms=period, budget=budget)
     return plan
 
 
-def _sampling(sampling: ast.SamplePeriod | ast.Once) -> tuple[int, int | None, bool]:
+def _sampling(sampling: ast.SamplePeriod | ast.Once | ast.Lifetime) -> tuple[int, int | None, bool]:
+    """Period and length in ms, and whether it is ONCE; of a lifetime the period is still to be found."""
     if isinstance(sampling, ast.Once):
         return ONCE_PERIOD_MS, None, True
+    if isinstance(sampling, ast.Lifetime):
+        _check_duration(sampling.duration, PERIOD_MINIMUM_MS, "LIFETIME")
+        return (
+            PERIOD_MINIMUM_MS,
+            _whole(sampling.duration.milliseconds, "LIFETIME", sampling.duration.span),
+            False,
+        )
     period = sampling.period
     milliseconds = period.milliseconds
     if milliseconds < PERIOD_MINIMUM_MS:
@@ -100,16 +114,20 @@ def _sampling(sampling: ast.SamplePeriod | ast.Once) -> tuple[int, int | None, b
             hint = "without a unit, FOR takes a number of sample periods: a whole one, at least 1"
             raise QueryError(f"FOR {duration.count} is no number of sample periods", hint, duration.span)
         duration = ast.Duration(duration.count * whole, duration.span)
-    if duration.milliseconds < whole:
+    _check_duration(duration, whole, "FOR")
+    return whole, _whole(duration.milliseconds, "FOR", duration.span), False
+
+
+def _check_duration(duration: ast.Duration, least: int, word: str) -> None:
+    if duration.milliseconds < least:
         raise QueryError(
-            f"FOR {duration_text(duration.milliseconds)} is shorter than one sample period",
-            f"write at least FOR {duration_text(whole)}",
+            f"{word} {duration_text(duration.milliseconds)} is shorter than one sample period",
+            f"write at least {word} {duration_text(least)}",
             duration.span,
         )
     if duration.milliseconds > _DURATION_MAXIMUM_MS:
-        hint = "leave FOR out, and stop the query with STOP QUERY"
-        raise QueryError(f"FOR {duration_text(duration.milliseconds)} is too long", hint, duration.span)
-    return whole, _whole(duration.milliseconds, "FOR", duration.span), False
+        hint = f"leave {word} out, and stop the query with STOP QUERY"
+        raise QueryError(f"{word} {duration_text(duration.milliseconds)} is too long", hint, duration.span)
 
 
 def _whole(milliseconds: Decimal, what: str, span: Span) -> int:

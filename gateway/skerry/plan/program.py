@@ -40,7 +40,8 @@ def _format(column: Column) -> int:
 def program_size(query: MoteQuery) -> int:
     """Bytes of the program."""
     fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns if column.is_field)
-    return _HEADER + len(_where(query)) + fields
+    budget = _FIELD + len(query.budget.encode()) if query.budget else 0
+    return _HEADER + len(_where(query)) + fields + budget
 
 
 def fits(query: MoteQuery) -> bool:
@@ -63,15 +64,18 @@ def encode(query: MoteQuery, start: int, end: int = FOREVER) -> bytes:
     """Program bytes. ``start`` and ``end``: network seconds."""
     flags = (QueryFlag.AGGREGATE if query.aggregate else 0) | (QueryFlag.ONCE if query.once else 0)
     flags |= QueryFlag.STAGED if chosen(query).staged else 0
+    fields = [
+        {"format": _format(column), "aggregate": int(column.aggregate), "code": _code(column.expr)}
+        for column in query.columns
+        if column.is_field
+    ]
+    if query.budget:
+        fields.append({"format": 0, "aggregate": int(Aggregate.BUDGET), "code": query.budget.encode()})
     return encode_program(
         flags=flags,
         period=query.period_ms,
         start=start,
         end=end,
         where=_where(query),
-        fields=[
-            {"format": _format(column), "aggregate": int(column.aggregate), "code": _code(column.expr)}
-            for column in query.columns
-            if column.is_field
-        ],
+        fields=fields,
     )

@@ -18,7 +18,9 @@ from skerry.plan.expression import PLAIN, Expr
 from skerry_protocol.packets import WINDOW_MAXIMUM, Aggregate
 
 #: Name in a query → aggregate.
-NAMES = {kind.name: kind for kind in Aggregate if kind >= Aggregate.WINAVG} | {"WINCNT": Aggregate.WINCOUNT}
+NAMES = {kind.name: kind for kind in Aggregate if Aggregate.WINAVG <= kind <= Aggregate.TREND} | {
+    "WINCNT": Aggregate.WINCOUNT
+}
 _DELTAS = (Aggregate.DELTA, Aggregate.ADPDELTA)
 _AVERAGED = (Aggregate.WINAVG, Aggregate.EXPAVG, Aggregate.TREND)
 _WEIGHT_MAXIMUM = 15

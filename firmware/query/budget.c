@@ -1,0 +1,39 @@
+#include "query/budget.h"
+
+#include "drivers/sensor.h"
+#include "query/wide.h"
+#include "wire.h"
+
+#define MICROWATTS 1000000UL
+
+bool budget_check(const struct program_field *field)
+{
+    const struct wire_budget *budget = (const struct wire_budget *)field->code.bytes;
+    return field->code.length == sizeof *budget && budget->full > budget->empty && budget->most > 0;
+}
+
+/* What is left in the battery, J; voltage falls linearly from full to empty (the paper's assumption). */
+static uint32_t remaining(const struct wire_budget *budget)
+{
+    int32_t supply;
+    uint32_t left, rest;
+    if (!sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &supply) || supply >= budget->full)
+        return budget->capacity;
+    if (supply <= budget->empty)
+        return 0;
+    wide_divide((uint64_t)budget->capacity * (uint32_t)(supply - budget->empty), (uint32_t)(budget->full - budget->empty), &left, &rest);
+    return left;
+}
+
+uint8_t budget_divisor(const struct wire_budget *budget, uint32_t period_ms, uint32_t now, uint32_t end)
+{
+    uint32_t power, needed, rest;
+    if (now >= end || !wide_divide((uint64_t)remaining(budget) * MICROWATTS, end - now, &power, &rest))
+        return 1; /* more than any mote takes */
+    if (power <= budget->idle)
+        return budget->most;
+    power -= budget->idle;
+    needed = budget->energy / period_ms; /* nJ in ms are uW */
+    uint32_t divisor = needed / power + (needed % power != 0);
+    return divisor < 1 ? 1 : divisor > budget->most ? budget->most : (uint8_t)divisor;
+}
