@@ -13,11 +13,10 @@ bool budget_check(const struct program_field *field)
 }
 
 /* What is left in the battery, J; voltage falls linearly from full to empty (the paper's assumption). */
-static uint32_t remaining(const struct wire_budget *budget)
+static uint32_t remaining(const struct wire_budget *budget, int32_t supply)
 {
-    int32_t supply;
     uint32_t left, rest;
-    if (!sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &supply) || supply >= budget->full)
+    if (supply >= budget->full)
         return budget->capacity;
     if (supply <= budget->empty)
         return 0;
@@ -28,7 +27,10 @@ static uint32_t remaining(const struct wire_budget *budget)
 uint8_t budget_divisor(const struct wire_budget *budget, uint32_t period_ms, uint32_t now, uint32_t end)
 {
     uint32_t power, needed, rest;
-    if (now >= end || !wide_divide((uint64_t)remaining(budget) * MICROWATTS, end - now, &power, &rest))
+    int32_t supply;
+    if (!sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &supply))
+        return 0;
+    if (now >= end || !wide_divide((uint64_t)remaining(budget, supply) * MICROWATTS, end - now, &power, &rest))
         return 1; /* more than any mote takes */
     if (power <= budget->idle)
         return budget->most;

@@ -12,7 +12,8 @@
 
 /* Whether the field is a budget that makes sense. */
 bool budget_check(const struct program_field *field);
-/* Epochs from one in which to take part to the next, 1..255, at network second `now` of a query that ends at `end`. */
+/* Epochs from one in which to take part to the next, 1..255, at network second `now` of a query that ends at `end`. 0: the battery's
+ * voltage has not been read yet; such a query reads it with its row. */
 uint8_t budget_divisor(const struct wire_budget *budget, uint32_t period_ms, uint32_t now, uint32_t end);
 
 #endif

@@ -77,7 +77,7 @@ static bool affordable(struct slot *slot, struct net_time now)
         return true;
     if (slot->divisor == 0 || slot->next % RECKON_EPOCHS == 0)
         slot->divisor = budget_divisor(budget, slot_program(slot)->period, now.seconds, slot_program(slot)->end);
-    return slot->next % slot->divisor == 0;
+    return slot->divisor == 0 || slot->next % slot->divisor == 0;
 }
 
 /* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be

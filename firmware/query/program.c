@@ -74,8 +74,10 @@ const struct wire_budget *program_budget(const struct wire_query_program *progra
 
 static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes, uint16_t *windows)
 {
-    if (field->aggregate == WIRE_AGGREGATE_BUDGET)
+    if (field->aggregate == WIRE_AGGREGATE_BUDGET) {
+        *attributes |= (uint32_t)1 << WIRE_ATTRIBUTE_VOLTAGE;
         return budget_check(field);
+    }
     if (!aggregating && field->aggregate != WIRE_AGGREGATE_NONE) {
         struct program_code code = temporal_code(field);
         uint16_t size = temporal_size(field);
