@@ -11,8 +11,8 @@ import pytest
 
 from hil_tests.queries import ask, rows
 from skerry.plan.lifetime import CAPACITY, IDLE
-from skerry.plan.partials import from_packet, merge_partials
-from skerry_protocol.packets import PacketType
+from skerry.plan.partials import Partial, from_packet, merge_partials
+from skerry_protocol.packets import Aggregate, PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 
@@ -221,3 +221,36 @@ def test_a_weaker_battery_takes_part_less_often(network: MakeNetwork) -> None:
         assert (divisor > 1) == (node == 2)
         assert sum(row["nodeid"] == node for row in found) == pytest.approx(epochs / divisor, abs=3)
     assert sum(row["nodeid"] == 3 for row in found) <= 3
+
+
+def test_an_event_on_one_mote_starts_a_query_on_all(network: MakeNetwork) -> None:
+    """Mote 4 grows hot; all motes report for ten seconds, grouped by who raised it; its red LED is lit, too."""
+    net = network(
+        line_of(5, spacing=10),
+        radio=disc(12),
+        environment=Environment(fields={"light": SLOPE.fields["light"]}),
+    )
+    net.advance("20s")
+    ask(net, 1, "SELECT temp FROM sensors WHERE temp > 50 OUTPUT ACTION leds(1) SIGNAL hot SAMPLE PERIOD 2 s")
+    waiting = ask(
+        net,
+        2,
+        "ON EVENT hot: SELECT event.nodeid, COUNT(*), AVG(light) GROUP BY event.nodeid SAMPLE PERIOD 2 s FOR 20 s",
+    )
+    net.advance("40s")
+    assert not net.line.of(PacketType.PARTIAL, 2)
+    net.motes[4].sense(temp=60)
+    net.advance("60s")
+    parts: dict[int, list[Partial]] = {}
+    for record in net.line.of(PacketType.PARTIAL, 2):
+        parts.setdefault(record.body.epoch, []).append(from_packet(waiting, record.body))
+    merged = [merge_partials(waiting, found) for found in parts.values()]
+    assert {partial.group(waiting) for partial in merged} == {(4,)}
+    whole = [partial for partial in merged if partial.motes == 5]
+    assert len(whole) >= 5, "all motes ran it together for most of its time"
+    light = [column.aggregate is Aggregate.AVG for column in waiting.columns].index(True)
+    # 100, 170, … 380 lx.
+    assert all(partial.states[light] == (5, pytest.approx(5 * 240, abs=10)) for partial in whole)
+    before = len(net.line.of(PacketType.PARTIAL, 2))
+    net.advance("30s")
+    assert len(net.line.of(PacketType.PARTIAL, 2)) == before, "it hears of nothing new while mote 4 stays hot"

@@ -61,6 +61,7 @@ enum wire_command_op {
     WIRE_COMMAND_SET_POSITION = 0x01,
     WIRE_COMMAND_REBOOT = 0x02,
     WIRE_COMMAND_SET_LEDS = 0x03,
+    WIRE_COMMAND_EVENT = 0x04,
 };
 
 /* Answer in a COMMAND_ACK. */
@@ -96,6 +97,10 @@ enum wire_aggregate {
     WIRE_AGGREGATE_ADPDELTA = 0x28,
     WIRE_AGGREGATE_TREND = 0x29,
     WIRE_AGGREGATE_BUDGET = 0x40,
+    WIRE_AGGREGATE_ACTION = 0x41,
+    WIRE_AGGREGATE_SIGNAL = 0x42,
+    WIRE_AGGREGATE_ON_EVENT = 0x43,
+    WIRE_AGGREGATE_STOP_ON = 0x44,
 };
 
 /* Bits of a query program's flags. */
@@ -177,6 +182,10 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_YPOS = 11, /* 10^-2 m; position, north */
     WIRE_ATTRIBUTE_FREE_RAM = 12, /* B; RAM between heap start and stack */
     WIRE_ATTRIBUTE_QUEUE_LENGTH = 13, /* 1; records waiting to be sent */
+    WIRE_ATTRIBUTE_EVENT_NODEID = 24, /* 1; short address of the mote that raised the event */
+    WIRE_ATTRIBUTE_EVENT_XPOS = 25, /* 10^-2 m; its position, east */
+    WIRE_ATTRIBUTE_EVENT_YPOS = 26, /* 10^-2 m; its position, north */
+    WIRE_ATTRIBUTE_EVENT_TIME = 27, /* 1; network time of the event, s */
     WIRE_ATTRIBUTE_COUNT = 14,
 };
 
@@ -258,7 +267,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; 64 BUDGET, no column */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -281,6 +290,24 @@ struct wire_budget {
     uint8_t most; /* epochs from one sample to the next at most, 1..255 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_budget) == 17, "wire_budget");
+
+/* The arguments of an EVENT command. */
+struct wire_event {
+    uint16_t event; /* number: CRC-16 of the name in lower case */
+    uint16_t node; /* short address of the mote that raised it */
+    int32_t x; /* its position, cm */
+    int32_t y; /* its position, cm */
+    uint32_t seconds; /* network time, s */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_event) == 16, "wire_event");
+
+/* The code of an ON_EVENT. */
+struct wire_on_event {
+    uint16_t event; /* number of the event */
+    uint32_t lasts; /* s from the event on in which epochs begin; at least 1 */
+    uint8_t no_interleave; /* 1: an event while the query runs changes nothing; 0: it starts anew */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_on_event) == 7, "wire_on_event");
 
 /* COMMAND. */
 struct wire_command {

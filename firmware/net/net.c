@@ -21,6 +21,8 @@
 #include "query/query.h"
 
 /* The acknowledgement of REBOOT travels first. */
+/* Tokens of floods that motes begin; the gateway numbers its commands from below. */
+#define SIGNAL_TOKENS 0x8000
 #define REBOOT_DELAY CLOCK_MS(12000)
 
 static struct timer reboot_timer;
@@ -101,9 +103,31 @@ static uint8_t execute(const struct wire_command *command, uint8_t arguments)
     }
 }
 
+void net_action(uint8_t op, int32_t argument)
+{
+    uint8_t bytes[sizeof(struct wire_command) + 1];
+    struct wire_command *command = (struct wire_command *)bytes;
+    command->op = op;
+    command->arguments[0] = (uint8_t)argument;
+    if (argument >= 0 && argument <= UINT8_MAX) (void)execute(command, 1);
+}
+
+void net_signal(const struct wire_event *event)
+{
+    uint8_t bytes[sizeof(struct wire_command) + sizeof *event];
+    struct wire_command *command = (struct wire_command *)bytes;
+    *command = (struct wire_command){.target = WIRE_BROADCAST, .token = random_bits() | SIGNAL_TOKENS, .op = WIRE_COMMAND_EVENT};
+    memcpy(command->arguments, event, sizeof *event);
+    dissemination_command(command, sizeof bytes);
+}
+
 void net_execute(const struct wire_command *command, uint8_t arguments)
 {
     if (command->target != settings()->nodeid && command->target != WIRE_BROADCAST) return;
+    if (command->op == WIRE_COMMAND_EVENT) {
+        if (arguments == sizeof(struct wire_event)) query_event((const struct wire_event *)command->arguments);
+        return;
+    }
     struct wire_command_ack answer = {.node = settings()->nodeid, .token = command->token, .status = execute(command, arguments)};
     queue_push(WIRE_PACKET_COMMAND_ACK, &answer, sizeof answer);
     if (command->op == WIRE_COMMAND_PING || command->op == WIRE_COMMAND_SET_POSITION) status_report();

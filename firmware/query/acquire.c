@@ -5,6 +5,7 @@
 #include "drivers/sensor.h"
 #include "query/aggregate.h"
 #include "query/attribute.h"
+#include "query/events.h"
 #include "query/row.h"
 #include "query/slots.h"
 #include "query/vm.h"
@@ -29,8 +30,12 @@ static void produce(struct slot *slot, bool passes)
     slot->state &= (uint8_t)~SLOT_SAMPLING;
     if (slot_program(slot)->flags & WIRE_QUERY_AGGREGATE)
         rows += aggregate_produce(slot, passes);
-    else if (passes)
-        rows += row_produce(slot);
+    else if (!passes)
+        events_no_row(slot);
+    else if (row_produce(slot)) {
+        rows++;
+        events_row(slot);
+    }
 }
 
 /* Sensors that a piece of code reads and that have not been acquired. */
@@ -48,7 +53,7 @@ static uint32_t advance(struct slot *slot)
         uint32_t wanted = lacking(staged ? reads : slot->attributes);
         if (wanted != 0)
             return wanted;
-        if (!vm_run(code.bytes, code.length, attribute_read, &slot->epoch, &value) || value == 0) {
+        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0) {
             produce(slot, false);
             return 0;
         }

@@ -52,12 +52,12 @@ uint8_t aggregate_cells(const struct program_field *field)
     return cells <= WIRE_FIELDS_MAXIMUM ? cells : 0;
 }
 
-static void start_state(const struct program_field *field, const uint32_t *epoch, struct wire_aggregate_state *state)
+static void start_state(const struct program_field *field, const struct slot *slot, struct wire_aggregate_state *state)
 {
     int32_t reading = 0;
     /* COUNT(*) has no code: every row counts. */
     if (field->code.length == 0 ||
-        vm_run(field->code.bytes, field->code.length, attribute_read, epoch, &reading))
+        vm_run(field->code.bytes, field->code.length, attribute_read, slot, &reading))
         aggregate_find(field->aggregate)->initialise(state, aggregate_cells(field), reading, settings()->nodeid);
 }
 
@@ -75,7 +75,7 @@ bool aggregate_produce(const struct slot *slot, bool passes)
     for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); cells += aggregate_cells(&field)) {
         grouped |= field.aggregate == WIRE_AGGREGATE_GROUP;
         if (passes)
-            start_state(&field, &slot->epoch, &partial.states[cells]);
+            start_state(&field, slot, &partial.states[cells]);
     }
     if (grouped && !passes)
         return false; /* a row that is refused belongs to no group */

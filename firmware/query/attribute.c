@@ -5,6 +5,7 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/query.h"
+#include "query/slots.h"
 #include "wire.h"
 
 uint32_t attribute_sensors(uint32_t mask) { return mask & sensor_available(); }
@@ -27,8 +28,29 @@ static bool level(int32_t *value)
     return true;
 }
 
-bool attribute_read(uint8_t attribute, int32_t *value, const void *epoch)
+/* Of the event that started the query. */
+static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t *value)
 {
+    switch (attribute) {
+    case WIRE_ATTRIBUTE_EVENT_NODEID:
+        *value = event->node;
+        break;
+    case WIRE_ATTRIBUTE_EVENT_XPOS:
+        *value = event->x;
+        break;
+    case WIRE_ATTRIBUTE_EVENT_YPOS:
+        *value = event->y;
+        break;
+    default:
+        *value = (int32_t)(event->seconds & INT32_MAX);
+        break;
+    }
+    return event->event != 0;
+}
+
+bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
+{
+    const struct slot *slot = context;
     switch (attribute) {
     case WIRE_ATTRIBUTE_NODEID:
         *value = settings()->nodeid;
@@ -38,8 +60,8 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *epoch)
     case WIRE_ATTRIBUTE_LEVEL:
         return level(value);
     case WIRE_ATTRIBUTE_EPOCH:
-        *value = (int32_t)(*(const uint32_t *)epoch & INT32_MAX);
-        return *(const uint32_t *)epoch <= INT32_MAX;
+        *value = (int32_t)(slot->epoch & INT32_MAX);
+        return slot->epoch <= INT32_MAX;
     case WIRE_ATTRIBUTE_XPOS:
         *value = settings()->x;
         return true;
@@ -52,6 +74,11 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *epoch)
     case WIRE_ATTRIBUTE_QUEUE_LENGTH:
         *value = queue_length();
         return true;
+    case WIRE_ATTRIBUTE_EVENT_NODEID:
+    case WIRE_ATTRIBUTE_EVENT_XPOS:
+    case WIRE_ATTRIBUTE_EVENT_YPOS:
+    case WIRE_ATTRIBUTE_EVENT_TIME:
+        return of_event(attribute, &slot->event, value);
     default: /* a sensor's, or unknown here */
         return attribute_sensors((uint32_t)1 << attribute) != 0 && sensor_value(attribute, value);
     }

@@ -6,6 +6,7 @@
 #include "net/time.h"
 #include "query/acquire.h"
 #include "query/budget.h"
+#include "query/events.h"
 #include "query/query.h"
 #include "query/slots.h"
 #include "query/wide.h"
@@ -64,6 +65,8 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
     uint32_t first;
     if (!start_of(slot, epoch, start) || start->seconds >= slot_program(slot)->end)
         return false;
+    if (!events_runs(slot, start->seconds))
+        return false;
     if (!(slot_program(slot)->flags & WIRE_QUERY_ONCE))
         return true;
     return epoch_from(slot, (struct net_time){0, 0}, &first) && epoch == first;
@@ -110,6 +113,9 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
     slot->state |= SLOT_PLANNED;
     if (runs && runs_in(slot, epoch, &start)) {
         slot->state &= (uint8_t)~SLOT_FINISHED;
+    } else if (runs && start.seconds < slot_program(slot)->end && events_keeps(slot)) {
+        slot->state &= (uint8_t)~SLOT_PLANNED; /* an event's epochs are planned when it has come */
+        return;
     } else {
         if (!(slot->state & SLOT_FINISHED))
             slot->expires = now.seconds + LINGER_SECONDS;

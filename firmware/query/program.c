@@ -4,6 +4,7 @@
 
 #include "query/aggregate.h"
 #include "query/budget.h"
+#include "query/events.h"
 #include "query/row.h"
 #include "query/temporal.h"
 #include "query/vm.h"
@@ -58,7 +59,7 @@ bool program_next_field(const struct wire_query_program *program, uint8_t length
 bool program_next_column(const struct wire_query_program *program, uint8_t length, uint8_t *at, struct program_field *field)
 {
     while (program_next_field(program, length, at, field))
-        if (field->aggregate != WIRE_AGGREGATE_BUDGET)
+        if (field->aggregate < WIRE_AGGREGATE_BUDGET)
             return true;
     return false;
 }
@@ -78,6 +79,8 @@ static bool field_check(const struct program_field *field, bool aggregating, uin
         *attributes |= (uint32_t)1 << WIRE_ATTRIBUTE_VOLTAGE;
         return budget_check(field);
     }
+    if (field->aggregate > WIRE_AGGREGATE_BUDGET)
+        return events_check(field, attributes);
     if (!aggregating && field->aggregate != WIRE_AGGREGATE_NONE) {
         struct program_code code = temporal_code(field);
         uint16_t size = temporal_size(field);
@@ -123,7 +126,7 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         program_next_field(program, length, &next, &field);
         if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes, windows))
             return false;
-        count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : field.aggregate != WIRE_AGGREGATE_BUDGET));
+        count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : field.aggregate < WIRE_AGGREGATE_BUDGET));
         if (count > WIRE_FIELDS_MAXIMUM)
             return false;
     }

@@ -39,9 +39,14 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
 uint32_t query_rows(void);
 /* Whether this mote has refused a query lately, and not run or stopped it since. */
 bool query_was_refused(uint8_t query);
+/* An event has come: queries start and stop. */
+void query_event(const struct wire_event *event);
 /* Programs refused since boot. */
 uint16_t query_refused(void);
 
+/* Runs a command of enum wire_command with one argument, and floods an event, which comes back by query_event. In net/. */
+void net_action(uint8_t op, int32_t argument);
+void net_signal(const struct wire_event *event);
 /* Tells the gateway that a query is refused: an enum wire_refusal, and the bytes that are short. Implemented by net/status. */
 void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing);
 

@@ -56,7 +56,7 @@ static bool take_readings(const struct slot *slot)
             continue;
         struct program_code code = temporal_code(&field);
         int32_t reading = 0;
-        bool known = vm_run(code.bytes, code.length, attribute_read, &slot->epoch, &reading);
+        bool known = vm_run(code.bytes, code.length, attribute_read, slot, &reading);
         due = temporal_take(&field, windows, known, reading) && due;
     }
     return due;
@@ -66,7 +66,7 @@ static bool field_value(const struct slot *slot, const struct program_field *fie
 {
     if (field->aggregate != WIRE_AGGREGATE_NONE)
         return temporal_value(field, window, value);
-    return vm_run(field->code.bytes, field->code.length, attribute_read, &slot->epoch, value);
+    return vm_run(field->code.bytes, field->code.length, attribute_read, slot, value);
 }
 
 bool row_produce(const struct slot *slot)

@@ -16,6 +16,7 @@ enum slot_state {
     SLOT_FINISHED = 1 << 2, /* its last epoch is over: kept until `expires` for merging */
     SLOT_WAITING = 1 << 3,  /* epoch `epoch` is due and waits for its acquisition */
     SLOT_SAMPLING = 1 << 4, /* the acquisition under way is (also) for `epoch` */
+    SLOT_RAISED = 1 << 5,   /* the last row passed: its event is raised */
 };
 
 struct slot {
@@ -31,6 +32,8 @@ struct slot {
     uint32_t next;           /* epoch planned */
     uint32_t epoch;          /* epoch waiting or sampled */
     uint32_t expires;        /* network second from which a finished query is dropped */
+    uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
+    struct wire_event event; /* that started it */
     struct memory_block block; /* its program, then the state of its windows */
 };
 

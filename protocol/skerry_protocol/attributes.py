@@ -106,7 +106,17 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(12, "free_ram", _F.U16, "B", 0, (0, 65535), "RAM between heap start and stack"),
     _attribute(13, "queue_length", _F.U8, "", 0, (0, 255), "records waiting to be sent"),
 )
+#: Of the event that started the query; NULL in queries that wait for none. Written event.nodeid and so on.
+EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
+    _attribute(24, "event.nodeid", _F.U16, "", 0, (0, 65534), "short address of the mote that raised the event"),
+    _attribute(25, "event.xpos", _F.I32, "m", 2, (-1e7, 1e7), "its position, east"),
+    _attribute(26, "event.ypos", _F.I32, "m", 2, (-1e7, 1e7), "its position, north"),
+    _attribute(27, "event.time", _F.I32, "", 0, (0, 2**31 - 1), "network time of the event, s"),
+)
 # fmt: on
 
 BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in ATTRIBUTES}
-BY_NUMBER: dict[int, Attribute] = {attribute.number: attribute for attribute in ATTRIBUTES}
+EVENT_BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in EVENT_ATTRIBUTES}
+BY_NUMBER: dict[int, Attribute] = {
+    attribute.number: attribute for attribute in (*ATTRIBUTES, *EVENT_ATTRIBUTES)
+}

@@ -73,6 +73,8 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("AggregateState", packets.AggregateState, "In a PARTIAL."),
     ("QueryProgram", packets.QueryProgram, "What QUERY_INSTALL fragments make up."),
     ("ProgramField", packets.ProgramField, "In a QueryProgram."),
+    ("Event", packets.Event, "Arguments of the EVENT command."),
+    ("OnEvent", packets.OnEvent, "In a ProgramField, in place of code: ON EVENT."),
     ("Budget", packets.Budget, "In a ProgramField, in place of code: LIFETIME."),
     ("Temporal", packets.Temporal, "In a ProgramField, before the expression."),
 )
@@ -135,7 +137,7 @@ def generate() -> str:
             ("number", "name", "format", "unit", "digits", "what"),
             [
                 (a.number, a.name, a.format.name.lower(), a.unit or "1", a.digits, a.description)
-                for a in attributes.ATTRIBUTES
+                for a in (*attributes.ATTRIBUTES, *attributes.EVENT_ATTRIBUTES)
             ],
         ),
     )

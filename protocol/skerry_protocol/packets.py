@@ -94,6 +94,7 @@ class CommandOp(IntEnum):
     SET_POSITION = 1  # x: int32 cm, y: int32 cm; kept in EEPROM
     REBOOT = 2
     SET_LEDS = 3  # mask: uint8, bit 0 red, 1 green, 2 yellow
+    EVENT = 4  # an Event; not acknowledged
 
 
 class CommandStatus(IntEnum):
@@ -134,6 +135,11 @@ class Aggregate(IntEnum):
     TREND = 41
     # No column: what the query's LIFETIME allows each mote. The code is a Budget.
     BUDGET = 64
+    # No columns either: what the query does, and waits for.
+    ACTION = 65  # with each row: the command ``format``, its argument is the code's value
+    SIGNAL = 66  # with the first of several rows in a row: raises an event; the code is its number, uint16
+    ON_EVENT = 67  # the query runs after an event; the code is an OnEvent
+    STOP_ON = 68  # the query ends with an event; the code is its number, uint16, and a condition or nothing
 
 
 class RefusalReason(IntEnum):
@@ -205,7 +211,8 @@ ProgramField = Struct(
     / Int8ul
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
     "11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
-    "39 DELTA, 40 ADPDELTA, 41 TREND; 64 BUDGET, no column",
+    "39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
+    "67 ON_EVENT, 68 STOP_ON",
     "code"
     / Prefixed(Byte, GreedyBytes)
     * "expression; empty only for COUNT(*); behind a Temporal from 32 on",
@@ -237,6 +244,20 @@ Budget = Struct(
     "full" / Int16ul * "its voltage, mV",
     "empty" / Int16ul * "voltage at which motes stop, mV; below full",
     "most" / Int8ul * "epochs from one sample to the next at most, 1..255",
+)
+
+Event = Struct(
+    "event" / Int16ul * "number: CRC-16 of the name in lower case",
+    "node" / Int16ul * "short address of the mote that raised it",
+    "x" / Int32sl * "its position, cm",
+    "y" / Int32sl * "its position, cm",
+    "seconds" / Int32ul * "network time, s",
+)
+
+OnEvent = Struct(
+    "event" / Int16ul * "number of the event",
+    "lasts" / Int32ul * "s from the event on in which epochs begin; at least 1",
+    "no_interleave" / Int8ul * "1: an event while the query runs changes nothing; 0: it starts anew",
 )
 
 Command = Struct(

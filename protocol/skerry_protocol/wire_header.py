@@ -53,6 +53,8 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("program_field", packets.ProgramField, "One column of a query program; its code follows."),
     ("temporal", packets.Temporal, "What the code of a temporal aggregate begins with."),
     ("budget", packets.Budget, "The code of a BUDGET."),
+    ("event", packets.Event, "The arguments of an EVENT command."),
+    ("on_event", packets.OnEvent, "The code of an ON_EVENT."),
     ("command", packets.Command, "COMMAND."),
     ("bundle", packets.Bundle, "BUNDLE: records of one hop."),
     ("record", packets.Record, "A record in a bundle; its body follows."),
@@ -150,9 +152,9 @@ def _formats() -> str:
 
 def _attributes() -> str:
     lines = []
-    for attribute in attributes.ATTRIBUTES:
+    for attribute in (*attributes.ATTRIBUTES, *attributes.EVENT_ATTRIBUTES):
         unit = f"10^-{attribute.digits} {attribute.unit}" if attribute.digits else attribute.unit or "1"
-        name = f"WIRE_ATTRIBUTE_{attribute.name.upper()}"
+        name = f"WIRE_ATTRIBUTE_{attribute.name.upper().replace('.', '_')}"
         lines.append(f"    {name} = {attribute.number}, /* {unit}; {attribute.description} */")
     lines.append(f"    WIRE_ATTRIBUTE_COUNT = {len(attributes.ATTRIBUTES)},")
     return "/* Attribute numbers. */\nenum wire_attribute {\n" + "\n".join(lines) + "\n};\n"

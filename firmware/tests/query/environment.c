@@ -37,6 +37,8 @@ static uint16_t tree_parent_node;
 static uint8_t tree_hops;
 static struct environment_refusal refusal;
 static uint8_t refusals;
+static uint16_t signalled, actions;
+static int32_t action;
 static struct wire_settings mote = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
 
 static struct environment_record records[RECORDS_MAXIMUM];
@@ -173,6 +175,20 @@ void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing)
     refusal = (struct environment_refusal){query, reason, missing};
     refusals++;
 }
+/* net/net: the flood comes back at once. */
+void net_signal(const struct wire_event *event)
+{
+    signalled++;
+    query_event(event);
+}
+void net_action(uint8_t op, int32_t argument)
+{
+    actions++;
+    action = (int32_t)op << 16 | (uint16_t)argument;
+}
+uint16_t environment_signals(void) { return signalled; }
+uint16_t environment_actions(void) { return actions; }
+int32_t environment_action(void) { return action; }
 uint8_t environment_refusals(void) { return refusals; }
 const struct environment_refusal *environment_refusal(void) { return &refusal; }
 void environment_identify(uint16_t node) { mote.nodeid = node; }
@@ -222,6 +238,7 @@ void environment_reset(uint32_t local)
     now = local;
     mote.nodeid = 7;
     refusals = 0;
+    signalled = actions = 0;
     network_known = false;
     available = null_mask = acquired = last_mask = 0;
     acquiring = false;

@@ -38,6 +38,10 @@ struct environment_refusal {
 };
 const struct environment_refusal *environment_refusal(void);
 uint8_t environment_refusals(void);
+/* Events raised, commands run, and the last of these: operation << 16 | argument. */
+uint16_t environment_signals(void);
+uint16_t environment_actions(void);
+int32_t environment_action(void);
 /* Another short address than 7, until environment_reset. */
 void environment_identify(uint16_t node);
 uint16_t environment_records(void);

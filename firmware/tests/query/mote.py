@@ -190,6 +190,22 @@ class Mote:
         """How often the gateway was told that a query is refused."""
         return int(self._c.environment_refusals())
 
+    @property
+    def signals(self) -> int:
+        """Events raised."""
+        return int(self._c.environment_signals())
+
+    @property
+    def actions(self) -> tuple[int, int, int]:
+        """Commands run, and the last one's operation and argument."""
+        operation, argument = divmod(self._c.environment_action(), 1 << 16)
+        return int(self._c.environment_actions()), operation, argument
+
+    def event(self, number: int, node: int, seconds: int, x: int = 0, y: int = 0) -> None:
+        """An event comes in: its number, the mote that raised it and where, cm, and when, network seconds."""
+        fields = {"event": number, "node": node, "x": x, "y": y, "seconds": seconds}
+        self._c.query_event(bytes(packets.Event.build(fields)))
+
     def was_refused(self, query: int) -> bool:
         """Whether the mote remembers that it refused the query."""
         self._c.query_was_refused.restype = ctypes.c_bool

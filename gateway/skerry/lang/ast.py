@@ -163,6 +163,25 @@ class Lifetime:
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """``OUTPUT ACTION name(argument)``, also ``TRIGGER ACTION``; ``signal``: ``[OUTPUT] SIGNAL name``."""
+
+    name: Name
+    argument: Expression | None
+    signal: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class StopOn:
+    """``STOP ON EVENT event [WHERE where]``."""
+
+    event: Name
+    where: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query. ``source``: sensors, where FROM is left out."""
 
@@ -173,6 +192,10 @@ class Select:
     groups: tuple[Expression, ...]
     having: Expression | None
     sampling: SamplePeriod | Once | Lifetime
+    event: Name | None
+    no_interleave: bool
+    outputs: tuple[Output, ...]
+    stops: tuple[StopOn, ...]
     text: str
 
 

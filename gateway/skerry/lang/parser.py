@@ -13,7 +13,8 @@ from skerry.lang.tree import TreeBuilder
 
 #: Words of the grammar.
 _KEYWORDS = frozenset({
-    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "STOP", "QUERY", "DROP", "ALL", "AS",
+    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "EVENT", "OUTPUT", "TRIGGER",
+    "ACTION", "SIGNAL", "STOP", "QUERY", "DROP", "ALL", "AS",
     "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
 })  # fmt: skip
 
@@ -22,14 +23,10 @@ _UNSUPPORTED: dict[str, str] = {
     "ORDER": "ORDER BY",
     "LIMIT": "LIMIT",
     "JOIN": "JOIN",
-    "ON": "ON EVENT",
-    "OUTPUT": "OUTPUT ACTION",
-    "SIGNAL": "SIGNAL",
     "INTO": "INTO STORAGE POINT",
     "COMBINE": "COMBINE",
     "INTERPOLATE": "INTERPOLATE",
     "CREATE": "CREATE STORAGE POINT",
-    "INTERLEAVE": "NO INTERLEAVE",
 }
 
 #: Terminal → how an error calls it.
@@ -106,9 +103,7 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
     span = Span(token.start_pos or 0, token.end_pos or 0)
     word = token.upper()
     clause = _UNSUPPORTED.get(word)
-    if word == "STOP" and "SAMPLE" in expected:
-        clause = "STOP ON"
-    elif "ALL" in expected:
+    if "ALL" in expected:
         clause = "DROP STORAGE POINT"
     if clause is not None:
         return _not_yet(clause, span, text)

@@ -17,6 +17,9 @@ from skerry.lang.units import TIMES
 #: Digits of a literal, before and behind the point together: more do not fit the gateway's 64 bits.
 _DIGITS = 18
 
+#: Clauses that a query may have several of.
+_REPEATED = ("action", "signal", "stop_on")
+
 _Node = Tree[Token] | Token
 
 
@@ -28,10 +31,12 @@ class TreeBuilder:
 
     def build(self, tree: Tree[Token]) -> ast.Statement:
         """The statement of a whole parse tree."""
-        statement = _tree(tree.children[0])
+        event, statement = None, _tree(next(child for child in tree.children if child is not None))
+        if statement.data == "on_event":
+            event, statement = _name(_token(statement.children[2])), _tree(tree.children[1])
         if statement.data == "drop_all":
             return ast.Stop(None, self._text)
-        return self._stop(statement) if statement.data == "stop" else self._select(statement)
+        return self._stop(statement) if statement.data == "stop" else self._select(statement, event)
 
     def _stop(self, tree: Tree[Token]) -> ast.Stop:
         number = _token(tree.children[2])
@@ -39,9 +44,10 @@ class TreeBuilder:
             raise QueryError(f"'{number}' is no query id", "STOP QUERY takes a whole number", _span(number))
         return ast.Stop(int(number), self._text)
 
-    def _select(self, tree: Tree[Token]) -> ast.Select:
-        _, items, source, *rest = tree.children
-        clauses = self._clauses([_tree(clause) for clause in rest])
+    def _select(self, tree: Tree[Token], event: ast.Name | None) -> ast.Select:
+        _, no_interleave, items, source, *rest = tree.children
+        trees = [_tree(clause) for clause in rest]
+        clauses = self._clauses([clause for clause in trees if clause.data not in _REPEATED])
         where, having, groups = (clauses.get(name) for name in ("where", "having", "groups"))
         table, alias = _source(source, _span(_tree(items)))
         select = ast.Select(
@@ -54,6 +60,10 @@ class TreeBuilder:
             else (),
             _expression(having.children[1]) if having is not None else None,
             _sampling(clauses["sampling"]),
+            event,
+            no_interleave is not None,
+            tuple(_output(clause) for clause in trees if clause.data in ("action", "signal")),
+            tuple(_stop_on(clause) for clause in trees if clause.data == "stop_on"),
             self._text,
         )
         _check_tables(select)
@@ -94,7 +104,13 @@ def _source(node: Any, items: Span) -> tuple[ast.Name, str | None]:
 def _check_tables(select: ast.Select) -> None:
     """What stands before a point is the table's name, or the one that the query gives it."""
     known = [name for name in (select.alias, select.source.name) if name is not None]
+    of_stops = list(_names(select.stops))
     for name in _names(select):
+        if name.table is not None and name.table.lower() == "event":
+            if select.event is None and name not in of_stops:
+                hint = "begin with ON EVENT name, or leave it out"
+                raise QueryError("this query has no event", hint, name.span)
+            continue
         if name.table is not None and name.table.lower() not in [table.lower() for table in known]:
             hint = f"{did_you_mean(name.table, known)}it is {' or '.join(known)}"
             raise QueryError(f"unknown table '{name.table}'", hint, name.span)
@@ -151,6 +167,23 @@ def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
     length = tree.children[-1]
     return ast.SamplePeriod(
         _duration(_tree(period)), _length(_tree(length)) if length is not None else None, _span(tree)
+    )
+
+
+def _output(tree: Tree[Token]) -> ast.Output:
+    if tree.data == "signal":
+        return ast.Output(_name(_token(tree.children[-1])), None, True, _span(tree))
+    argument = tree.children[-1]
+    name = next(c for c in tree.children if isinstance(c, Token) and c.type == "NAME")
+    return ast.Output(
+        _name(name), _expression(argument) if isinstance(argument, Tree) else None, False, _span(tree)
+    )
+
+
+def _stop_on(tree: Tree[Token]) -> ast.StopOn:
+    where = tree.children[-1]
+    return ast.StopOn(
+        _name(_token(tree.children[3])), _expression(where) if isinstance(where, Tree) else None, _span(tree)
     )
 
 

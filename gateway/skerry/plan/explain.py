@@ -84,6 +84,7 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
     acknowledged = _ACK_BYTES * _BYTE_SECONDS
     return {
         "where": render(query.where) if query.where else None,
+        "clauses": [str(clause) for clause in query.clauses],
         "columns": [
             _column(c.expr, c.aggregate.name if query.aggregate else "") for c in query.columns if c.is_field
         ],
@@ -149,6 +150,7 @@ def explain_text(explained: dict[str, Any]) -> str:
         "motes",
         f"  {when} acquire {sampled}: {motes['energy_per_epoch'] * 1e6:.3g} µJ per epoch",
         *_lifetime_lines(explained),
+        *(f"  {clause}" for clause in motes["clauses"]),
         *_sampling_lines(motes["sampling"]),
         f"  send {', '.join(motes['columns'])}" + (f" where {motes['where']}" if motes["where"] else ""),
         f"  program {motes['program_bytes']} of {motes['program_limit']} bytes,"

@@ -31,7 +31,7 @@ _CONDITIONS_MAXIMUM = 40
 def merge(plans: Sequence[QueryPlan]) -> MoteQuery:
     """The mote query for these plans, which are of one kind (plain, or aggregates of one period and
     condition, or a single ONCE). A single plan's query may be too large: see ``program.check_program``."""
-    return replace(_merged(plans), budget=plans[0].budget)
+    return replace(_merged(plans), budget=plans[0].budget, clauses=plans[0].clauses)
 
 
 def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from skerry.plan.clauses import Clause
 from skerry.plan.expression import Expr, Kind, from_list
 from skerry.plan.lifetime import LifetimeBudget
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
@@ -68,6 +69,8 @@ class QueryPlan:
     temporal: tuple[Expr, ...] = ()
     #: What LIFETIME allows each mote.
     budget: LifetimeBudget | None = None
+    #: What it waits for and does.
+    clauses: tuple[Clause, ...] = ()
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""
@@ -115,6 +118,7 @@ class MoteQuery:
     columns: tuple[Column, ...]
     where: Expr | None
     budget: LifetimeBudget | None = None
+    clauses: tuple[Clause, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -123,6 +127,7 @@ class MoteQuery:
             "once": self.once,
             "aggregate": self.aggregate,
             "where": self.where.to_list() if self.where else None,
+            "clauses": [clause.to_list() for clause in self.clauses],
             "budget": [self.budget.energy, self.budget.most] if self.budget else None,
             "columns": [
                 [c.name, c.expr.to_list() if c.expr else None, c.format.code, int(c.aggregate), c.cells]
@@ -140,8 +145,9 @@ class MoteQuery:
             for name, expr, code, kind, cells in data["columns"]
         )
         where = from_list(data["where"]) if data["where"] else None
+        clauses = tuple(map(Clause.from_list, data["clauses"]))
         budget = LifetimeBudget(*data["budget"]) if data["budget"] else None
-        return cls(data["period_ms"], data["once"], data["aggregate"], columns, where, budget)
+        return cls(data["period_ms"], data["once"], data["aggregate"], columns, where, budget, clauses)
 
 
 @dataclass(frozen=True, slots=True)

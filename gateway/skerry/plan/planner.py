@@ -13,6 +13,7 @@ from skerry.lang.parser import parse
 from skerry.lang.units import duration_text
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
+from skerry.plan.clauses import clauses_of
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
 from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
@@ -74,6 +75,11 @@ def _plan(select: ast.Select) -> QueryPlan:
         _check_aggregates(select, plan)
     if windows:
         _check_windows(select, plan)
+    lasts = ONCE_PERIOD_MS if once else duration
+    plan = replace(plan, clauses=clauses_of(select, aggregate, lasts))
+    if select.event is not None:
+        # Its length counts from the event, and its one epoch is the first after it.
+        plan = replace(plan, duration_ms=None, once=False)
     if isinstance(select.sampling, ast.Lifetime):
         period, budget = afford(select.sampling, chosen(merge([plan])).energy)
         plan = replace(plan, period_ms=period, budget=budget)

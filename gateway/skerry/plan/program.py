@@ -41,7 +41,8 @@ def program_size(query: MoteQuery) -> int:
     """Bytes of the program."""
     fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns if column.is_field)
     budget = _FIELD + len(query.budget.encode()) if query.budget else 0
-    return _HEADER + len(_where(query)) + fields + budget
+    clauses = sum(_FIELD + len(clause.encode()["code"]) for clause in query.clauses)
+    return _HEADER + len(_where(query)) + fields + budget + clauses
 
 
 def fits(query: MoteQuery) -> bool:
@@ -71,6 +72,7 @@ def encode(query: MoteQuery, start: int, end: int = FOREVER) -> bytes:
     ]
     if query.budget:
         fields.append({"format": 0, "aggregate": int(Aggregate.BUDGET), "code": query.budget.encode()})
+    fields += [clause.encode() for clause in query.clauses]
     return encode_program(
         flags=flags,
         period=query.period_ms,

@@ -12,7 +12,7 @@ from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
 from skerry.plan import build, functions, temporal
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
@@ -190,12 +190,22 @@ def constant(value: Decimal, unit: str = PLAIN) -> Expr:
 
 def _attribute(node: ast.Name) -> Expr:
     name = node.name.lower()
+    if node.table is not None and node.table.lower() == "event":
+        return _event_attribute(node)
     name = SYNONYMS.get(name, name)
     if name not in BY_NAME:
         guess = did_you_mean(name, [*BY_NAME, *SYNONYMS])
         hint = f"{guess}attributes are {attribute_names()}"
         raise QueryError(f"unknown attribute '{node.name}'", hint, node.span)
     return build.attribute(BY_NAME[name])
+
+
+def _event_attribute(node: ast.Name) -> Expr:
+    name = f"event.{node.name.lower()}"
+    if name not in EVENT_BY_NAME:
+        hint = f"{did_you_mean(name, list(EVENT_BY_NAME))}of an event there are {', '.join(EVENT_BY_NAME)}"
+        raise QueryError(f"unknown attribute '{name}'", hint, node.span)
+    return build.attribute(EVENT_BY_NAME[name])
 
 
 def _check_units(

@@ -407,8 +407,8 @@ def _key(plan: QueryPlan, user: str) -> Hashable:
     """Users with equal keys share a stream."""
     if plan.once:
         return "once", user
-    if plan.budget:
-        return "lifetime", plan.text
+    if plan.budget or plan.clauses:
+        return "alone", plan.text
     if plan.aggregate:
         return "aggregate", plan.period_ms, plan.where, plan.groups
     if plan.temporal:

@@ -1,0 +1,22 @@
+/* Events: raised by a query's action on a mote, or by the gateway, and told to every mote by a flood. They start the queries that
+ * wait for them (ON EVENT) and end those that are to (STOP ON EVENT). Source: TinyDB 2005, 3.5. */
+#ifndef SKERRY_QUERY_EVENTS_H
+#define SKERRY_QUERY_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "query/slots.h"
+
+/* Whether the field is a clause about events or actions that makes sense; attributes that it reads are added to *attributes. */
+bool events_check(const struct program_field *field, uint32_t *attributes);
+/* A row of the slot's query is due: does what its OUTPUT clauses say. A signal is raised by the first of several such rows in a row. */
+void events_row(struct slot *slot);
+/* A row of the slot's query did not pass. */
+void events_no_row(struct slot *slot);
+/* Whether an epoch that starts at network second `start` belongs to the slot's query: always, unless it waits for an event. */
+bool events_runs(const struct slot *slot, uint32_t start);
+/* Whether the slot is to be kept though it runs no more: another event may start it, or the gateway has not stopped it yet. */
+bool events_keeps(const struct slot *slot);
+
+#endif
