@@ -254,3 +254,26 @@ def test_an_event_on_one_mote_starts_a_query_on_all(network: MakeNetwork) -> Non
     before = len(net.line.of(PacketType.PARTIAL, 2))
     net.advance("30s")
     assert len(net.line.of(PacketType.PARTIAL, 2)) == before, "it hears of nothing new while mote 4 stays hot"
+
+
+def test_health_of_motes_is_asked_like_readings(network: MakeNetwork) -> None:
+    net = network(line_of(3, spacing=10), radio=disc(12))
+    net.advance("30s")
+    query = ask(
+        net,
+        1,
+        "SELECT link, neighbours, radio_duty, resets, uptime, dropped FROM sensors WHERE uptime > 1 SAMPLE PERIOD 5 s",
+    )
+    net.advance("60s")
+    last = {row["nodeid"]: row for row in rows(net.line, 1, query)}
+    for node, neighbours in ((0, 1), (1, 2), (2, 1)):
+        row = last[node]
+        assert row["neighbours"] == neighbours
+        assert row["dropped"] == 0
+        assert row["resets"] == net.motes[node].settings.boots == 1
+        assert row["uptime"] == pytest.approx(row["at"], abs=8)
+        assert (row["link"] is None) == (node == 0)
+        energy = net.motes[node].energy
+        on = sum(energy[f"radio_{state}_s"] for state in ("rx", "tx"))
+        assert row["radio_duty"] == pytest.approx(on / net.now, rel=0.25)
+    assert last[2]["link"] > 0.5

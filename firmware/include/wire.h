@@ -182,6 +182,12 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_YPOS = 11, /* 10^-2 m; position, north */
     WIRE_ATTRIBUTE_FREE_RAM = 12, /* B; RAM between heap start and stack */
     WIRE_ATTRIBUTE_QUEUE_LENGTH = 13, /* 1; records waiting to be sent */
+    WIRE_ATTRIBUTE_LINK = 14, /* 10^-2 ; share of frames to the parent acknowledged lately; NULL without one */
+    WIRE_ATTRIBUTE_NEIGHBOURS = 15, /* 1; motes that it hears */
+    WIRE_ATTRIBUTE_RADIO_DUTY = 16, /* 10^-4 ; share of the time since boot with the radio on */
+    WIRE_ATTRIBUTE_RESETS = 17, /* 1; times it has started, kept in EEPROM */
+    WIRE_ATTRIBUTE_UPTIME = 18, /* 1; s since it started */
+    WIRE_ATTRIBUTE_DROPPED = 19, /* 1; records lost to a full queue since it started */
     WIRE_ATTRIBUTE_EVENT_NODEID = 24, /* 1; short address of the mote that raised the event */
     WIRE_ATTRIBUTE_EVENT_XPOS = 25, /* 10^-2 m; its position, east */
     WIRE_ATTRIBUTE_EVENT_YPOS = 26, /* 10^-2 m; its position, north */

@@ -17,10 +17,12 @@
 
 #define TEXT_MAXIMUM 60
 
-/* Attributes that need no sensor: nodeid, parent, level, epoch, xpos, ypos, free_ram, queue_length. */
+/* Attributes that need no sensor. */
 #define OWN_ATTRIBUTES                                                                                                                     \
     (1UL << WIRE_ATTRIBUTE_NODEID | 1UL << WIRE_ATTRIBUTE_PARENT | 1UL << WIRE_ATTRIBUTE_LEVEL | 1UL << WIRE_ATTRIBUTE_EPOCH                \
-     | 1UL << WIRE_ATTRIBUTE_XPOS | 1UL << WIRE_ATTRIBUTE_YPOS | 1UL << WIRE_ATTRIBUTE_FREE_RAM | 1UL << WIRE_ATTRIBUTE_QUEUE_LENGTH)
+     | 1UL << WIRE_ATTRIBUTE_XPOS | 1UL << WIRE_ATTRIBUTE_YPOS | 1UL << WIRE_ATTRIBUTE_FREE_RAM | 1UL << WIRE_ATTRIBUTE_QUEUE_LENGTH       \
+     | 1UL << WIRE_ATTRIBUTE_LINK | 1UL << WIRE_ATTRIBUTE_NEIGHBOURS | 1UL << WIRE_ATTRIBUTE_RADIO_DUTY | 1UL << WIRE_ATTRIBUTE_RESETS      \
+     | 1UL << WIRE_ATTRIBUTE_UPTIME | 1UL << WIRE_ATTRIBUTE_DROPPED)
 
 static uint16_t supply;
 
@@ -68,6 +70,25 @@ void status_report(void)
 void status_round(uint32_t round)
 {
     if ((round + settings()->nodeid) % STATUS_EVERY == 0) status_report();
+}
+
+/* Radio's share of the time since boot, in 1/10000. */
+static uint16_t radio_duty(void)
+{
+    uint32_t uptime = clock_uptime(), on = radio_on_time();
+    return uptime == 0 ? 10000 : capped(on / uptime * 10 + on % uptime * 10 / uptime);
+}
+
+bool net_health(uint8_t attribute, int32_t *value)
+{
+    switch (attribute) {
+    case WIRE_ATTRIBUTE_LINK: *value = link_quality() * 100 / 255; return tree_own_parent() != WIRE_NO_NODE;
+    case WIRE_ATTRIBUTE_NEIGHBOURS: *value = neighbour_count(); return true;
+    case WIRE_ATTRIBUTE_RADIO_DUTY: *value = radio_duty(); return true;
+    case WIRE_ATTRIBUTE_RESETS: *value = settings()->boots; return true;
+    case WIRE_ATTRIBUTE_UPTIME: *value = (int32_t)(clock_uptime() & INT32_MAX); return true;
+    default: *value = queue_dropped(); return true;
+    }
 }
 
 void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing)

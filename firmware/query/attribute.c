@@ -74,6 +74,13 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_QUEUE_LENGTH:
         *value = queue_length();
         return true;
+    case WIRE_ATTRIBUTE_LINK:
+    case WIRE_ATTRIBUTE_NEIGHBOURS:
+    case WIRE_ATTRIBUTE_RADIO_DUTY:
+    case WIRE_ATTRIBUTE_RESETS:
+    case WIRE_ATTRIBUTE_UPTIME:
+    case WIRE_ATTRIBUTE_DROPPED:
+        return net_health(attribute, value);
     case WIRE_ATTRIBUTE_EVENT_NODEID:
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:

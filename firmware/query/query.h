@@ -50,6 +50,8 @@ void net_signal(const struct wire_event *event);
 /* Tells the gateway that a query is refused: an enum wire_refusal, and the bytes that are short. Implemented by net/status. */
 void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing);
 
+/* Health attributes, from `link` to `dropped`. Implemented by net/status; false: NULL. */
+bool net_health(uint8_t attribute, int32_t *value);
 /* Attributes that net/ knows: parent, level. Implemented by net/tree; false: NULL. */
 bool tree_parent(uint16_t *parent);
 bool tree_level(uint8_t *level);

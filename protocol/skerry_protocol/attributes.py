@@ -106,6 +106,15 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(12, "free_ram", _F.U16, "B", 0, (0, 65535), "RAM between heap start and stack"),
     _attribute(13, "queue_length", _F.U8, "", 0, (0, 255), "records waiting to be sent"),
 )
+#: How the mote itself is doing. ``*`` leaves them out.
+HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
+    _attribute(14, "link", _F.U16, "", 2, (0, 1), "share of frames to the parent acknowledged lately; NULL without one"),
+    _attribute(15, "neighbours", _F.U8, "", 0, (0, 255), "motes that it hears"),
+    _attribute(16, "radio_duty", _F.U16, "", 4, (0, 1), "share of the time since boot with the radio on"),
+    _attribute(17, "resets", _F.U16, "", 0, (0, 65535), "times it has started, kept in EEPROM"),
+    _attribute(18, "uptime", _F.I32, "", 0, (0, 2**31 - 1), "s since it started"),
+    _attribute(19, "dropped", _F.U16, "", 0, (0, 65535), "records lost to a full queue since it started"),
+)
 #: Of the event that started the query; NULL in queries that wait for none. Written event.nodeid and so on.
 EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(24, "event.nodeid", _F.U16, "", 0, (0, 65534), "short address of the mote that raised the event"),
@@ -115,8 +124,8 @@ EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
 )
 # fmt: on
 
-BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in ATTRIBUTES}
+BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in (*ATTRIBUTES, *HEALTH_ATTRIBUTES)}
 EVENT_BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in EVENT_ATTRIBUTES}
 BY_NUMBER: dict[int, Attribute] = {
-    attribute.number: attribute for attribute in (*ATTRIBUTES, *EVENT_ATTRIBUTES)
+    attribute.number: attribute for attribute in (*ATTRIBUTES, *HEALTH_ATTRIBUTES, *EVENT_ATTRIBUTES)
 }

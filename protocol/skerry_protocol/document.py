@@ -137,7 +137,7 @@ def generate() -> str:
             ("number", "name", "format", "unit", "digits", "what"),
             [
                 (a.number, a.name, a.format.name.lower(), a.unit or "1", a.digits, a.description)
-                for a in (*attributes.ATTRIBUTES, *attributes.EVENT_ATTRIBUTES)
+                for a in attributes.BY_NUMBER.values()
             ],
         ),
     )

@@ -152,7 +152,7 @@ def _formats() -> str:
 
 def _attributes() -> str:
     lines = []
-    for attribute in (*attributes.ATTRIBUTES, *attributes.EVENT_ATTRIBUTES):
+    for attribute in attributes.BY_NUMBER.values():
         unit = f"10^-{attribute.digits} {attribute.unit}" if attribute.digits else attribute.unit or "1"
         name = f"WIRE_ATTRIBUTE_{attribute.name.upper().replace('.', '_')}"
         lines.append(f"    {name} = {attribute.number}, /* {unit}; {attribute.description} */")

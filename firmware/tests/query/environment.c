@@ -175,6 +175,11 @@ void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing)
     refusal = (struct environment_refusal){query, reason, missing};
     refusals++;
 }
+bool net_health(uint8_t attribute, int32_t *value)
+{
+    *value = attribute;
+    return true;
+}
 /* net/net: the flood comes back at once. */
 void net_signal(const struct wire_event *event)
 {

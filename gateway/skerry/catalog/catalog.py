@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, Attribute
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, HEALTH_ATTRIBUTES, Attribute
 from skerry_protocol.packets import NO_LEVEL, NO_NODE
 
 BOARDS = {1: "iris", 2: "cc2538", 255: "host"}
@@ -99,12 +99,14 @@ class Catalog:
                 "description": entry.description,
                 "motes": sorted(mote.nodeid for mote in self._motes.values() if mote.acquires(entry)),
             }
-            for entry in ATTRIBUTES
+            for entry in (*ATTRIBUTES, *HEALTH_ATTRIBUTES)
         ]
 
     def lacking(self, name: str) -> list[int]:
-        """Motes known to report NULL for an attribute. Raises KeyError for an unknown name."""
-        entry = BY_NAME[name]
+        """Motes known to report NULL for an attribute; [] for an unknown one."""
+        entry = BY_NAME.get(name)
+        if entry is None:
+            return []  # an event's, which needs no sensor
         return sorted(mote.nodeid for mote in self._motes.values() if not mote.acquires(entry))
 
     def to_dict(self) -> dict[str, Any]:

@@ -53,4 +53,8 @@ def writer(format: Format, columns: list[dict[str, Any]]) -> Callable[[Row], Non
 def _cell(value: Any, digits: int) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, dict):
+        return f"{_cell(value['value'], digits)} at {value['nodeid']}"
+    if isinstance(value, list):
+        return ", ".join(_cell(item, digits) for item in value)
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)

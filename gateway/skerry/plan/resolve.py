@@ -19,6 +19,7 @@ from skerry_protocol.packets import Aggregate
 #: Other names of attributes: plain words, and those of TinyDB's own catalog.
 SYNONYMS = {
     "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
+    "qual": "link", "quality": "link", "boots": "resets",
 }  # fmt: skip
 
 
