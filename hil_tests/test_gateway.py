@@ -66,6 +66,16 @@ def test_two_users_ask_emulated_motes(network: MakeNetwork, tmp_path: Path) -> N
         assert all(row["temp"] == pytest.approx(20 + row["nodeid"], abs=0.011) for row in rows)
         whole = next(row for row in mean if row["COUNT(*)"] == 4)
         assert whole["AVG(temp)"] == pytest.approx(21.5, abs=0.011)
+        client = skerry.connect(url, user="ada")
+        waiting = client.query("ON EVENT look SELECT nodeid, event.nodeid ONCE")
+        with pytest.raises(skerry.GatewayError, match="events waited for are look"):
+            client.signal("loook")
+        # Not before the query has reached the motes, within two control windows.
+        time.sleep(12)
+        assert client.signal("Look") == [waiting.id]
+        # The count first: there is no fifth row to wait for.
+        seen = [row for _, row in zip(range(4), waiting, strict=False)]
+        assert {(row["nodeid"], row["event.nodeid"]) for row in seen} == {(node, 0) for node in range(4)}
     finally:
         gateway.send_signal(signal.SIGTERM)
         gateway.wait(30)

@@ -99,6 +99,11 @@ class Client:
         stopped: dict[str, Any] = self._request("DELETE", f"/queries/{query}")
         return stopped
 
+    def signal(self, event: str) -> list[str]:
+        """Raise an event as if at the root; ids of the queries that it starts or stops."""
+        queries: list[str] = self._request("POST", f"/events/{event}")["queries"]
+        return queries
+
     def motes(self) -> list[dict[str, Any]]:
         """The motes as they reported themselves."""
         found: list[dict[str, Any]] = self._request("GET", "/motes")

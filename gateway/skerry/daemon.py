@@ -17,6 +17,7 @@ from skerry.lang.ast import Stop
 from skerry.lang.errors import QueryError
 from skerry.link.link import Link
 from skerry.netclock import NetworkClock
+from skerry.plan.clauses import event_number
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import Difference, Feed, Installation, QueryPlan
 from skerry.plan.planner import plan_query
@@ -29,7 +30,7 @@ from skerry.streams.ingest import KEYS, Ingest, Stream
 from skerry.streams.source import batch_of
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
-from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType
+from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, Aggregate, CommandOp, Event, PacketType
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,8 @@ class Gateway:
         self.clock = NetworkClock()
         self.catalog = Catalog()
         self.refusals = Refusals()
+        #: Of the last command; motes number their own from 0x8000.
+        self._token = int(time.time()) % 0x7FFF
         self._demand = Demand()
         self._queries: dict[str, UserQuery] = {}
         self._feed_history: dict[str, dict[int, Feed]] = {}
@@ -296,6 +299,40 @@ class Gateway:
             self._feed_history.pop(query_id, None)
             self._save()
             return query
+
+    def signal(self, event: str) -> list[str]:
+        """Raise an event as if at the root; returns the ids of the queries that it starts or stops.
+
+        Raises UnknownQueryError where no running query knows the event.
+        """
+        with self._lock:
+            known = {
+                (clause.name.lower(), query.id)
+                for query in self._queries.values()
+                for clause in query.plan.clauses
+                if clause.kind in (Aggregate.ON_EVENT, Aggregate.STOP_ON)
+            }
+            waiting = sorted(query for name, query in known if name == event.lower())
+            if not waiting:
+                names = ", ".join(sorted({name for name, _ in known})) or "none"
+                raise UnknownQueryError(f"no query waits for event '{event}': events waited for are {names}")
+            root = self.catalog.root()
+            values = {
+                "event": event_number(event), "node": root.nodeid if root else 0, "x": round(root.xpos * 100) if root else 0,
+                "y": round(root.ypos * 100) if root else 0, "seconds": int(self.clock.now()),
+            }  # fmt: skip
+            self._token = self._token % 0x7FFF + 1
+            arguments = Event.build(values)
+            self.link.send(
+                codec.encode(
+                    PacketType.COMMAND,
+                    target=BROADCAST,
+                    token=self._token,
+                    op=CommandOp.EVENT,
+                    arguments=arguments,
+                )
+            )
+            return waiting
 
     def queries(self) -> list[UserQuery]:
         """All queries, oldest first."""

@@ -55,6 +55,10 @@ def create_app(gateway: Gateway) -> FastAPI:
     def stop(query: str, user: str | None = None) -> dict[str, Any]:
         return _describe(gateway, gateway.stop(query, user))
 
+    @app.post("/events/{event}")
+    def signal(event: str) -> dict[str, Any]:
+        return {"event": event, "queries": gateway.signal(event)}
+
     @app.get("/queries/{query}/rows")
     async def rows(query: str, last_event_id: Annotated[str | None, Header()] = None) -> EventSourceResponse:
         begin = gateway.query(query).position - 1

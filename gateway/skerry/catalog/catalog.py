@@ -79,6 +79,10 @@ class Catalog:
         """One mote, None when it has never reported."""
         return self._motes.get(nodeid)
 
+    def root(self) -> Mote | None:
+        """The root, None when it has never reported."""
+        return next((mote for mote in self._motes.values() if mote.level == 0), None)
+
     def motes(self) -> list[dict[str, Any]]:
         """All motes by address, as plain values; ``attributes`` are names."""
         return [_described(self._motes[nodeid]) for nodeid in sorted(self._motes)]

@@ -108,3 +108,16 @@ def stop(id: Annotated[str, typer.Argument(help="as 'skerry list' shows it")], u
     """Stop a query."""
     stopped = connect(url).stop(id)
     print(f"query {stopped['id']} stopped: {stopped['sql']}", file=sys.stderr)
+
+
+def signal(event: Annotated[str, typer.Argument(help="as in ON EVENT")], url: Url = URL) -> None:
+    """Raise an event as if at the root."""
+    queries = connect(url).signal(event)
+    print(f"event {event} goes to all motes: {_known_to(queries)}", file=sys.stderr)
+
+
+def _known_to(queries: list[str]) -> str:
+    """``query 1 knows it``, ``queries 1 and 2 know it``."""
+    if len(queries) == 1:
+        return f"query {queries[0]} knows it"
+    return f"queries {', '.join(queries[:-1])} and {queries[-1]} know it"

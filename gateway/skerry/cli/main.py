@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("query")(ask.query)
 app.command("explain")(ask.explain)
 app.command("stop")(ask.stop)
+app.command("signal")(ask.signal)
 app.command("list")(show.list_queries)
 app.command("catalog")(show.catalog)
 app.command("motes")(show.motes)
