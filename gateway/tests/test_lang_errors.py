@@ -133,6 +133,9 @@ REFUSED = [
     ("SELECT COUNT(*) FROM sensors GROUP BY xpos * 30 SAMPLE PERIOD 1 s", "xpos * 30",
      "this cannot be grouped by at column 39: groups are told apart by motes, and "
      "xpos * 30 may need more than a mote's 32 bits"),
+    ("SELECT light >> temp ONCE", "temp",
+     ">> needs a whole number from 0 to 30 at column 17: write light >> 3"),
+    ("SELECT temp >> 3 ONCE", "temp", ">> is of whole numbers at column 8: divide instead: it has decimal places"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 1 s STOP ON hot", "hot", "unexpected 'hot' at column 52: expected EVENT"),
     ("SELECT temp FROM sensors, points ONCE", ",",
      "a second table is not supported by this version at column 25: ask FROM sensors"),

@@ -197,3 +197,16 @@ def test_once_gives_what_a_periodic_query_gives(
     assert residual.project(batch, chosen).to_pylist() == at_gateway(
         planned(f"{text} SAMPLE PERIOD 1 s"), rows
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["level", "light", "nodeid", "light - 300"]), st.integers(0, 30), rows_of_motes)
+def test_shift_is_duckdbs(machine: Machine, value: str, places: int, rows: list[Row]) -> None:
+    """TinyDB's >>; of negative numbers, too, it rounds down."""
+    plan = planned(f"SELECT ({value}) >> {places} AS x FROM sensors SAMPLE PERIOD 1 s")
+    expected = in_database(f"SELECT CAST({value} AS BIGINT) >> {places} FROM sensors", rows)
+    assert [row["x"] for row in at_gateway(plan, rows)] == [x for (x,) in expected]
+    if obstacle(plan.outputs[0].expr) is None:
+        code = assemble(plan.outputs[0].expr)
+        for row, (x,) in zip(rows, expected, strict=True):
+            assert machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES}) == x

@@ -64,7 +64,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """``+ - * / %``, ``= <> < <= > >=``, ``AND``, ``OR``."""
+    """``+ - * / % >>``, ``= <> < <= > >=``, ``AND``, ``OR``."""
 
     operator: str
     left: Expression

@@ -32,13 +32,13 @@ _UNSUPPORTED: dict[str, str] = {
 #: Terminal → how an error calls it.
 _CALLED: dict[str, str] = {
     "NUMBER": "a number", "NAME": "a name", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
-    "SLASH": "/", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
+    "SLASH": "/", "SHIFT": ">>", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
     "$END": "the end", "HUMIDITY_UNIT": "a unit",
 }  # fmt: skip
 
 #: What may go on an expression is left out of "expected …": it says little and hides the rest.
 _CONTINUATIONS = frozenset({
-    "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "AND", "OR", "IS", "IN", "BETWEEN", "NOT",
+    "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "SHIFT", "PERCENT", "AND", "OR", "IS", "IN", "BETWEEN", "NOT",
     "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "DOT", "AS",
 })  # fmt: skip
 

@@ -180,6 +180,14 @@ def modulo(a: Expr, b: Expr) -> Expr:
     return _number(Op.MOD, (a, b), max(a.digits, b.digits), low, high, a.unit)
 
 
+def shift(a: Expr, places: int) -> Expr:
+    """``a >> places`` of a whole number: divided by a power of two and rounded down."""
+    divisor = constant_of(2**places)
+    # What is below the quotient, never negative: remainders have a's sign.
+    rest = modulo(add(modulo(a, divisor), divisor), divisor)
+    return replace(quotient(subtract(a, rest), divisor), low=a.low >> places, high=a.high >> places)
+
+
 def compare(op: Op, a: Expr, b: Expr) -> Expr:
     """``a op b``, exact. A constant with more digits than the other side is cut to it, for < <= > >=."""
     if a.is_constant and not b.is_constant:

@@ -110,6 +110,8 @@ class Resolver:
             return self._compare(_COMPARISON[node.operator], node.left, node.right)
         left = self.number(node.left, node.operator)
         right = self.number(node.right, node.operator)
+        if node.operator == ">>":
+            return _shift(left, right, node)
         if node.operator in ("+", "-", "%"):
             _check_units(left, right, node.left, node.right, strict=False)
         with _magnitude_at(node.span):
@@ -161,6 +163,21 @@ class Resolver:
         if name in functions.OF_ONE:
             return functions.OF_ONE[name](resolved)
         return build.aggregate(functions.SIMPLE[name], resolved)
+
+
+def _shift(left: Expr, right: Expr, node: ast.Binary) -> Expr:
+    places = right.operand if right.is_constant and not right.digits else None
+    if places is None or not 0 <= places < 31:
+        raise QueryError(">> needs a whole number from 0 to 30", "write light >> 3", node.right.span)
+    if left.digits:
+        hint = "divide instead: it has decimal places"
+        raise QueryError(">> is of whole numbers", hint, node.left.span)
+    with _magnitude_at(node.span):
+        return (
+            build.shift(left, places)
+            if not left.is_constant
+            else build.number((left.operand or 0) >> places, 0)
+        )
 
 
 def _negated(expr: Expr, negated: bool) -> Expr:
