@@ -69,6 +69,17 @@ def test_an_event_while_the_query_runs(mote: Mote, interleave: str, epochs: list
     assert before + run(mote, 10) == epochs
 
 
+def test_events_are_called_as_in_the_paper() -> None:
+    """TinyDB 2005, 3.5."""
+    query = mote_query(
+        "ON EVENT bird-detect(loc): SELECT AVG(light), AVG(temp), event.xpos FROM sensors AS s "
+        "GROUP BY event.xpos SAMPLE PERIOD 2 s FOR 30 s"
+    )
+    assert [clause.name for clause in query.clauses] == ["bird-detect"]
+    stops = mote_query("SELECT temp SAMPLE PERIOD 2 s STOP ON EVENT bird-detect").clauses
+    assert [(clause.name, clause.expr) for clause in stops] == [("bird-detect", None)]
+
+
 def test_once_is_one_row_for_each_event(mote: Mote) -> None:
     mote.install(encode(mote_query("ON EVENT hot SELECT temp ONCE"), 0), 1)
     mote.event(HOT, 9, 99)

@@ -164,6 +164,11 @@ def test_random_reading_is_one_of_the_window(library: Path) -> None:
     assert len(set(places)) >= 7
 
 
+def test_windows_as_the_paper_writes_them() -> None:
+    """TinyDB 2005, 3.2: the last 30 s at each fifth second."""
+    assert plan("WINAVG(light, 30s, 5s)").temporal == plan("WINAVG(30, 5, light)").temporal
+
+
 def test_windows_are_shared_and_survive_the_catalog() -> None:
     plans = [plan("nodeid, temp, WINAVG(8, temp)"), plan("light, WINAVG(8, temp) * 2")]
     query = merge(plans)
@@ -185,6 +190,10 @@ def test_windows_are_shared_and_survive_the_catalog() -> None:
         ("SELECT WINAVG(5, temp), AVG(temp) FROM sensors SAMPLE PERIOD 1 s",
          "windows are over each mote's own rows, and aggregates over all motes at column 8: "
          "ask for them in two queries"),
+        ("SELECT WINAVG(light, 5s) SAMPLE PERIOD 2 s", "WINAVG's 5 s are no whole number of rows at column 22: "
+         "write a multiple of the sample period of 2 s"),
+        ("SELECT WINAVG(light, 30s) LIFETIME 5 days", "this window's length in rows is not known at column 22: "
+         "LIFETIME chooses the sample period: count rows, as in WINAVG(10, temp)"),
         ("SELECT WINAVG(5, temp) FROM sensors ONCE",
          "ONCE gives one row, and windows need several at column 8: write SAMPLE PERIOD"),
         ("SELECT WINAVG(5, 2, temp), WINMAX(5, 3, temp) FROM sensors SAMPLE PERIOD 1 s",

@@ -33,7 +33,7 @@ class TreeBuilder:
         """The statement of a whole parse tree."""
         event, statement = None, _tree(next(child for child in tree.children if child is not None))
         if statement.data == "on_event":
-            event, statement = _name(_token(statement.children[2])), _tree(tree.children[1])
+            event, statement = _event_name(statement.children[2]), _tree(tree.children[1])
         if statement.data == "drop_all":
             return ast.Stop(None, self._text)
         return self._stop(statement) if statement.data == "stop" else self._select(statement, event)
@@ -170,9 +170,13 @@ def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
     )
 
 
+def _event_name(node: Any) -> ast.Name:
+    return ast.Name("".join(map(str, _tree(node).children)), _span(_tree(node)))
+
+
 def _output(tree: Tree[Token]) -> ast.Output:
     if tree.data == "signal":
-        return ast.Output(_name(_token(tree.children[-1])), None, True, _span(tree))
+        return ast.Output(_event_name(tree.children[-1]), None, True, _span(tree))
     argument = tree.children[-1]
     name = next(c for c in tree.children if isinstance(c, Token) and c.type == "NAME")
     return ast.Output(
@@ -181,10 +185,9 @@ def _output(tree: Tree[Token]) -> ast.Output:
 
 
 def _stop_on(tree: Tree[Token]) -> ast.StopOn:
-    where = tree.children[-1]
-    return ast.StopOn(
-        _name(_token(tree.children[3])), _expression(where) if isinstance(where, Tree) else None, _span(tree)
-    )
+    event, where = tree.children[3], tree.children[-1]
+    condition = _expression(where) if isinstance(where, Tree) and where is not event else None
+    return ast.StopOn(_event_name(event), condition, _span(tree))
 
 
 def _length(tree: Tree[Token]) -> ast.Duration | ast.Rounds:

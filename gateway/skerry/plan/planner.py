@@ -57,11 +57,12 @@ def _plan(select: ast.Select) -> QueryPlan:
         raise QueryError(f"unknown table '{select.source.name}'", hint, select.source.span)
     period, duration, once = _sampling(select.sampling)
     where = _where(select.where)
-    outputs = _outputs(select)
+    known = None if isinstance(select.sampling, ast.Lifetime) else period
+    outputs = _outputs(select, known)
     groups = _groups(select)
     aggregate = bool(groups) or any(_has_aggregate(output.expr) for output in outputs)
     windows = temporal_nodes(output.expr for output in outputs)
-    having = _having(select, aggregate, groups, windows)
+    having = _having(select, aggregate, groups, windows, known)
     if having is not None:
         windows = temporal_nodes([*windows, having])
     exprs = (*(output.expr for output in outputs), where, having, *groups)
@@ -163,7 +164,11 @@ def _groups(select: ast.Select) -> tuple[Expr, ...]:
 
 
 def _having(
-    select: ast.Select, aggregate: bool, groups: Collection[Expr], windows: Collection[Expr]
+    select: ast.Select,
+    aggregate: bool,
+    groups: Collection[Expr],
+    windows: Collection[Expr],
+    period_ms: int | None,
 ) -> Expr | None:
     """The condition on an aggregate's rows."""
     if select.having is None:
@@ -171,7 +176,7 @@ def _having(
     if not aggregate and not windows:
         hint = "it chooses among the rows of an aggregate: choose among motes' rows with WHERE"
         raise QueryError("HAVING has no meaning without an aggregate or GROUP BY", hint, select.having.span)
-    having = Resolver().condition(select.having, "HAVING")
+    having = Resolver(period_ms=period_ms).condition(select.having, "HAVING")
     if aggregate and _has_bare_attribute(having, groups):
         hint = "HAVING speaks of aggregates and of what GROUP BY names: ask of single motes with WHERE"
         raise QueryError(
@@ -180,14 +185,16 @@ def _having(
     return having
 
 
-def _outputs(select: ast.Select) -> tuple[Output, ...]:
+def _outputs(select: ast.Select, period_ms: int | None) -> tuple[Output, ...]:
     outputs: list[Output] = []
     for item in select.items:
         if isinstance(item.expression, ast.Star):
             outputs += [_output(entry.name, build.attribute(entry)) for entry in ATTRIBUTES]
             continue
         name = item.alias or select.text[item.expression.span.start : item.expression.span.end]
-        outputs.append(_output(" ".join(name.split()), Resolver().expression(item.expression)))
+        outputs.append(
+            _output(" ".join(name.split()), Resolver(period_ms=period_ms).expression(item.expression))
+        )
     names = [output.name for output in outputs]
     for item in select.items:
         name = item.alias or " ".join(select.text[item.span.start : item.span.end].split())
@@ -234,7 +241,10 @@ def _check_aggregates(select: ast.Select, plan: QueryPlan) -> None:
     whom = "each group" if plan.groups else "all"
     for item in select.items:
         star = isinstance(item.expression, ast.Star)
-        if star or _has_bare_attribute(Resolver().expression(item.expression), plan.groups):  # type: ignore[arg-type]
+        resolver = Resolver(period_ms=plan.period_ms)
+        if isinstance(item.expression, ast.Star) or _has_bare_attribute(
+            resolver.expression(item.expression), plan.groups
+        ):
             what = "*" if star else f"'{select.text[item.span.start : item.span.end]}'"
             raise QueryError(
                 f"{what} has one value for each mote, and an aggregate one for {whom}",

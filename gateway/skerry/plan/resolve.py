@@ -35,10 +35,12 @@ def attribute_names() -> str:
 
 
 class Resolver:
-    """Resolves the expressions of one clause. ``aggregates``: None, or why they are not allowed there."""
+    """Resolves the expressions of one clause. ``no_aggregates``: None, or why they are not allowed there.
+    ``period_ms``: the sample period, where it is known, for windows whose length is a time."""
 
-    def __init__(self, no_aggregates: str | None = None) -> None:
+    def __init__(self, no_aggregates: str | None = None, period_ms: int | None = None) -> None:
         self._no_aggregates = no_aggregates
+        self._period_ms = period_ms
 
     def condition(self, node: ast.Expression, clause: str) -> Expr:
         """A condition, or NULL."""
@@ -142,13 +144,16 @@ class Resolver:
                 raise QueryError(f"{name}(*) has no meaning", hint, node.span)
             return build.aggregate(Aggregate.COUNT, None)
         with _magnitude_at(node.span):
-            return self._aggregate(name, node)
+            return self._temporal(name, node) if name in temporal.NAMES else self._aggregate(name, node)
+
+    def _temporal(self, name: str, node: ast.Call) -> Expr:
+        inner = Resolver("cannot stand inside an aggregate")
+        return temporal.temporal(temporal.in_rows(node, self._period_ms), lambda a: inner.number(a, name))
 
     def _aggregate(self, name: str, node: ast.Call) -> Expr:
         inner = Resolver("cannot stand inside an aggregate")
-        if name in (*temporal.NAMES, *functions.WITH_CONSTANTS):
-            make = temporal.temporal if name in temporal.NAMES else functions.with_constants
-            return make(node, lambda a: inner.number(a, name))
+        if name in functions.WITH_CONSTANTS:
+            return functions.with_constants(node, lambda a: inner.number(a, name))
         if len(node.arguments) > 1:
             span = node.arguments[1].span.to(node.arguments[-1].span)
             raise QueryError(f"{name} takes one argument", f"write {name}(temp)", span)

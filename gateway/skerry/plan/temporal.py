@@ -8,10 +8,12 @@ shipped for the names and the constants first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
+from skerry.lang.units import TIMES, duration_text
 from skerry.plan import build
 from skerry.plan.build import INT32_MAXIMUM, QUOTIENT_DIGITS
 from skerry.plan.expression import PLAIN, Expr
@@ -45,6 +47,30 @@ def parameters(node: Expr) -> tuple[int, int, int]:
     assert isinstance(slide, int)
     assert isinstance(power, int)
     return window, slide, power
+
+
+def in_rows(node: ast.Call, period_ms: int | None) -> ast.Call:
+    """The call with times as numbers of rows: WINAVG(temp, 30 s, 5 s) is WINAVG(30, 5, temp) at one row a second."""
+    kind = NAMES[node.function.upper()]
+    if kind in (*_DELTAS, Aggregate.EXPAVG):
+        return node
+    return replace(node, arguments=tuple(_in_rows(kind, argument, period_ms) for argument in node.arguments))
+
+
+def _in_rows(kind: Aggregate, argument: ast.Expression, period_ms: int | None) -> ast.Expression:
+    unit = argument.unit if isinstance(argument, ast.Number) else None
+    if not isinstance(argument, ast.Number) or unit not in TIMES:
+        return argument
+    if period_ms is None:
+        hint = f"LIFETIME chooses the sample period: count rows, as in {kind.name}(10, temp)"
+        raise QueryError("this window's length in rows is not known", hint, argument.span)
+    count = argument.value * TIMES[unit] / period_ms
+    if count % 1 or count < 1:
+        hint = f"write a multiple of the sample period of {duration_text(period_ms)}"
+        raise QueryError(
+            f"{kind.name}'s {argument.value:f} {unit} are no whole number of rows", hint, argument.span
+        )
+    return replace(argument, value=count, unit=None)
 
 
 def temporal(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
