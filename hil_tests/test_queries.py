@@ -277,3 +277,31 @@ def test_health_of_motes_is_asked_like_readings(network: MakeNetwork) -> None:
         on = sum(energy[f"radio_{state}_s"] for state in ("rx", "tx"))
         assert row["radio_duty"] == pytest.approx(on / net.now, rel=0.25)
     assert last[2]["link"] > 0.5
+
+
+@pytest.mark.parametrize("board", ["iris", "cc2538"])
+def test_windows_on_motes_equal_duckdbs(network: MakeNetwork, board: str) -> None:
+    net = network(line_of(3, spacing=10, boards=(board,)), radio=disc(12))
+    net.advance("20s")
+    raw = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 2 s FOR 60 s")
+    windows = "WINAVG(5, temp) AS a, WINMAX(5, temp) AS b, WINCOUNT(5, temp) AS c, TREND(5, temp) AS d"
+    query = ask(net, 2, f"SELECT {windows} FROM sensors SAMPLE PERIOD 2 s FOR 60 s")
+    for second in range(80):
+        for node, mote in net.motes.items():
+            mote.sense(temp=math.nan if (second + node) % 17 == 0 else 20 + 5 * math.sin(second / 3 + node))
+        net.advance(1)
+    net.advance("30s")
+    over = "OVER (PARTITION BY nodeid ORDER BY epoch ROWS 4 PRECEDING)"
+    readings = pd.DataFrame(rows(net.line, 1, raw)).drop_duplicates(["nodeid", "epoch"])
+    expected = duckdb.sql(
+        f"SELECT nodeid, epoch, avg(temp) {over}, max(temp) {over}, count(temp) {over}, regr_slope(temp, epoch) {over} FROM df",
+        connection=_with(readings),
+    ).fetchall()
+    found = {(row["nodeid"], row["epoch"]): row for row in rows(net.line, 2, query)}
+    assert len(found) == len(expected) == 3 * 30
+    names = [column.name for column in query.columns]
+    for node, epoch, *values in expected:
+        for name, value in zip(names, values, strict=True):
+            got = found[node, epoch][name]
+            missing = value is None or math.isnan(value)
+            assert got is None if missing else got == pytest.approx(value, abs=0.51e-5), (node, epoch, name)
