@@ -167,9 +167,7 @@ class Gateway:
     def _on_packets(self, packets: list[Packet]) -> None:
         """Returns when everything is durable."""
         with self._lock:
-            records = self._ingest.records(packets)
-            if len(records):
-                self._log.append(records)
+            self._ingest.store(packets, self._log)
             for packet in packets:
                 if packet.type is PacketType.STATUS:
                     self.catalog.update(packet.body, time.time())

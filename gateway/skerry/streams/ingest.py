@@ -6,7 +6,8 @@ import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from construct import Container
 
 from skerry.plan.model import MoteQuery
 from skerry.plan.partials import Partial, from_packet, merge_partials
+from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD, Records
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketType
@@ -71,6 +73,24 @@ class Ingest:
         self._keys: OrderedDict[tuple[int, int, int], None] = OrderedDict()
         self._epochs: OrderedDict[Epoch, tuple[Partial, int]] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
+        self._undo: list[Callable[[], object]] = []
+
+    def store(self, packets: list[Packet], log: StreamLog) -> None:
+        """Take packets in; when it returns, their rows are durable.
+
+        OSError: they could not be stored, and it is as if they had not come. Their sender repeats them, and a row
+        that is remembered but not stored would be taken for a duplicate, a merged state be merged again.
+        """
+        counters = replace(self.counters)
+        records = self.records(packets)
+        try:
+            if len(records):
+                log.append(records)
+        except OSError:
+            for undo in reversed(self._undo):
+                undo()
+            self.counters = counters
+            raise
 
     def remember(self, records: Records, streams: dict[int, Stream]) -> None:
         """The log's tail after a restart: what is already there."""
@@ -86,20 +106,22 @@ class Ingest:
                 (int(record["count"][i]), None if overflow >> i & 1 else int(record["value"][i]))
                 for i in range(len(stream.mote_query.columns))
             )
-            partial = Partial(int(record["epoch"]), int(record["motes"]), states)
-            key = stream.number, partial.epoch, partial.group(stream.mote_query)
-            self._epochs[key] = (partial, int(record["revision"]))
+            state = Partial(int(record["epoch"]), int(record["motes"]), states)
+            key = stream.number, state.epoch, state.group(stream.mote_query)
+            self._epochs[key] = (state, int(record["revision"]))
 
     def _remember(self, key: tuple[int, int, int]) -> bool:
         if key in self._keys:
             return False
         self._keys[key] = None
+        self._undo.append(partial(self._keys.pop, key, None))
         if len(self._keys) > KEYS:
             self._keys.popitem(last=False)
         return True
 
     def records(self, packets: list[Packet]) -> Records:
         """Records of the RESULT and PARTIAL packets among these, without those known already."""
+        self._undo.clear()
         made = [record for packet in packets if (record := self._record(packet)) is not None]
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
@@ -136,22 +158,24 @@ class Ingest:
 
     def _partial(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
         try:
-            partial = from_packet(stream.mote_query, body)
+            state = from_packet(stream.mote_query, body)
         except ValueError:
             self.counters.malformed += 1
             return False
         self.counters.partials += 1
-        key, revision = (stream.number, body.epoch, partial.group(stream.mote_query)), 0
+        key, revision = (stream.number, body.epoch, state.group(stream.mote_query)), 0
         if key in self._epochs:
-            earlier, revision = self._epochs[key]
-            partial, revision = merge_partials(stream.mote_query, (earlier, partial)), revision + 1
+            before = self._epochs[key]
+            state, revision = merge_partials(stream.mote_query, (before[0], state)), before[1] + 1
+            self._undo.append(partial(self._epochs.__setitem__, key, before))
         else:
             self.counters.rows += 1
-        self._epochs[key] = (partial, revision)
+            self._undo.append(partial(self._epochs.pop, key, None))
+        self._epochs[key] = (state, revision)
         if len(self._epochs) > EPOCHS:
             self._epochs.popitem(last=False)
-        record["motes"], record["revision"] = partial.motes, revision
-        for i, (count, value) in enumerate(partial.states):
+        record["motes"], record["revision"] = state.motes, revision
+        for i, (count, value) in enumerate(state.states):
             record["count"][i] = count
             if value is None:
                 record["nulls"] |= 1 << i
