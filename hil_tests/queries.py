@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from skerry.lang.ast import CreatePoint
 from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.plan.planner import NO_POINTS, plan_point, plan_query
+from skerry.plan.points import Point, Points
 from skerry.plan.program import encode
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.line import Line, Record
@@ -17,10 +19,25 @@ from skerry_testbed.pytest import NetworkHandle
 LEAD_S = 10
 
 
-def ask(net: NetworkHandle, query: int, sql: str, *, end: int = FOREVER) -> MoteQuery:
+def create(net: NetworkHandle, query: int, sql: str, points: dict[str, Point]) -> MoteQuery:
+    """Make a storage point and add it to ``points``."""
+    statement = plan_query(sql, points)
+    assert isinstance(statement, CreatePoint)
+    point, plan = plan_point(statement, 0x4000 + query, points)
+    points[point.name.lower()] = point
+    return _install(net, query, plan, FOREVER)
+
+
+def ask(
+    net: NetworkHandle, query: int, sql: str, *, end: int = FOREVER, points: Points = NO_POINTS
+) -> MoteQuery:
     """Install a query; its first epoch begins within LEAD_S and a period."""
-    plan = plan_query(sql)
+    plan = plan_query(sql, points)
     assert isinstance(plan, QueryPlan)
+    return _install(net, query, plan, end)
+
+
+def _install(net: NetworkHandle, query: int, plan: QueryPlan, end: int) -> MoteQuery:
     mote_query = merge([plan])
     start = int(net.line.network_time()) + LEAD_S
     if plan.duration_ms is not None:

@@ -20,13 +20,18 @@
 #define WIRE_PROGRAM_MAXIMUM 192U /* bytes of a query program */
 #define WIRE_FIELDS_MAXIMUM 12U /* columns of a query */
 #define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
+#define WIRE_STORE_ROWS_MAXIMUM 1024U /* rows of a storage point */
+#define WIRE_STORE_BLOCK 64U /* bytes of a block of EEPROM or flash */
+#define WIRE_SOURCES_MAXIMUM 2U /* storage points that one query reads */
 #define WIRE_QUERIES_MAXIMUM 8U /* queries at once on a mote */
 #define WIRE_FRAGMENT_MAXIMUM 96U /* program bytes in a QUERY_INSTALL */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
 #define WIRE_PERIOD_MINIMUM_MS 1000U /* shortest sample period */
+#define WIRE_PERIOD_STORED_MINIMUM_MS 50U /* … of what is stored */
 #define WIRE_PERIOD_MAXIMUM_MS 0x240C8400UL /* longest sample period */
 #define WIRE_TICKS_PER_SECOND 0x8000U /* of network time */
 #define WIRE_SETTINGS_MAGIC 21337U /* settings are valid */
+#define WIRE_ATTRIBUTE_MAXIMUM 29U /* largest number of an attribute */
 #define WIRE_STACK_DEPTH 8U /* values on the expression stack */
 #define WIRE_MAXIMUM_POWER 9U /* largest power of ten of a scaling opcode */
 #define WIRE_FRAME_CONTROL_DATA 0x8841U /* 802.15.4 data frame */
@@ -101,6 +106,9 @@ enum wire_aggregate {
     WIRE_AGGREGATE_SIGNAL = 0x42,
     WIRE_AGGREGATE_ON_EVENT = 0x43,
     WIRE_AGGREGATE_STOP_ON = 0x44,
+    WIRE_AGGREGATE_STORE = 0x45,
+    WIRE_AGGREGATE_FROM = 0x46,
+    WIRE_AGGREGATE_INTO = 0x47,
 };
 
 /* Bits of a query program's flags. */
@@ -117,6 +125,19 @@ enum wire_refusal_reason {
     WIRE_REFUSAL_MEMORY = 0x03,
 };
 
+/* Bits of a storage point's flags. */
+enum wire_store_flag {
+    WIRE_STORE_CIRCULAR = 0x01,
+    WIRE_STORE_FLASH = 0x02,
+};
+
+/* Which of a storage point's rows a query meets. */
+enum wire_match {
+    WIRE_MATCH_ALL = 0x00,
+    WIRE_MATCH_LINEAR = 0x01,
+    WIRE_MATCH_COMBINE = 0x02,
+};
+
 /* Bits of a bundle's flags. */
 enum wire_bundle_flag {
     WIRE_BUNDLE_PENDING = 0x01,
@@ -129,6 +150,7 @@ enum wire_op {
     WIRE_OP_CONST32 = 0x03,
     WIRE_OP_NULL = 0x04,
     WIRE_OP_ATTR = 0x05,
+    WIRE_OP_STORED = 0x06,
     WIRE_OP_ADD = 0x10,
     WIRE_OP_SUB = 0x11,
     WIRE_OP_MUL = 0x12,
@@ -147,6 +169,13 @@ enum wire_op {
     WIRE_OP_OR = 0x29,
     WIRE_OP_NOT = 0x2A,
     WIRE_OP_IS_NULL = 0x2B,
+};
+
+/* What every row of a storage point has besides its fields. */
+enum wire_stored_field {
+    WIRE_STORED_NUMBER = 0x0D,
+    WIRE_STORED_MILLISECONDS = 0x0E,
+    WIRE_STORED_SECONDS = 0x0F,
 };
 
 /* First byte of a link frame. */
@@ -262,7 +291,7 @@ _Static_assert(sizeof(struct wire_query_request) == 2, "wire_query_request");
 /* Serialized query; `where` and the fields follow, see program_field. */
 struct wire_query_program {
     uint8_t flags; /* bit 0 aggregate, bit 1 once, bit 2 staged */
-    uint32_t period; /* sample period in ms, 1000..604800000; epoch n starts at n * period */
+    uint32_t period; /* sample period in ms, 1000..604800000, of what is stored 50..604800000; epoch n starts at n * period */
     uint32_t start; /* network seconds of the first epoch's earliest start */
     uint32_t end; /* network seconds before which the last epoch starts; 4294967295 never */
     uint8_t where_length; /* predicate; empty: all rows; staged: predicates in their order, each behind its length */
@@ -273,7 +302,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -314,6 +343,24 @@ struct wire_on_event {
     uint8_t no_interleave; /* 1: an event while the query runs changes nothing; 0: it starts anew */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_on_event) == 7, "wire_on_event");
+
+/* The code of a STORE. */
+struct wire_store {
+    uint16_t point; /* number of the storage point, chosen by the gateway */
+    uint16_t rows; /* rows that it holds, 1..1024 */
+    uint32_t seconds; /* rows older than so many s are not seen; 0: all are */
+    uint8_t flags; /* bit 0 circular, bit 1 flash */
+    uint8_t block; /* flash: first of its blocks of 64 bytes */
+    uint8_t blocks; /* flash: how many, at least 2 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_store) == 11, "wire_store");
+
+/* What the code of a FROM begins with. */
+struct wire_from {
+    uint16_t point; /* number of the storage point */
+    uint8_t match; /* which of its rows: 0 all, 1 linear, 2 combine */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_from) == 3, "wire_from");
 
 /* COMMAND. */
 struct wire_command {

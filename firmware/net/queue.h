@@ -11,5 +11,9 @@
  * merged by query_merge where one is still waiting. False and counted in dropped when full. */
 bool queue_push(uint8_t type, const void *body, uint8_t length);
 uint8_t queue_length(void);
+/* One more record was lost. */
+void queue_lost(void);
+/* Free bytes; a record takes its body and four. */
+uint16_t queue_room(void);
 
 #endif

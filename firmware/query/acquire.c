@@ -1,12 +1,12 @@
 #include "query/acquire.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "drivers/sensor.h"
-#include "query/aggregate.h"
 #include "query/attribute.h"
-#include "query/events.h"
-#include "query/row.h"
+#include "query/output.h"
+#include "query/scan.h"
 #include "query/slots.h"
 #include "query/vm.h"
 
@@ -14,28 +14,17 @@
  * conditions one by one, and what a later one reads is not acquired where an earlier one is false. */
 static bool under_way;
 static uint32_t fresh;
-static uint32_t rows;
 
 void acquire_init(void)
 {
     under_way = false;
     fresh = 0;
-    rows = 0;
 }
-
-uint32_t acquire_rows(void) { return rows; }
 
 static void produce(struct slot *slot, bool passes)
 {
     slot->state &= (uint8_t)~SLOT_SAMPLING;
-    if (slot_program(slot)->flags & WIRE_QUERY_AGGREGATE)
-        rows += aggregate_produce(slot, passes);
-    else if (!passes)
-        events_no_row(slot);
-    else if (row_produce(slot)) {
-        rows++;
-        events_row(slot);
-    }
+    output_epoch(slot, passes);
 }
 
 /* Sensors that a piece of code reads and that have not been acquired. */
@@ -46,6 +35,13 @@ static uint32_t advance(struct slot *slot)
 {
     bool staged = slot_program(slot)->flags & WIRE_QUERY_STAGED;
     struct program_code code;
+    if (scan_joins(slot)) {
+        /* Its conditions are asked of each row that it meets. */
+        uint32_t all = lacking(slot->attributes);
+        if (all == 0)
+            scan_start(slot);
+        return all;
+    }
     for (; program_condition(slot_program(slot), slot->stage, &code); slot->stage++) {
         uint32_t reads = 0;
         int32_t value;
@@ -97,6 +93,8 @@ void acquire_start(void)
             if (slot != NULL && slot->state & SLOT_WAITING) {
                 slot->state ^= SLOT_WAITING | SLOT_SAMPLING;
                 slot->stage = 0;
+                if (scan_joins(slot))
+                    scan_begin(slot);
             }
         }
     }

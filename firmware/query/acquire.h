@@ -7,7 +7,5 @@
 void acquire_init(void);
 /* Acquires for all slots marked SLOT_WAITING; those wait on while an acquisition is under way. */
 void acquire_start(void);
-/* Rows and partial state records produced since acquire_init. */
-uint32_t acquire_rows(void);
 
 #endif

@@ -66,9 +66,9 @@ static uint8_t size_of_cells(uint8_t cells)
     return (uint8_t)(sizeof(struct wire_partial) + cells * sizeof(struct wire_aggregate_state));
 }
 
-bool aggregate_produce(const struct slot *slot, bool passes)
+bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
 {
-    struct partial partial = {.header = {.query = slot->query, .epoch = slot->epoch, .motes = 1}};
+    struct partial partial = {.header = {.query = slot->query, .epoch = slot->epoch, .motes = counts}};
     struct program_field field;
     uint8_t cells = 0;
     bool grouped = false;

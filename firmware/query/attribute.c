@@ -5,7 +5,9 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/query.h"
+#include "query/scan.h"
 #include "query/slots.h"
+#include "query/vm.h"
 #include "wire.h"
 
 uint32_t attribute_sensors(uint32_t mask) { return mask & sensor_available(); }
@@ -51,6 +53,10 @@ static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t 
 bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
 {
     const struct slot *slot = context;
+    if (attribute & VM_STORED)
+        return scan_stored(attribute & (uint8_t)~VM_STORED, value);
+    if (slot->state & SLOT_SCANNING && attribute < WIRE_ATTRIBUTE_EVENT_NODEID)
+        return scan_attribute(slot, attribute, value);
     switch (attribute) {
     case WIRE_ATTRIBUTE_NODEID:
         *value = settings()->nodeid;

@@ -9,6 +9,7 @@
 #include "query/events.h"
 #include "query/query.h"
 #include "query/slots.h"
+#include "query/storage.h"
 #include "query/wide.h"
 
 /* Longest sleep between looks at network time, in s: clocks 60 ppm apart move less than 2 ms in it, and
@@ -47,6 +48,11 @@ static bool epoch_from(const struct slot *slot, struct net_time time, uint32_t *
     if (rest > 0)
         ++*epoch;
     return true;
+}
+
+void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds)
+{
+    wide_divide((uint64_t)slot->epoch * slot_program(slot)->period, 1000, seconds, milliseconds);
 }
 
 /* False: beyond network time's 32 bits. */
@@ -91,7 +97,7 @@ static bool take_due(struct slot *slot, struct net_time now)
     if (!(slot->state & SLOT_PLANNED) || slot->state & SLOT_FINISHED || !start_of(slot, slot->next, &start) ||
         before(now, start))
         return false;
-    if (milliseconds(now) - milliseconds(start) <= LATE_MS && !(slot->state & SLOT_SAMPLING) && affordable(slot, now)) {
+    if (milliseconds(now) - milliseconds(start) <= LATE_MS && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && affordable(slot, now)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
     }
@@ -117,11 +123,13 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
         slot->state &= (uint8_t)~SLOT_PLANNED; /* an event's epochs are planned when it has come */
         return;
     } else {
-        if (!(slot->state & SLOT_FINISHED))
+        /* A join may go on for as long as the radio takes. */
+        if (!(slot->state & SLOT_FINISHED) || slot->state & (SLOT_WAITING | SLOT_SAMPLING | SLOT_SCANNING))
             slot->expires = now.seconds + LINGER_SECONDS;
         slot->state |= SLOT_FINISHED;
-        if (!(slot->state & (SLOT_WAITING | SLOT_SAMPLING)) &&
-            (now.seconds >= slot->expires || slot->expires - now.seconds > LINGER_SECONDS)) {
+        if (storage_point(slot) != NULL)
+            return; /* its rows are read until it is dropped */
+        if (now.seconds >= slot->expires || slot->expires - now.seconds > LINGER_SECONDS) {
             slot_free(slot);
             return;
         }

@@ -2,8 +2,14 @@
 #ifndef SKERRY_QUERY_EPOCHS_H
 #define SKERRY_QUERY_EPOCHS_H
 
+#include <stdint.h>
+
+#include "query/slots.h"
+
 /* Queries have come, gone, fallen due or network time has moved: marks the due ones, plans the others,
  * drops those whose time is over and acquires. */
 void epochs_update(void);
+/* Network time at which the slot's present epoch starts. */
+void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds);
 
 #endif

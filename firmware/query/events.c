@@ -14,13 +14,9 @@ static struct wire_event raised;
 static void tell(void);
 static struct event telling = {.handler = tell};
 
-/* The n-th field of a kind, from 0; false: there are not so many. */
 static bool clause(const struct slot *slot, uint8_t kind, uint8_t n, struct program_field *field)
 {
-    for (uint8_t at = 0; program_next_field(slot_program(slot), slot->length, &at, field);)
-        if (field->aggregate == kind && n-- == 0)
-            return true;
-    return false;
+    return program_clause(slot_program(slot), slot->length, kind, n, field);
 }
 
 bool events_check(const struct program_field *field, uint32_t *attributes)

@@ -6,6 +6,7 @@
 #include "query/budget.h"
 #include "query/events.h"
 #include "query/row.h"
+#include "query/storage.h"
 #include "query/temporal.h"
 #include "query/vm.h"
 
@@ -64,17 +65,24 @@ bool program_next_column(const struct wire_query_program *program, uint8_t lengt
     return false;
 }
 
+bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind, uint8_t n, struct program_field *field)
+{
+    for (uint8_t at = 0; program_next_field(program, length, &at, field);)
+        if (field->aggregate == kind && n-- == 0)
+            return true;
+    return false;
+}
+
 const struct wire_budget *program_budget(const struct wire_query_program *program, uint8_t length)
 {
     struct program_field field;
-    for (uint8_t at = 0; program_next_field(program, length, &at, &field);)
-        if (field.aggregate == WIRE_AGGREGATE_BUDGET)
-            return (const struct wire_budget *)field.code.bytes;
-    return NULL;
+    return program_clause(program, length, WIRE_AGGREGATE_BUDGET, 0, &field) ? (const struct wire_budget *)field.code.bytes : NULL;
 }
 
-static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes, uint16_t *windows)
+static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes, uint16_t *windows, uint8_t *sources)
 {
+    if (field->aggregate >= WIRE_AGGREGATE_STORE && field->aggregate <= WIRE_AGGREGATE_INTO)
+        return !(aggregating && field->aggregate != WIRE_AGGREGATE_FROM) && storage_check(field, sources);
     if (field->aggregate == WIRE_AGGREGATE_BUDGET) {
         *attributes |= (uint32_t)1 << WIRE_ATTRIBUTE_VOLTAGE;
         return budget_check(field);
@@ -105,7 +113,7 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         return false;
     if (program->flags & ~FLAGS_KNOWN)
         return false;
-    if (program->period < WIRE_PERIOD_MINIMUM_MS || program->period > WIRE_PERIOD_MAXIMUM_MS)
+    if (program->period < WIRE_PERIOD_STORED_MINIMUM_MS || program->period > WIRE_PERIOD_MAXIMUM_MS)
         return false;
     uint16_t at = (uint16_t)(sizeof *program + program->where_length);
     if (at > length)
@@ -114,6 +122,8 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         return false;
 
     uint8_t count = 0; /* of a row's columns, of a record's cells */
+    uint8_t sources = 0;
+    bool stored = false; /* rows stay here */
     while (at < length) {
         struct program_field field;
         uint8_t next = (uint8_t)at;
@@ -124,11 +134,15 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         if (at > length)
             return false;
         program_next_field(program, length, &next, &field);
-        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes, windows))
+        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes, windows, &sources))
             return false;
+        stored |= field.aggregate == WIRE_AGGREGATE_STORE || field.aggregate == WIRE_AGGREGATE_INTO;
         count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : field.aggregate < WIRE_AGGREGATE_BUDGET));
         if (count > WIRE_FIELDS_MAXIMUM)
             return false;
     }
-    return count > 0;
+    for (uint8_t i = sources; i < WIRE_SOURCES_MAXIMUM; i++)
+        if (*attributes & VM_POINT(i))
+            return false;
+    return count > 0 && !(stored && sources > 0) && (stored || program->period >= WIRE_PERIOD_MINIMUM_MS);
 }

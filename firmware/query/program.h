@@ -31,6 +31,8 @@ bool program_next_field(const struct wire_query_program *program, uint8_t length
                         struct program_field *field);
 /* Likewise, without what is no column. */
 bool program_next_column(const struct wire_query_program *program, uint8_t length, uint8_t *at, struct program_field *field);
+/* The n-th field of a kind that is no column, from 0; false: there are not so many. */
+bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind, uint8_t n, struct program_field *field);
 /* What LIFETIME allows; NULL without. */
 const struct wire_budget *program_budget(const struct wire_query_program *program, uint8_t length);
 

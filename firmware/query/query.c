@@ -2,12 +2,14 @@
 
 #include "query/acquire.h"
 #include "query/epochs.h"
+#include "query/output.h"
 #include "query/slots.h"
 
 void query_init(void)
 {
     slots_init();
     acquire_init();
+    output_init();
     epochs_update();
 }
 
@@ -25,4 +27,4 @@ void query_stop(uint8_t query)
     epochs_update();
 }
 
-uint32_t query_rows(void) { return acquire_rows(); }
+uint32_t query_rows(void) { return output_rows(); }

@@ -5,6 +5,8 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/attribute.h"
+#include "query/epochs.h"
+#include "query/storage.h"
 #include "query/temporal.h"
 #include "query/vm.h"
 
@@ -26,6 +28,22 @@ uint8_t row_format_size(uint8_t format)
         return 4;
     default:
         return 0;
+    }
+}
+
+int32_t row_unpack(const uint8_t *bytes, uint8_t format)
+{
+    uint16_t half = (uint16_t)(bytes[0] | (row_format_size(format) > 1 ? bytes[1] << 8 : 0));
+    switch (format) {
+    case WIRE_FORMAT_U8:
+    case WIRE_FORMAT_U16:
+        return half;
+    case WIRE_FORMAT_I8:
+        return (int8_t)bytes[0];
+    case WIRE_FORMAT_I16:
+        return (int16_t)half;
+    default:
+        return (int32_t)(half | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24);
     }
 }
 
@@ -69,6 +87,23 @@ static bool field_value(const struct slot *slot, const struct program_field *fie
     return vm_run(field->code.bytes, field->code.length, attribute_read, slot, value);
 }
 
+static bool keep(const struct slot *slot, const struct row *row, uint8_t used)
+{
+    const struct slot *point;
+    struct stored_row stored;
+    uint32_t seconds, milliseconds;
+    if (!storage_takes(slot, &point))
+        return false;
+    epochs_start(slot, &seconds, &milliseconds);
+    stored.seconds = seconds;
+    stored.milliseconds = (uint16_t)milliseconds;
+    stored.nulls = row->result.nulls;
+    memcpy(stored.values, row->values, used);
+    if (point == NULL || !storage_append(point, &stored))
+        queue_lost();
+    return true;
+}
+
 bool row_produce(const struct slot *slot)
 {
     struct row row;
@@ -93,6 +128,7 @@ bool row_produce(const struct slot *slot)
         used = (uint8_t)(used + size);
         windows += temporal_size(&field);
     }
-    queue_push(WIRE_PACKET_RESULT, &row, (uint8_t)(sizeof row.result + used));
+    if (!keep(slot, &row, used))
+        queue_push(WIRE_PACKET_RESULT, &row, (uint8_t)(sizeof row.result + used));
     return true;
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "query/query.h"
+#include "query/scan.h"
+#include "query/storage.h"
 
 static struct slot slots[WIRE_QUERIES_MAXIMUM];
 static uint16_t refused;
@@ -56,7 +58,7 @@ static struct slot *make_room(void)
             return slot;
         if (!(slot->state & SLOT_WHOLE))
             half = slot;
-        else if (slot->state & SLOT_FINISHED)
+        else if (slot->state & SLOT_FINISHED && storage_point(slot) == NULL)
             finished = slot;
     }
     return half != NULL ? half : finished;
@@ -138,16 +140,20 @@ static bool known(struct slot *slot, const struct wire_query_install *install)
 static enum query_outcome complete(struct slot *slot)
 {
     uint8_t query = slot->query;
-    uint16_t windows;
-    if (!program_check(slot->block.bytes, slot->length, &slot->attributes, &windows)) {
+    if (!program_check(slot->block.bytes, slot->length, &slot->attributes, &slot->windows)) {
         slot_free(slot);
         return refuse(query, WIRE_REFUSAL_MALFORMED, 0);
     }
-    if (!memory_grow(&slot->block, windows)) {
-        uint16_t missing = missing_bytes(windows);
+    const struct wire_query_program *program = slot_program(slot);
+    uint16_t missing = storage_lacking(program, slot->length);
+    uint32_t state = (uint32_t)slot->windows + storage_size(program, slot->length) + scan_size(program, slot->length, slot->attributes);
+    if (missing == 0 && state > memory_free())
+        missing = (uint16_t)(state - memory_free() > UINT16_MAX ? UINT16_MAX : state - memory_free());
+    if (missing != 0 || !memory_grow(&slot->block, (uint16_t)state)) {
         slot_free(slot);
         return refuse(query, WIRE_REFUSAL_MEMORY, missing);
     }
+    storage_open(slot);
     forget_refusal(query);
     if (slot_program(slot)->period % 1000 == 0)
         slot->period_seconds = slot_program(slot)->period / 1000;

@@ -17,6 +17,7 @@ enum slot_state {
     SLOT_WAITING = 1 << 3,  /* epoch `epoch` is due and waits for its acquisition */
     SLOT_SAMPLING = 1 << 4, /* the acquisition under way is (also) for `epoch` */
     SLOT_RAISED = 1 << 5,   /* the last row passed: its event is raised */
+    SLOT_SCANNING = 1 << 6, /* the tuple of `epoch` meets the rows of storage points */
 };
 
 struct slot {
@@ -34,7 +35,8 @@ struct slot {
     uint32_t expires;        /* network second from which a finished query is dropped */
     uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
     struct wire_event event; /* that started it */
-    struct memory_block block; /* its program, then the state of its windows */
+    uint16_t windows;          /* bytes of its windows' state */
+    struct memory_block block; /* its program, then the state of its windows, then the rows it keeps or the state of its join */
 };
 
 static inline const struct wire_query_program *slot_program(const struct slot *slot)

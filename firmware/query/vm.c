@@ -21,6 +21,7 @@ static uint8_t operand_size(uint8_t op)
         return 2;
     case WIRE_OP_CONST8:
     case WIRE_OP_ATTR:
+    case WIRE_OP_STORED:
     case WIRE_OP_MUL:
     case WIRE_OP_DIV:
     case WIRE_OP_UPSCALE:
@@ -40,6 +41,7 @@ static uint8_t values_taken(uint8_t op)
     case WIRE_OP_CONST32:
     case WIRE_OP_NULL:
     case WIRE_OP_ATTR:
+    case WIRE_OP_STORED:
         return 0;
     case WIRE_OP_NEG:
     case WIRE_OP_UPSCALE:
@@ -77,9 +79,13 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
         if (takes > depth || size > length - at)
             return false;
         if (op == WIRE_OP_ATTR) {
-            if (code[at] > 31)
+            if (code[at] > WIRE_ATTRIBUTE_MAXIMUM)
                 return false;
             *attributes |= (uint32_t)1 << code[at];
+        } else if (op == WIRE_OP_STORED) {
+            if (code[at] >> 4 >= WIRE_SOURCES_MAXIMUM || (code[at] & 15) == WIRE_FIELDS_MAXIMUM)
+                return false;
+            *attributes |= VM_POINT(code[at] >> 4);
         } else if (takes > 0 && size > 0 && code[at] > WIRE_MAXIMUM_POWER) {
             return false;
         }
@@ -229,6 +235,8 @@ static bool push_operand(uint8_t op, const uint8_t *operand, vm_reader *read, co
         return true;
     case WIRE_OP_ATTR:
         return read(operand[0], value, context);
+    case WIRE_OP_STORED:
+        return read(operand[0] | VM_STORED, value, context);
     default: /* NULL */
         return false;
     }

@@ -7,6 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* For a reader, what a STORED opcode names: this and its operand. */
+#define VM_STORED 0x80
+/* In a mask of attributes: the code reads rows of storage point 0 or 1 that the program joins. */
+#define VM_POINT(point) ((uint32_t)1 << (WIRE_ATTRIBUTE_MAXIMUM + 1 + (point)))
+
 /* Value of an attribute; false: NULL. */
 typedef bool vm_reader(uint8_t attribute, int32_t *value, const void *context);
 

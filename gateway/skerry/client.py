@@ -24,6 +24,8 @@ class Rows:
     def __init__(self, client: Client, description: dict[str, Any]) -> None:
         self.id: str = description["id"]
         self.columns: list[dict[str, Any]] = description["columns"]
+        #: The storage point on the motes that the rows go to: then none arrive here.
+        self.into: str | None = description["into"]
         self._client = client
         self._last: str | None = None
 
@@ -112,6 +114,11 @@ class Client:
     def catalog(self) -> list[dict[str, Any]]:
         """The attributes."""
         found: list[dict[str, Any]] = self._request("GET", "/catalog")
+        return found
+
+    def points(self) -> list[dict[str, Any]]:
+        """The storage points."""
+        found: list[dict[str, Any]] = self._request("GET", "/points")
         return found
 
     def status(self) -> dict[str, Any]:

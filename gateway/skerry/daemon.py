@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
+from binascii import crc_hqx
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from construct import Container
 
 from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
-from skerry.lang.ast import Stop
-from skerry.lang.errors import QueryError
+from skerry.lang.ast import CreatePoint, DropPoint, Stop
+from skerry.lang.errors import QueryError, did_you_mean
 from skerry.link.link import Link
 from skerry.netclock import NetworkClock
 from skerry.plan.clauses import event_number
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import Difference, Feed, Installation, QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.plan.planner import plan_point, plan_query
+from skerry.plan.points import Point
 from skerry.proxy.demand import Demand
 from skerry.proxy.engine import Engine
 from skerry.proxy.spark import StreamingQuery
@@ -53,6 +55,8 @@ class UserQuery:
     created: float
     position: int
     finished: bool = False
+    #: What CREATE STORAGE POINT made.
+    point: Point | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,11 +122,12 @@ class Gateway:
         self._last_time = state["network_time"]
         self._streams = {entry["number"]: Stream.from_dict(entry) for entry in state["streams"]}
         self._current = {self._streams[number].query: self._streams[number] for number in state["current"]}
-        self._demand = Demand.from_dict(state["demand"])
         self.catalog = Catalog.from_dict(state["catalog"])
+        plans: dict[str, QueryPlan] = {}
         for entry in state["queries"]:
-            plan = plan_query(entry["sql"])
-            assert isinstance(plan, QueryPlan)
+            # In the order in which they were asked: a storage point comes before those that read it.
+            plan, point = self._plan(entry["sql"], entry.get("point"))
+            plans[entry["id"]] = plan
             plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
             query = UserQuery(
                 entry["id"],
@@ -132,13 +137,32 @@ class Gateway:
                 entry["created"],
                 entry["position"],
                 entry["finished"],
+                point,
             )
             self._queries[query.id] = query
             self.engine.subscribe(query.id, plan)
             self._feed_history[query.id] = {
                 int(number): Feed(**feed) for number, feed in entry["feeds"].items()
             }
+        self._demand = Demand.from_dict(state["demand"], plans)
         self._refresh_feeds()
+
+    def _plan(self, sql: str, number: int | None) -> tuple[QueryPlan, Point | None]:
+        """The plan of a query beside the storage points there are; ``number``: of the point that it creates."""
+        plan = plan_query(sql, self._points())
+        if isinstance(plan, CreatePoint):
+            assert number is not None
+            point, plan = plan_point(plan, number, self._points())
+            return plan, point
+        assert isinstance(plan, QueryPlan)
+        return plan, None
+
+    def _points(self) -> dict[str, Point]:
+        return {
+            query.point.name.lower(): query.point
+            for query in self._queries.values()
+            if query.point is not None
+        }
 
     def _save(self) -> None:
         self._data.save(
@@ -155,6 +179,7 @@ class Gateway:
                     {
                         "id": query.id, "user": query.user, "sql": query.sql, "created": query.created,
                         "position": query.position, "finished": query.finished, "duration_ms": query.plan.duration_ms,
+                        "point": query.point.number if query.point is not None else None,
                         "feeds": {number: dataclasses.asdict(feed) for number, feed in self._feed_history[query.id].items()},
                     }
                     for query in self._queries.values()
@@ -263,19 +288,27 @@ class Gateway:
     # ---- the users' side ----
 
     def ask(self, sql: str, user: str) -> UserQuery | Stopped:
-        """A new query, or what STOP QUERY or DROP ALL stopped. Raises QueryError, UnknownQueryError."""
-        plan = plan_query(sql)
+        """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. Raises QueryError,
+        UnknownQueryError."""
         with self._lock:
-            if isinstance(plan, Stop):
-                own = [query.id for query in self._queries.values() if query.user == user]
-                wanted = own if plan.query is None else [str(plan.query)]
-                return Stopped([self.stop(query_id, user) for query_id in wanted])
+            statement, point = plan_query(sql, self._points()), None
+            if isinstance(statement, DropPoint):
+                return Stopped([self.stop(self._keeper(statement), user)])
+            if isinstance(statement, Stop):
+                # Newest first: those that read a storage point before it.
+                own = [query.id for query in reversed(self._queries.values()) if query.user == user]
+                wanted = own if statement.query is None else [str(statement.query)]
+                return Stopped([self.stop(query_id, user) for query_id in wanted][::-1])
+            if isinstance(statement, CreatePoint):
+                point, plan = plan_point(statement, self._point_number(sql), self._points())
+            else:
+                plan = statement
             if not self.clock.known:
                 raise QueryError(
                     "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
                 )
             number = 1 + max((int(key) for key in self._queries if key.isdigit()), default=0)
-            query = UserQuery(str(number), user, sql, plan, time.time(), self._log.rows)
+            query = UserQuery(str(number), user, sql, plan, time.time(), self._log.rows, point=point)
             difference = self._demand.add_user(query.id, plan, self._now())
             self._queries[query.id] = query
             self.engine.subscribe(query.id, plan)
@@ -290,6 +323,8 @@ class Gateway:
             query = self._queries.get(query_id)
             if query is None or (user is not None and query.user != user):
                 raise UnknownQueryError(f"no query {query_id}: 'skerry list' shows those there are")
+            if query.point is not None:
+                self._check_unused(query.point)
             del self._queries[query_id]
             self.engine.unsubscribe(query_id)
             if query_id in self._demand.users():
@@ -297,6 +332,59 @@ class Gateway:
             self._feed_history.pop(query_id, None)
             self._save()
             return query
+
+    def _point_number(self, sql: str) -> int:
+        """A new storage point's: of its text and the time, so that rows that an earlier one left in EEPROM are not taken for its own."""
+        taken = {point.number for point in self._points().values()}
+        number = crc_hqx(f"{sql} {time.time_ns()}".encode(), 0) or 1
+        while number in taken:
+            number = number % 0xFFFF + 1
+        return number
+
+    def _keeper(self, statement: DropPoint) -> str:
+        """The query that keeps a storage point. Raises QueryError."""
+        name = statement.name.name.lower()
+        for query in self._queries.values():
+            if query.point is not None and query.point.name.lower() == name:
+                return query.id
+        names = ", ".join(point.name for point in self._points().values()) or "none"
+        hint = f"{did_you_mean(name, list(self._points()))}storage points are {names}"
+        raise QueryError(
+            f"unknown storage point '{statement.name.name}'", hint, statement.name.span, statement.text
+        )
+
+    def _check_unused(self, point: Point) -> None:
+        """Raises QueryError where other queries read or fill a storage point."""
+        name = point.name.lower()
+        users = [
+            query.id
+            for query in self._queries.values()
+            if query.point is not point
+            and not query.finished
+            and name in (*query.plan.reads, query.plan.into)
+        ]
+        if users:
+            what = f"query {users[0]} uses" if len(users) == 1 else f"queries {', '.join(users)} use"
+            raise QueryError(f"{what} storage point {point.name}", "stop that first")
+
+    def points(self) -> list[dict[str, Any]]:
+        """The storage points, with what uses them."""
+        with self._lock:
+            return [
+                {
+                    **query.point.to_dict(),
+                    "query": query.id,
+                    "user": query.user,
+                    "used_by": [
+                        other.id
+                        for other in self._queries.values()
+                        if other is not query
+                        and query.point.name.lower() in (*other.plan.reads, other.plan.into)
+                    ],
+                }
+                for query in self._queries.values()
+                if query.point is not None
+            ]
 
     def signal(self, event: str) -> list[str]:
         """Raise an event as if at the root; returns the ids of the queries that it starts or stops.
@@ -374,10 +462,12 @@ class Gateway:
 
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where. Raises QueryError."""
-        plan = plan_query(sql)
-        if isinstance(plan, Stop):
-            raise QueryError("what stops queries has no plan", "explain a SELECT")
         with self._lock:
+            plan = plan_query(sql, self._points())
+            if isinstance(plan, Stop | DropPoint):
+                raise QueryError("what stops queries has no plan", "explain a SELECT")
+            if isinstance(plan, CreatePoint):
+                _, plan = plan_point(plan, self._point_number(sql), self._points())
             described = explain(plan, self.catalog, self._demand)
         return {**described, "text": explain_text(described)}
 

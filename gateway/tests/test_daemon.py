@@ -276,3 +276,48 @@ def test_drop_all_stops_the_users_own_queries_and_nobody_elses(peer: RootPeer, d
     wait_for(lambda: PacketType.QUERY_STOP in [packet.type for packet in list(peer.received)])
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stderr == "no query of yours runs\n"
+
+
+def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    ada = skerry.connect(daemon.url, user="ada")
+    ada.query("CREATE STORAGE POINT recent SIZE 4 AS SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    reader = ada.query(
+        "SELECT r.temp, r.time FROM sensors s, recent r WHERE s.temp > r.temp SAMPLE PERIOD 2 s"
+    )
+    wait_for(lambda: len(peer.programs()) == 2)
+    before = dict(peer.programs())
+    daemon.kill()
+    daemon.start()
+    (point,) = ada.points()
+    assert (point["name"], point["rows"], point["memory"], point["used_by"]) == (
+        "recent",
+        4,
+        "RAM",
+        [reader.id],
+    )
+    with pytest.raises(skerry.GatewayError, match="query 2 uses storage point recent: stop that first"):
+        ada.query("DROP STORAGE POINT recent")
+    with pytest.raises(skerry.GatewayError, match="there is a table 'Recent' already"):
+        ada.query("CREATE STORAGE POINT Recent SIZE 4 (temp int16)")
+    # Two rows of an epoch, made from two stored rows; the second comes twice.
+    rows = [
+        codec.encode(
+            PacketType.RESULT,
+            query=2,
+            node=7,
+            epoch=20,
+            nulls=0,
+            values=struct.pack("<Hhih", number, 2000 + number, 38, 250),
+        )
+        for number in (3, 4, 4)
+    ]
+    peer.waiting.extend(rows)
+    seen = [row for _, row in zip(range(2), reader, strict=False)]
+    assert [(row["r.temp"], row["r.time"]) for row in seen] == [(20.03, 38.25), (20.04, 38.25)]
+    wait_for(lambda: ada.status()["duplicates"] == 1)
+    assert peer.programs() == before
+    ada.stop(reader.id)
+    stopped = ada._request("POST", "/queries", json={"sql": "DROP STORAGE POINT recent", "user": "ada"})
+    assert stopped == {"stopped": ["1"]}
+    assert ada.points() == []

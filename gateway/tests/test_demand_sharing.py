@@ -189,7 +189,7 @@ def test_state_survives_json() -> None:
     demand.add_user("a", rows("temp", "10 s", "temp > 25.5"), 0)
     demand.add_user("b", plan("SELECT AVG(temp) AS t FROM sensors SAMPLE PERIOD 10 s FOR 1 h"), 5)
     demand.add_user("c", rows("light / 3", "7 s"), 60)
-    copy = Demand.from_dict(json.loads(json.dumps(demand.to_dict())))
+    copy = Demand.from_dict(json.loads(json.dumps(demand.to_dict())), demand.users())
     assert copy.to_dict() == demand.to_dict()
     assert copy.installations() == demand.installations()
     for now in (61, 75, 100, 4000):

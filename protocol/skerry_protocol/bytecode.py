@@ -23,6 +23,9 @@ class Op(IntEnum):
     CONST32 = 0x03  # → c       operand: int32, little-endian
     NULL = 0x04  # → NULL
     ATTR = 0x05  # → value      operand: attribute number
+    STORED = (
+        0x06  # → value    operand: 16 * storage point that is joined (0, 1) + field 0..11, or a StoredField
+    )
     ADD = 0x10  # a b → a + b
     SUB = 0x11  # a b → a - b
     MUL = 0x12  # a b → round(a * b / 10**p)   operand: p, 0..9; 64-bit product
@@ -45,14 +48,26 @@ class Op(IntEnum):
 
 # round() above is half away from zero.
 
+
+class StoredField(IntEnum):
+    """What every row of a storage point has besides its fields."""
+
+    NUMBER = 13  # of the row, modulo 65536
+    MILLISECONDS = 14  # of its sample time, 0..999
+    SECONDS = 15  # of its sample time, network time
+
+
+#: Largest number of an attribute.
+ATTRIBUTE_MAXIMUM = 29
+
 OPERAND_SIZE: dict[Op, int] = {
-    Op.CONST8: 1, Op.CONST16: 2, Op.CONST32: 4, Op.ATTR: 1,
+    Op.CONST8: 1, Op.CONST16: 2, Op.CONST32: 4, Op.ATTR: 1, Op.STORED: 1,
     Op.MUL: 1, Op.DIV: 1, Op.UPSCALE: 1, Op.DOWNSCALE: 1,
 }  # fmt: skip
 
 #: (values taken, values left) of each opcode.
 _STACK_EFFECT: dict[Op, tuple[int, int]] = {
-    op: (0, 1) if op in (Op.CONST8, Op.CONST16, Op.CONST32, Op.NULL, Op.ATTR)
+    op: (0, 1) if op in (Op.CONST8, Op.CONST16, Op.CONST32, Op.NULL, Op.ATTR, Op.STORED)
     else (1, 1) if op in (Op.NEG, Op.UPSCALE, Op.DOWNSCALE, Op.NOT, Op.IS_NULL)
     else (2, 1)
     for op in Op
@@ -106,8 +121,12 @@ def check(code: bytes) -> int:
             raise BytecodeError(f"{op.name} takes {takes} values, the stack holds {depth}")
         if op in (Op.MUL, Op.DIV, Op.UPSCALE, Op.DOWNSCALE) and operand > MAXIMUM_POWER:  # type: ignore[operator]
             raise BytecodeError(f"{op.name} power {operand}: expected 0..{MAXIMUM_POWER}")
-        if op is Op.ATTR and operand > 31:  # type: ignore[operator]
-            raise BytecodeError(f"attribute number {operand}: expected 0..31")
+        if op is Op.ATTR and operand > ATTRIBUTE_MAXIMUM:  # type: ignore[operator]
+            raise BytecodeError(f"attribute number {operand}: expected 0..{ATTRIBUTE_MAXIMUM}")
+        if op is Op.STORED and not _is_stored(operand):  # type: ignore[arg-type]
+            raise BytecodeError(
+                f"stored field {operand}: expected 0..11 or 13..15, of the second point 16 more"
+            )
         depth += leaves - takes
         deepest = max(deepest, depth)
     if deepest > STACK_DEPTH:
@@ -115,6 +134,10 @@ def check(code: bytes) -> int:
     if depth != 1:
         raise BytecodeError(f"expression leaves {depth} values on the stack instead of 1")
     return deepest
+
+
+def _is_stored(operand: int) -> bool:
+    return operand >> 4 < 2 and operand & 15 != 12
 
 
 def attributes_used(code: bytes) -> frozenset[int]:

@@ -75,6 +75,12 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("ProgramField", packets.ProgramField, "In a QueryProgram."),
     ("Event", packets.Event, "Arguments of the EVENT command."),
     ("OnEvent", packets.OnEvent, "In a ProgramField, in place of code: ON EVENT."),
+    ("Store", packets.Store, "In a ProgramField, in place of code: the rows stay on the mote."),
+    (
+        "From",
+        packets.From,
+        "In a ProgramField, in place of code: rows are joined with those of a storage point.",
+    ),
     ("Budget", packets.Budget, "In a ProgramField, in place of code: LIFETIME."),
     ("Temporal", packets.Temporal, "In a ProgramField, before the expression."),
 )
@@ -85,6 +91,8 @@ _STACK: dict[bytecode.Op, str] = {
     bytecode.Op.CONST32: "→ c; operand int32",
     bytecode.Op.NULL: "→ NULL",
     bytecode.Op.ATTR: "→ value; operand: attribute number",
+    bytecode.Op.STORED: "→ value of the storage point's row; operand: 16 · point (0, 1) + field; 13 the row's number, "
+    "14 and 15 milliseconds and seconds of its sample time",
     bytecode.Op.ADD: "a b → a + b",
     bytecode.Op.SUB: "a b → a − b",
     bytecode.Op.MUL: "a b → round(a · b / 10^p); operand p; 64-bit product",

@@ -40,6 +40,14 @@ PROGRAM_MAXIMUM = 192
 FIELDS_MAXIMUM = 12
 #: Rows in the window of a temporal aggregate.
 WINDOW_MAXIMUM = 64
+#: Rows of a storage point.
+STORE_ROWS_MAXIMUM = 1024
+#: Bytes of a block of EEPROM or flash that storage points take.
+STORE_BLOCK = 64
+#: Storage points that one query reads.
+SOURCES_MAXIMUM = 2
+#: Shortest sample period in ms of a storage point: its rows wait for no radio.
+PERIOD_STORED_MINIMUM_MS = 50
 #: Queries that a mote runs at once.
 QUERIES_MAXIMUM = 8
 #: Program bytes in one QUERY_INSTALL fragment.
@@ -140,6 +148,9 @@ class Aggregate(IntEnum):
     SIGNAL = 66  # with the first of several rows in a row: raises an event; the code is its number, uint16
     ON_EVENT = 67  # the query runs after an event; the code is an OnEvent
     STOP_ON = 68  # the query ends with an event; the code is its number, uint16, and a condition or nothing
+    STORE = 69  # the query is a storage point: its rows stay on the mote; the code is a Store
+    FROM = 70  # rows are joined with those of a storage point; the code is a From, then an Aggregate for each field to COMBINE
+    INTO = 71  # rows go to a storage point; the code is its number, uint16
 
 
 class RefusalReason(IntEnum):
@@ -158,6 +169,21 @@ class QueryFlag(IntEnum):
     STAGED = (
         4  # ``where`` is conditions, each behind its length; what they read is acquired when it is their turn
     )
+
+
+class StoreFlag(IntEnum):
+    """Bits of a storage point's flags."""
+
+    CIRCULAR = 1  # when it is full the oldest row makes room; else it takes no more
+    FLASH = 2  # in EEPROM or flash, where rows outlive a restart; else in RAM
+
+
+class Match(IntEnum):
+    """Which of a storage point's rows a query meets."""
+
+    ALL = 0  # each of them
+    LINEAR = 1  # one, on the line between the two rows around the moment one period of the point ago
+    COMBINE = 2  # one: those of the query's last period, aggregated
 
 
 class BundleFlag(IntEnum):
@@ -212,7 +238,7 @@ ProgramField = Struct(
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
     "11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
     "39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
-    "67 ON_EVENT, 68 STOP_ON",
+    "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO",
     "code"
     / Prefixed(Byte, GreedyBytes)
     * "expression; empty only for COUNT(*); behind a Temporal from 32 on",
@@ -228,7 +254,9 @@ Temporal = Struct(
 
 QueryProgram = Struct(
     "flags" / Int8ul * "bit 0 aggregate, bit 1 once, bit 2 staged",
-    "period" / Int32ul * "sample period in ms, 1000..604800000; epoch n starts at n * period",
+    "period"
+    / Int32ul
+    * "sample period in ms, 1000..604800000, of what is stored 50..604800000; epoch n starts at n * period",
     "start" / Int32ul * "network seconds of the first epoch's earliest start",
     "end" / Int32ul * "network seconds before which the last epoch starts; 4294967295 never",
     "where"
@@ -258,6 +286,20 @@ OnEvent = Struct(
     "event" / Int16ul * "number of the event",
     "lasts" / Int32ul * "s from the event on in which epochs begin; at least 1",
     "no_interleave" / Int8ul * "1: an event while the query runs changes nothing; 0: it starts anew",
+)
+
+Store = Struct(
+    "point" / Int16ul * "number of the storage point, chosen by the gateway",
+    "rows" / Int16ul * "rows that it holds, 1..1024",
+    "seconds" / Int32ul * "rows older than so many s are not seen; 0: all are",
+    "flags" / Int8ul * "bit 0 circular, bit 1 flash",
+    "block" / Int8ul * "flash: first of its blocks of 64 bytes",
+    "blocks" / Int8ul * "flash: how many, at least 2",
+)
+
+From = Struct(
+    "point" / Int16ul * "number of the storage point",
+    "match" / Int8ul * "which of its rows: 0 all, 1 linear, 2 combine",
 )
 
 Command = Struct(

@@ -1,19 +1,19 @@
 /* Settings at the start of the ATmega1281's EEPROM. */
 #include "drivers/settings.h"
 
-#include <avr/eeprom.h>
-#include <stddef.h>
+#include "drivers/avr/eeprom.h"
 
+_Static_assert(sizeof(struct wire_settings) <= EEPROM_SETTINGS, "rows lie behind them");
 static struct wire_settings current;
 
 const struct wire_settings *settings_load(void)
 {
-    eeprom_read_block(&current, (const void *)0, sizeof current);
+    eeprom_read(0, &current, sizeof current);
     if (current.magic != WIRE_SETTINGS_MAGIC) {
         current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC, .nodeid = 0xFFFE, .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT};
     }
     current.boots++;
-    eeprom_update_block(&current, (void *)0, sizeof current);
+    eeprom_update(0, &current, sizeof current);
     return &current;
 }
 
@@ -23,5 +23,5 @@ void settings_position(int32_t x, int32_t y)
 {
     current.x = x;
     current.y = y;
-    eeprom_update_block(&current, (void *)0, sizeof current);
+    eeprom_update(0, &current, sizeof current);
 }

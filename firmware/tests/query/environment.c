@@ -220,6 +220,9 @@ void environment_tree(uint16_t parent, uint8_t level)
 
 uint8_t queue_length(void) { return record_count < 255 ? (uint8_t)record_count : 255; }
 
+uint16_t queue_room(void) { return record_count < RECORDS_MAXIMUM ? UINT16_MAX : 0; }
+void queue_lost(void) {}
+
 bool queue_push(uint8_t type, const void *body, uint8_t length)
 {
     if (record_count == RECORDS_MAXIMUM || length > sizeof records[0].body)

@@ -15,6 +15,8 @@ QUERY = (
     *sorted((FIRMWARE / "query").glob("*.c")),
     FIRMWARE / "kernel" / "kernel.c",
     FIRMWARE / "net" / "random.c",
+    FIRMWARE / "net" / "cobs.c",
+    FIRMWARE / "boards" / "host" / "rowstore.c",
     HERE / "environment.c",
 )
 # Board names come from a real board's header; environment.c implements them.

@@ -60,7 +60,7 @@ def test_epoch_beyond_31_bits_is_null(mote: Mote) -> None:
 def test_absent_failed_and_unknown_sensors_are_null(mote: Mote) -> None:
     mote.sensor(TEMP, None)
     mote.sensor(BY_NAME["voltage"].number, 2987)
-    codes = [attribute("temp"), attribute("light"), instruction(Op.ATTR, 31), attribute("voltage")]
+    codes = [attribute("temp"), attribute("light"), instruction(Op.ATTR, 29), attribute("voltage")]
     row = one_row(mote, program([field(ValueFormat.I16, code) for code in codes]))
     assert row.body.nulls == 0b0111
     assert row.body["values"] == bytes(6) + (2987).to_bytes(2, "little")

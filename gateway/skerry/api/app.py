@@ -78,6 +78,10 @@ def create_app(gateway: Gateway) -> FastAPI:
     def catalog() -> list[dict[str, Any]]:
         return gateway.catalog.attributes()
 
+    @app.get("/points")
+    def points() -> list[dict[str, Any]]:
+        return gateway.points()
+
     @app.get("/status")
     def status() -> dict[str, Any]:
         return gateway.status()
@@ -99,6 +103,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         ],
         "period_ms": query.plan.period_ms,
         "finished": query.finished,
+        "into": query.plan.into,
         "refused": gateway.refused(query),
     }
 

@@ -63,6 +63,9 @@ def query(
         )
         return
     answer = client.query(sql)
+    if answer.into is not None:
+        print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
+        return
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
     if limit is not None:
         timer = threading.Timer(limit, answer.stop)

@@ -24,6 +24,7 @@ app.command("signal")(ask.signal)
 app.command("list")(show.list_queries)
 app.command("catalog")(show.catalog)
 app.command("motes")(show.motes)
+app.command("points")(show.points)
 app.command("status")(show.status)
 app.command("gateway")(gateway.gateway)
 for entry in entry_points(group="skerry.commands"):

@@ -1,4 +1,4 @@
-"""``skerry list``, ``catalog``, ``motes`` and ``status``."""
+"""``skerry list``, ``catalog``, ``motes``, ``points`` and ``status``."""
 
 from __future__ import annotations
 
@@ -48,6 +48,18 @@ def motes(url: Url = URL) -> None:
         "uptime",
     )
     _table(rows, [name for name in shown if not rows or name in rows[0]])
+
+
+def points(url: Url = URL) -> None:
+    """The storage points: their fields, rows and where motes keep them."""
+    shown = [
+        {**row, "fields": ", ".join(f["name"] for f in row["fields"]), "used_by": ", ".join(row["used_by"])}
+        for row in connect(url).points()
+    ]
+    _table(
+        shown,
+        ("name", "fields", "rows", "seconds", "circular", "memory", "bytes", "query", "user", "used_by"),
+    )
 
 
 def status(url: Url = URL) -> None:

@@ -182,12 +182,31 @@ class StopOn:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """One of FROM: sensors, where FROM is left out, or a storage point."""
+
+    name: Name
+    alias: str | None
+
+    @property
+    def called(self) -> str:
+        """What stands before the point of its columns, in lower case."""
+        return (self.alias or self.name.name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Interpolate:
+    """``INTERPOLATE LINEAR``."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
-    """A query. ``source``: sensors, where FROM is left out."""
+    """A query. ``into``: the storage point that its rows go to; ``combine``: aggregates over a point's rows."""
 
     items: tuple[SelectItem, ...]
-    source: Name
-    alias: str | None
+    tables: tuple[Table, ...]
     where: Expression | None
     groups: tuple[Expression, ...]
     having: Expression | None
@@ -196,6 +215,9 @@ class Select:
     no_interleave: bool
     outputs: tuple[Output, ...]
     stops: tuple[StopOn, ...]
+    into: Name | None
+    combine: tuple[Expression, ...]
+    interpolate: Interpolate | None
     text: str
 
 
@@ -207,4 +229,27 @@ class Stop:
     text: str
 
 
-Statement = Select | Stop
+@dataclass(frozen=True, slots=True)
+class CreatePoint:
+    """``CREATE [CIRCULAR] STORAGE POINT name SIZE size [unit] [(field type, …)] [AS SELECT …]``.
+
+    ``unit``: None or ROWS, else of time, with ``size`` in it. ``fields``: names and types.
+    """
+
+    name: Name
+    circular: bool
+    size: Number
+    fields: tuple[tuple[Name, Name], ...]
+    filling: Select | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPoint:
+    """``DROP STORAGE POINT name``."""
+
+    name: Name
+    text: str
+
+
+Statement = Select | Stop | CreatePoint | DropPoint

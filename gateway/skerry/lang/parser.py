@@ -14,7 +14,7 @@ from skerry.lang.tree import TreeBuilder
 #: Words of the grammar.
 _KEYWORDS = frozenset({
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "EVENT", "OUTPUT", "TRIGGER",
-    "ACTION", "SIGNAL", "STOP", "QUERY", "DROP", "ALL", "AS",
+    "ACTION", "SIGNAL", "STOP", "QUERY", "CREATE", "CIRCULAR", "SIZE", "DROP", "ALL", "INTO", "COMBINE", "INTERPOLATE", "LINEAR", "AS",
     "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
 })  # fmt: skip
 
@@ -23,17 +23,13 @@ _UNSUPPORTED: dict[str, str] = {
     "ORDER": "ORDER BY",
     "LIMIT": "LIMIT",
     "JOIN": "JOIN",
-    "INTO": "INTO STORAGE POINT",
-    "COMBINE": "COMBINE",
-    "INTERPOLATE": "INTERPOLATE",
-    "CREATE": "CREATE STORAGE POINT",
 }
 
 #: Terminal → how an error calls it.
 _CALLED: dict[str, str] = {
     "NUMBER": "a number", "NAME": "a name", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
     "SLASH": "/", "SHIFT": ">>", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
-    "$END": "the end", "HUMIDITY_UNIT": "a unit",
+    "$END": "the end", "HUMIDITY_UNIT": "a unit", "STORAGE_POINT": "STORAGE POINT",
 }  # fmt: skip
 
 #: What may go on an expression is left out of "expected …": it says little and hides the rest.
@@ -103,12 +99,8 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
     span = Span(token.start_pos or 0, token.end_pos or 0)
     word = token.upper()
     clause = _UNSUPPORTED.get(word)
-    if "ALL" in expected:
-        clause = "DROP STORAGE POINT"
     if clause is not None:
         return _not_yet(clause, span, text)
-    if token.type == "COMMA" and "WHERE" in expected and "FROM" not in expected:
-        return QueryError("a second table is not supported by this version", "ask FROM sensors", span, text)
     if token.type == "COMPARE":
         return QueryError(f"unexpected '{token}'", "comparisons do not chain: join two with AND", span, text)
     return QueryError(f"unexpected '{token}'", _expected(expected, text[: span.start]), span, text)
@@ -129,9 +121,9 @@ def _expected(terminals: set[str], before: str) -> str:
         last = before.rsplit(maxsplit=1)[-1]
         if last[-1].isdigit():
             return "expected a unit of time: ms, s, min, h, day or week"
-        return "expected sensors" if last.upper() == "FROM" else "expected a name"
+        return "expected sensors or a storage point" if last.upper() == "FROM" else "expected a name"
     if "SELECT" in terminals:
-        return "expected SELECT, STOP QUERY or DROP ALL"
+        return "expected SELECT, CREATE STORAGE POINT, STOP QUERY or DROP"
     if {"NULL", "NUMBER", "NAME"} <= terminals:
         return "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
     shown = sorted(terminals - _CONTINUATIONS) or sorted(terminals)

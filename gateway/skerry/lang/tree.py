@@ -20,6 +20,9 @@ _DIGITS = 18
 #: Clauses that a query may have several of.
 _REPEATED = ("action", "signal", "stop_on")
 
+#: Clauses of which a query has one, besides that which says when to sample.
+_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate")
+
 _Node = Tree[Token] | Token
 
 
@@ -36,7 +39,28 @@ class TreeBuilder:
             event, statement = _event_name(statement.children[2]), _tree(tree.children[1])
         if statement.data == "drop_all":
             return ast.Stop(None, self._text)
-        return self._stop(statement) if statement.data == "stop" else self._select(statement, event)
+        match statement.data:
+            case "stop":
+                return self._stop(statement)
+            case "create":
+                return self._create(statement)
+            case "drop":
+                return ast.DropPoint(_name(_token(statement.children[-1])), self._text)
+        return self._select(statement, event)
+
+    def _create(self, tree: Tree[Token]) -> ast.CreatePoint:
+        _, circular, _, name, _, number, unit, fields, _, filling = tree.children
+        size = ast.Number(_value(_token(number)), str(unit) if unit is not None else None, _span(number))
+        named = [] if fields is None else [_tree(field).children for field in _tree(fields).children]
+        select = None if filling is None else self._select(_tree(_tree(filling).children[0]), None)
+        return ast.CreatePoint(
+            _name(_token(name)),
+            circular is not None,
+            size,
+            tuple((_name(_token(field)), _name(_token(type))) for field, type in named),
+            select,
+            self._text,
+        )
 
     def _stop(self, tree: Tree[Token]) -> ast.Stop:
         number = _token(tree.children[2])
@@ -49,11 +73,10 @@ class TreeBuilder:
         trees = [_tree(clause) for clause in rest]
         clauses = self._clauses([clause for clause in trees if clause.data not in _REPEATED])
         where, having, groups = (clauses.get(name) for name in ("where", "having", "groups"))
-        table, alias = _source(source, _span(_tree(items)))
+        into, combine, interpolate = (clauses.get(name) for name in ("into", "combine", "interpolate"))
         select = ast.Select(
             tuple(_item(_tree(item)) for item in _tree(items).children),
-            table,
-            alias,
+            _tables(source, _span(_tree(items))),
             _expression(where.children[1]) if where is not None else None,
             tuple(_expression(expression) for expression in groups.children[2:])
             if groups is not None
@@ -64,6 +87,9 @@ class TreeBuilder:
             no_interleave is not None,
             tuple(_output(clause) for clause in trees if clause.data in ("action", "signal")),
             tuple(_stop_on(clause) for clause in trees if clause.data == "stop_on"),
+            _name(_token(into.children[-1])) if into is not None else None,
+            tuple(map(_expression, combine.children[1:])) if combine is not None else (),
+            ast.Interpolate(_span(interpolate)) if interpolate is not None else None,
             self._text,
         )
         _check_tables(select)
@@ -73,9 +99,14 @@ class TreeBuilder:
         """By what they say, each once; one of them says when to sample."""
         found: dict[str, Tree[Token]] = {}
         for tree in trees:
-            kind = tree.data if tree.data in ("where", "groups", "having") else "sampling"
+            kind = tree.data if tree.data in _SINGLE else "sampling"
             if kind in found:
-                what = {"sampling": "how often to sample", "groups": "GROUP BY"}.get(kind, kind.upper())
+                named = {
+                    "sampling": "how often to sample",
+                    "groups": "GROUP BY",
+                    "into": "INTO STORAGE POINT",
+                }
+                what = named.get(kind, kind.upper())
                 raise QueryError(
                     f"{what} is said twice", "leave one of them out", _span(_token(tree.children[0]))
                 )
@@ -93,17 +124,27 @@ class TreeBuilder:
         return found
 
 
-def _source(node: Any, items: Span) -> tuple[ast.Name, str | None]:
+def _tables(node: Any, items: Span) -> tuple[ast.Table, ...]:
     if node is None:
-        return ast.Name("sensors", items), None
-    _, table, *words = _tree(node).children
+        return (ast.Table(ast.Name("sensors", items), None),)
+    tables = tuple(_table(_tree(table)) for table in _tree(node).children[1:])
+    called = [table.called for table in tables]
+    for table in tables:
+        if called.count(table.called) > 1:
+            hint = "give each a name of its own, as in FROM recent AS a, recent AS b"
+            raise QueryError(f"two tables are called '{table.called}'", hint, table.name.span)
+    return tables
+
+
+def _table(tree: Tree[Token]) -> ast.Table:
+    table, *words = tree.children
     names = [str(word) for word in words if word is not None and _token(word).type == "NAME"]
-    return _name(_token(table)), names[0] if names else None
+    return ast.Table(_name(_token(table)), names[0] if names else None)
 
 
 def _check_tables(select: ast.Select) -> None:
     """What stands before a point is the table's name, or the one that the query gives it."""
-    known = [name for name in (select.alias, select.source.name) if name is not None]
+    known = [name for table in select.tables for name in (table.alias, table.name.name) if name is not None]
     of_stops = list(_names(select.stops))
     for name in _names(select):
         if name.table is not None and name.table.lower() == "event":

@@ -74,6 +74,11 @@ def temporal(
     return Expr(Op.ATTR, (argument,), None, digits, low, high, Kind.NUMBER, unit, kind, 1, final)
 
 
+def stored(operand: int, name: str, digits: int, low: int, high: int, unit: str) -> Expr:
+    """A value of a storage point's row, under a name for people."""
+    return Expr(Op.STORED, (), operand, digits, low, high, Kind.NUMBER, unit, final=("stored", name))
+
+
 def constant_of(value: int) -> Expr:
     """A whole number."""
     return _number(Op.CONST32, (), 0, value, value, PLAIN, operand=value)

@@ -11,11 +11,19 @@ from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan.assembler import assemble, obstacle
 from skerry.plan.expression import Expr, from_list, render
 from skerry.plan.resolve import Resolver
-from skerry_protocol.packets import Aggregate, CommandOp, OnEvent
+from skerry.plan.scope import SENSORS, Scope
+from skerry_protocol.packets import Aggregate, CommandOp, Match, OnEvent
 
 #: Commands that a query may run, with what their argument is.
 COMMANDS: dict[str, tuple[CommandOp, str]] = {
     "leds": (CommandOp.SET_LEDS, "0 to 7: 1 red, 2 green and 4 yellow, added up"),
+}
+
+
+_MET = {
+    Match.ALL: "the rows",
+    Match.LINEAR: "the values, between two rows,",
+    Match.COMBINE: "the last period's rows, combined,",
 }
 
 
@@ -33,6 +41,8 @@ class Clause:
     expr: Expr | None = None
     lasts: int = 0
     no_interleave: bool = False
+    #: Bytes of the code of what is about storage points.
+    values: tuple[int, ...] = ()
 
     def encode(self) -> dict[str, Any]:
         """A ProgramField."""
@@ -44,6 +54,8 @@ class Clause:
         elif self.kind is Aggregate.ON_EVENT:
             values = {"event": number, "lasts": self.lasts, "no_interleave": int(self.no_interleave)}
             code = bytes(OnEvent.build(values))
+        elif self.values:
+            code = bytes(self.values)
         else:
             code = number.to_bytes(2, "little") + code
         return {"format": operation, "aggregate": int(self.kind), "code": code}
@@ -51,13 +63,14 @@ class Clause:
     def to_list(self) -> list[Any]:
         """For JSON."""
         expr = self.expr.to_list() if self.expr is not None else None
-        return [int(self.kind), self.name, expr, self.lasts, self.no_interleave]
+        return [int(self.kind), self.name, expr, self.lasts, self.no_interleave, list(self.values)]
 
     @classmethod
     def from_list(cls, data: list[Any]) -> Clause:
         """The clause that :meth:`to_list` wrote."""
-        kind, name, expr, lasts, no_interleave = data
-        return cls(Aggregate(kind), name, from_list(expr) if expr else None, lasts, no_interleave)
+        kind, name, expr, lasts, no_interleave, *values = data
+        own = from_list(expr) if expr else None
+        return cls(Aggregate(kind), name, own, lasts, no_interleave, tuple(values[0]) if values else ())
 
     def __str__(self) -> str:
         match self.kind:
@@ -72,18 +85,24 @@ class Clause:
                     else "each event starts it anew"
                 )
                 return f"run for {self.lasts} s after event {self.name}; {again}"
+            case Aggregate.STORE | Aggregate.INTO:
+                return f"keep the rows in storage point {self.name}"
+            case Aggregate.FROM:
+                return f"join with {_MET[Match(self.values[2])]} of storage point {self.name}"
         return f"stop with event {self.name}" + (f" where {render(self.expr)}" if self.expr else "")
 
 
-def clauses_of(select: ast.Select, aggregate: bool, lasts_ms: int | None) -> tuple[Clause, ...]:
-    """All of a query; ``lasts_ms``: its FOR. Raises QueryError."""
+def clauses_of(
+    select: ast.Select, aggregate: bool, lasts_ms: int | None, scope: Scope = SENSORS
+) -> tuple[Clause, ...]:
+    """What a query waits for and does; ``lasts_ms``: its FOR. Raises QueryError."""
     found = [_on_event(select, lasts_ms)] if select.event is not None else []
     found += [_stop(stop) for stop in select.stops]
     for output in select.outputs:
         if aggregate:
             hint = "motes act on rows of their own: leave the aggregate out"
             raise QueryError("an aggregate is known at the root only", hint, output.span)
-        found.append(_output(output))
+        found.append(_output(output, scope))
     return tuple(found)
 
 
@@ -107,7 +126,7 @@ def _stop(stop: ast.StopOn) -> Clause:
     return Clause(Aggregate.STOP_ON, stop.event.name, where)
 
 
-def _output(output: ast.Output) -> Clause:
+def _output(output: ast.Output, scope: Scope) -> Clause:
     if output.signal:
         return Clause(Aggregate.SIGNAL, output.name.name)
     name = output.name.name.lower()
@@ -116,7 +135,8 @@ def _output(output: ast.Output) -> Clause:
         raise QueryError(f"unknown command '{output.name.name}'", hint, output.name.span)
     if output.argument is None:
         raise QueryError(f"{name} needs an argument", f"it is {COMMANDS[name][1]}", output.span)
-    argument = Resolver("is not allowed here: a mote acts on its own row").number(output.argument, name)
+    resolver = Resolver("is not allowed here: a mote acts on its own row", scope=scope)
+    argument = resolver.number(output.argument, name)
     if argument.digits or (reason := obstacle(argument)):
         reason = "it has to be a whole number" if argument.digits else reason
         raise QueryError(f"this is no argument of {name}", reason or "", output.argument.span)

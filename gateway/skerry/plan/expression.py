@@ -148,4 +148,6 @@ def _render_leaf(expr: Expr) -> str:
         return "NULL"
     if expr.op is Op.ATTR:
         return BY_NUMBER[expr.operand].name
+    if expr.op is Op.STORED:
+        return str(expr.final[-1])
     return decimal_text(expr.operand, expr.digits)

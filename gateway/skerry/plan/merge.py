@@ -38,6 +38,10 @@ def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
     first = plans[0]
     if first.aggregate:
         return MoteQuery(first.period_ms, first.once, True, _aggregate_columns(plans), first.where)
+    if first.columns:
+        return MoteQuery(
+            first.period_ms, first.once, False, first.columns, first.where, numbered=len(first.reads)
+        )
     if first.once:
         return _once(first)
     if first.temporal:

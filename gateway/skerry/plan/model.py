@@ -71,6 +71,12 @@ class QueryPlan:
     budget: LifetimeBudget | None = None
     #: What it waits for and does.
     clauses: tuple[Clause, ...] = ()
+    #: What motes report, or keep, where it is not for :mod:`skerry.plan.merge` to choose.
+    columns: tuple[Column, ...] = ()
+    #: Storage points, in lower case: those it reads, the one its rows go to, and whether that one is its own.
+    reads: tuple[str, ...] = ()
+    into: str | None = None
+    creates: bool = False
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""
@@ -119,6 +125,8 @@ class MoteQuery:
     where: Expr | None
     budget: LifetimeBudget | None = None
     clauses: tuple[Clause, ...] = ()
+    #: So many of the first columns number the stored rows that a row was made from: an epoch may have several rows.
+    numbered: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -126,6 +134,7 @@ class MoteQuery:
             "period_ms": self.period_ms,
             "once": self.once,
             "aggregate": self.aggregate,
+            "numbered": self.numbered,
             "where": self.where.to_list() if self.where else None,
             "clauses": [clause.to_list() for clause in self.clauses],
             "budget": [self.budget.energy, self.budget.most] if self.budget else None,
@@ -147,7 +156,10 @@ class MoteQuery:
         where = from_list(data["where"]) if data["where"] else None
         clauses = tuple(map(Clause.from_list, data["clauses"]))
         budget = LifetimeBudget(*data["budget"]) if data["budget"] else None
-        return cls(data["period_ms"], data["once"], data["aggregate"], columns, where, budget, clauses)
+        numbered = data.get("numbered", 0)
+        return cls(
+            data["period_ms"], data["once"], data["aggregate"], columns, where, budget, clauses, numbered
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,47 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from decimal import Decimal
 
 from skerry.lang import ast
-from skerry.lang.ast import Span, Stop
-from skerry.lang.errors import QueryError
+from skerry.lang.ast import CreatePoint, DropPoint, Span, Stop
+from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.parser import parse
 from skerry.lang.units import duration_text
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
 from skerry.plan.clauses import clauses_of
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
+from skerry.plan.joining import from_clauses, joined_columns, matched
 from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
 from skerry.plan.optimiser import chosen
+from skerry.plan.points import Point, Points
 from skerry.plan.program import check_program
 from skerry.plan.resolve import Resolver
+from skerry.plan.scope import Scope, scope_of
+from skerry.plan.storing import (
+    UNFILLED_PERIOD_MS,
+    check_period,
+    declared_columns,
+    define,
+    into_clause,
+    store_clause,
+    stored_columns,
+)
 from skerry.plan.temporal import check_slides, temporal_nodes
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import FIELDS_MAXIMUM, PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate
+from skerry_protocol.packets import (
+    FIELDS_MAXIMUM,
+    PERIOD_MAXIMUM_MS,
+    PERIOD_MINIMUM_MS,
+    PERIOD_STORED_MINIMUM_MS,
+    Aggregate,
+)
 
 #: Period that a ONCE query is sent with: its single epoch starts at a whole network second.
 ONCE_PERIOD_MS = 1000
 _EPOCH = BY_NAME["epoch"].number
+NO_POINTS: Points = {}
 #: Longest FOR, in ms: network time ends after 2**32 s.
 _DURATION_MAXIMUM_MS = 2**31 * 1000
 
 
-def plan_query(text: str) -> QueryPlan | Stop:
-    """The plan of a query, or a STOP QUERY. Raises QueryError for anything wrong with it.
+def plan_query(text: str, points: Points = NO_POINTS) -> QueryPlan | Stop | CreatePoint | DropPoint:
+    """The plan of a query beside these storage points, or a statement that is no query. Raises QueryError for anything
+    wrong with it.
 
     A plan that is returned fits a mote: its own mote query assembles within all limits.
     """
     statement = parse(text)
-    if isinstance(statement, Stop):
+    if not isinstance(statement, ast.Select):
         return statement
+    return _checked(text, lambda: _plan(statement, points))
+
+
+def plan_point(statement: CreatePoint, number: int, points: Points = NO_POINTS) -> tuple[Point, QueryPlan]:
+    """A new storage point beside others, and the query that keeps it. Raises QueryError.
+
+    ``number``: how motes will call it, 1..65535, none of the others'.
+    """
+    made: list[Point] = []
+
+    def planned() -> QueryPlan:
+        point, plan = _plan_point(statement, number, points)
+        made.append(point)
+        return plan
+
+    plan = _checked(statement.text, planned)
+    return made[0], plan
+
+
+def _checked(text: str, planned: Callable[[], QueryPlan]) -> QueryPlan:
     try:
-        plan = _plan(statement)
+        plan = planned()
         check_program(merge([plan]))
     except QueryError as error:
         raise error.within(text) from None
@@ -51,33 +91,99 @@ def plan_query(text: str) -> QueryPlan | Stop:
     return plan
 
 
-def _plan(select: ast.Select) -> QueryPlan:
-    if select.source.name.lower() != "sensors":
-        hint = "storage points are not supported by this version: ask FROM sensors"
-        raise QueryError(f"unknown table '{select.source.name}'", hint, select.source.span)
-    period, duration, once = _sampling(select.sampling)
-    where = _where(select.where)
+def _plan_point(statement: CreatePoint, number: int, points: Points) -> tuple[Point, QueryPlan]:
+    others = list(points.values())
+    if statement.filling is None:
+        point = define(statement, None, number, others)
+        # Nothing passes: rows come by INTO.
+        return point, QueryPlan(
+            statement.text, UNFILLED_PERIOD_MS, None, False, False, (), build.null(), build.null(), frozenset(),
+            columns=declared_columns(point), clauses=(store_clause(point),), creates=True, into=point.name.lower(),
+        )  # fmt: skip
+    filling = statement.filling
+    if filling.into is not None:
+        hint = "its rows go to the point that is created: leave INTO out"
+        raise QueryError("rows cannot go to two storage points", hint, filling.into.span)
+    plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS)
+    _check_storable(filling, plan, statement.name.span)
+    point = define(statement, plan, number, others)
+    columns = stored_columns(plan.outputs, point, statement.name.span)
+    return point, replace(
+        plan, text=statement.text, columns=columns, clauses=(*plan.clauses, store_clause(point)), mote_where=plan.where,
+        creates=True, into=point.name.lower(),
+    )  # fmt: skip
+
+
+def _check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
+    if plan.aggregate:
+        hint = (
+            "it is known at the root only: store each mote's own rows, and aggregate them when they are read"
+        )
+        raise QueryError("an aggregate over all motes cannot be stored on a mote", hint, span)
+    if plan.reads:
+        hint = "store rows of sensors, and join when they are read"
+        raise QueryError("rows of a join cannot go to a storage point", hint, span)
+    if select.having is not None:
+        raise QueryError(
+            "HAVING is asked at the gateway, and these rows stay on the motes",
+            "use WHERE",
+            select.having.span,
+        )
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
+        raise QueryError("this condition cannot be evaluated by a mote", reason, select.where.span)
+
+
+def _plan(select: ast.Select, points: Points, least: int = PERIOD_MINIMUM_MS) -> QueryPlan:
+    """``least``: the shortest sample period."""
+    plan = _planned(select, points, PERIOD_STORED_MINIMUM_MS if select.into is not None else least)
+    if select.into is None:
+        return plan
+    point = points.get(select.into.name.lower())
+    if point is None:
+        known = [point.name for point in points.values()]
+        hint = f"{did_you_mean(select.into.name, known)}there are {', '.join(known) or 'none'}: make one with CREATE STORAGE POINT"
+        raise QueryError(f"unknown storage point '{select.into.name}'", hint, select.into.span)
+    _check_storable(select, plan, select.into.span)
+    check_period(plan.period_ms, point, select.into.span)
+    columns = stored_columns(plan.outputs, point, select.into.span)
+    return replace(
+        plan,
+        columns=columns,
+        clauses=(*plan.clauses, into_clause(point)),
+        mote_where=plan.where,
+        into=point.name.lower(),
+    )
+
+
+def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
+    scope = matched(select, scope_of(tuple(select.tables), points))
+    period, duration, once = _sampling(select.sampling, least)
+    where = _where(select.where, scope)
+    if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
+        _check_speed(select, period, scope)
     known = None if isinstance(select.sampling, ast.Lifetime) else period
-    outputs = _outputs(select, known)
-    groups = _groups(select)
+    outputs = _outputs(select, known, scope)
+    groups = _groups(select, scope)
     aggregate = bool(groups) or any(_has_aggregate(output.expr) for output in outputs)
     windows = temporal_nodes(output.expr for output in outputs)
-    having = _having(select, aggregate, groups, windows, known)
+    having = _having(select, aggregate, groups, windows, known, scope)
     if having is not None:
         windows = temporal_nodes([*windows, having])
     exprs = (*(output.expr for output in outputs), where, having, *groups)
     used = frozenset[int]().union(*(attributes_of(expr) for expr in exprs if expr))
-    mote_where = where if aggregate or windows else _for_motes(where)
+    mote_where = where if aggregate or windows or scope.sources else _for_motes(where)
     plan = QueryPlan(
         select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups,
-        tuple(windows),
+        tuple(windows), reads=scope.points,
     )  # fmt: skip
     if aggregate:
-        _check_aggregates(select, plan)
+        _check_aggregates(select, plan, scope)
     if windows:
         _check_windows(select, plan)
     lasts = ONCE_PERIOD_MS if once else duration
-    plan = replace(plan, clauses=clauses_of(select, aggregate, lasts))
+    plan = replace(plan, clauses=clauses_of(select, aggregate, lasts, scope))
+    if scope.sources:
+        plan = _joined(select, plan, scope)
     if select.event is not None:
         # Its length counts from the event, and its one epoch is the first after it.
         plan = replace(plan, duration_ms=None, once=False)
@@ -87,7 +193,38 @@ def _plan(select: ast.Select) -> QueryPlan:
     return plan
 
 
-def _sampling(sampling: ast.SamplePeriod | ast.Once | ast.Lifetime) -> tuple[int, int | None, bool]:
+def _check_speed(select: ast.Select, period_ms: int, scope: Scope) -> None:
+    """Raises QueryError where a sensor takes longer than the sample period, which only stored rows may have that short."""
+    resolver = Resolver(period_ms=period_ms, scope=scope)
+    nodes = [item.expression for item in select.items if not isinstance(item.expression, ast.Star)]
+    nodes += [select.where] if select.where is not None else []
+    for node in nodes:
+        for number in attributes_of(resolver.expression(node)):
+            entry = BY_NUMBER[number]
+            if entry.sample_ms >= period_ms:
+                hint = f"its sensor takes {entry.sample_ms:g} ms: sample less often, or leave it out"
+                raise QueryError(
+                    f"{entry.name} cannot be sampled each {duration_text(period_ms)}", hint, node.span
+                )
+
+
+def _joined(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
+    """The plan of a query that reads storage points, which motes evaluate as a whole."""
+    if plan.temporal:
+        span = select.items[0].span.to(select.items[-1].span)
+        hint = "aggregate the rows of the storage point instead, as in AVG(rl.light)"
+        raise QueryError("windows are over each mote's own rows, not over those of a join", hint, span)
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
+        hint = f"joins are computed by motes, and {reason}"
+        raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
+    clauses = (*plan.clauses, *from_clauses(scope, interpolated=select.interpolate is not None))
+    columns = () if plan.aggregate else joined_columns((output.expr for output in plan.outputs), scope)
+    return replace(plan, clauses=clauses, columns=columns)
+
+
+def _sampling(
+    sampling: ast.SamplePeriod | ast.Once | ast.Lifetime, least: int
+) -> tuple[int, int | None, bool]:
     """Period and length in ms, and whether it is ONCE; of a lifetime the period is still to be found."""
     if isinstance(sampling, ast.Once):
         return ONCE_PERIOD_MS, None, True
@@ -100,10 +237,15 @@ def _sampling(sampling: ast.SamplePeriod | ast.Once | ast.Lifetime) -> tuple[int
         )
     period = sampling.period
     milliseconds = period.milliseconds
-    if milliseconds < PERIOD_MINIMUM_MS:
+    if milliseconds < least:
+        stored = (
+            ""
+            if least < PERIOD_MINIMUM_MS
+            else f"; of a storage point {duration_text(PERIOD_STORED_MINIMUM_MS)}"
+        )
         raise QueryError(
             f"sample period {duration_text(milliseconds)} is below what the network can do",
-            f"the shortest is {duration_text(PERIOD_MINIMUM_MS)}",
+            f"the shortest is {duration_text(least)}{stored}",
             period.span,
         )
     if milliseconds > PERIOD_MAXIMUM_MS:
@@ -144,18 +286,21 @@ def _whole(milliseconds: Decimal, what: str, span: Span) -> int:
     return int(milliseconds)
 
 
-def _where(node: ast.Expression | None) -> Expr | None:
+def _where(node: ast.Expression | None, scope: Scope) -> Expr | None:
     if node is None:
         return None
-    resolver = Resolver("is not allowed in WHERE, which is asked of each mote before it aggregates")
+    resolver = Resolver(
+        "is not allowed in WHERE, which is asked of each mote before it aggregates", scope=scope
+    )
     return resolver.condition(node, "WHERE")
 
 
-def _groups(select: ast.Select) -> tuple[Expr, ...]:
+def _groups(select: ast.Select, scope: Scope) -> tuple[Expr, ...]:
     """What GROUP BY names: expressions that motes compute, and compare as integers."""
     groups: dict[Expr, None] = {}
     for node in select.groups:
-        expr = Resolver("cannot be grouped by: a group is known before it is aggregated").expression(node)
+        resolver = Resolver("cannot be grouped by: a group is known before it is aggregated", scope=scope)
+        expr = resolver.expression(node)
         if reason := obstacle(expr):
             hint = f"groups are told apart by motes, and {reason}"
             raise QueryError("this cannot be grouped by", hint, node.span)
@@ -169,6 +314,7 @@ def _having(
     groups: Collection[Expr],
     windows: Collection[Expr],
     period_ms: int | None,
+    scope: Scope,
 ) -> Expr | None:
     """The condition on an aggregate's rows."""
     if select.having is None:
@@ -176,7 +322,7 @@ def _having(
     if not aggregate and not windows:
         hint = "it chooses among the rows of an aggregate: choose among motes' rows with WHERE"
         raise QueryError("HAVING has no meaning without an aggregate or GROUP BY", hint, select.having.span)
-    having = Resolver(period_ms=period_ms).condition(select.having, "HAVING")
+    having = Resolver(period_ms=period_ms, scope=scope).condition(select.having, "HAVING")
     if aggregate and _has_bare_attribute(having, groups):
         hint = "HAVING speaks of aggregates and of what GROUP BY names: ask of single motes with WHERE"
         raise QueryError(
@@ -185,16 +331,15 @@ def _having(
     return having
 
 
-def _outputs(select: ast.Select, period_ms: int | None) -> tuple[Output, ...]:
+def _outputs(select: ast.Select, period_ms: int | None, scope: Scope) -> tuple[Output, ...]:
     outputs: list[Output] = []
+    resolver = Resolver(period_ms=period_ms, scope=scope)
     for item in select.items:
         if isinstance(item.expression, ast.Star):
-            outputs += [_output(entry.name, build.attribute(entry)) for entry in ATTRIBUTES]
+            outputs += [_output(name, expr) for name, expr in scope.star()]
             continue
         name = item.alias or select.text[item.expression.span.start : item.expression.span.end]
-        outputs.append(
-            _output(" ".join(name.split()), Resolver(period_ms=period_ms).expression(item.expression))
-        )
+        outputs.append(_output(" ".join(name.split()), resolver.expression(item.expression)))
     names = [output.name for output in outputs]
     for item in select.items:
         name = item.alias or " ".join(select.text[item.span.start : item.span.end].split())
@@ -216,7 +361,11 @@ def _has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
     """Whether it names an attribute outside of aggregates and of what is grouped by."""
     if expr.aggregate is not Aggregate.NONE or expr in groups:
         return False
-    return expr.is_attribute or any(_has_bare_attribute(arg, groups) for arg in expr.args)
+    return (
+        expr.is_attribute
+        or expr.op is Op.STORED
+        or any(_has_bare_attribute(arg, groups) for arg in expr.args)
+    )
 
 
 def _check_windows(select: ast.Select, plan: QueryPlan) -> None:
@@ -237,11 +386,11 @@ def _check_windows(select: ast.Select, plan: QueryPlan) -> None:
         raise QueryError(f"{columns} windows and attributes are too many", hint, span)
 
 
-def _check_aggregates(select: ast.Select, plan: QueryPlan) -> None:
+def _check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
     whom = "each group" if plan.groups else "all"
     for item in select.items:
         star = isinstance(item.expression, ast.Star)
-        resolver = Resolver(period_ms=plan.period_ms)
+        resolver = Resolver(period_ms=plan.period_ms, scope=scope)
         if isinstance(item.expression, ast.Star) or _has_bare_attribute(
             resolver.expression(item.expression), plan.groups
         ):

@@ -74,7 +74,7 @@ class Residual:
 
     def __init__(self, plan: QueryPlan) -> None:
         self.plan = plan
-        alone = plan.aggregate or plan.once or plan.temporal
+        alone = plan.aggregate or plan.once or plan.temporal or plan.columns
         self.where = None if alone and plan.where == plan.mote_where else plan.where
         self.range, self.rest = split_range(self.where)
 

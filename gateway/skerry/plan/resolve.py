@@ -12,16 +12,9 @@ from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
 from skerry.plan import build, functions, temporal
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME
+from skerry.plan.scope import SENSORS, Scope
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
-
-#: Other names of attributes: plain words, and those of TinyDB's own catalog.
-SYNONYMS = {
-    "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
-    "qual": "link", "quality": "link", "boots": "resets",
-}  # fmt: skip
-
 
 _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
     "+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide, "%": build.modulo,
@@ -29,18 +22,16 @@ _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
 _COMPARISON = {"=": Op.EQ, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 
 
-def attribute_names() -> str:
-    """All attributes, for messages."""
-    return ", ".join(entry.name for entry in ATTRIBUTES)
-
-
 class Resolver:
     """Resolves the expressions of one clause. ``no_aggregates``: None, or why they are not allowed there.
-    ``period_ms``: the sample period, where it is known, for windows whose length is a time."""
+    ``period_ms``: the sample period, where it is known, for windows whose length is a time. ``scope``: what names mean."""
 
-    def __init__(self, no_aggregates: str | None = None, period_ms: int | None = None) -> None:
+    def __init__(
+        self, no_aggregates: str | None = None, period_ms: int | None = None, scope: Scope = SENSORS
+    ) -> None:
         self._no_aggregates = no_aggregates
         self._period_ms = period_ms
+        self._scope = scope
 
     def condition(self, node: ast.Expression, clause: str) -> Expr:
         """A condition, or NULL."""
@@ -77,7 +68,7 @@ class Resolver:
             case ast.Number():
                 return _literal(node)
             case ast.Name():
-                return _attribute(node)
+                return self._scope.resolve(node)
             case ast.Call():
                 return self._call(node)
             case ast.Binary():
@@ -147,11 +138,11 @@ class Resolver:
             return self._temporal(name, node) if name in temporal.NAMES else self._aggregate(name, node)
 
     def _temporal(self, name: str, node: ast.Call) -> Expr:
-        inner = Resolver("cannot stand inside an aggregate")
+        inner = Resolver("cannot stand inside an aggregate", scope=self._scope)
         return temporal.temporal(temporal.in_rows(node, self._period_ms), lambda a: inner.number(a, name))
 
     def _aggregate(self, name: str, node: ast.Call) -> Expr:
-        inner = Resolver("cannot stand inside an aggregate")
+        inner = Resolver("cannot stand inside an aggregate", scope=self._scope)
         if name in functions.WITH_CONSTANTS:
             return functions.with_constants(node, lambda a: inner.number(a, name))
         if len(node.arguments) > 1:
@@ -209,26 +200,6 @@ def constant(value: Decimal, unit: str = PLAIN) -> Expr:
     assert isinstance(exponent, int)
     integer = int("".join(map(str, figures)) or "0") * (-1 if sign else 1)
     return build.number(integer * 10 ** max(0, exponent), max(0, -exponent), unit)
-
-
-def _attribute(node: ast.Name) -> Expr:
-    name = node.name.lower()
-    if node.table is not None and node.table.lower() == "event":
-        return _event_attribute(node)
-    name = SYNONYMS.get(name, name)
-    if name not in BY_NAME:
-        guess = did_you_mean(name, [*BY_NAME, *SYNONYMS])
-        hint = f"{guess}attributes are {attribute_names()}"
-        raise QueryError(f"unknown attribute '{node.name}'", hint, node.span)
-    return build.attribute(BY_NAME[name])
-
-
-def _event_attribute(node: ast.Name) -> Expr:
-    name = f"event.{node.name.lower()}"
-    if name not in EVENT_BY_NAME:
-        hint = f"{did_you_mean(name, list(EVENT_BY_NAME))}of an event there are {', '.join(EVENT_BY_NAME)}"
-        raise QueryError(f"unknown attribute '{name}'", hint, node.span)
-    return build.attribute(EVENT_BY_NAME[name])
 
 
 def _check_units(

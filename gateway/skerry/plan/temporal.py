@@ -49,6 +49,16 @@ def parameters(node: Expr) -> tuple[int, int, int]:
     return window, slide, power
 
 
+def with_digits(node: Expr, digits: int, span: ast.Span) -> Expr:
+    """The aggregate rounded to so many digits. Raises QueryError where it has not as many, or its reading has more."""
+    window, slide, power = parameters(node)
+    reading = node.args[0]
+    if not reading.digits <= digits <= reading.digits + power:
+        hint = f"it has {reading.digits} to {reading.digits + power}"
+        raise QueryError(f"{node.aggregate.name} cannot be rounded to {digits} decimal places", hint, span)
+    return _built(node.aggregate, reading, (window, slide, digits - reading.digits))
+
+
 def in_rows(node: ast.Call, period_ms: int | None) -> ast.Call:
     """The call with times as numbers of rows: WINAVG(temp, 30 s, 5 s) is WINAVG(30, 5, temp) at one row a second."""
     kind = NAMES[node.function.upper()]

@@ -11,7 +11,7 @@ Nothing here knows a clock or a network: ``now`` is network time in seconds, and
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -117,7 +117,10 @@ class Demand:
         ended = [
             user
             for user, state in self._users.items()
-            if state.until_ms is not None and state.until_ms + self._linger * 1000 <= now * 1000
+            if state.until_ms is not None
+            and state.until_ms + self._linger * 1000 <= now * 1000
+            # A storage point is there until it is dropped, filled or not.
+            and not state.plan.creates
         ]
         for user in ended:
             total = _both(total, self.remove_user(user, now))
@@ -383,9 +386,14 @@ class Demand:
 
     @classmethod
     def from_dict(
-        cls, data: dict[str, Any], lead_seconds: int = 8, linger_seconds: int = 10, forget_seconds: int = 600
+        cls,
+        data: dict[str, Any],
+        plans: Mapping[str, QueryPlan],
+        lead_seconds: int = 8,
+        linger_seconds: int = 10,
+        forget_seconds: int = 600,
     ) -> Demand:
-        """What :meth:`to_dict` wrote. Raises QueryError when this version refuses a query in it."""
+        """What :meth:`to_dict` wrote; ``plans`` of its users."""
         demand = cls(lead_seconds, linger_seconds, forget_seconds)
         demand._last_id = data["last_id"]
         for entry in data["queries"]:
@@ -393,7 +401,7 @@ class Demand:
             demand._running[running.installation.query] = running
             demand._readers[running.installation.query] = {}
         for user, entry in data["users"].items():
-            state = demand._users[user] = User.from_dict(entry)
+            state = demand._users[user] = User.from_dict(entry, plans[user])
             for feed in state.feeds:
                 demand._readers.setdefault(feed.query, {})[user] = feed
         for entry in data["groups"]:

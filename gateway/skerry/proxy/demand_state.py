@@ -9,7 +9,6 @@ from typing import Any
 
 from skerry.plan.expression import Expr
 from skerry.plan.model import Feed, Installation, MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
 
 
 @dataclass(slots=True)
@@ -23,9 +22,8 @@ class User:
     feeds: list[Feed] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: the plan as its text."""
+        """For JSON, without the plan."""
         return {
-            "text": self.plan.text,
             "length_ms": self.length_ms,
             "since_ms": self.since_ms,
             "until_ms": self.until_ms,
@@ -33,10 +31,8 @@ class User:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> User:
-        """What :meth:`to_dict` wrote."""
-        plan = plan_query(data["text"])
-        assert isinstance(plan, QueryPlan)
+    def from_dict(cls, data: Mapping[str, Any], plan: QueryPlan) -> User:
+        """What :meth:`to_dict` wrote; ``plan`` is that of its text."""
         feeds = [Feed(**feed) for feed in data["feeds"]]
         return cls(plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds)
 

@@ -70,7 +70,7 @@ class Ingest:
     def __init__(self, stream_of: Callable[[int], Stream | None]) -> None:
         self.counters = IngestCounters()
         self._stream_of = stream_of
-        self._keys: OrderedDict[tuple[int, int, int], None] = OrderedDict()
+        self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._epochs: OrderedDict[Epoch, tuple[Partial, int]] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
@@ -99,7 +99,8 @@ class Ingest:
             if stream is None:
                 continue
             if not stream.mote_query.aggregate:
-                self._remember((stream.number, int(record["node"]), int(record["epoch"])))
+                numbers = record["value"][: stream.mote_query.numbered].tolist()
+                self._remember((stream.number, int(record["node"]), int(record["epoch"]), *numbers))
                 continue
             overflow = int(record["nulls"])
             states = tuple(
@@ -110,7 +111,7 @@ class Ingest:
             key = stream.number, state.epoch, state.group(stream.mote_query)
             self._epochs[key] = (state, int(record["revision"]))
 
-    def _remember(self, key: tuple[int, int, int]) -> bool:
+    def _remember(self, key: tuple[int, ...]) -> bool:
         if key in self._keys:
             return False
         self._keys[key] = None
@@ -147,10 +148,11 @@ class Ingest:
         if len(body["values"]) != layout.size:
             self.counters.malformed += 1
             return False
-        if not self._remember((stream.number, body.node, body.epoch)):
+        values = layout.unpack(body["values"])
+        # Of a join an epoch has several rows, told apart by the stored rows that they were made from.
+        if not self._remember((stream.number, body.node, body.epoch, *values[: stream.mote_query.numbered])):
             self.counters.duplicates += 1
             return False
-        values = layout.unpack(body["values"])
         record["node"], record["nulls"] = body.node, body.nulls
         record["value"][: len(values)] = values
         self.counters.rows += 1

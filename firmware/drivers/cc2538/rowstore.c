@@ -1,0 +1,65 @@
+/* Rows in flash: a page for each block, under the pages of the settings. A page is erased before its first place is written again, so that
+ * the rows that it held are lost; a ring has at least one page more than its rows need. */
+#include "drivers/rowstore.h"
+
+#include <string.h>
+
+#include "drivers/cc2538/flash.h"
+#include "drivers/cc2538/registers.h"
+#include "wire.h"
+
+/* As many as on the IRIS, so that what fits one mote fits all. */
+#define BLOCKS 63
+#define ROWS_BASE (FLASH_BASE + 0x7E800UL - (uint32_t)BLOCKS * FLASH_PAGE)
+
+static uint8_t words(const struct rowstore_ring *ring) { return (uint8_t)((ring->size + 3) / 4); }
+static uint16_t places_of_page(const struct rowstore_ring *ring) { return (uint16_t)(FLASH_PAGE / (4U * words(ring))); }
+
+static uint32_t page_of(const struct rowstore_ring *ring, uint16_t place)
+{
+    return ROWS_BASE + (ring->block + place / places_of_page(ring)) * FLASH_PAGE;
+}
+
+static uint32_t address_of(const struct rowstore_ring *ring, uint16_t place)
+{
+    return page_of(ring, place) + place % places_of_page(ring) * 4U * words(ring);
+}
+
+uint8_t rowstore_blocks(void) { return BLOCKS; }
+uint16_t rowstore_places(const struct rowstore_ring *ring) { return (uint16_t)(ring->blocks * places_of_page(ring)); }
+
+void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes)
+{
+    uint32_t from = address_of(ring, place);
+    uint8_t left = ring->size;
+    for (uint8_t *to = bytes; left > 0; from += 4) {
+        uint32_t word = REGISTER(from);
+        uint8_t part = left < 4 ? left : 4;
+        memcpy(to, &word, part);
+        to += part;
+        left = (uint8_t)(left - part);
+    }
+}
+
+static bool erased(const struct rowstore_ring *ring, uint16_t place)
+{
+    for (uint8_t i = 0; i < words(ring); i++)
+        if (REGISTER(address_of(ring, place) + 4U * i) != 0xFFFFFFFFUL)
+            return false;
+    return true;
+}
+
+bool rowstore_write(const struct rowstore_ring *ring, uint16_t place, const void *bytes)
+{
+    /* In the midst of a page there is something where another ring was, or a loss of power cut a row short. */
+    if (place % places_of_page(ring) == 0 || !erased(ring, place))
+        flash_erase(page_of(ring, place));
+    const uint8_t *from = bytes;
+    for (uint8_t i = 0; i < words(ring); i++) {
+        uint32_t word = 0xFFFFFFFFUL;
+        uint8_t left = (uint8_t)(ring->size - 4 * i);
+        memcpy(&word, from + 4 * i, left < 4 ? left : 4);
+        flash_write(address_of(ring, place) + 4U * i, word);
+    }
+    return true;
+}

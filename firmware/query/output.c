@@ -1,0 +1,47 @@
+#include "query/output.h"
+
+#include "query/aggregate.h"
+#include "query/events.h"
+#include "query/row.h"
+
+static uint32_t rows;
+
+void output_init(void) { rows = 0; }
+uint32_t output_rows(void) { return rows; }
+
+static bool aggregates(const struct slot *slot) { return slot_program(slot)->flags & WIRE_QUERY_AGGREGATE; }
+
+static void row(struct slot *slot)
+{
+    if (!row_produce(slot))
+        return;
+    rows++;
+    events_row(slot);
+}
+
+void output_epoch(struct slot *slot, bool passes)
+{
+    if (aggregates(slot))
+        rows += aggregate_produce(slot, passes, true);
+    else if (passes)
+        row(slot);
+    else
+        events_no_row(slot);
+}
+
+void output_joined(struct slot *slot)
+{
+    if (aggregates(slot))
+        rows += aggregate_produce(slot, true, false);
+    else
+        row(slot);
+}
+
+void output_end(struct slot *slot, bool any)
+{
+    /* The mote counts once, however many of its tuples did. */
+    if (aggregates(slot))
+        rows += aggregate_produce(slot, false, true);
+    else if (!any)
+        events_no_row(slot);
+}

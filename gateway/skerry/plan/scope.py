@@ -1,0 +1,176 @@
+"""What names mean in a query: columns of ``sensors`` and fields of the storage points that FROM names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from skerry.lang import ast
+from skerry.lang.errors import QueryError, did_you_mean
+from skerry.plan import build
+from skerry.plan.expression import Expr
+from skerry.plan.points import Point, Points
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME
+from skerry_protocol.bytecode import StoredField
+from skerry_protocol.packets import SOURCES_MAXIMUM, Aggregate
+
+#: Other names of attributes: plain words, and those of TinyDB's own catalog.
+SYNONYMS = {
+    "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
+    "qual": "link", "quality": "link", "boots": "resets",
+}  # fmt: skip
+#: Every row says these, whatever it is a row of.
+_IN_EVERY_ROW = ("nodeid", "epoch")
+#: The sample time of a stored row, in s of network time.
+TIME = "time"
+
+
+def attribute_names() -> str:
+    """All attributes, for messages."""
+    return ", ".join(entry.name for entry in ATTRIBUTES)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A storage point in FROM. ``combined``: aggregates by number of the field that COMBINE makes one value of."""
+
+    called: str
+    point: Point
+    combined: Mapping[int, Aggregate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The tables of one query. ``sensors``: what sensors is called, None where FROM does not name it."""
+
+    sensors: str | None = "sensors"
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The storage points that are read, in lower case."""
+        return tuple(source.point.name.lower() for source in self.sources)
+
+    def resolve(self, node: ast.Name) -> Expr:
+        """What a name stands for. Raises QueryError."""
+        if node.table is not None and node.table.lower() == "event":
+            return _event_attribute(node)
+        found = self._found(node)
+        if len(found) > 1:
+            hint = f"write {' or '.join(found)}"
+            raise QueryError(f"'{node.name}' is in several tables", hint, node.span)
+        if found:
+            return next(iter(found.values()))
+        name = SYNONYMS.get(node.name.lower(), node.name.lower())
+        if node.table is None and name in _IN_EVERY_ROW:
+            return build.attribute(BY_NAME[name])
+        raise self._unknown(node)
+
+    def star(self) -> list[tuple[str, Expr]]:
+        """What ``*`` stands for: all attributes, all fields with the time of their row."""
+        columns: list[tuple[str, Expr]] = []
+        if self.sensors is not None:
+            columns += [(entry.name, build.attribute(entry)) for entry in ATTRIBUTES]
+        for i, source in enumerate(self.sources):
+            prefix = f"{source.called}." if self.sensors is not None or len(self.sources) > 1 else ""
+            columns.append((f"{prefix}{TIME}", _time(i, source)))
+            for index, entry in enumerate(source.point.fields):
+                columns.append((f"{prefix}{entry.name}", _field(i, source, index)))
+        return columns
+
+    def _found(self, node: ast.Name) -> dict[str, Expr]:
+        """Columns of that name, by the name that tells them apart."""
+        name, table = node.name.lower(), node.table.lower() if node.table is not None else None
+        attribute = BY_NAME.get(SYNONYMS.get(name, name))
+        found: dict[str, Expr] = {}
+        if attribute is not None and self.sensors is not None and table in (None, "sensors", self.sensors):
+            found[f"{self.sensors}.{name}"] = build.attribute(attribute)
+        for i, source in enumerate(self.sources):
+            if table not in (None, source.called, source.point.name.lower()):
+                continue
+            index = source.point.field(name)
+            if index is not None:
+                found[f"{source.called}.{name}"] = _field(i, source, index)
+            elif name == TIME:
+                found[f"{source.called}.{name}"] = _time(i, source)
+        return found
+
+    def _unknown(self, node: ast.Name) -> QueryError:
+        fields = [name for source in self.sources for name in (*(f.name for f in source.point.fields), TIME)]
+        names = [*BY_NAME, *SYNONYMS] if self.sensors is not None else []
+        guess = did_you_mean(node.name.lower(), [*names, *fields])
+        has = [f"attributes are {attribute_names()}"] if self.sensors is not None else []
+        has += [
+            f"{source.called} has {', '.join([*(f.name for f in source.point.fields), TIME])}"
+            for source in self.sources
+        ]
+        return QueryError(f"unknown attribute '{node.name}'", guess + "; ".join(has), node.span)
+
+
+#: Of a query that reads no storage point.
+SENSORS = Scope()
+
+
+def scope_of(tables: tuple[ast.Table, ...], points: Points) -> Scope:
+    """The scope of a FROM. Raises QueryError for tables that are not, or too many."""
+    sensors: str | None = None
+    sources: list[Source] = []
+    for table in tables:
+        name = table.name.name.lower()
+        if name == "sensors":
+            if sensors is not None:
+                hint = "compare with what was before through a storage point"
+                raise QueryError("sensors stands twice in FROM", hint, table.name.span)
+            sensors = table.called
+        elif name in points:
+            sources.append(Source(table.called, points[name]))
+        else:
+            known = ["sensors", *points]
+            hint = f"{did_you_mean(name, known)}tables are sensors and storage points"
+            hint += (
+                f": {', '.join(point.name for point in points.values())}"
+                if points
+                else ", of which there are none"
+            )
+            raise QueryError(f"unknown table '{table.name.name}'", hint, table.name.span)
+    if len(sources) > SOURCES_MAXIMUM:
+        hint = f"join at most {SOURCES_MAXIMUM}, and sensors"
+        raise QueryError(f"{len(sources)} storage points are too many", hint, tables[-1].name.span)
+    return Scope(sensors, tuple(sources))
+
+
+def _event_attribute(node: ast.Name) -> Expr:
+    name = f"event.{node.name.lower()}"
+    if name not in EVENT_BY_NAME:
+        hint = f"{did_you_mean(name, list(EVENT_BY_NAME))}of an event there are {', '.join(EVENT_BY_NAME)}"
+        raise QueryError(f"unknown attribute '{name}'", hint, node.span)
+    return build.attribute(EVENT_BY_NAME[name])
+
+
+def _field(number: int, source: Source, index: int) -> Expr:
+    entry = source.point.fields[index]
+    name = f"{source.called}.{entry.name}"
+    kind = source.combined.get(index, Aggregate.NONE)
+    operand = number << 4 | index
+    if kind is Aggregate.COUNT:
+        return build.stored(operand, f"COUNT({name})", 0, 0, source.point.rows, "")
+    if kind is Aggregate.SUM:
+        bound = build.INT32_MAXIMUM
+        return build.stored(operand, f"SUM({name})", entry.digits, -bound, bound, entry.unit)
+    name = name if kind is Aggregate.NONE else f"{kind.name}({name})"
+    return build.stored(operand, name, entry.digits, entry.low, entry.high, entry.unit)
+
+
+def _time(number: int, source: Source) -> Expr:
+    """Seconds and milliseconds together."""
+    at = f"{source.called}.{TIME}"
+    seconds = build.stored(number << 4 | StoredField.SECONDS, f"{at}, whole seconds", 0, 0, 2**31 - 1, "")
+    rest = build.stored(number << 4 | StoredField.MILLISECONDS, f"{at}, milliseconds", 3, 0, 999, "")
+    return build.add(seconds, rest)
+
+
+def row_number(number: int) -> Expr:
+    """Which of the rows of a storage point one is."""
+    return build.stored(
+        number << 4 | StoredField.NUMBER, f"number of the row of point {number}", 0, 0, 0xFFFF, ""
+    )
