@@ -33,6 +33,9 @@ static const uint8_t opcodes[] = {
     WIRE_OP_NOT, WIRE_OP_IS_NULL,
 };
 
+/* Storage points that the program being made joins. */
+static uint8_t points;
+
 /* Code that a compiler could have written, mostly; returns its length. */
 static uint8_t make_code(uint8_t *code)
 {
@@ -45,6 +48,11 @@ static uint8_t make_code(uint8_t *code)
         code[length++] = op;
         if (push) {
             uint8_t size = op == WIRE_OP_NULL ? 0 : op == WIRE_OP_CONST16 ? 2 : op == WIRE_OP_CONST32 ? 4 : 1;
+            if (op == WIRE_OP_ATTR && points > 0 && below(2)) {
+                code[length - 1] = WIRE_OP_STORED;
+                code[length++] = (uint8_t)(below(points) << 4 | below(16));
+                size = 0;
+            }
             for (uint8_t i = 0; i < size; i++)
                 code[length++] = op == WIRE_OP_ATTR ? (uint8_t)below(32) : (uint8_t)random_number();
             depth++;
@@ -99,11 +107,72 @@ static bool fuzz_code(void)
     return accepted;
 }
 
-/* A program that is valid, mostly, with fields of both kinds. */
+/* Appends a field of a kind and its code, of which `length` bytes are given. */
+static uint8_t put_field(uint8_t *bytes, uint8_t at, uint8_t format, uint8_t kind, const void *code, uint8_t length)
+{
+    struct wire_program_field *field = (struct wire_program_field *)&bytes[at];
+    *field = (struct wire_program_field){.format = format, .aggregate = kind, .code_length = length};
+    memcpy(&bytes[at + sizeof *field], code, length);
+    return (uint8_t)(at + sizeof *field + length);
+}
+
+/* Few numbers of points and events, so that they meet. */
+static uint16_t few(void) { return (uint16_t)(1 + below(4)); }
+
+/* What a query waits for and does. */
+static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
+{
+    uint8_t code[CODE_MAXIMUM + 2];
+    uint16_t number = few();
+    uint8_t length;
+    switch (kind) {
+    case WIRE_AGGREGATE_BUDGET: {
+        struct wire_budget budget = {1 + below(1000000), below(5000), 1 + below(30000), (uint16_t)(2500 + below(600)), (uint16_t)(2000 + below(500)), (uint8_t)(1 + below(255))};
+        return put_field(bytes, at, 0, kind, &budget, sizeof budget);
+    }
+    case WIRE_AGGREGATE_ON_EVENT: {
+        struct wire_on_event on = {number, 1 + below(50), (uint8_t)below(2)};
+        return put_field(bytes, at, 0, kind, &on, sizeof on);
+    }
+    case WIRE_AGGREGATE_STORE: {
+        struct wire_store store = {number, (uint16_t)(1 + below(below(4) ? 20 : WIRE_STORE_ROWS_MAXIMUM)), below(3) ? 0 : below(100), (uint8_t)below(4), (uint8_t)below(40),
+                                   (uint8_t)(2 + below(20))};
+        return put_field(bytes, at, 0, kind, &store, sizeof store);
+    }
+    case WIRE_AGGREGATE_FROM: {
+        struct wire_from from = {number, (uint8_t)below(3)};
+        memcpy(code, &from, sizeof from);
+        length = (uint8_t)(sizeof from + below(5));
+        for (uint8_t i = sizeof from; i < length; i++)
+            code[i] = (uint8_t)below(6);
+        return put_field(bytes, at, 0, kind, code, length);
+    }
+    case WIRE_AGGREGATE_ACTION:
+        length = make_code(code);
+        return put_field(bytes, at, (uint8_t)below(8), kind, code, length);
+    default: /* a number; of STOP_ON with a condition behind it */
+        memcpy(code, &number, sizeof number);
+        length = kind == WIRE_AGGREGATE_STOP_ON && below(2) ? make_code(code + sizeof number) : 0;
+        return put_field(bytes, at, 0, kind, code, (uint8_t)(sizeof number + length));
+    }
+}
+
+static uint8_t put_temporal(uint8_t *bytes, uint8_t at)
+{
+    uint8_t code[CODE_MAXIMUM + sizeof(struct wire_temporal)];
+    struct wire_temporal temporal = {(uint8_t)(1 + below(20)), (uint8_t)(1 + below(4)), (uint8_t)below(4)};
+    memcpy(code, &temporal, sizeof temporal);
+    uint8_t length = make_code(code + sizeof temporal);
+    return put_field(bytes, at, (uint8_t)(1 + below(5)), (uint8_t)(WIRE_AGGREGATE_WINAVG + below(10)), code, (uint8_t)(sizeof temporal + length));
+}
+
+/* A program that is valid, mostly, with fields of all kinds. */
 static uint8_t make_program(uint8_t *bytes)
 {
     struct wire_query_program *program = (struct wire_query_program *)bytes;
     bool aggregating = below(2);
+    bool storing = !aggregating && !below(3);
+    points = storing || below(3) ? 0 : (uint8_t)(1 + below(2));
     program->flags = (uint8_t)((aggregating ? WIRE_QUERY_AGGREGATE : 0) | (below(8) ? 0 : WIRE_QUERY_ONCE));
     program->period = below(8) ? 1000 + below(9000) : WIRE_PERIOD_MAXIMUM_MS - below(3);
     program->start = below(200000);
@@ -111,12 +180,23 @@ static uint8_t make_program(uint8_t *bytes)
     program->where_length = below(2) ? make_code(program->fields) : 0;
     uint8_t at = (uint8_t)(sizeof *program + program->where_length);
     for (uint32_t fields = 1 + below(5); fields > 0 && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 3; fields--) {
+        if (!aggregating && points == 0 && !below(4)) {
+            at = put_temporal(bytes, at);
+            continue;
+        }
         struct wire_program_field *field = (struct wire_program_field *)&bytes[at];
         field->format = (uint8_t)(1 + below(5));
-        field->aggregate = (uint8_t)(aggregating ? 1 + below(5) : 0);
+        field->aggregate = (uint8_t)(aggregating ? 1 + below(WIRE_AGGREGATE_DISTINCT) : 0);
         field->code_length = make_code(&bytes[at + sizeof *field]);
         at = (uint8_t)(at + sizeof *field + field->code_length);
     }
+    for (uint8_t i = 0; i < points && at < WIRE_PROGRAM_MAXIMUM - 12; i++)
+        at = put_clause(bytes, at, WIRE_AGGREGATE_FROM);
+    if (storing && at < WIRE_PROGRAM_MAXIMUM - 20)
+        at = put_clause(bytes, at, below(3) ? WIRE_AGGREGATE_STORE : WIRE_AGGREGATE_INTO);
+    while (!below(3) && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 5)
+        at = put_clause(bytes, at, (uint8_t)(WIRE_AGGREGATE_BUDGET + below(5)));
+    points = 0;
     return at;
 }
 
@@ -149,12 +229,14 @@ static bool fuzz_install(void)
     if (!below(8))
         query_stop((uint8_t)(below(64) ? 1 + below(9) : 0));
     enum query_outcome outcome = install(program, total, (uint8_t)below(10), (uint16_t)below(50));
-    if (!below(64)) {
+    if (!below(16)) {
         environment_forget_records();
-        environment_run(below(200000));
+        environment_run(below(400000));
     }
     if (!below(256))
         environment_synchronise(below(200000), (uint16_t)below(32768), (int32_t)below(200) - 100);
+    if (!below(32))
+        query_event(&(struct wire_event){few(), (uint16_t)below(10), (int32_t)random_number(), (int32_t)random_number(), below(200000)});
     query_epoch_in(random_number());
     return outcome == QUERY_COMPLETE || outcome == QUERY_KNOWN;
 }
