@@ -109,10 +109,18 @@ def test_ten_and_ten_route_for_each_other_and_aggregate_together(network: MakeNe
         assert states["AVG"] == (20, sum(expected.values()))
         assert states["MAX"] == (20, max(expected.values()))
 
-    parents = {mote["node"]: mote["parent"] for mote in net.report()["motes"] if mote["parent"] is not None}
-    boards = {node: mote.description.board for node, mote in net.motes.items()}
-    crossing = {(boards[node], boards[parent]) for node, parent in parents.items()}
-    assert {("iris", "cc2538"), ("cc2538", "iris")} <= crossing
+
+def test_boards_take_turns_on_the_way_to_the_root(network: MakeNetwork) -> None:
+    """In a line each mote's parent is of the other kind."""
+    net = network(line_of(5, spacing=10, boards=["iris", "cc2538"]), radio=disc(12), environment=SLOPE)
+    net.advance("25s")
+    query = ask(net, 1, "SELECT light, parent FROM sensors SAMPLE PERIOD 3 s")
+    net.advance("40s")
+    found = rows(net.line, 1, query)
+    assert {(row["nodeid"], row["parent"]) for row in found if row["nodeid"]} == {
+        (n, n - 1) for n in range(1, 5)
+    }
+    assert min(sum(row["nodeid"] == node for row in found) for node in range(5)) >= 8
 
 
 @pytest.mark.parametrize("boards", [["cc2538"], MIXED], ids=["cc2538", "mixed"])

@@ -51,6 +51,7 @@ enum wire_packet_type {
     WIRE_PACKET_QUERY_REQUEST = 0x04,
     WIRE_PACKET_COMMAND = 0x05,
     WIRE_PACKET_BUNDLE = 0x06,
+    WIRE_PACKET_JOIN = 0x07,
     WIRE_PACKET_RESULT = 0x10,
     WIRE_PACKET_PARTIAL = 0x11,
     WIRE_PACKET_STATUS = 0x12,
@@ -141,6 +142,7 @@ enum wire_match {
 /* Bits of a bundle's flags. */
 enum wire_bundle_flag {
     WIRE_BUNDLE_PENDING = 0x01,
+    WIRE_BUNDLE_LATER = 0x02,
 };
 
 /* Opcodes. The comment gives the stack before → after; operands follow the opcode. */
@@ -373,10 +375,16 @@ _Static_assert(sizeof(struct wire_command) == 5, "wire_command");
 
 /* BUNDLE: records of one hop. */
 struct wire_bundle {
-    uint8_t flags; /* bit 0: the sender has more to send in this slot */
+    uint8_t flags; /* bit 0: the sender has more to send in this slot; bit 1: it may in later rounds */
     uint8_t records[];
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_bundle) == 1, "wire_bundle");
+
+/* JOIN: its sender is the receiver's child. */
+struct wire_join {
+    uint8_t level; /* hops to the root of the sender, who has chosen the receiver as its parent */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_join) == 1, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {

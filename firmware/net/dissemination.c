@@ -33,6 +33,9 @@ static uint16_t tokens[TOKENS];
 static uint8_t token_next, token_count;
 /* One neighbour at a time is asked or answered. */
 static struct { uint16_t node; uint8_t held[WIRE_QUERIES_MAXIMUM]; uint8_t held_count, query, fragment; bool summary; } repair = {.node = WIRE_NO_NODE};
+/* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window. */
+static uint16_t greeted = WIRE_NO_NODE;
+static bool greeting_due;
 static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, LAST, 0. */
@@ -43,8 +46,17 @@ static void release(uint8_t *repeats)
     if (*repeats == HELD) *repeats = LAST;
 }
 
+void dissemination_greet(uint16_t parent)
+{
+    greeted = parent;
+    greeting_due = parent != WIRE_NO_NODE;
+}
+
+bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE; }
+
 void dissemination_window(void)
 {
+    greeting_due = greeted != WIRE_NO_NODE;
     release(&stop_flood.repeats);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) release(&installs[i].repeats);
     for (uint8_t i = 0; i < COMMANDS; i++) release(&command_floods[i].repeats);
@@ -169,7 +181,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 
 bool dissemination_waiting(void)
 {
-    if (due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
+    if (greeting_due || due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
     for (uint8_t i = 0; i < COMMANDS; i++)
         if (due(command_floods[i].repeats)) return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
@@ -181,6 +193,21 @@ static void sent(enum radio_outcome outcome)
 {
     if (outcome != RADIO_SENT && ((const struct wire_mac_header *)frame.bytes)->destination != WIRE_BROADCAST) repair.node = WIRE_NO_NODE;
     dissemination_sent();
+}
+
+static void greeting_sent(enum radio_outcome outcome)
+{
+    if (outcome == RADIO_SENT && ((const struct wire_mac_header *)frame.bytes)->destination == greeted) greeted = WIRE_NO_NODE;
+    dissemination_sent();
+}
+
+static bool send_greeting(void)
+{
+    greeting_due = false;
+    struct wire_join *join = mac_begin(&frame, greeted, WIRE_PACKET_JOIN);
+    join->level = tree_own_level();
+    mac_finish(&frame, sizeof *join);
+    return mac_send(&frame, UNICAST_TRIES, greeting_sent);
 }
 
 static bool send(uint8_t length)
@@ -236,6 +263,7 @@ static bool send_install(void)
 bool dissemination_send(void)
 {
     if (mac_busy()) return true;
+    if (greeting_due) return send_greeting();
     if (due(stop_flood.repeats)) {
         stop_flood.repeats = spent(stop_flood.repeats);
         *(struct wire_query_stop *)mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP) = stop_flood.packet;

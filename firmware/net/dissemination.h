@@ -14,6 +14,9 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 void dissemination_stop(const struct wire_query_stop *stop);
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length);
 void dissemination_command(const struct wire_command *command, uint8_t length);
+/* Tells a new parent that it has a child, in the next control window and until it has acknowledged; WIRE_NO_NODE: nobody. */
+void dissemination_greet(uint16_t parent);
+bool dissemination_greeting(void);
 /* Whether another command could be flooded. */
 bool dissemination_command_room(void);
 /* A neighbour's beacon says which version it holds. */

@@ -10,6 +10,8 @@
 /* 802.15.4-2006, 7.5.1.4: unit backoff 20 symbols, exponent 3 to 5, five clear-channel assessments. */
 #define UNIT_TICKS 11
 #define EXPONENT_MINIMUM 3
+/* In a cell of its own a mote meets few others. */
+#define EXPONENT_CELL 1
 #define EXPONENT_MAXIMUM 5
 #define ASSESSMENTS 5
 /* Children whose last bundle is remembered. */
@@ -73,7 +75,7 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     tries_left = tries;
     handler = done;
     busy_count = 0;
-    exponent = EXPONENT_MINIMUM;
+    exponent = ((const struct wire_header *)(frame->bytes + sizeof(struct wire_mac_header)))->type == WIRE_PACKET_BUNDLE ? EXPONENT_CELL : EXPONENT_MINIMUM;
     back_off();
     return true;
 }

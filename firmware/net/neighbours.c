@@ -33,6 +33,11 @@ uint8_t neighbour_count(void)
     return count;
 }
 
+bool neighbour_is_child(const struct neighbour *neighbour)
+{
+    return neighbour->node != WIRE_NO_NODE && neighbour->parent == settings()->nodeid;
+}
+
 static uint8_t blend(uint8_t old, bool success)
 {
     return (uint8_t)(old - (old >> SHIFT) + (success ? 255 >> SHIFT : 0));
@@ -40,32 +45,35 @@ static uint8_t blend(uint8_t old, bool success)
 
 /* Where a place must be made, those who stand closer to the root count for more than all others: without one of them there is no
  * parent to be had. */
-static uint16_t worth(uint16_t node, uint8_t level, uint8_t heard)
+static uint16_t worth(const struct neighbour *neighbour)
 {
-    if (node == tree_own_parent()) return UINT16_MAX;
-    return (uint16_t)((level < tree_own_level() ? 256 : 0) + heard);
+    if (neighbour->node == tree_own_parent()) return UINT16_MAX;
+    /* The root listens to all; other parents to the cells of the children that they know. */
+    if (neighbour_is_child(neighbour) && !tree_is_root()) return UINT16_MAX - 1;
+    return (uint16_t)((neighbour->level < tree_own_level() ? 256 : 0) + neighbour->heard);
 }
 
 /* The least worthy gives way, if the new one is worth more. */
-static struct neighbour *slot_for(uint16_t node, uint8_t level, uint8_t lqi)
+static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level, uint8_t lqi)
 {
+    struct neighbour fresh = {.node = node, .parent = parent, .level = level, .cost = UINT16_MAX, .heard = lqi};
     struct neighbour *slot = neighbour_find(node);
     if (slot) return slot;
     slot = neighbour_find(WIRE_NO_NODE);
     if (!slot) {
         slot = &table[0];
         for (uint8_t i = 1; i < NEIGHBOURS; i++)
-            if (worth(table[i].node, table[i].level, table[i].heard) < worth(slot->node, slot->level, slot->heard)) slot = &table[i];
-        if (worth(slot->node, slot->level, slot->heard) >= worth(node, level, lqi)) return NULL;
+            if (worth(&table[i]) < worth(slot)) slot = &table[i];
+        if (worth(slot) >= worth(&fresh)) return NULL;
     }
-    *slot = (struct neighbour){.node = node, .heard = lqi};
+    *slot = fresh;
     return slot;
 }
 
 struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi)
 {
     bool fresh = !neighbour_find(node);
-    struct neighbour *neighbour = slot_for(node, beacon->level, lqi);
+    struct neighbour *neighbour = slot_for(node, beacon->parent, beacon->level, lqi);
     if (!neighbour) return NULL;
     if (!fresh) {
         uint8_t missed = (uint8_t)(beacon->sequence - neighbour->sequence - 1);
@@ -82,34 +90,51 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     return neighbour;
 }
 
-bool neighbours_children_done(void)
+void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi)
 {
-    bool any = false;
-    if (neighbour_count() == NEIGHBOURS) return false; /* a full table may not know all children */
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
-        if (table[i].node == WIRE_NO_NODE || table[i].parent != settings()->nodeid) continue;
-        if (!table[i].done) return false;
-        any = true;
-    }
-    return any;
+    struct neighbour *child = slot_for(node, settings()->nodeid, level, lqi);
+    if (!child) return;
+    child->parent = settings()->nodeid;
+    child->age = 0;
 }
 
-void neighbours_slot_begins(void)
+bool neighbours_children_done(void)
 {
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) table[i].done = false;
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        if (neighbour_is_child(&table[i]) && !table[i].done) return false;
+    return true;
+}
+
+bool neighbours_children_silent(void)
+{
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        if (neighbour_is_child(&table[i]) && table[i].done < NEIGHBOUR_SILENT) return false;
+    return true;
+}
+
+void neighbours_round(bool fresh)
+{
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        if (fresh) table[i].done = 0;
+        else if (table[i].done > 0 && table[i].done < NEIGHBOUR_SILENT) table[i].done++;
+}
+
+/* Share of frames that would be acknowledged, by what beacons say of both directions. */
+static uint8_t estimate(const struct neighbour *neighbour)
+{
+    return (uint8_t)((uint16_t)neighbour->heard * (neighbour->hears ? neighbour->hears : neighbour->heard) / 255);
 }
 
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged)
 {
-    if (!neighbour->used) neighbour->acknowledged = 224;
+    if (!neighbour->used) neighbour->acknowledged = estimate(neighbour);
     neighbour->used = true;
     neighbour->acknowledged = blend(neighbour->acknowledged, acknowledged);
 }
 
 uint16_t neighbour_link_cost(const struct neighbour *neighbour)
 {
-    uint16_t share = (uint16_t)((uint16_t)neighbour->heard * (neighbour->hears ? neighbour->hears : neighbour->heard) / 255);
-    if (neighbour->used) share = neighbour->acknowledged;
+    uint16_t share = neighbour->used ? neighbour->acknowledged : estimate(neighbour);
     if (share < 16) share = 16;
     return (uint16_t)(COST_UNIT * 255 / share);
 }

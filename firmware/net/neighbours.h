@@ -7,9 +7,12 @@
 
 #include "wire.h"
 
-#define NEIGHBOURS 16
+#define NEIGHBOURS 24
 /* Cost of one transmission that always succeeds: costs are sixteenths (Woo et al. 2003: expected transmissions). */
 #define COST_UNIT 16
+
+/* A child that is done is listened to for one round more: it may not know that its last frame arrived. */
+#define NEIGHBOUR_SILENT 3
 
 struct neighbour {
     uint16_t node;    /* WIRE_NO_NODE: free */
@@ -21,7 +24,7 @@ struct neighbour {
     uint8_t hears;    /* share of ours that arrive there, as it says; 0 unknown */
     uint8_t acknowledged; /* share of frames to it acknowledged; meaningful once `used` */
     bool used;
-    bool done; /* a child that has sent all it had in this slot */
+    uint8_t done; /* of a child that has sent all it had of an epoch: data rounds since, from 1 on; 0: it has not */
     uint8_t age;      /* control windows since its last beacon */
 };
 
@@ -30,13 +33,18 @@ struct neighbour *neighbour_find(uint16_t node);
 uint8_t neighbour_count(void);
 /* Takes a beacon in; NULL when the table is full of better ones. */
 struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi);
+/* A mote has sent something to this one as to its parent. */
+void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi);
 /* A frame to it was acknowledged, or not. */
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged);
 /* Expected transmissions of a frame to it, in sixteenths. */
 uint16_t neighbour_link_cost(const struct neighbour *neighbour);
-/* A data slot of the children begins; all known children have sent what they had (never when some may be unknown). */
-void neighbours_slot_begins(void);
+bool neighbour_is_child(const struct neighbour *neighbour);
+/* A round of data slots; `fresh`: an epoch's rows are to come. */
+void neighbours_round(bool fresh);
+/* All known children have sent what they had of the epoch, and their rounds are over (see NEIGHBOUR_SILENT). */
 bool neighbours_children_done(void);
+bool neighbours_children_silent(void);
 /* After each control window: those silent for long are forgotten. */
 void neighbours_age(void);
 void neighbours_clear(void);

@@ -43,10 +43,15 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         if (!unicast || length < sizeof(struct wire_bundle)) break;
         /* In a session just begun, motes that have not beaconed in it still send rows of the one before. */
         if (schedule_session_young() && !neighbour_find(source)) return;
-        tree_child_heard();
+        tree_child_heard(source, frame->lqi);
         uplink_bundle(body, length);
-        schedule_bundle(source, ((const struct wire_bundle *)body)->flags & WIRE_BUNDLE_PENDING);
+        schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
         if (tree_is_root()) link_pump();
+        return;
+    case WIRE_PACKET_JOIN:
+        if (!unicast || length < sizeof(struct wire_join)) break;
+        tree_child_heard(source, frame->lqi);
+        schedule_heard(false);
         return;
     case WIRE_PACKET_QUERY_INSTALL:
         if (length <= sizeof(struct wire_query_install)) break;
@@ -81,7 +86,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
 
 void net_repeated(uint16_t source, const uint8_t *body, uint8_t length)
 {
-    if (length >= sizeof(struct wire_bundle)) schedule_bundle(source, ((const struct wire_bundle *)body)->flags & WIRE_BUNDLE_PENDING);
+    if (length >= sizeof(struct wire_bundle)) schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
 }
 
 static uint8_t execute(const struct wire_command *command, uint8_t arguments)

@@ -1,5 +1,8 @@
 #include "net/schedule.h"
 
+#include <stddef.h>
+
+#include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "net/neighbours.h"
 #include "net/clocksync.h"
@@ -14,44 +17,83 @@
 
 /* The round, in ms of its second. */
 #define CONTROL_EVERY 4     /* rounds */
+/* Where all queries are this slow, in ms, or there are none, a quarter of the control windows does, once a session is so old, in s. */
+#define CONTROL_SELDOM 16
+#define SLOW_MS 10000
+#define SESSION_YOUNG 150
 #define CONTROL_LONGEST 220
 #define CONTROL_SHORTEST 48 /* beacons are spread over the first four fifths of it */
 #define SLOT_FIRST 250
-#define SLOT_LENGTH 90
 #define SLOTS 8
-#define ROUND_OVER (SLOT_FIRST + SLOTS * SLOT_LENGTH + 5)
-/* Every eighth round has data slots whatever the queries: status, acknowledgements, what was left over. */
-#define DATA_EVERY 8
+/* A slot is cells of 8 ms, one for each mote by its number: a frame, its acknowledgement, and both again. Towards the root there are
+ * more motes and more to carry; the deepest levels come first. */
+#define CELL 8
+static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
+#define CELLS_ALL 92
+/* From one number's cell to the next one's, prime to all lengths: who needs two cells does not always meet the next number. */
+#define CELL_STEP 7
+#define ROUND_OVER (SLOT_FIRST + CELLS_ALL * CELL + 5)
+/* Every second control round has data slots whatever the queries: status, acknowledgements, what was left over. */
+#define DATA_EVERY 2
+/* Rounds after that of an epoch's rows in which what failed is sent again. */
+#define FLUSH_ROUNDS 8
 /* Between frames of a flood, ms, and up to twice that: the last one is to be two hops away before the next. */
 #define FLOOD_PAUSE 7
 /* A listener sleeps after so much silence. */
 #define QUIET_CONTROL 30
 #define QUIET_DATA 40
-#define QUIET_FLUSH 25
 /* It stays so long for questions after a beacon, and for repetitions after a child's last frame. */
 #define BEACON_SOON 16
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
+/* Outside the tree a mote listens all the time for so many detached windows of 4 s, then in so many of every so many. */
+#define SEARCH_WINDOWS 75
+#define SEARCH_AGAIN 5
+#define SEARCH_EVERY 250
 /* Who begins a session stays awake for so long, s: neighbours that still live in the one before beacon by another clock. */
 #define AWAKE_SECONDS 13
 /* Clocks may disagree by so much: listeners are early and late by it. */
 #define GUARD CLOCK_MS(2)
+/* A parent listens so long in a child's cell, from GUARD before it on, unless a frame comes. */
+#define CELL_EAR (2 * GUARD + CLOCK_MS(4))
 
 enum step { STEP_CONTROL, STEP_LISTEN, STEP_SEND, STEP_OVER };
 
 static struct timer step_timer, end_timer, quiet_timer, beacon_timer, send_timer;
 static enum step step;
 static uint32_t round;
-static bool in_control, listening, sending, beacon_due, child_pending;
+static bool in_control, listening, sending, beacon_due;
+static uint16_t told_done = WIRE_NO_NODE; /* the parent that has been told that nothing is left of the epoch */
+static bool ear; /* while listening: the radio is on for a child's cell */
+static uint8_t since_rows = UINT8_MAX; /* rounds since the last for an epoch's rows */
 static ticks_t control_began;
 static bool awake = true;
 static uint32_t session_began;
 static struct mac_frame beacon;
+static uint16_t searched; /* detached windows */
 
 static void next_step(void);
 static void detached_wait(void);
 
-static uint8_t slot_of(uint8_t level) { return level >= SLOTS ? 0 : (uint8_t)(SLOTS - level); }
+static uint8_t slot_of(uint8_t level) { return level == 0 || level >= SLOTS ? 0 : (uint8_t)(SLOTS - level); }
+
+/* Start of the slot of a level in its round, ms. */
+static uint16_t slot_start(uint8_t level)
+{
+    uint16_t cells = 0;
+    for (uint8_t i = 0; i < slot_of(level); i++) cells += slot_cells[i];
+    return (uint16_t)(SLOT_FIRST + cells * CELL);
+}
+
+static uint16_t slot_length(uint8_t level) { return (uint16_t)(slot_cells[slot_of(level)] * CELL); }
+
+/* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never meet; others do in one round and not
+ * in the next. */
+static uint16_t cell_start(uint8_t level, uint16_t node)
+{
+    uint8_t cells = slot_cells[slot_of(level)];
+    return (uint16_t)(slot_start(level) + (CELL_STEP * (node % cells) + (uint32_t)(node / cells) * (1 + round)) % cells * CELL);
+}
 
 static ticks_t at(uint32_t second, uint16_t ms)
 {
@@ -64,15 +106,24 @@ bool schedule_session_young(void)
     return awake;
 }
 
-static bool has_control(uint32_t second) { return second % CONTROL_EVERY == 0; }
+/* Whoever does not know of a fast query yet is awake in a part of its windows. */
+static uint8_t control_every(uint32_t second)
+{
+    uint32_t period = query_shortest_period();
+    return second < SESSION_YOUNG || (period != 0 && period < SLOW_MS) ? CONTROL_EVERY : CONTROL_SELDOM;
+}
 
-/* Readings of an epoch travel in the next round; the one after that is for what failed. */
-static bool has_rows(uint32_t second) { return second % DATA_EVERY == 0 || (second > 0 && query_epoch_in(second - 1)); }
-static bool has_data(uint32_t second) { return has_rows(second) || (second > 1 && query_epoch_in(second - 2)); }
+static bool has_control(uint32_t second) { return second % control_every(second) == 0; }
+
+/* Readings of an epoch travel in the next round; those after that are for what failed. */
+static bool has_rows(void) { return round > 0 && query_epoch_in(round - 1); }
+static bool has_rest(void) { return round % (uint8_t)(DATA_EVERY * control_every(round)) == 0; }
+/* Not in the round in which an epoch begins: some motes would have its rows already, and their parents not expect them. */
+static bool has_data(void) { return since_rows == 0 || ((since_rows <= FLUSH_ROUNDS || has_rest()) && !query_epoch_in(round)); }
 
 static void sleep_if_idle(void)
 {
-    if (!time_known() || !tree_joined() || in_control || listening || sending || mac_busy()) return;
+    if (!time_known() || !tree_joined() || in_control || ear || sending || mac_busy()) return;
     if (schedule_session_young()) return;
     radio_off();
 }
@@ -82,7 +133,7 @@ static void accept_by_room(void) { radio_accept_unicast(queue_room() >= 2 * (WIR
 
 void schedule_queue_grew(void)
 {
-    if (listening || sending) accept_by_room();
+    if (ear || sending) accept_by_room();
 }
 
 void schedule_session(void)
@@ -187,49 +238,93 @@ void schedule_beacon_heard(void)
 }
 
 /* ---- data slots ---- */
+static void ear_close(void)
+{
+    ear = false;
+    sleep_if_idle();
+}
+
 static void listen_end(void)
 {
     if (!listening) return;
     listening = false;
     timer_stop(&quiet_timer);
     timer_stop(&end_timer);
-    sleep_if_idle();
+    ear_close();
 }
 
-static void listen_quiet(void)
+static void ear_open(void)
 {
-    if (!child_pending) listen_end();
+    ear = true;
+    accept_by_room();
+    radio_on();
+}
+
+static void listen_cell(void);
+
+/* A root listens to the whole slot: its children are many, and its CPU is late where the serial line is slow. */
+static bool hears_all(void) { return tree_is_root() && (since_rows <= FLUSH_ROUNDS || neighbour_count() == NEIGHBOURS); }
+
+/* The cells that are still to come of children that have not said they are done: the radio is off until the next. */
+static void listen_next(void)
+{
+    if (hears_all()) return;
+    ticks_t now = clock_now();
+    struct neighbour *next = NULL;
+    ticks_t due = 0;
+    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+        struct neighbour *child = &neighbours()[i];
+        if (!neighbour_is_child(child) || child->done == NEIGHBOUR_SILENT) continue;
+        ticks_t start = at(round, cell_start((uint8_t)(tree_own_level() + 1), child->node)) - GUARD;
+        if (clock_reached(now, start + CELL_EAR)) continue; /* it has been */
+        if (!next || clock_reached(due, start)) next = child, due = start;
+    }
+    if (!next) {
+        listen_end();
+        return;
+    }
+    if (!clock_reached(now + CLOCK_MS(2), due)) ear_close();
+    timer_start(&quiet_timer, due, listen_cell);
+}
+
+static void listen_cell(void)
+{
+    ear_open();
+    timer_start(&quiet_timer, clock_now() + CELL_EAR, listen_next);
 }
 
 static void listen_begin(void)
 {
-    if (!tree_is_root() && !tree_has_children()) return;
+    if (!tree_has_children() && !hears_all()) return;
     control_end();
     listening = true;
-    child_pending = false;
-    neighbours_slot_begins();
-    accept_by_room();
-    radio_on();
-    timer_start(&quiet_timer, clock_now() + 2 * GUARD + CLOCK_MS(has_rows(round) ? QUIET_DATA : QUIET_FLUSH), listen_quiet);
-    timer_start(&end_timer, clock_now() + 2 * GUARD + CLOCK_MS(SLOT_LENGTH), listen_end);
+    if (neighbour_count() < NEIGHBOURS && neighbours_children_silent()) {
+        listening = false;
+        return;
+    }
+    timer_start(&end_timer, clock_now() + 2 * GUARD + CLOCK_MS(slot_length((uint8_t)(tree_own_level() + 1))), listen_end);
+    if (hears_all()) ear_open();
+    else listen_next();
 }
 
 void schedule_heard(bool pending)
 {
     if (in_control) timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_CONTROL), control_quiet);
     if (!listening) return;
-    child_pending = pending;
     accept_by_room();
-    timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_DATA), listen_quiet);
+    if (!hears_all()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(pending ? QUIET_DATA : LINGER_DATA), listen_next);
 }
 
-void schedule_bundle(uint16_t source, bool pending)
+void schedule_bundle(uint16_t source, uint8_t flags)
 {
     struct neighbour *child = neighbour_find(source);
-    schedule_heard(pending);
-    if (child) child->done = !pending;
-    if (listening && !pending && neighbours_children_done()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(LINGER_DATA), listen_quiet);
+    if (child) child->done = flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER) ? 0 : 1;
+    schedule_heard(flags & WIRE_BUNDLE_PENDING);
 }
+
+bool schedule_expects_more(void) { return since_rows < FLUSH_ROUNDS && tree_has_children() && !neighbours_children_done(); }
+
+void uplink_sent(uint8_t flags) { told_done = flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER) ? WIRE_NO_NODE : tree_own_parent(); }
 
 static void send_end(void)
 {
@@ -247,14 +342,15 @@ void uplink_done(void)
 
 static void send_begin(void)
 {
-    if (!uplink_waiting()) return;
+    /* After a frame that said so, the parent does not listen until there is something new. */
+    if (!uplink_waiting() || told_done == tree_own_parent() || dissemination_greeting()) return;
     /* Levels that share the first slot go on listening to their children, who send in it, too. */
     if (tree_own_level() < SLOTS) listen_end();
     sending = true;
     accept_by_room();
     radio_on();
-    timer_start(&send_timer, clock_now() + CLOCK_MS(SLOT_LENGTH - 5), send_end);
-    uplink_start(!has_rows(round));
+    timer_start(&send_timer, at(round, (uint16_t)(slot_start(tree_own_level()) + slot_length(tree_own_level()) + CELL / 2)), send_end);
+    uplink_start();
 }
 
 /* ---- the round ---- */
@@ -264,16 +360,23 @@ static void run_step(void)
     case STEP_CONTROL:
         clocksync_tick(tree_is_root());
         status_round(round);
+        if (has_rows()) since_rows = 0;
+        else if (since_rows != UINT8_MAX) since_rows++;
         if (has_control(round)) control_begin();
         break;
     case STEP_LISTEN:
-        if (has_data(round)) listen_begin();
+        if (has_data()) {
+            bool fresh = since_rows == 0 || has_rest();
+            neighbours_round(fresh);
+            if (fresh) told_done = WIRE_NO_NODE;
+            listen_begin();
+        }
         break;
     case STEP_SEND:
-        if (has_data(round)) send_begin();
+        if (has_data()) send_begin();
         break;
     case STEP_OVER:
-        if (tree_is_root() && has_data(round)) link_round_over();
+        if (tree_is_root() && has_data()) link_round_over();
         break;
     }
     if (step == STEP_OVER) round++;
@@ -288,8 +391,8 @@ static void next_step(void)
     if (step == STEP_SEND && level == 0) step = STEP_OVER; /* the root has nobody to send to */
     switch (step) {
     case STEP_CONTROL: due = at(round, 0) - GUARD; break;
-    case STEP_LISTEN: due = at(round, (uint16_t)(SLOT_FIRST + SLOT_LENGTH * slot_of((uint8_t)(level + 1)))) - GUARD; break;
-    case STEP_SEND: due = at(round, (uint16_t)(SLOT_FIRST + SLOT_LENGTH * slot_of(level))) + GUARD; break;
+    case STEP_LISTEN: due = at(round, slot_start((uint8_t)(level + 1))) - GUARD; break;
+    case STEP_SEND: due = at(round, cell_start(level, settings()->nodeid)); break;
     case STEP_OVER: due = at(round, ROUND_OVER); break;
     }
     timer_start(&step_timer, due, run_step);
@@ -298,6 +401,10 @@ static void next_step(void)
 /* Outside the tree there are no rounds, but neighbours age all the same, and children listen when the control windows are. */
 static void detached(void)
 {
+    if (searched < SEARCH_WINDOWS + SEARCH_EVERY) searched++;
+    else searched = SEARCH_WINDOWS;
+    if (searched < SEARCH_WINDOWS + SEARCH_AGAIN || tree_farewell()) radio_on();
+    else radio_off();
     clocksync_tick(tree_is_root());
     if (tree_farewell()) {
         beacon_due = true;
@@ -325,6 +432,7 @@ void schedule_restart(void)
         uplink_stop();
         radio_accept_unicast(true);
         radio_on();
+        searched = 0;
         detached_wait();
         return;
     }

@@ -11,8 +11,10 @@ void schedule_init(void);
 void schedule_restart(void);
 /* Something was heard: listeners stay awake. `pending`: its sender has more. */
 void schedule_heard(bool pending);
-/* … a bundle from a child. */
-void schedule_bundle(uint16_t source, bool pending);
+/* … a bundle from a child, with its enum wire_bundle. */
+void schedule_bundle(uint16_t source, uint8_t flags);
+/* Children may send more of this epoch's records in later rounds. */
+bool schedule_expects_more(void);
 /* … a beacon: its sender may be asked for queries, but the window need not grow. */
 void schedule_beacon_heard(void);
 /* Beacons at once, in a control window of its own: somebody listens who knows no better. */

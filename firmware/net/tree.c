@@ -17,10 +17,10 @@
  * Such slots alone mean a crowded slot more often than a dead parent, up to a limit. */
 #define DEAD_WINDOWS 15
 #define DOUBTFUL_WINDOWS 4
-#define DOUBTFUL_SLOTS 3
-#define DEAD_SLOTS 16
+#define DOUBTFUL_SLOTS 8
+#define DEAD_SLOTS 40
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
-#define DEAD_SLOTS_DOUBTFUL 64
+#define DEAD_SLOTS_DOUBTFUL 80
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
 #define ORPHAN_WINDOWS 2
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
@@ -88,7 +88,7 @@ static uint16_t own_cost(void)
 static bool eligible(const struct neighbour *n)
 {
     if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
-    if (n->age > DEAD_WINDOWS || n->heard < 64) return false;
+    if (n->age > DEAD_WINDOWS || n->heard < 40) return false;
     return !tree_joined() || n->level < level;
 }
 
@@ -109,7 +109,10 @@ static void adopt(const struct neighbour *up)
     level = (uint8_t)(up->level + 1);
     silent_slots = 0;
     lonely = 0;
-    if (changed) news = NEWS_WINDOWS;
+    if (changed) {
+        news = NEWS_WINDOWS;
+        dissemination_greet(parent);
+    }
     if (!joined) net_joined();
     else if (changed) net_parent_changed();
 }
@@ -118,6 +121,7 @@ static void leave(void)
 {
     parent = WIRE_NO_NODE;
     level = WIRE_NO_LEVEL;
+    dissemination_greet(WIRE_NO_NODE);
     orphaned = ORPHAN_WINDOWS;
     news = ORPHAN_WINDOWS;
     net_left();
@@ -200,7 +204,11 @@ bool tree_farewell(void) { return !tree_joined() && session_known && news; }
 
 bool tree_has_children(void) { return child_age < CHILD_WINDOWS; }
 
-void tree_child_heard(void) { child_age = 0; }
+void tree_child_heard(uint16_t source, uint8_t lqi)
+{
+    child_age = 0;
+    neighbour_child(source, (uint8_t)(level + 1), lqi);
+}
 
 uint8_t tree_write_beacon(struct wire_beacon *beacon)
 {

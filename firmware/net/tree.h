@@ -23,7 +23,7 @@ bool tree_beacon_due(uint32_t round);
 bool tree_farewell(void);
 /* Whether some mote has this one as its parent; a bundle tells. */
 bool tree_has_children(void);
-void tree_child_heard(void);
+void tree_child_heard(uint16_t source, uint8_t lqi);
 /* Writes this mote's beacon body, but for the stamp; its length. */
 uint8_t tree_write_beacon(struct wire_beacon *beacon);
 /* Frames to the parent: one acknowledged, or a slot's tries all in vain. */

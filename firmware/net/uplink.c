@@ -8,22 +8,23 @@
 #include "net/mac.h"
 #include "net/outbox.h"
 #include "net/random.h"
+#include "net/schedule.h"
 #include "net/tree.h"
 #include "wire.h"
 
-/* Transmissions of a frame in one go, and how often a slot goes at it. */
+/* Transmissions of a frame in a cell: it has room for two. What fails waits for the next round, unless the parent is known to go on
+ * listening: the root, and who has just been told that more follows. */
 #define TRIES 2
 #define GOES 4
-/* Siblings that cannot hear each other must not begin together: ms over which they spread at first, and after a failure. */
-#define SPREAD_FIRST 22
-#define SPREAD_QUIET 10
-#define SPREAD_AGAIN 16
+/* From one go to the next, up to so many ms more: not again with whom it collided. */
+#define SPREAD_AGAIN 12
 
 /* The one frame that the parent has not acknowledged. It is repeated to the letter, in later rounds too, so that a parent that had it
  * knows it again. */
 static struct mac_frame frame;
 static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
 static bool doubtful;                      /* outstanding, and the parent may have it all the same */
+static bool told_more;                     /* the last frame of this slot said that another follows */
 static uint8_t goes;
 static struct timer pause;
 
@@ -48,7 +49,7 @@ static void build(void)
         used += (uint8_t)(sizeof *entry + length);
         queue_remove(record);
     }
-    bundle->flags = queue_length() ? WIRE_BUNDLE_PENDING : 0;
+    bundle->flags = (queue_length() ? WIRE_BUNDLE_PENDING : 0) | (schedule_expects_more() ? WIRE_BUNDLE_LATER : 0);
     mac_finish(&frame, used);
     outstanding = true;
     doubtful = false;
@@ -59,17 +60,20 @@ static void sent(enum radio_outcome outcome)
     refused = outcome == RADIO_NO_ACK;
     doubtful |= refused;
     if (outcome == RADIO_SENT) {
+        uint8_t flags = ((const struct wire_bundle *)(frame.bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header)))->flags;
         outstanding = false;
         goes = 0;
+        told_more = flags & WIRE_BUNDLE_PENDING;
+        uplink_sent(flags);
         tree_sent(true);
-    } else if (++goes >= GOES) {
-        goes = 0;
+    } else if (++goes >= GOES || !(told_more || tree_own_level() == 1)) {
         running = false;
         uplink_done();
         if (refused) tree_sent(false);
+        refused = false;
         return;
     }
-    if (running) timer_start(&pause, clock_now() + (outcome == RADIO_SENT ? 1 : CLOCK_MS(3) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
+    if (running) timer_start(&pause, clock_now() + (outcome == RADIO_SENT ? 1 : CLOCK_MS(2) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
 }
 
 static void step(void)
@@ -86,12 +90,12 @@ static void step(void)
     if (!mac_send(&frame, TRIES, sent)) timer_start(&pause, clock_now() + CLOCK_MS(2), step);
 }
 
-void uplink_start(bool quiet)
+void uplink_start(void)
 {
     running = true;
-    refused = false;
+    refused = told_more = false;
     goes = 0;
-    timer_start(&pause, clock_now() + random_below(quiet ? CLOCK_MS(SPREAD_QUIET) : CLOCK_MS(SPREAD_FIRST)), step);
+    step();
 }
 
 void uplink_stop(void)
@@ -100,8 +104,7 @@ void uplink_stop(void)
     running = false;
     timer_stop(&pause);
     mac_cancel();
-    /* Most slots to a parent that is gone end so, before all goes are over. */
-    if (refused && goes) tree_sent(false);
+    if (refused) tree_sent(false);
     refused = false;
 }
 

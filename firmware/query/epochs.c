@@ -162,6 +162,17 @@ void epochs_update(void)
 
 void query_time_changed(void) { epochs_update(); }
 
+uint32_t query_shortest_period(void)
+{
+    uint32_t shortest = 0;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        const struct slot *slot = slot_at(i);
+        if (slot != NULL && (shortest == 0 || slot_program(slot)->period < shortest))
+            shortest = slot_program(slot)->period;
+    }
+    return shortest;
+}
+
 bool query_epoch_in(uint32_t second)
 {
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {

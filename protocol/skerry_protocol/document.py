@@ -57,6 +57,10 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
         "The partial state record of an aggregate query and epoch; merged on the way.",
     ),
     packets.PacketType.STATUS: (packets.Status, "A mote about itself: the catalog's source."),
+    packets.PacketType.JOIN: (
+        packets.Join,
+        "From a mote to the parent that it has chosen, which listens in its cell from then on.",
+    ),
     packets.PacketType.COMMAND_ACK: (packets.CommandAck, "A mote's answer to a COMMAND."),
     packets.PacketType.LOG: (packets.Log, "A line of text from a mote."),
     packets.PacketType.REFUSAL: (packets.Refusal, "A mote cannot run a query, and why."),

@@ -86,6 +86,7 @@ class PacketType(IntEnum):
     QUERY_REQUEST = 0x04
     COMMAND = 0x05
     BUNDLE = 0x06
+    JOIN = 0x07
     RESULT = 0x10
     PARTIAL = 0x11
     STATUS = 0x12
@@ -190,6 +191,7 @@ class BundleFlag(IntEnum):
     """Bits of a bundle's flags."""
 
     PENDING = 1  # the sender has more to send in this slot
+    LATER = 2  # … or may have in later rounds: its children are not done
 
 
 NeighbourEntry = Struct(
@@ -309,13 +311,17 @@ Command = Struct(
     "arguments" / GreedyBytes * "at most 16 bytes",
 )
 
+Join = Struct(
+    "level" / Int8ul * "hops to the root of the sender, who has chosen the receiver as its parent",
+)
+
 Record = Struct(
     "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG or REFUSAL",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
 Bundle = Struct(
-    "flags" / Int8ul * "bit 0: the sender has more to send in this slot",
+    "flags" / Int8ul * "bit 0: the sender has more to send in this slot; bit 1: it may in later rounds",
     "records" / GreedyRange(Record),
 )
 
@@ -420,6 +426,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.QUERY_REQUEST: QueryRequest,
     PacketType.COMMAND: Command,
     PacketType.BUNDLE: Bundle,
+    PacketType.JOIN: Join,
     PacketType.RESULT: Result,
     PacketType.PARTIAL: Partial,
     PacketType.STATUS: Status,

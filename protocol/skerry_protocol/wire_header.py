@@ -59,6 +59,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("from", packets.From, "What the code of a FROM begins with."),
     ("command", packets.Command, "COMMAND."),
     ("bundle", packets.Bundle, "BUNDLE: records of one hop."),
+    ("join", packets.Join, "JOIN: its sender is the receiver's child."),
     ("record", packets.Record, "A record in a bundle; its body follows."),
     ("result", packets.Result, "RESULT: one row."),
     ("aggregate_state", packets.AggregateState, "State of one aggregate in a partial state record."),

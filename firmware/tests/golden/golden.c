@@ -72,6 +72,8 @@ static const struct member query_program_members[] = {
 LAYOUT(query_program, "where", "fields", &program_field);
 static const struct member command_members[] = {MEMBER(command, target), MEMBER(command, token), MEMBER(command, op)};
 LAYOUT(command, NULL, "arguments", NULL);
+static const struct member join_members[] = {MEMBER(join, level)};
+LAYOUT(join, NULL, NULL, NULL);
 static const struct member record_members[] = {MEMBER(record, type)};
 LAYOUT(record, "body", NULL, NULL);
 static const struct member bundle_members[] = {MEMBER(bundle, flags)};
@@ -121,7 +123,7 @@ static const struct {
     {WIRE_PACKET_RESULT, &result},          {WIRE_PACKET_PARTIAL, &partial},
     {WIRE_PACKET_STATUS, &status},          {WIRE_PACKET_COMMAND_ACK, &command_ack},
     {WIRE_PACKET_LOG, &log_line},           {WIRE_PACKET_REFUSAL, &refusal},
-    {WIRE_PACKET_HELLO, &hello},
+    {WIRE_PACKET_HELLO, &hello},            {WIRE_PACKET_JOIN, &join},
 };
 
 static void fail(const char *what, const char *which)

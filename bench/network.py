@@ -1,0 +1,195 @@
+"""How much of what motes sample arrives, and what their radios take: 54 motes of the Intel lab, its measured links, a row each 30 s."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bench.machine import table
+from hil_tests.queries import ask, rows
+from skerry_testbed.network import Environment, Fault, Field, Mote, Network, Radio, check
+from skerry_testbed.pytest import NetworkHandle
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+PERIOD_S = 30
+#: Time to join, and to learn the neighbourhood, before it counts.
+SETTLE_S = 300
+#: A row that is later than this counts as lost: the run ends so long after the last epoch.
+PATIENCE_S = 90
+
+
+def positions() -> dict[int, tuple[float, float]]:
+    """Of motes 1..54; the gateway, 0, whose place is not told, stands in the middle."""
+    lines = (DATA / "lab-mote-locations.txt").read_text().split("\n")
+    places = {
+        int(n): (float(x), float(y)) for n, x, y in (line.split() for line in lines[1:] if line.strip())
+    }
+    return {0: (20.0, 15.0), **places}
+
+
+def links() -> dict[tuple[int, int], float]:
+    """Measured delivery; what the gateway sent was not measured: as what it heard."""
+    found: dict[tuple[int, int], float] = {}
+    for line in (DATA / "lab-connectivity.txt").read_text().split("\n"):
+        fields = line.split()
+        if len(fields) == 3 and fields[0] != fields[1]:
+            found[int(fields[0]), int(fields[1])] = float(fields[2])
+    for sender, receiver in list(found):
+        if receiver == 0:
+            found[0, sender] = found[sender, 0]
+    return found
+
+
+def reachable(found: dict[tuple[int, int], float]) -> set[int]:
+    """Motes that have a way to the root and back over links of at least 1 % each way."""
+    reached, new = {0}, {0}
+    while new:
+        new = {
+            b for (b, a), p in found.items() if a in new and b not in reached and p >= 0.01 and found.get((a, b), 0) >= 0.01
+        }  # fmt: skip
+        reached |= new
+    return reached
+
+
+def lab(seed: int) -> Network:
+    """The Intel lab."""
+    motes = [Mote(id=n, x=x, y=y, root=n == 0) for n, (x, y) in positions().items()]
+    radio = Radio(model="matrix", links=[(a, b, p) for (a, b), p in links().items()])
+    return check(
+        Network(
+            name="lab",
+            seed=seed,
+            mote=motes,
+            radio=radio,
+            environment=Environment(fields={"temp": Field(base=20, amplitude=5, noise=0.3)}),
+        )
+    )
+
+
+def on_time(energy: dict[str, float]) -> float:
+    """Seconds that the radio was on: receiving, sending or between them."""
+    return energy["radio_rx_s"] + energy["radio_tx_s"] + energy["radio_idle_s"]
+
+
+@dataclass
+class Outcome:
+    """What a run came to. ``delays`` in s, from the epoch to the row's arrival."""
+
+    expected: int
+    arrived: dict[int, int]
+    duty: dict[int, float]
+    delays: list[float]
+    frames: float
+    lost: dict[int, int]
+
+
+def losses(network: Network, epochs: int) -> list[Fault]:
+    """5 % of the motes die and 5 % reboot, at times drawn from the seed."""
+    rng = random.Random(network.seed)
+    motes = rng.sample(
+        [mote.id for mote in network.mote if not mote.root and mote.id in reachable(links())], 6
+    )
+    end = 2.5 + 2 * SETTLE_S + epochs * PERIOD_S
+    times = [rng.uniform(2 * SETTLE_S, end - 10 * PERIOD_S) for _ in motes]
+    kinds = ["kill"] * 3 + ["reboot"] * 3
+    return [
+        Fault(at=f"{at:.0f} s", kind=kind, mote=mote)  # type: ignore[arg-type]
+        for at, kind, mote in zip(times, kinds, motes, strict=True)
+    ]
+
+
+def run(network: Network, epochs: int) -> Outcome:
+    """The query over so many epochs, counted once the network has settled."""
+    net = NetworkHandle(network)
+    net.advance(2.5)
+    net.line.connect()
+    net.advance(SETTLE_S)
+    query = ask(net, 1, f"SELECT nodeid, temp FROM sensors SAMPLE PERIOD {PERIOD_S} s")
+    # Until the program has come everywhere, without counting.
+    net.advance(SETTLE_S)
+    before = {n: on_time(mote.energy) for n, mote in net.motes.items()}
+    sent = {n: mote.counters["sent"] for n, mote in net.motes.items()}
+    began = net.now
+    first = math.ceil(net.line.network_time() / PERIOD_S) + 1
+    alive: dict[int, int] = defaultdict(int)
+    motes = reachable(links())
+    for _ in range(epochs):
+        net.advance(PERIOD_S)
+        for n, mote in net.motes.items():
+            alive[n] += mote.alive
+    duty = {
+        n: (on_time(mote.energy) - before[n]) / (net.now - began)
+        for n, mote in net.motes.items()
+        if mote.alive
+    }
+    frames = sum(mote.counters["sent"] - sent[n] for n, mote in net.motes.items()) / (len(motes) * epochs)
+    net.advance(PATIENCE_S)
+    arrived: dict[int, int] = defaultdict(int)
+    seen: set[tuple[int, int]] = set()
+    delays = []
+    offset = net.now - net.line.network_time()
+    for row in rows(net.line, 1, query):
+        key = row["nodeid"], row["epoch"]
+        if key not in seen and first <= row["epoch"] < first + epochs:
+            seen.add(key)
+            arrived[row["nodeid"]] += 1
+            delays.append(row["at"] - row["epoch"] * PERIOD_S - offset)
+    # A mote that died in the midst of an epoch may have sent its row or not.
+    lost = {n: max(0, alive[n] - arrived[n]) for n in motes}
+    return Outcome(sum(alive[n] for n in motes), dict(arrived), duty, sorted(delays), frames, lost)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--losses", action="store_true", help="5 %% of the motes die and 5 %% reboot during the run"
+    )
+    options = parser.parse_args()
+    if not (DATA / "lab-connectivity.txt").exists():
+        parser.exit(0, f"skipped: {DATA} is not here\n")
+    began = time.monotonic()
+    network = lab(options.seed)
+    if options.losses:
+        network = msgspec.structs.replace(network, fault=losses(network, options.epochs))
+    result = run(network, options.epochs)
+    own = [value for n, value in result.duty.items() if n]
+    delays = result.delays
+    what = "while motes die and reboot" if options.losses else "steady"
+    table(
+        f"54 motes of the lab, {what}, seed {options.seed}, {options.epochs} epochs of {PERIOD_S} s ({time.monotonic() - began:.0f} s)",
+        [
+            (
+                "rows of living motes that any path reaches",
+                f"{1 - sum(result.lost.values()) / result.expected:.4%} of {result.expected}",
+                "99.5 %" if options.losses else "99.9 % (TinyDB: 62 %)",
+            ),
+            ("radio duty cycle, mean", f"{statistics.mean(own):.2%}", "1 %"),
+            ("radio duty cycle, median", f"{statistics.median(own):.2%}", "—"),
+            ("radio duty cycle, worst", f"{max(own):.2%}", "3 %"),
+            ("frames per mote and epoch, repetitions and beacons included", f"{result.frames:.2f}", "—"),
+            (
+                "seconds from the epoch to the row: median, 95 %, 99.9 %, last",
+                ", ".join(
+                    f"{delays[min(len(delays) - 1, int(len(delays) * q))]:.1f}" for q in (0.5, 0.95, 0.999, 1)
+                ),
+                "—",
+            ),
+        ],
+    )
+    worst = sorted(((count, n) for n, count in result.lost.items() if count), reverse=True)[:8]
+    print("\nrows lost: " + (", ".join(f"mote {n} {count}" for count, n in worst) or "none"))
+
+
+if __name__ == "__main__":
+    main()
