@@ -1,0 +1,62 @@
+"""The Intel lab in Berkeley: where its 54 motes stood, and the links that were measured between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from skerry_testbed.network import Environment, Field, Mote, Network, Radio, check
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def positions() -> dict[int, tuple[float, float]]:
+    """Of motes 1..54; the gateway, 0, whose place is not told, stands in the middle."""
+    lines = (DATA / "lab-mote-locations.txt").read_text().split("\n")
+    places = {
+        int(n): (float(x), float(y)) for n, x, y in (line.split() for line in lines[1:] if line.strip())
+    }
+    return {0: (20.0, 15.0), **places}
+
+
+def links() -> dict[tuple[int, int], float]:
+    """Measured delivery; what the gateway sent was not measured: as what it heard."""
+    found: dict[tuple[int, int], float] = {}
+    for line in (DATA / "lab-connectivity.txt").read_text().split("\n"):
+        fields = line.split()
+        if len(fields) == 3 and fields[0] != fields[1]:
+            found[int(fields[0]), int(fields[1])] = float(fields[2])
+    for sender, receiver in list(found):
+        if receiver == 0:
+            found[0, sender] = found[sender, 0]
+    return found
+
+
+def reachable(found: dict[tuple[int, int], float]) -> set[int]:
+    """Motes that have a way to the root and back over links of at least 1 % each way."""
+    reached, new = {0}, {0}
+    while new:
+        new = {
+            b for (b, a), p in found.items() if a in new and b not in reached and p >= 0.01 and found.get((a, b), 0) >= 0.01
+        }  # fmt: skip
+        reached |= new
+    return reached
+
+
+def lab(seed: int) -> Network:
+    """The Intel lab."""
+    motes = [Mote(id=n, x=x, y=y, root=n == 0) for n, (x, y) in positions().items()]
+    radio = Radio(model="matrix", links=[(a, b, p) for (a, b), p in links().items()])
+    return check(
+        Network(
+            name="lab",
+            seed=seed,
+            mote=motes,
+            radio=radio,
+            environment=Environment(fields={"temp": Field(base=20, amplitude=5, noise=0.3)}),
+        )
+    )
+
+
+def on_time(energy: dict[str, float]) -> float:
+    """Seconds that the radio was on: receiving, sending or between them."""
+    return energy["radio_rx_s"] + energy["radio_tx_s"] + energy["radio_idle_s"]

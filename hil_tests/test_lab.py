@@ -1,0 +1,37 @@
+"""The lab's lossy links: most frames are lost, hardly a row is."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+
+import pytest
+
+from hil_tests.lab import DATA, lab, links, on_time, reachable
+from hil_tests.queries import ask, rows
+from skerry_testbed.pytest import NetworkHandle
+
+EPOCHS = 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (DATA / "lab-connectivity.txt").exists(), reason=f"{DATA} is not here")
+def test_rows_arrive_over_the_labs_links_while_radios_sleep() -> None:
+    """bench/network.py measures the same for longer."""
+    net = NetworkHandle(lab(seed=1))
+    net.advance(2.5)
+    net.line.connect()
+    net.advance("200s")
+    query = ask(net, 1, "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 30 s")
+    net.advance("200s")
+    before = {n: on_time(mote.energy) for n, mote in net.motes.items()}
+    began, first = net.now, int(net.line.network_time()) // 30 + 1
+    net.advance(EPOCHS * 30.0)
+    duty = {n: (on_time(mote.energy) - before[n]) / (net.now - began) for n, mote in net.motes.items()}
+    net.advance("60s")
+    motes = reachable(links())
+    assert len(motes) == 54  # of 55 with the root: mote 5 delivers nothing
+    found = {(row["nodeid"], row["epoch"]) for row in rows(net.line, 1, query)}
+    arrived = Counter(node for node, epoch in found if first <= epoch < first + EPOCHS)
+    assert sum(arrived[n] for n in motes) >= 0.99 * EPOCHS * len(motes), arrived
+    assert statistics.mean(duty[n] for n in motes if n) < 0.012
