@@ -16,8 +16,17 @@ static inline void rf230_pins_init(void)
     SPCR = _BV(SPE) | _BV(MSTR);
     SPSR = _BV(SPI2X); /* 8 MHz / 2 */
 }
-static inline void rf230_select(void) { PORTB &= (uint8_t)~_BV(PB0); }
-static inline void rf230_deselect(void) { PORTB |= _BV(PB0); }
+/* The radio's interrupt handler uses the SPI, too: it waits while the main loop does. */
+static inline void rf230_select(void)
+{
+    TIMSK1 = 0;
+    PORTB &= (uint8_t)~_BV(PB0);
+}
+static inline void rf230_deselect(void)
+{
+    PORTB |= _BV(PB0);
+    if (TCCR1B != 0) TIMSK1 = _BV(ICIE1); /* the capture is on */
+}
 static inline void rf230_sleep_high(void) { PORTB |= _BV(PB7); }
 static inline void rf230_sleep_low(void) { PORTB &= (uint8_t)~_BV(PB7); }
 static inline void rf230_reset_low(void) { PORTA &= (uint8_t)~_BV(PA6); }

@@ -30,20 +30,31 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 /* Switching off is tried again after this while a frame comes in. */
 #define OFF_RETRY CLOCK_MS(3)
 
-static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
+static volatile enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted;
-/* Of the frame that is in the chip while accept_unicast changes: its sender has its acknowledgement, or will not get one. */
-static bool acknowledged, unacknowledged;
+/* Of the frame that is being received when accept_unicast goes off: its sender gets its acknowledgement. */
+static volatile bool acknowledged;
 static uint8_t channel, sequence;
 static bool ack_requested;
 static volatile ticks_t edge;
 static ticks_t on_since;
 static uint32_t on_ticks, on_ms;
 static uint16_t malformed;
-static uint8_t buffer[RADIO_FRAME_MAXIMUM + 2];
 static struct timer limit;
+
+/* The chip holds one frame, and the next may begin a millisecond after its acknowledgement: the interrupt handler fetches it, and it waits
+ * here for the main loop. One place more is for what comes instead of an acknowledgement. */
+#define WAITING 2
+struct received {
+    struct radio_frame frame;
+    bool filtered; /* came while unicast frames were not to be accepted */
+    uint8_t psdu[RADIO_FRAME_MAXIMUM + 2];
+};
+static struct received waiting[WAITING + 1];
+static volatile uint8_t waiting_first, waiting_count;
 static enum radio_outcome outcome;
 
+static void fetch(ticks_t when);
 static void serve(void);
 static void report(void);
 static struct event interrupt_event = {.handler = serve};
@@ -53,6 +64,7 @@ ISR(TIMER1_CAPT_vect)
 {
     /* 1 us = 0.0328 ticks; the age is the latency of this handler. */
     edge = clock_now() - (ticks_t)((uint32_t)rf230_capture_age() * 2147U >> 16);
+    if (mode == LISTENING) fetch(edge);
     event_post(&interrupt_event);
 }
 
@@ -171,7 +183,7 @@ void radio_off(void)
 {
     if (mode == ASLEEP) return;
     uint8_t now = mode == LISTENING ? status() : 0;
-    if (mode == LISTENING && now != BUSY_RX && now != BUSY_RX_AACK && !interrupt_event.pending) {
+    if (mode == LISTENING && now != BUSY_RX && now != BUSY_RX_AACK) {
         sleep_now();
         return;
     }
@@ -194,9 +206,7 @@ void radio_accept_unicast(bool accept)
     if (accept == accept_unicast) return;
     accept_unicast = accept;
     if (mode != LISTENING) return;
-    uint8_t now = status();
-    if (accept) unacknowledged = now == BUSY_RX || (interrupt_event.pending && !acknowledged);
-    else acknowledged = now == BUSY_RX_AACK || (interrupt_event.pending && !unacknowledged);
+    acknowledged = !accept && status() == BUSY_RX_AACK;
     go(accept ? RX_AACK_ON : RX_ON);
 }
 
@@ -275,7 +285,7 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
 {
     if (mode != LISTENING || outcome_event.pending) return false;
     uint8_t now = status();
-    if (now == BUSY_RX || now == BUSY_RX_AACK || interrupt_event.pending) {
+    if (now == BUSY_RX || now == BUSY_RX_AACK) {
         outcome = RADIO_BUSY;
         event_post(&outcome_event);
         return true;
@@ -297,50 +307,67 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
     return true;
 }
 
-/* Reads the frame buffer; length of the PSDU without FCS, 0 when it is no frame. */
-static uint8_t download(uint8_t *lqi)
+/* Reads the frame buffer and what the chip says of it; false when it is no frame. */
+static bool download(struct received *into)
 {
+    bool intact = read_register(PHY_RSSI) & RX_CRC_VALID;
     rf230_select();
     rf230_exchange(0x20);
     uint8_t length = rf230_exchange(0);
-    if (length < 3 || length > sizeof buffer) {
+    if (length < 3 || length > sizeof into->psdu) {
         rf230_deselect();
         malformed++;
-        return 0;
+        return false;
     }
-    for (uint8_t i = 0; i < length; i++) buffer[i] = rf230_exchange(0);
-    *lqi = rf230_exchange(0);
+    for (uint8_t i = 0; i < length; i++) into->psdu[i] = rf230_exchange(0);
+    into->frame.lqi = rf230_exchange(0);
     rf230_deselect();
-    return length - 2;
+    into->frame.psdu = into->psdu;
+    into->frame.length = length - 2;
+    into->frame.rssi = (int8_t)(read_register(PHY_ED_LEVEL) - 91);
+    return intact;
 }
 
-static void received(ticks_t sfd)
+static struct received *free_place(void) { return &waiting[(waiting_first + waiting_count) % (WAITING + 1)]; }
+
+/* In the interrupt handler, while LISTENING. */
+static void fetch(ticks_t when)
 {
-    bool intact = read_register(PHY_RSSI) & RX_CRC_VALID, filtered = !accept_unicast && !acknowledged;
-    struct radio_frame frame = {.psdu = buffer, .sfd = sfd};
-    frame.length = download(&frame.lqi);
-    acknowledged = unacknowledged = false;
-    if (!frame.length || !intact) return;
-    frame.rssi = (int8_t)(read_register(PHY_ED_LEVEL) - 91);
-    if (mode == AWAITING_ACK) {
-        if (frame.length == 3 && buffer[0] == (WIRE_FRAME_CONTROL_ACK & 0xFF) && buffer[2] == sequence) finish(RADIO_SENT);
-        return;
+    static ticks_t started;
+    uint8_t causes = read_register(IRQ_STATUS);
+    if (causes & IRQ_RX_START) started = when - PHR_DELAY;
+    if (!(causes & IRQ_TRX_END)) return;
+    struct received *place = free_place();
+    place->filtered = !accept_unicast && !acknowledged;
+    place->frame.sfd = started;
+    acknowledged = false;
+    if (download(place) && waiting_count < WAITING) waiting_count++;
+}
+
+/* In RX_ON nothing is filtered: only broadcasts may pass, for they need no acknowledgement. */
+static bool passes(const struct received *received)
+{
+    const struct wire_mac_header *header = (const struct wire_mac_header *)received->psdu;
+    return !received->filtered
+           || (received->frame.length >= sizeof *header && header->destination == WIRE_BROADCAST && header->pan == own_pan);
+}
+
+static void deliver(void)
+{
+    while (waiting_count > 0) {
+        if (passes(&waiting[waiting_first])) radio_received(&waiting[waiting_first].frame);
+        uint32_t state = board_interrupts_off();
+        waiting_first = (uint8_t)((waiting_first + 1) % (WAITING + 1));
+        waiting_count--;
+        board_interrupts_restore(state);
     }
-    /* In RX_ON nothing is filtered: only broadcasts may pass, for they need no acknowledgement. */
-    if (filtered) {
-        const struct wire_mac_header *header = (const struct wire_mac_header *)buffer;
-        if (frame.length < sizeof *header || header->destination != WIRE_BROADCAST || header->pan != own_pan) return;
-    }
-    radio_received(&frame);
 }
 
 static void serve(void)
 {
-    if (mode == ASLEEP) return;
-    static ticks_t started;
-    uint8_t causes = read_register(IRQ_STATUS);
-    if (causes & IRQ_RX_START) started = edge - PHR_DELAY;
-    if (!(causes & IRQ_TRX_END)) return;
+    deliver();
+    if (mode != SENDING && mode != AWAITING_ACK) return;
+    if (!(read_register(IRQ_STATUS) & IRQ_TRX_END)) return;
     if (mode == SENDING) {
         timer_stop(&limit);
         if (!ack_requested) {
@@ -350,5 +377,9 @@ static void serve(void)
         mode = AWAITING_ACK;
         go(RX_ON);
         timer_start(&limit, clock_now() + ACK_LIMIT, no_ack);
-    } else received(started);
+        return;
+    }
+    struct received *place = free_place();
+    const uint8_t *psdu = place->psdu;
+    if (download(place) && place->frame.length == 3 && psdu[0] == (WIRE_FRAME_CONTROL_ACK & 0xFF) && psdu[2] == sequence) finish(RADIO_SENT);
 }
