@@ -35,7 +35,7 @@ static uint8_t token_next, token_count;
 static struct { uint16_t node; uint8_t held[WIRE_QUERIES_MAXIMUM]; uint8_t held_count, query, fragment; bool summary; } repair = {.node = WIRE_NO_NODE};
 /* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window. */
 static uint16_t greeted = WIRE_NO_NODE;
-static bool greeting_due;
+static bool greeting_due, greeting_blocks;
 static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, LAST, 0. */
@@ -46,13 +46,15 @@ static void release(uint8_t *repeats)
     if (*repeats == HELD) *repeats = LAST;
 }
 
-void dissemination_greet(uint16_t parent)
+void dissemination_greet(uint16_t parent, bool again)
 {
+    if (greeted == parent) return;
     greeted = parent;
+    greeting_blocks = !again;
     greeting_due = parent != WIRE_NO_NODE;
 }
 
-bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE; }
+bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
 
 void dissemination_window(void)
 {

@@ -14,8 +14,10 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 void dissemination_stop(const struct wire_query_stop *stop);
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length);
 void dissemination_command(const struct wire_command *command, uint8_t length);
-/* Tells a new parent that it has a child, in the next control window and until it has acknowledged; WIRE_NO_NODE: nobody. */
-void dissemination_greet(uint16_t parent);
+/* Tells a parent that it has a child, in the next control window and until it has acknowledged; WIRE_NO_NODE: nobody. `again`: it should
+ * know, and rows need not wait. */
+void dissemination_greet(uint16_t parent, bool again);
+/* Rows have to wait: the parent does not know yet. */
 bool dissemination_greeting(void);
 /* Whether another command could be flooded. */
 bool dissemination_command_room(void);

@@ -52,6 +52,8 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         if (!unicast || length < sizeof(struct wire_join)) break;
         tree_child_heard(source, frame->lqi);
         schedule_heard(false);
+        /* Its slot is that of its level: it must know this mote's. */
+        if (((const struct wire_join *)body)->level != tree_own_level() + 1) schedule_beacon_now();
         return;
     case WIRE_PACKET_QUERY_INSTALL:
         if (length <= sizeof(struct wire_query_install)) break;

@@ -37,6 +37,8 @@ static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
 #define DATA_EVERY 2
 /* Rounds after that of an epoch's rows in which what failed is sent again. */
 #define FLUSH_ROUNDS 8
+/* At least so many more after a frame that says that its sender is not done. */
+#define MORE_ROUNDS 3
 /* Between frames of a flood, ms, and up to twice that: the last one is to be two hops away before the next. */
 #define FLOOD_PAUSE 7
 /* A listener sleeps after so much silence. */
@@ -107,11 +109,13 @@ bool schedule_session_young(void)
 }
 
 /* Whoever does not know of a fast query yet is awake in a part of its windows. */
-static uint8_t control_every(uint32_t second)
+bool schedule_slow(uint32_t second)
 {
     uint32_t period = query_shortest_period();
-    return second < SESSION_YOUNG || (period != 0 && period < SLOW_MS) ? CONTROL_EVERY : CONTROL_SELDOM;
+    return second >= SESSION_YOUNG && (period == 0 || period >= SLOW_MS);
 }
+
+static uint8_t control_every(uint32_t second) { return schedule_slow(second) ? CONTROL_SELDOM : CONTROL_EVERY; }
 
 static bool has_control(uint32_t second) { return second % control_every(second) == 0; }
 
@@ -315,8 +319,15 @@ void schedule_heard(bool pending)
     if (!hears_all()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(pending ? QUIET_DATA : LINGER_DATA), listen_next);
 }
 
+/* A frame with these flags has been sent or received. */
+static void go_on(uint8_t flags)
+{
+    if (flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER) && since_rows > FLUSH_ROUNDS - MORE_ROUNDS) since_rows = FLUSH_ROUNDS - MORE_ROUNDS;
+}
+
 void schedule_bundle(uint16_t source, uint8_t flags)
 {
+    go_on(flags);
     struct neighbour *child = neighbour_find(source);
     if (child) child->done = flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER) ? 0 : 1;
     schedule_heard(flags & WIRE_BUNDLE_PENDING);
@@ -324,7 +335,11 @@ void schedule_bundle(uint16_t source, uint8_t flags)
 
 bool schedule_expects_more(void) { return since_rows < FLUSH_ROUNDS && tree_has_children() && !neighbours_children_done(); }
 
-void uplink_sent(uint8_t flags) { told_done = flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER) ? WIRE_NO_NODE : tree_own_parent(); }
+void uplink_sent(uint8_t flags)
+{
+    go_on(flags);
+    told_done = flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER) ? WIRE_NO_NODE : tree_own_parent();
+}
 
 static void send_end(void)
 {

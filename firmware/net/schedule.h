@@ -25,6 +25,8 @@ void schedule_session(void);
 bool schedule_session_young(void);
 /* The queue holds more than before. */
 void schedule_queue_grew(void);
+/* All queries have long periods, or there are none: control windows and reports are rare. */
+bool schedule_slow(uint32_t second);
 /* There is something to disseminate. */
 void schedule_control(void);
 

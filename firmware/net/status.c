@@ -11,6 +11,7 @@
 #include "net/mac.h"
 #include "net/neighbours.h"
 #include "net/outbox.h"
+#include "net/schedule.h"
 #include "net/time.h"
 #include "net/tree.h"
 #include "query/query.h"
@@ -69,7 +70,9 @@ void status_report(void)
 
 void status_round(uint32_t round)
 {
-    if ((round + settings()->nodeid) % STATUS_EVERY == 0) status_report();
+    /* Numbers side by side are not to report side by side. */
+    uint16_t turn = (uint16_t)(settings()->nodeid * 37U);
+    if ((round + turn) % (schedule_slow(round) ? STATUS_SELDOM : STATUS_EVERY) == 0) status_report();
 }
 
 /* Radio's share of the time since boot, in 1/10000. */

@@ -19,6 +19,8 @@
 #define DOUBTFUL_WINDOWS 4
 #define DOUBTFUL_SLOTS 8
 #define DEAD_SLOTS 40
+/* After so many, it is told again whose parent it is. */
+#define ASK_SLOTS 4
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
@@ -111,7 +113,7 @@ static void adopt(const struct neighbour *up)
     lonely = 0;
     if (changed) {
         news = NEWS_WINDOWS;
-        dissemination_greet(parent);
+        dissemination_greet(parent, false);
     }
     if (!joined) net_joined();
     else if (changed) net_parent_changed();
@@ -121,7 +123,7 @@ static void leave(void)
 {
     parent = WIRE_NO_NODE;
     level = WIRE_NO_LEVEL;
-    dissemination_greet(WIRE_NO_NODE);
+    dissemination_greet(WIRE_NO_NODE, false);
     orphaned = ORPHAN_WINDOWS;
     news = ORPHAN_WINDOWS;
     net_left();
@@ -231,6 +233,8 @@ void tree_sent(bool acknowledged)
     if (!up) return;
     neighbour_sent(up, acknowledged);
     silent_slots = acknowledged ? 0 : (uint8_t)(silent_slots + 1);
+    /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
+    if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
     uint8_t limit = uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
     if (silent_slots >= limit || (silent_slots >= DOUBTFUL_SLOTS && up->age >= DOUBTFUL_WINDOWS)) lose_parent();
 }

@@ -44,7 +44,7 @@ static struct timer limit;
 
 /* The chip holds one frame, and the next may begin a millisecond after its acknowledgement: the interrupt handler fetches it, and it waits
  * here for the main loop. One place more is for what comes instead of an acknowledgement. */
-#define WAITING 2
+#define WAITING 3
 struct received {
     struct radio_frame frame;
     bool filtered; /* came while unicast frames were not to be accepted */

@@ -16,13 +16,14 @@ static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = ME};
 static bool clock_is_known;
 static int joined, left, changed, stale, stamped, restarted;
 static uint16_t greeted;
+static int asked_again;
 
 const struct wire_settings *settings(void) { return &own; }
 bool time_known(void) { return clock_is_known; }
 bool clocksync_stamp(struct net_time heard, ticks_t local) { (void)heard; (void)local; stamped++; clock_is_known = true; return false; }
 void clocksync_lose(void) { clock_is_known = false; }
 void dissemination_forget(void) {}
-void dissemination_greet(uint16_t to) { greeted = to; }
+void dissemination_greet(uint16_t to, bool again) { greeted = to; asked_again += again; }
 uint16_t dissemination_version(void) { return 0; }
 void schedule_session(void) { restarted++; }
 void uplink_forget(void) {}
@@ -142,6 +143,7 @@ static void a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a
     for (int i = 0; i < 37; i++) tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
     CHECK_EQUAL(greeted, 3);
+    CHECK(asked_again > 1);
 }
 
 static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)
