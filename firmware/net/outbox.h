@@ -17,10 +17,6 @@ struct queue_record *queue_next(struct queue_record *record);
 void queue_remove(struct queue_record *record);
 /* Drops, and counts as dropped, rows and partial state records: they belong to a session of the root that is over. */
 void queue_forget(void);
-/* Bytes that the body of a record will have in the queue: partial states are kept whole. */
-uint8_t queue_size(uint8_t type, const void *body, uint8_t length);
-/* Bytes of a record's body without the partial states at its end that are zero. */
-uint8_t queue_trimmed(const struct queue_record *record);
 uint16_t queue_dropped(void);
 
 #endif

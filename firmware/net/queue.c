@@ -28,49 +28,66 @@ void queue_lost(void)
     if (dropped != UINT16_MAX) dropped++;
 }
 
-uint8_t queue_size(uint8_t type, const void *body, uint8_t length)
+/* Bytes of a record without the partial states at its end that are zero. */
+static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
 {
     if (type != WIRE_PACKET_PARTIAL || length < sizeof(struct wire_partial)) return length;
-    uint8_t whole = query_partial_size(((const struct wire_partial *)body)->query);
-    return whole > length ? whole : length;
-}
-
-uint8_t queue_trimmed(const struct queue_record *record)
-{
-    uint8_t length = record->length;
-    if (record->type != WIRE_PACKET_PARTIAL || length < sizeof(struct wire_partial)) return length;
     while (length - sizeof(struct wire_partial) >= sizeof(struct wire_aggregate_state)) {
         for (uint8_t i = 1; i <= sizeof(struct wire_aggregate_state); i++)
-            if (record->body[length - i] != 0) return length;
+            if (body[length - i] != 0) return length;
         length -= sizeof(struct wire_aggregate_state);
     }
     return length;
 }
 
-static bool merge(const void *body, uint8_t length, uint8_t size)
+/* Merges into one record, which grows where it has to; no more than the other is long. */
+static bool merge_into(struct queue_record *record, const struct wire_partial *from, uint8_t length)
+{
+    static union {
+        struct wire_partial header;
+        uint8_t bytes[sizeof(struct wire_partial) + WIRE_FIELDS_MAXIMUM * sizeof(struct wire_aggregate_state)];
+    } whole;
+    uint8_t size = query_partial_size(from->query);
+    if (size < record->length || size > sizeof whole) return false;
+    memset(&whole, 0, sizeof whole);
+    memcpy(whole.bytes, record->body, record->length);
+    if (!query_merge(&whole.header, size, from, length)) return false;
+    uint8_t after = trimmed(WIRE_PACKET_PARTIAL, whole.bytes, size);
+    if (after > record->length) {
+        uint8_t more = (uint8_t)(after - record->length);
+        if (more > queue_room()) return false;
+        uint8_t *behind = record->body + record->length;
+        memmove(behind + more, behind, (size_t)(bytes + used - behind));
+        used += more;
+        record->length = after;
+    }
+    memcpy(record->body, whole.bytes, record->length);
+    return true;
+}
+
+static bool merge(const struct wire_partial *from, uint8_t length)
 {
     for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
         struct queue_record *record = at(offset);
-        if (record->type != WIRE_PACKET_PARTIAL || record->in_flight || record->length != size) continue;
-        struct wire_partial *into = (struct wire_partial *)record->body;
-        const struct wire_partial *from = body;
-        if (into->query == from->query && into->epoch == from->epoch && query_merge(into, size, from, length)) return true;
+        const struct wire_partial *waiting = (const struct wire_partial *)record->body;
+        if (record->type == WIRE_PACKET_PARTIAL && !record->in_flight && waiting->query == from->query && waiting->epoch == from->epoch &&
+            merge_into(record, from, length))
+            return true;
     }
     return false;
 }
 
 bool queue_push(uint8_t type, const void *body, uint8_t length)
 {
-    uint8_t size = queue_size(type, body, length);
-    if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length, size)) return true;
-    if (sizeof(struct queue_record) + size > queue_room()) {
+    length = trimmed(type, body, length);
+    if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length)) return true;
+    if (sizeof(struct queue_record) + length > queue_room()) {
         queue_lost();
         return false;
     }
     struct queue_record *record = at(used);
-    *record = (struct queue_record){.length = size, .type = type};
+    *record = (struct queue_record){.length = length, .type = type};
     memcpy(record->body, body, length);
-    memset(record->body + length, 0, size - length);
     used += size_of(record);
     count++;
     schedule_queue_grew();

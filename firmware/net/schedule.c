@@ -132,8 +132,11 @@ static void sleep_if_idle(void)
     radio_off();
 }
 
-/* Room for this frame and one that may be in the chip already: what is acknowledged is kept. */
-static void accept_by_room(void) { radio_accept_unicast(queue_room() >= 2 * (WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record))); }
+/* Room for this frame and those that the radio may hold already: what is acknowledged is kept. */
+static void accept_by_room(void)
+{
+    radio_accept_unicast(queue_room() >= (1 + RADIO_HELD) * (WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record)));
+}
 
 void schedule_queue_grew(void)
 {

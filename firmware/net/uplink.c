@@ -41,7 +41,7 @@ static void build(void)
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
     while ((record = queue_next(NULL))) {
-        uint8_t length = queue_trimmed(record);
+        uint8_t length = record->length;
         if (used + sizeof(struct wire_record) + length > WIRE_PACKET_MAXIMUM - sizeof(struct wire_header)) break;
         struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
         *entry = (struct wire_record){.type = record->type, .body_length = length};
@@ -130,7 +130,7 @@ void uplink_bundle(const uint8_t *body, uint8_t length)
                 mac_counters.malformed++;
                 return;
             }
-            if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + queue_size(record->type, record + 1, record->body_length));
+            if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
             else queue_push(record->type, record + 1, record->body_length);
             at = (uint8_t)(at + sizeof *record + record->body_length);
         }

@@ -3,6 +3,7 @@
 #define SKERRY_RF230_PINS_H
 
 #include <avr/io.h>
+#include <stdbool.h>
 #include <util/delay.h>
 
 static inline void rf230_pins_init(void)
@@ -16,17 +17,8 @@ static inline void rf230_pins_init(void)
     SPCR = _BV(SPE) | _BV(MSTR);
     SPSR = _BV(SPI2X); /* 8 MHz / 2 */
 }
-/* The radio's interrupt handler uses the SPI, too: it waits while the main loop does. */
-static inline void rf230_select(void)
-{
-    TIMSK1 = 0;
-    PORTB &= (uint8_t)~_BV(PB0);
-}
-static inline void rf230_deselect(void)
-{
-    PORTB |= _BV(PB0);
-    if (TCCR1B != 0) TIMSK1 = _BV(ICIE1); /* the capture is on */
-}
+static inline void rf230_select(void) { PORTB &= (uint8_t)~_BV(PB0); }
+static inline void rf230_deselect(void) { PORTB |= _BV(PB0); }
 static inline void rf230_sleep_high(void) { PORTB |= _BV(PB7); }
 static inline void rf230_sleep_low(void) { PORTB &= (uint8_t)~_BV(PB7); }
 static inline void rf230_reset_low(void) { PORTA &= (uint8_t)~_BV(PA6); }
@@ -52,6 +44,8 @@ static inline void rf230_capture_off(void)
     TIMSK1 = 0;
     TCCR1B = 0;
 }
+/* An edge has been captured, and its handler has not run yet. */
+static inline bool rf230_capture_pending(void) { return TIFR1 & _BV(ICF1); }
 /* us since the captured edge. */
 static inline uint16_t rf230_capture_age(void) { return (uint16_t)(TCNT1 - ICR1); }
 

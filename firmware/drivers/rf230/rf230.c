@@ -44,7 +44,7 @@ static struct timer limit;
 
 /* The chip holds one frame, and the next may begin a millisecond after its acknowledgement: the interrupt handler fetches it, and it waits
  * here for the main loop. One place more is for what comes instead of an acknowledgement. */
-#define WAITING 3
+#define WAITING (RADIO_HELD - 1)
 struct received {
     struct radio_frame frame;
     bool filtered; /* came while unicast frames were not to be accepted */
@@ -52,6 +52,8 @@ struct received {
 };
 static struct received waiting[WAITING + 1];
 static volatile uint8_t waiting_first, waiting_count;
+/* There is no room for another: nothing is acknowledged until there is. */
+static volatile bool held;
 static enum radio_outcome outcome;
 
 static void fetch(ticks_t when);
@@ -68,21 +70,26 @@ ISR(TIMER1_CAPT_vect)
     event_post(&interrupt_event);
 }
 
+/* The interrupt handler uses the SPI while LISTENING, and the main loop then accesses registers only. */
 static uint8_t read_register(uint8_t address)
 {
+    uint32_t state = board_interrupts_off();
     rf230_select();
     rf230_exchange(0x80 | address);
     uint8_t value = rf230_exchange(0);
     rf230_deselect();
+    board_interrupts_restore(state);
     return value;
 }
 
 static void write_register(uint8_t address, uint8_t value)
 {
+    uint32_t state = board_interrupts_off();
     rf230_select();
     rf230_exchange(0xC0 | address);
     rf230_exchange(value);
     rf230_deselect();
+    board_interrupts_restore(state);
 }
 
 static uint8_t status(void) { return read_register(TRX_STATUS) & 0x1F; }
@@ -103,7 +110,7 @@ static bool go(uint8_t state)
 static bool listen(void)
 {
     mode = LISTENING;
-    return go(accept_unicast ? RX_AACK_ON : RX_ON);
+    return go(accept_unicast && !held ? RX_AACK_ON : RX_ON);
 }
 
 static void configure(uint16_t pan, uint16_t address)
@@ -204,10 +211,13 @@ uint16_t radio_malformed(void) { return malformed; }
 void radio_accept_unicast(bool accept)
 {
     if (accept == accept_unicast) return;
+    uint32_t state = board_interrupts_off();
+    if (mode == LISTENING) {
+        acknowledged = !accept && (status() == BUSY_RX_AACK || rf230_capture_pending());
+        go(accept && !held ? RX_AACK_ON : RX_ON);
+    }
     accept_unicast = accept;
-    if (mode != LISTENING) return;
-    acknowledged = !accept && status() == BUSY_RX_AACK;
-    go(accept ? RX_AACK_ON : RX_ON);
+    board_interrupts_restore(state);
 }
 
 static void report(void)
@@ -338,10 +348,15 @@ static void fetch(ticks_t when)
     if (causes & IRQ_RX_START) started = when - PHR_DELAY;
     if (!(causes & IRQ_TRX_END)) return;
     struct received *place = free_place();
-    place->filtered = !accept_unicast && !acknowledged;
+    place->filtered = (!accept_unicast || held) && !acknowledged;
     place->frame.sfd = started;
     acknowledged = false;
-    if (download(place) && waiting_count < WAITING) waiting_count++;
+    if (!download(place) || waiting_count == WAITING) return;
+    if (++waiting_count == WAITING) {
+        /* Once the acknowledgement is out. */
+        held = true;
+        write_register(TRX_STATE, RX_ON);
+    }
 }
 
 /* In RX_ON nothing is filtered: only broadcasts may pass, for they need no acknowledgement. */
@@ -361,6 +376,14 @@ static void deliver(void)
         waiting_count--;
         board_interrupts_restore(state);
     }
+    if (!held) return;
+    uint32_t state = board_interrupts_off();
+    held = false;
+    if (mode == LISTENING && accept_unicast) {
+        /* What comes in at this moment is not acknowledged. */
+        go(RX_AACK_ON);
+    }
+    board_interrupts_restore(state);
 }
 
 static void serve(void)
