@@ -344,14 +344,22 @@ static struct received *free_place(void) { return &waiting[(waiting_first + wait
 static void fetch(ticks_t when)
 {
     static ticks_t started;
+    static bool start_known;
     uint8_t causes = read_register(IRQ_STATUS);
-    if (causes & IRQ_RX_START) started = when - PHR_DELAY;
+    if (causes & IRQ_RX_START) {
+        started = when - PHR_DELAY;
+        start_known = true;
+    }
     if (!(causes & IRQ_TRX_END)) return;
     struct received *place = free_place();
     place->filtered = (!accept_unicast || held) && !acknowledged;
-    place->frame.sfd = started;
     acknowledged = false;
+    place->frame.sfd = started;
+    bool known = start_known;
+    start_known = false;
     if (!download(place) || waiting_count == WAITING) return;
+    /* A frame that began while this mote was about to send: the start is as long ago as its bytes take, 32 us each (268/256 ticks). */
+    if (!known) place->frame.sfd = when - (ticks_t)((uint32_t)(place->frame.length + 3) * 268 >> 8);
     if (++waiting_count == WAITING) {
         /* Once the acknowledgement is out. */
         held = true;
