@@ -37,7 +37,7 @@ SENSED = ["temp", "humidity", "light"]
 PERIOD_S = 2
 EPOCHS = 2
 #: Network seconds until all motes have all programs of an example.
-LEAD_S = 30
+LEAD_S = 45
 #: Queries of one example: one more reports the readings.
 BESIDE = QUERIES_MAXIMUM - 1
 QUERIES = int(os.environ.get("SKERRY_QUERIES", "300"))

@@ -1,7 +1,7 @@
 /* Atmel AT86RF230 (doc5131E): radio.h over SPI.
  *
  * Listens in RX_AACK_ON, where the chip filters and acknowledges by itself; sends from PLL_ON; waits for the
- * acknowledgement in RX_ON. All chip access happens in the main loop; the interrupt handler takes the time only. */
+ * acknowledgement in RX_ON. The interrupt handler fetches what comes in; all else happens in the main loop. */
 #include <avr/interrupt.h>
 #include <string.h>
 
@@ -32,8 +32,6 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 
 static volatile enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted;
-/* Of the frame that is being received when accept_unicast goes off: its sender gets its acknowledgement. */
-static volatile bool acknowledged;
 static uint8_t channel, sequence;
 static bool ack_requested;
 static volatile ticks_t edge;
@@ -43,17 +41,19 @@ static uint16_t malformed;
 static struct timer limit;
 
 /* The chip holds one frame, and the next may begin a millisecond after its acknowledgement: the interrupt handler fetches it, and it waits
- * here for the main loop. One place more is for what comes instead of an acknowledgement. */
+ * here for the main loop. One place more is for the frame that begins as the others fill, and for what comes instead of an acknowledgement. */
 #define WAITING (RADIO_HELD - 1)
 struct received {
     struct radio_frame frame;
-    bool filtered; /* came while unicast frames were not to be accepted */
+    bool filtered; /* by the chip, in RX_AACK: a unicast frame is this mote's and was acknowledged */
     uint8_t psdu[RADIO_FRAME_MAXIMUM + 2];
 };
 static struct received waiting[WAITING + 1];
 static volatile uint8_t waiting_first, waiting_count;
 /* There is no room for another: nothing is acknowledged until there is. */
 static volatile bool held;
+/* How the frame that is coming in began. A change of state takes effect behind it, so this alone tells whether it is acknowledged. */
+static enum { NOT_SEEN, UNFILTERED, FILTERED } begun;
 static enum radio_outcome outcome;
 
 static void fetch(ticks_t when);
@@ -107,10 +107,13 @@ static bool go(uint8_t state)
     return false;
 }
 
+static uint8_t listening_state(void) { return accept_unicast && !held ? RX_AACK_ON : RX_ON; }
+
 static bool listen(void)
 {
+    begun = NOT_SEEN;
     mode = LISTENING;
-    return go(accept_unicast && !held ? RX_AACK_ON : RX_ON);
+    return go(listening_state());
 }
 
 static void configure(uint16_t pan, uint16_t address)
@@ -212,11 +215,8 @@ void radio_accept_unicast(bool accept)
 {
     if (accept == accept_unicast) return;
     uint32_t state = board_interrupts_off();
-    if (mode == LISTENING) {
-        acknowledged = !accept && (status() == BUSY_RX_AACK || rf230_capture_pending());
-        go(accept && !held ? RX_AACK_ON : RX_ON);
-    }
     accept_unicast = accept;
+    if (mode == LISTENING) write_register(TRX_STATE, listening_state());
     board_interrupts_restore(state);
 }
 
@@ -291,18 +291,29 @@ static bool channel_clear(void)
     return answer & CCA_CLEAR && !(read_register(IRQ_STATUS) & IRQ_RX_START);
 }
 
+/* To SENDING; false, and LISTENING still, while a frame comes in or waits to be fetched: it may have been acknowledged. */
+static bool stop_listening(void)
+{
+    uint32_t state = board_interrupts_off();
+    write_register(TRX_STATE, PLL_ON);
+    uint8_t now = status();
+    bool idle = now != BUSY_RX && now != BUSY_RX_AACK && !rf230_capture_pending() && waiting_count <= WAITING;
+    if (idle) mode = SENDING;
+    else write_register(TRX_STATE, listening_state());
+    board_interrupts_restore(state);
+    return idle;
+}
+
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
 {
     if (mode != LISTENING || outcome_event.pending) return false;
-    uint8_t now = status();
-    if (now == BUSY_RX || now == BUSY_RX_AACK) {
+    if (!stop_listening()) {
         outcome = RADIO_BUSY;
         event_post(&outcome_event);
         return true;
     }
     sequence = psdu[2];
     ack_requested = psdu[0] & 0x20;
-    mode = SENDING;
     if (!go(PLL_ON)) {
         finish(RADIO_FAILED);
         return true;
@@ -344,34 +355,34 @@ static struct received *free_place(void) { return &waiting[(waiting_first + wait
 static void fetch(ticks_t when)
 {
     static ticks_t started;
-    static bool start_known;
     uint8_t causes = read_register(IRQ_STATUS);
     if (causes & IRQ_RX_START) {
+        uint8_t now = status();
         started = when - PHR_DELAY;
-        start_known = true;
+        begun = now == BUSY_RX_AACK || now == RX_AACK_ON ? FILTERED : UNFILTERED;
     }
-    if (!(causes & IRQ_TRX_END)) return;
-    struct received *place = free_place();
-    place->filtered = (!accept_unicast || held) && !acknowledged;
-    acknowledged = false;
-    place->frame.sfd = started;
-    bool known = start_known;
-    start_known = false;
-    if (!download(place) || waiting_count == WAITING) return;
-    /* A frame that began while this mote was about to send: the start is as long ago as its bytes take, 32 us each (268/256 ticks). */
-    if (!known) place->frame.sfd = when - (ticks_t)((uint32_t)(place->frame.length + 3) * 268 >> 8);
-    if (++waiting_count == WAITING) {
-        /* Once the acknowledgement is out. */
+    if (!(causes & IRQ_TRX_END) || waiting_count > WAITING) return;
+    if (waiting_count + 1 >= WAITING) {
+        /* Takes effect once the acknowledgement is out. The next frame may begin before this handler ends: there is a place for it. */
         held = true;
         write_register(TRX_STATE, RX_ON);
     }
+    struct received *place = free_place();
+    place->filtered = begun == FILTERED;
+    place->frame.sfd = started;
+    bool known = begun != NOT_SEEN && !(causes & IRQ_RX_START);
+    begun = NOT_SEEN;
+    if (!download(place)) return;
+    /* A frame that began while this mote was about to send: the start is as long ago as its bytes take, 32 us each (268/256 ticks). */
+    if (!known) place->frame.sfd = when - (ticks_t)((uint32_t)(place->frame.length + 3) * 268 >> 8);
+    waiting_count++;
 }
 
 /* In RX_ON nothing is filtered: only broadcasts may pass, for they need no acknowledgement. */
 static bool passes(const struct received *received)
 {
     const struct wire_mac_header *header = (const struct wire_mac_header *)received->psdu;
-    return !received->filtered
+    return received->filtered
            || (received->frame.length >= sizeof *header && header->destination == WIRE_BROADCAST && header->pan == own_pan);
 }
 
@@ -387,10 +398,7 @@ static void deliver(void)
     if (!held) return;
     uint32_t state = board_interrupts_off();
     held = false;
-    if (mode == LISTENING && accept_unicast) {
-        /* What comes in at this moment is not acknowledged. */
-        go(RX_AACK_ON);
-    }
+    if (mode == LISTENING) write_register(TRX_STATE, listening_state());
     board_interrupts_restore(state);
 }
 
