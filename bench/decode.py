@@ -38,7 +38,7 @@ def once() -> float:
         PacketType.HELLO, node=0, session=1, seconds=0, ticks=0, query_version=0, queries=b""
     )
     endpoint.feed(LinkFrame(FrameKind.RESET_ACK, 0, hello).to_bytes())
-    ingest = Ingest({1: stream}.get)
+    ingest = Ingest({1: stream}.get, lambda _: None)
     began, rows = time.process_time(), 0
     for at in range(0, len(line), 4096):
         rows += len(ingest.records(endpoint.feed(line[at : at + 4096])))

@@ -86,7 +86,7 @@ class Gateway:
         self._last_time = 0.0
         self._query_version = 0
         self._current: dict[int, Stream] = {}
-        self._ingest = Ingest(self._stream_of_query)
+        self._ingest = Ingest(self._stream_of_query, self.clock.utc)
         self.engine = Engine(self._stream)
         self._restore()
         self._ingest.remember(self._log.tail(KEYS), self._streams)

@@ -115,12 +115,12 @@ def test_kill_9_while_rows_flow_loses_and_doubles_nothing(
     wait_for(lambda: peer.acknowledged > 60)
     daemon.kill()
     acknowledged = peer.acknowledged
-    stored = read(tmp_path / "data" / "rows.log", 0, 10_000)
+    stored = read(tmp_path / "data" / "log", 0, 10_000)
     keys = {(int(r["node"]), int(r["epoch"])) for r in stored}
     assert len(keys) >= acknowledged, "every row that was acknowledged is in the log"
     daemon.start()
     wait_for(lambda: not peer.waiting)
-    stored = read(tmp_path / "data" / "rows.log", 0, 10_000)
+    stored = read(tmp_path / "data" / "log", 0, 10_000)
     assert sorted((int(r["epoch"]), int(r["node"])) for r in stored) == [
         (e, n) for e in period_epochs for n in range(1, 4)
     ]

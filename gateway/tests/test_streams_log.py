@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from skerry.streams.log import StreamLog, length, read
+from skerry.state import DataError
+from skerry.streams.log import RowsGoneError, StreamLog, length, read, segment, segments
 from skerry.streams.record import RECORD
 from skerry.streams.source import COLUMNS, LogPartition, LogReader, batch_of
 
@@ -31,20 +35,20 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 5))
     log.close()
-    path = tmp_path / "rows.log"
+    path = segment(log.path, 0)
     data = path.read_bytes()
     path.write_bytes(data[: -RECORD.itemsize] + data[-RECORD.itemsize : -30])
     again = StreamLog(tmp_path)
     assert again.rows == 4
     again.append(records(4, 1))
-    assert read(path, 0, 9)["epoch"].tolist() == [0, 1, 2, 3, 4]
+    assert read(log.path, 0, 9)["epoch"].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_record_of_garbage_at_the_end_is_cut_off(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 2))
     log.close()
-    with (tmp_path / "rows.log").open("ab") as file:
+    with segment(log.path, 0).open("ab") as file:
         file.write(b"\x5a" * RECORD.itemsize)
     assert StreamLog(tmp_path).rows == 2
 
@@ -65,7 +69,7 @@ def test_reading_a_range_twice_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_a_large_range_is_shared_by_two_workers(tmp_path: Path) -> None:
-    reader = LogReader(str(tmp_path / "rows.log"))
+    reader = LogReader(str(tmp_path / "log"))
     parts = reader.partitions({"row": 10}, {"row": 200_010})
     assert [(p.start, p.end) for p in parts if isinstance(p, LogPartition)] == [
         (10, 100_010),
@@ -75,3 +79,72 @@ def test_a_large_range_is_shared_by_two_workers(tmp_path: Path) -> None:
 
 def test_batches_have_all_columns() -> None:
     assert batch_of(records(0, 3), 7).schema.names == list(COLUMNS)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30),
+    segment_rows=st.integers(1, 20),
+    ranges=st.lists(st.tuples(st.integers(0, 280), st.integers(0, 280)), max_size=20),
+    reopen=st.sets(st.integers(0, 29)),
+    drop=st.integers(0, 300),
+)
+def test_a_log_cut_into_segments_reads_as_one(
+    tmp_path_factory: pytest.TempPathFactory,
+    sizes: list[int],
+    segment_rows: int,
+    ranges: list[tuple[int, int]],
+    reopen: set[int],
+    drop: int,
+) -> None:
+    data = tmp_path_factory.mktemp("data")
+    log = StreamLog(data, segment_rows)
+    for i, size in enumerate(sizes):
+        if i in reopen:
+            log.close()
+            log = StreamLog(data, segment_rows)
+        assert log.append(records(log.rows, size)) == sum(sizes[:i])
+    total = sum(sizes)
+    assert log.rows == length(log.path) == total
+    assert len(segments(log.path)) <= 1 + total // segment_rows
+    before = log.first
+    log.drop_before(drop)
+    first = log.first
+    assert before == 0 <= first <= min(drop, total)
+    for start, end in ranges:
+        if start < first and end > start:
+            with pytest.raises(RowsGoneError, match=f"begins at row {first}"):
+                read(log.path, start, end)
+        else:
+            assert read(log.path, start, end)["epoch"].tolist() == list(range(start, min(end, total)))
+    assert log.tail(10)["epoch"].tolist() == list(range(max(first, total - 10), total))
+    log.close()
+    again = StreamLog(data, segment_rows)
+    assert (again.first, again.rows) == (first, total)
+
+
+def test_dropping_keeps_the_segment_that_grows(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path, 4)
+    log.append(records(0, 4))
+    log.append(records(4, 2))
+    assert log.drop_before(6) == 4 * RECORD.itemsize
+    assert (log.first, log.rows) == (4, 6)
+    log.append(records(6, 1))
+    assert LogReader(str(log.path)).initialOffset() == {"row": 4}
+
+
+def test_a_segment_that_a_crash_left_empty_is_filled(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path, 4)
+    log.append(records(0, 4))
+    log.close()
+    segment(log.path, 4).touch()
+    again = StreamLog(tmp_path, 4)
+    assert again.rows == length(log.path) == 4
+    assert again.append(records(4, 1)) == 4
+    assert segments(log.path) == [0, 4]
+
+
+def test_a_log_of_another_layout_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.log").touch()
+    with pytest.raises(DataError, match="older skerry"):
+        StreamLog(tmp_path)

@@ -31,12 +31,17 @@ Epoch = tuple[int, int, tuple[int | None, ...]]
 
 @dataclass(frozen=True)
 class Stream:
-    """A mote query in one session of the root: what a record's ``stream`` number means."""
+    """A mote query in one session of the root: what a record's ``stream`` number means.
+
+    ``since_ms``, ``until_ms``: network times between which its rows count; None: it still runs.
+    """
 
     number: int
     session: int
     query: int
     mote_query: MoteQuery
+    since_ms: int = 0
+    until_ms: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -45,12 +50,15 @@ class Stream:
             "session": self.session,
             "query": self.query,
             "mote_query": self.mote_query.to_dict(),
+            "since_ms": self.since_ms,
+            "until_ms": self.until_ms,
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Stream:
         """The inverse."""
-        return cls(data["number"], data["session"], data["query"], MoteQuery.from_dict(data["mote_query"]))
+        query = MoteQuery.from_dict(data["mote_query"])
+        return cls(data["number"], data["session"], data["query"], query, data["since_ms"], data["until_ms"])
 
 
 @dataclass
@@ -65,11 +73,13 @@ class IngestCounters:
 
 
 class Ingest:
-    """Makes records. ``stream_of`` finds the stream of a query id in the present session."""
+    """Makes records. ``stream_of`` finds the stream of a query id in the present session, ``utc`` the UTC in s of a network
+    time in ms, None while that is not known."""
 
-    def __init__(self, stream_of: Callable[[int], Stream | None]) -> None:
+    def __init__(self, stream_of: Callable[[int], Stream | None], utc: Callable[[int], float | None]) -> None:
         self.counters = IngestCounters()
         self._stream_of = stream_of
+        self._utc = utc
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._epochs: OrderedDict[Epoch, tuple[Partial, int]] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
@@ -135,8 +145,10 @@ class Ingest:
             return None
         record = np.zeros((), RECORD)
         record["stream"], record["epoch"] = stream.number, packet.body.epoch
-        record["sample"] = packet.body.epoch * stream.mote_query.period_ms
-        record["arrival"] = time.time_ns() // 1000
+        record["arrival"] = arrival = time.time_ns() // 1000
+        utc = self._utc(packet.body.epoch * stream.mote_query.period_ms)
+        # No sample is taken after it has arrived, whatever the clocks say.
+        record["sample"] = arrival if utc is None else min(round(utc * 1e6), arrival)
         filled = self._row if packet.type is PacketType.RESULT else self._partial
         return record if filled(record, stream, packet.body) else None
 

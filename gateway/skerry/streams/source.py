@@ -44,8 +44,8 @@ class LogReader(DataSourceStreamReader):
         self._path = Path(path)
 
     def initialOffset(self) -> dict[str, int]:
-        """The log begins at row 0."""
-        return {"row": 0}
+        """The first row that the log has: older ones may have been dropped."""
+        return {"row": log.first(self._path)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Batches stay small enough for one collect."""
