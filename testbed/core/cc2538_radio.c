@@ -26,6 +26,12 @@ enum { FILTER = 1 << 0, AUTOACK = 1 << 5, AUTOCRC = 1 << 6 };
 static struct cc2538_radio *chip_of(struct radio *radio) { return (struct cc2538_radio *)radio; }
 static uint8_t *reg(struct cc2538_radio *chip, uint32_t offset) { return &chip->registers[(offset - FFSM_AND_XREG) / 4]; }
 
+/* 23.5: 2394 MHz + FREQ; 802.15.4's channel 11 is at 2405 MHz, the others 5 MHz apart. */
+static int channel(const struct radio *radio)
+{
+    return 11 + (((const struct cc2538_radio *)radio)->registers[(FREQCTRL - FFSM_AND_XREG) / 4] - 11) / 5;
+}
+
 /* Output power by TXPOWER (SmartRF Studio's table), dBm; codes between are taken for the next lower one. */
 static double tx_dbm(uint8_t code)
 {
@@ -205,7 +211,7 @@ static bool channel_clear(struct cc2538_radio *chip, uint64_t now)
 {
     if (!rssi_valid(chip, now) || chip->radio.receiving >= 0) return false;
     double threshold = (int8_t)*reg(chip, CCACTRL0) - OFFSET_DBM;
-    return medium_power(chip->radio.mote, now - RSSI_NS, now) < threshold;
+    return medium_energy(chip->radio.mote, now - RSSI_NS, now) < threshold;
 }
 
 static uint32_t status(struct cc2538_radio *chip, uint64_t now)
@@ -304,6 +310,6 @@ enum skerry_access cc2538_radio_write(struct cc2538_radio *chip, uint64_t now, u
 }
 
 const struct radio_model cc2538_model = {
-    .sensitivity_dbm = -97, .locks_at_sfd = true, .power_on = power_on, .power_off = power_off, .pin = pin, .account = account,
+    .sensitivity_dbm = -97, .channel = channel, .locks_at_sfd = true, .power_on = power_on, .power_off = power_off, .pin = pin, .account = account,
     .receive_start = receive_start, .receive_end = receive_end, .transmit_sfd = transmit_sfd, .transmit_end = transmit_end, .acknowledge = acknowledge,
 };

@@ -12,10 +12,20 @@ struct mote;
 
 #define NEVER UINT64_MAX
 #define FRAME_BYTES 127
+#define SILENCE_DBM -200.0
 
 /* ---- seeded randomness (random.c) ---- */
 uint64_t random_bits(uint64_t *state);      /* splitmix64 */
 double random_unit(uint64_t *state);        /* [0, 1) */
+
+/* ---- two states in turn (chain.c) ---- */
+struct chain { double mean_ns[2]; uint64_t random, until; bool on; };
+/* Both means more than 0. */
+void chain_begin(struct chain *chain, double on_s, double off_s, uint64_t seed);
+/* The state at a time not before that of the last call. */
+bool chain_at(struct chain *chain, uint64_t now);
+/* On to the next change, at `until`. */
+void chain_step(struct chain *chain);
 
 /* ---- radios: what all chips have in common, first member of each ---- */
 enum { RADIO_SLEEP, RADIO_OFF, RADIO_IDLE, RADIO_RX, RADIO_TX, RADIO_STATES };
@@ -32,6 +42,7 @@ struct radio {
 /* One chip. The functions from receive_start on are called at the exact time, with the mote's CPU run up to it. */
 struct radio_model {
     double sensitivity_dbm;
+    int (*channel)(const struct radio *radio);  /* 11..26 when it is tuned to one */
     bool locks_at_sfd;          /* receive_start comes with the SFD; else with the PHR, one byte later */
     void (*power_on)(struct radio *radio, uint64_t now);
     void (*power_off)(struct radio *radio, uint64_t now);
@@ -116,7 +127,9 @@ void sensors_account(struct sensors *sensors, uint64_t now);
 #define UART_BYTES 16384
 struct ring { uint8_t bytes[UART_BYTES]; uint32_t head, tail; };
 
-struct link { uint32_t to; double gain, prr; };
+/* Bursts of losses: in the bad state frames of 100 bytes arrive `reception` times as often. */
+struct bursts { struct chain bad; double reception; };
+struct link { uint32_t to; double gain, prr; struct bursts *bursts; /* may be NULL */ };
 
 struct mote {
     skerry_world *world;
@@ -141,7 +154,7 @@ enum event_kind { EVENT_BOOT, EVENT_LOCKED, EVENT_TX_SFD, EVENT_TX_PHR, EVENT_TX
 struct event { uint64_t at; uint64_t order; enum event_kind kind; uint32_t mote; uint32_t generation; int32_t value; };
 
 struct transmission {
-    int32_t number; uint32_t sender; uint64_t start, end; double dbm; uint8_t length; uint8_t psdu[FRAME_BYTES];
+    int32_t number; uint32_t sender; uint64_t start, end; double dbm; int channel; uint8_t length; uint8_t psdu[FRAME_BYTES];
     uint32_t received_by; bool ack;
 };
 #define TRANSMISSIONS 256
@@ -156,14 +169,37 @@ struct skerry_world {
     struct transmission air[TRANSMISSIONS]; int32_t air_next;
     skerry_frame *frames; uint32_t frame_head, frame_tail; uint64_t frames_dropped;
     char *messages; uint32_t messages_length;
+    struct source **sources; uint32_t source_count;
 };
+/* -1, with the line for skerry_error(). */
+int world_fail(const char *format, ...);
+/* NULL, with that line: there is none. */
+struct mote *world_mote(const skerry_world *world, uint32_t index);
 void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote, uint32_t generation, int32_t value);
+
+/* ---- links (links.c) ---- */
+const struct link *link_of(const struct mote *from, uint32_t to); /* NULL: none */
+void links_free(struct mote *mote);
+
+/* ---- interference (interference.c) ---- */
+#define SOURCE_CHANGES 256
+struct source {
+    skerry_interference_config config;
+    struct chain chain;
+    uint64_t changes[SOURCE_CHANGES]; uint32_t change_count;
+    double *mw; uint32_t mote_count;    /* power at each mote */
+};
+/* Mean power of all sources at a mote within [from, to), mW. */
+double interference_mw(skerry_world *world, uint32_t mote, int channel, uint64_t from, uint64_t to);
+void interference_free(skerry_world *world);
 
 /* ---- medium (medium.c) ---- */
 int32_t medium_transmit(struct mote *sender, uint64_t start, const uint8_t *psdu, uint8_t length, double dbm, bool ack);
 /* Receivers lock on: those that do at the SFD, or those that do at the PHR. */
 void medium_lock(skerry_world *world, uint64_t now, int32_t number, bool sfd);
 void medium_end(skerry_world *world, uint64_t now, int32_t number);
-/* Strongest power at a mote within [from, to], dBm; -200 in silence. */
-double medium_power(const struct mote *mote, uint64_t from, uint64_t to);
+/* Strongest frame at a mote within [from, to], on the channel it is tuned to, dBm; -200 in silence. */
+double medium_carrier(const struct mote *mote, uint64_t from, uint64_t to);
+/* The same or what interferes, whichever is stronger. */
+double medium_energy(const struct mote *mote, uint64_t from, uint64_t to);
 #endif

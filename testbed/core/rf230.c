@@ -29,6 +29,8 @@ static bool in_transition(const struct rf230 *chip, uint64_t now) { return now <
 
 static struct rf230 *chip_of(struct radio *radio) { return (struct rf230 *)radio; }
 
+static int channel(const struct radio *radio) { return ((const struct rf230 *)radio)->registers[PHY_CC_CCA] & 31; }
+
 static void account(struct radio *radio, uint64_t now)
 {
     static const double ma[RADIO_STATES] = {0.00002, 1.5, 7.8, 15.5, 0.0};
@@ -254,9 +256,11 @@ static uint8_t read_register(struct rf230 *chip, uint64_t now, uint8_t address)
         value = in_transition(chip, now) ? TRANSITION : chip->state;
         if (chip->cca_asked != NEVER && now >= chip->cca_asked + CCA_NS) {
             double threshold = -91.0 + 2.0 * (chip->registers[CCA_THRES] & 15);
-            double dbm = medium_power(chip->radio.mote, chip->cca_asked, chip->cca_asked + 128 * US);
-            uint8_t mode = chip->registers[PHY_CC_CCA] >> 5 & 3;
-            bool busy = mode == 2 ? dbm > SENSITIVITY_DBM : dbm > threshold;
+            const struct mote *mote = chip->radio.mote;
+            uint64_t from = chip->cca_asked, to = from + 128 * US;
+            uint8_t mode = chip->registers[PHY_CC_CCA] >> 5 & 3; /* 7.5.3: 1 energy, 2 carrier, 3 both */
+            bool carrier = medium_carrier(mote, from, to) > SENSITIVITY_DBM, energy = medium_energy(mote, from, to) > threshold;
+            bool busy = mode == 2 ? carrier : mode == 3 ? carrier && energy : energy;
             value |= 0x80 | (busy ? 0 : 0x40);
             chip->radio.mote->counters.cca_busy += busy;
             chip->cca_asked = NEVER;
@@ -264,7 +268,7 @@ static uint8_t read_register(struct rf230 *chip, uint64_t now, uint8_t address)
         break;
     case PHY_RSSI:
         if (chip->radio.listening_since != NEVER && chip->radio.receiving < 0) {
-            double dbm = medium_power(chip->radio.mote, now, now);
+            double dbm = medium_energy(chip->radio.mote, now, now);
             value = (uint8_t)((value & 0x80) | (uint8_t)fmax(0, fmin(28, floor((dbm + 91.0) / 3.0) + 1.0)));
         }
         break;
@@ -321,6 +325,6 @@ uint8_t rf230_spi(struct rf230 *chip, uint64_t now, uint8_t out)
 }
 
 const struct radio_model rf230_model = {
-    .sensitivity_dbm = SENSITIVITY_DBM, .power_on = power_on, .power_off = power_off, .pin = pin, .account = account,
+    .sensitivity_dbm = SENSITIVITY_DBM, .channel = channel, .power_on = power_on, .power_off = power_off, .pin = pin, .account = account,
     .receive_start = receive_start, .receive_end = receive_end, .transmit_end = transmit_end, .acknowledge = acknowledge, .locked = locked,
 };

@@ -16,7 +16,7 @@
 static char error_text[512];
 const char *skerry_error(void) { return error_text; }
 
-static int fail(const char *format, ...)
+int world_fail(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -102,7 +102,7 @@ skerry_world *skerry_world_create(const skerry_world_config *config)
 {
     skerry_world *world = calloc(1, sizeof *world);
     if (world) { world->frames = calloc(65536, sizeof *world->frames); world->messages = calloc(1, MESSAGE_BYTES); }
-    if (!world || !world->frames || !world->messages) { fail("out of memory"); return NULL; }
+    if (!world || !world->frames || !world->messages) { world_fail("out of memory"); return NULL; }
     world->config = *config;
     if (!world->config.quantum_ns) world->config.quantum_ns = DEFAULT_QUANTUM_NS;
     world->random = config->seed;
@@ -116,9 +116,10 @@ void skerry_world_free(skerry_world *world)
     for (uint32_t i = 0; i < world->mote_count; i++) {
         struct mote *mote = world->motes[i];
         if (mote->cpu) mote->backend->free(mote->cpu);
-        free(mote->links);
+        links_free(mote);
         free(mote);
     }
+    interference_free(world);
     free(world->motes);
     free(world->events);
     free(world->frames);
@@ -129,14 +130,14 @@ void skerry_world_free(skerry_world *world)
 int skerry_backend_load(skerry_world *world, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return fail("back-end %s: %s", path, dlerror());
+    if (!library) return world_fail("back-end %s: %s", path, dlerror());
     const skerry_backend *(*get)(void);
     *(void **)&get = dlsym(library, "skerry_backend_get");
-    if (!get) return fail("back-end %s: no skerry_backend_get in it", path);
+    if (!get) return world_fail("back-end %s: no skerry_backend_get in it", path);
     const skerry_backend *backend = get();
     if (backend->abi != SKERRY_BACKEND_ABI)
-        return fail("back-end %s: interface version %u, the core has %d", path, backend->abi, SKERRY_BACKEND_ABI);
-    if (world->backend_count == 4) return fail("back-end %s: more than 4 back-ends", path);
+        return world_fail("back-end %s: interface version %u, the core has %d", path, backend->abi, SKERRY_BACKEND_ABI);
+    if (world->backend_count == 4) return world_fail("back-end %s: more than 4 back-ends", path);
     world->backends[world->backend_count++] = backend;
     return 0;
 }
@@ -146,11 +147,11 @@ int skerry_mote_add(skerry_world *world, const skerry_mote_config *config)
     const skerry_backend *backend = NULL;
     for (uint32_t i = 0; i < world->backend_count; i++)
         if (!strcmp(world->backends[i]->name, config->backend)) backend = world->backends[i];
-    if (!backend) return fail("mote %u: back-end '%s' is not loaded", config->node, config->backend);
+    if (!backend) return world_fail("mote %u: back-end '%s' is not loaded", config->node, config->backend);
     struct mote **motes = realloc(world->motes, (world->mote_count + 1) * sizeof *motes);
     struct mote *mote = calloc(1, sizeof *mote);
     if (motes) world->motes = motes;
-    if (!motes || !mote) { free(mote); return fail("out of memory"); }
+    if (!motes || !mote) { free(mote); return world_fail("out of memory"); }
     *mote = (struct mote){.world = world, .index = world->mote_count, .node = config->node, .backend = backend, .next = NEVER,
                           .supply_mv = config->supply_mv, .boot_at = config->boot_ns};
     mote->radio = (struct radio){.mote = mote, .receiving = -1, .listening_since = NEVER,
@@ -162,47 +163,24 @@ int skerry_mote_add(skerry_world *world, const skerry_mote_config *config)
                         host_twi_stop, host_adc, host_message};
     char text[256] = "";
     mote->cpu = backend->create(&host, config->elf, text);
-    if (!mote->cpu) { free(mote); return fail("%s", text); }
+    if (!mote->cpu) { free(mote); return world_fail("%s", text); }
     backend->supply(mote->cpu, (uint32_t)config->supply_mv);
     backend->clock(mote->cpu, config->clock_ppm);
     if (config->eeprom && backend->eeprom_write(mote->cpu, config->eeprom, config->eeprom_length)) {
         backend->free(mote->cpu);
         free(mote);
-        return fail("mote %u: %u bytes of settings do not fit its EEPROM", config->node, config->eeprom_length);
+        return world_fail("mote %u: %u bytes of settings do not fit its EEPROM", config->node, config->eeprom_length);
     }
     world->motes[world->mote_count] = mote;
     world_event(world, config->boot_ns, EVENT_BOOT, mote->index, 0, 0);
     return (int)world->mote_count++;
 }
 
-static struct mote *mote_at(const skerry_world *world, uint32_t mote)
+struct mote *world_mote(const skerry_world *world, uint32_t mote)
 {
     if (mote < world->mote_count) return world->motes[mote];
-    fail("mote index %u: the world has %u motes", mote, world->mote_count);
+    world_fail("mote index %u: the world has %u motes", mote, world->mote_count);
     return NULL;
-}
-
-int skerry_link_set(skerry_world *world, uint32_t from, uint32_t to, double gain_db, double prr)
-{
-    struct mote *sender = mote_at(world, from);
-    if (!sender || !mote_at(world, to)) return -1;
-    if (from == to) return fail("link from mote index %u to itself", from);
-    uint32_t i = 0;
-    while (i < sender->link_count && sender->links[i].to != to) i++;
-    if (gain_db <= -1000) {
-        if (i < sender->link_count) memmove(&sender->links[i], &sender->links[i + 1], (--sender->link_count - i) * sizeof *sender->links);
-        return 0;
-    }
-    if (i == sender->link_count) {
-        if (sender->link_count == sender->link_capacity) {
-            sender->link_capacity = sender->link_capacity ? 2 * sender->link_capacity : 8;
-            sender->links = realloc(sender->links, sender->link_capacity * sizeof *sender->links);
-            if (!sender->links) abort();
-        }
-        sender->link_count++;
-    }
-    sender->links[i] = (struct link){to, gain_db, prr};
-    return 0;
 }
 
 static void power_on(struct mote *mote, uint64_t now)
@@ -252,9 +230,10 @@ static void handle(skerry_world *world, const struct event *event)
         mote->next = now;
         break;
     case EVENT_TX_SFD: case EVENT_TX_PHR: case EVENT_TX_END:
-        for (uint32_t i = 0; i < mote->link_count; i++) {
-            struct mote *receiver = world->motes[mote->links[i].to];
-            if (receiver->radio.listening_since != NEVER) { catch_up(receiver, now); if (receiver->alive) receiver->next = now; }
+        for (uint32_t i = 0; i < world->mote_count; i++) {
+            struct mote *receiver = world->motes[i];
+            if (receiver->radio.listening_since == NEVER) continue;
+            if (receiver->radio.receiving == event->value || link_of(mote, i)) { catch_up(receiver, now); if (receiver->alive) receiver->next = now; }
         }
         if (event->kind != EVENT_TX_END) medium_lock(world, now, event->value, event->kind == EVENT_TX_SFD);
         if (event->kind == EVENT_TX_PHR || (event->kind == EVENT_TX_SFD && !mote->radio.model->transmit_sfd)) break;
@@ -311,9 +290,9 @@ uint64_t skerry_world_now(const skerry_world *world) { return world->now; }
 
 int skerry_sensor_set(skerry_world *world, uint32_t index, int32_t sensor, double value)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
-    if (sensor < 0 || sensor > SKERRY_SENSOR_SUPPLY) return fail("sensor %d: 0..%d exist", sensor, SKERRY_SENSOR_SUPPLY);
+    if (sensor < 0 || sensor > SKERRY_SENSOR_SUPPLY) return world_fail("sensor %d: 0..%d exist", sensor, SKERRY_SENSOR_SUPPLY);
     if (sensor == SKERRY_SENSOR_SUPPLY) {
         mote->radio.model->account(&mote->radio, world->now);
         mote->supply_mv = value * 1000;
@@ -324,7 +303,7 @@ int skerry_sensor_set(skerry_world *world, uint32_t index, int32_t sensor, doubl
 
 int skerry_uart_read(skerry_world *world, uint32_t index, uint8_t *data, uint32_t capacity)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
     uint32_t n = 0;
     while (n < capacity && mote->from_uart.tail != mote->from_uart.head) data[n++] = mote->from_uart.bytes[mote->from_uart.tail++ % UART_BYTES];
@@ -333,7 +312,7 @@ int skerry_uart_read(skerry_world *world, uint32_t index, uint8_t *data, uint32_
 
 int skerry_uart_write(skerry_world *world, uint32_t index, const uint8_t *data, uint32_t length)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
     uint32_t n = 0;
     while (n < length && mote->to_uart.head - mote->to_uart.tail < UART_BYTES) mote->to_uart.bytes[mote->to_uart.head++ % UART_BYTES] = data[n++];
@@ -343,7 +322,7 @@ int skerry_uart_write(skerry_world *world, uint32_t index, const uint8_t *data, 
 
 int skerry_mote_kill(skerry_world *world, uint32_t index)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
     if (mote->alive) power_off(mote, world->now);
     return 0;
@@ -351,7 +330,7 @@ int skerry_mote_kill(skerry_world *world, uint32_t index)
 
 int skerry_mote_reboot(skerry_world *world, uint32_t index)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
     if (mote->alive) power_off(mote, world->now);
     mote->counters.resets++;
@@ -361,28 +340,29 @@ int skerry_mote_reboot(skerry_world *world, uint32_t index)
 
 int skerry_mote_clock(skerry_world *world, uint32_t index, double ppm)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
     catch_up(mote, world->now);
     mote->backend->clock(mote->cpu, ppm);
+    if (mote->alive) mote->next = world->now; /* what it waits for comes at another time now */
     return 0;
 }
 
 int skerry_mote_alive(const skerry_world *world, uint32_t index)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     return mote ? mote->alive : -1;
 }
 
 const char *skerry_mote_fault(const skerry_world *world, uint32_t index)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     return mote ? mote->backend->fault(mote->cpu) : error_text;
 }
 
 int skerry_mote_energy(const skerry_world *world, uint32_t index, skerry_energy *energy)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
     if (mote->alive) { mote->radio.model->account(&mote->radio, world->now); sensors_account(&mote->sensors, world->now); }
     uint64_t ns[SKERRY_CPU_STATES];
@@ -399,7 +379,7 @@ int skerry_mote_energy(const skerry_world *world, uint32_t index, skerry_energy 
 
 int skerry_mote_counters(const skerry_world *world, uint32_t index, skerry_counters *counters)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     if (!mote) return -1;
     *counters = mote->counters;
     counters->resets += mote->backend->resets(mote->cpu);
@@ -409,13 +389,13 @@ int skerry_mote_counters(const skerry_world *world, uint32_t index, skerry_count
 
 int skerry_mote_eeprom(const skerry_world *world, uint32_t index, uint8_t *data, uint32_t capacity)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     return mote ? (int)mote->backend->eeprom_read(mote->cpu, data, capacity) : -1;
 }
 
 uint64_t skerry_mote_memory(const skerry_world *world, uint32_t index)
 {
-    struct mote *mote = mote_at(world, index);
+    struct mote *mote = world_mote(world, index);
     return mote ? sizeof *mote + mote->link_capacity * sizeof *mote->links + mote->backend->memory(mote->cpu) : 0;
 }
 

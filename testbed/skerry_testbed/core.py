@@ -71,6 +71,11 @@ class World:
             raise TestbedError(self._ffi.string(self._lib.skerry_error()).decode())
         return result
 
+    def load_backend(self, name: str, library: Path) -> None:
+        """A CPU of another kind; ``add_mote`` then takes its name for a board."""
+        self._check(self._lib.skerry_backend_load(self._world, str(library).encode()))
+        self._backends.add(name)
+
     def add_mote(
         self,
         node: int,
@@ -83,14 +88,9 @@ class World:
         boot_ns: int,
     ) -> int:
         """Index of the new mote. Raises TestbedError for an image that does not fit the board."""
-        backend = BACKENDS[board]
+        backend = BACKENDS.get(board, board)
         if backend not in self._backends:
-            self._check(
-                self._lib.skerry_backend_load(
-                    self._world, str(BUILD / "testbed" / f"libskerry_{backend}.so").encode()
-                )
-            )
-            self._backends.add(backend)
+            self.load_backend(backend, BUILD / "testbed" / f"libskerry_{backend}.so")
         config = self._ffi.new("skerry_mote_config *")
         keep = [self._ffi.new("char[]", text.encode()) for text in (backend, str(elf))]
         config.backend, config.elf = keep
@@ -103,6 +103,28 @@ class World:
     def set_link(self, sender: int, receiver: int, gain_db: float, reception: float = math.nan) -> None:
         """Directed link; -1000 dB or less removes it. ``reception`` as probability, NaN: by signal to noise."""
         self._check(self._lib.skerry_link_set(self._world, sender, receiver, gain_db, reception))
+
+    def set_bursts(
+        self, sender: int, receiver: int, good_s: float, bad_s: float, reception: float, seed: int
+    ) -> None:
+        """Losses in bursts on a link that there is; ``bad_s`` 0 ends them. Links with one seed are bad together."""
+        self._check(
+            self._lib.skerry_link_bursts(self._world, sender, receiver, good_s, bad_s, reception, seed)
+        )
+
+    def add_interference(
+        self, channel: int, on_s: float, off_s: float, begin_ns: int, end_ns: int, seed: int
+    ) -> int:
+        """Number of a new source that nobody hears yet: see :meth:`set_interference`."""
+        config = self._ffi.new("skerry_interference_config *")
+        config.channel, config.on_s, config.off_s = channel, on_s, off_s
+        config.begin_ns, config.end_ns, config.seed = begin_ns, end_ns, seed
+        number: int = self._check(self._lib.skerry_interference_add(self._world, config))
+        return number
+
+    def set_interference(self, source: int, mote: int, dbm: float) -> None:
+        """How strong a source is at a mote while it is on; -200 dBm or less: not at all."""
+        self._check(self._lib.skerry_interference_level(self._world, source, mote, dbm))
 
     def run(self, until_ns: int) -> None:
         """Run all motes up to a virtual time."""

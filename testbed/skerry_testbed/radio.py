@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +37,19 @@ def links(radio: Radio, motes: list[Mote], rng: np.random.Generator) -> Links:
     walls = _symmetric(rng.normal(0.0, 1.0, distance.shape))
     # Shadowing is the walls', the same both ways; a quarter of its variance is left to the direction.
     shadow = math.sqrt(0.75) * walls + 0.5 * rng.normal(0.0, 1.0, distance.shape)
-    gain = (
-        -radio.reference_db
-        - 10 * radio.exponent * np.log10(np.maximum(distance, 0.1))
-        + radio.shadowing_db * shadow
-    )
+    gain = radio.shadowing_db * shadow - np.vectorize(partial(path_loss_db, radio))(distance)
+    if radio.asymmetry_db:
+        # Each chip sends and hears by so much better or worse; both directions of a link differ with the deviation asked for.
+        sends, hears = rng.normal(0.0, radio.asymmetry_db / 2, (2, len(motes)))
+        gain += sends[:, None] + hears[None, :]
     return {
         (a, b): (float(gain[a, b]), math.nan) for a, b in _pairs(len(motes)) if gain[a, b] >= GAIN_MINIMUM_DB
     }
+
+
+def path_loss_db(radio: Radio, distance_m: float) -> float:
+    """Loss with distance alone; as at 0.1 m for who is nearer."""
+    return radio.reference_db + 10 * radio.exponent * math.log10(max(distance_m, 0.1))
 
 
 def distances(motes: list[Mote]) -> npt.NDArray[np.float64]:

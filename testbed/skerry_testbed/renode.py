@@ -57,6 +57,14 @@ def script(network: Network, *, port: int, quantum_s: float, duration_s: float, 
             raise NetworkError(
                 f"fault at {fault.at!r}: kind = {fault.kind!r}: Renode can do {', '.join(EXPORTED_FAULTS)}"
             )
+    for key, given in (
+        ("radio.bursts", network.radio.bursts or network.radio.link_bursts),
+        ("interference", network.interference),
+        ("crystal", network.crystal),
+        ("mote.path", [mote.id for mote in network.mote if mote.path]),
+    ):
+        if given:
+            raise NetworkError(f"{key} = {given!r}: Renode cannot do it; expected none")
     rng = np.random.default_rng(network.seed)
     clocks = crystals(network, rng)
     readings = _readings(network, rng, duration_s)

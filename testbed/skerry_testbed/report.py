@@ -155,6 +155,7 @@ class Observer:
                 "received": counters["received"],
                 "lost_to_link": counters["lost_link"],
                 "lost_to_collision": counters["lost_collision"],
+                "lost_to_interference": counters["lost_interference"],
                 "cca_busy": counters["cca_busy"],
             },
             "resets": counters["resets"],

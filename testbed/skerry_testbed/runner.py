@@ -16,9 +16,11 @@ from skerry_testbed import environment
 from skerry_testbed.capture import Capture
 from skerry_testbed.core import BUILD, AirFrame, TestbedError, World
 from skerry_testbed.duration import seconds
-from skerry_testbed.faults import Faults, Links
+from skerry_testbed.faults import Faults
+from skerry_testbed.links import Links
 from skerry_testbed.network import Fault, Mote, Network
 from skerry_testbed.report import Observer
+from skerry_testbed.surroundings import STEP_S, Drift, Interferers, Mobility
 
 NS = 1_000_000_000
 #: Virtual time between two looks at the serial line, surroundings and faults.
@@ -90,12 +92,19 @@ class Testbed:
         self.world = World(
             network.seed, network.radio.noise_dbm, network.radio.capture_db, network.radio.collisions
         )
-        for mote, crystal in zip(self.motes, crystals(network, self._rng), strict=True):
-            self._add(mote, crystal)
+        clocks = crystals(network, self._rng)
+        for mote, clock in zip(self.motes, clocks, strict=True):
+            self._add(mote, clock)
         self.links = Links(self.world, network.radio, self.motes, network.seed)
+        self._mobility = Mobility(self.motes, self.links)
+        self._interferers = Interferers(self.world, network, self.motes)
+        self._drift = Drift(self.world, self.motes, [clock.ppm for clock in clocks], network.crystal)
         self._environment = environment.build(network.environment, self.motes, self._rng)
         self._next_reading_ns = 0
-        self._faults = Faults(network.fault, self.world, self.motes, self.links, self._rng, self._line_noise)
+        self._next_step_ns = 0
+        self._faults = Faults(
+            network.fault, self.world, self.motes, self.links, self._interferers, self._drift, self._rng, self._line_noise
+        )  # fmt: skip
         self._to_root = bytearray()
 
     def _add(self, mote: Mote, crystal: Crystal) -> None:
@@ -174,8 +183,15 @@ class Testbed:
         if now >= self._next_reading_ns:
             for index, attribute, value in self._environment.readings(now / NS):
                 self.world.set_sensor(index, attribute, value)
+                if attribute == "temp":
+                    self._drift.feel(index, value)
             step = round(self._environment.step_s * NS)
             self._next_reading_ns = now + step - now % step
+        if now >= self._next_step_ns:
+            if self._mobility.step(now / NS):
+                self._interferers.moved()
+            self._drift.step(now / NS)
+            self._next_step_ns = now + round(STEP_S * NS)
         self._faults.due(now / NS)
 
     def inject(self, fault: Fault) -> None:

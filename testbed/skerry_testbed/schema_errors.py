@@ -21,7 +21,7 @@ def explain(error: msgspec.ValidationError, raw: Any, schema: type[msgspec.Struc
     path, text = (match["path"], text[: match.start()]) if match else ("", text)
     key = path.lstrip(".")
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text):
-        return _unknown(key, unknown[1], _type_at(path, schema))
+        return _unknown(key, unknown[1], _table(_type_at(path, schema)))
     if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
         return f"{_join(key, missing[1])} is missing"
     allowed = _literals(_type_at(path, schema))
@@ -68,17 +68,36 @@ def _type_at(path: str, schema: Any) -> Any:
     """The type that the schema gives a path such as ``.mote[0].id``."""
     for step in _STEP.finditer(path):
         if step["name"] is not None:
-            schema = typing.get_type_hints(schema).get(step["name"], Any)
+            schema = typing.get_type_hints(_table(schema)).get(step["name"], Any)
         else:
-            members = typing.get_args(schema)
+            members = typing.get_args(_list(schema))
             schema = members[-1] if members else Any
     return schema
 
 
+def _alternatives(annotation: Any) -> list[Any]:
+    union = typing.get_origin(annotation) in (typing.Union, UnionType)
+    return list(typing.get_args(annotation)) if union else [annotation]
+
+
+def _table(annotation: Any) -> Any:
+    """The structure among the alternatives of a type."""
+    found = [
+        one for one in _alternatives(annotation) if isinstance(one, type) and issubclass(one, msgspec.Struct)
+    ]
+    return found[0] if found else annotation
+
+
+def _list(annotation: Any) -> Any:
+    """The list, tuple or mapping among them."""
+    found = [one for one in _alternatives(annotation) if typing.get_origin(one) in (list, tuple, dict)]
+    return found[0] if found else annotation
+
+
 def _literals(annotation: Any) -> list[str]:
-    origin = typing.get_origin(annotation)
-    if origin is Literal:
-        return [str(value) for value in typing.get_args(annotation)]
-    if origin in (typing.Union, UnionType):
-        return [value for member in typing.get_args(annotation) for value in _literals(member)]
-    return []
+    return [
+        str(value)
+        for one in _alternatives(annotation)
+        if typing.get_origin(one) is Literal
+        for value in typing.get_args(one)
+    ]

@@ -337,8 +337,10 @@ static void set_clock(skerry_cpu *cpu, double ppm)
 {
     uint64_t now = cpu_now(cpu);
     if (cpu->powered) {
-        cpu->crystal_ticks = sleep_timer_ticks(cpu, now);
-        cpu->crystal_ns = now;
+        /* From the last tick on: the part of one that has passed since is not lost, however often this is called. */
+        uint64_t ticks = sleep_timer_ticks(cpu, now);
+        cpu->crystal_ns += (uint64_t)((double)(ticks - cpu->crystal_ticks) * cpu->tick_ns);
+        cpu->crystal_ticks = ticks;
     }
     cpu->tick_ns = 1e9 / 32768 / (1.0 + ppm * 1e-6);
     if (cpu->timer.due != NEVER && cpu->powered) sleep_timer_schedule(cpu);

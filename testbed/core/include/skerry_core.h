@@ -57,6 +57,7 @@ typedef struct {
     uint64_t cca_busy;
     uint64_t resets;        /* watchdog and commanded */
     uint64_t crashes;       /* CPU stopped on a fault; skerry_mote_fault says which */
+    uint64_t lost_interference; /* would have been received but for a source of interference */
 } skerry_counters;
 
 /* One frame that was on the air. */
@@ -81,6 +82,23 @@ int skerry_mote_add(skerry_world *world, const skerry_mote_config *config);
 /* Directed link. gain_db: received minus transmitted power; -1000 for none. prr: probability that a frame
  * of 100 bytes is received in silence, 0..1; NaN: from signal to noise (O-QPSK, 802.15.4-2006 E.4.1.8). */
 int skerry_link_set(skerry_world *world, uint32_t from, uint32_t to, double gain_db, double prr);
+
+/* Losses in bursts (Gilbert-Elliott in continuous time) on a link that there is: it is good and bad in turn, for exponentially distributed times
+ * with these means, s; while bad, a frame of 100 bytes arrives `reception` (0..1) times as often as the link says. Changes follow from the seed
+ * alone: two links with one seed are bad together. bad_s = 0 ends it. A link that is removed loses its bursts. */
+int skerry_link_bursts(skerry_world *world, uint32_t from, uint32_t to, double good_s, double bad_s, double reception, uint64_t seed);
+
+/* Something else on the air: on for exponentially distributed times with mean on_s, off for such with mean off_s (0: never off). */
+typedef struct {
+    int32_t channel;        /* 11..26; radios on others do not notice */
+    double on_s, off_s;
+    uint64_t begin_ns, end_ns;
+    uint64_t seed;
+} skerry_interference_config;
+/* Number of the new source, 0.. in order of creation. It raises the noise, and the energy that a clear-channel assessment sees. */
+int skerry_interference_add(skerry_world *world, const skerry_interference_config *config);
+/* Its power at a mote while it is on, dBm; -200 or less: none (as at first). */
+int skerry_interference_level(skerry_world *world, uint32_t source, uint32_t mote, double dbm);
 
 /* Runs all motes up to a virtual time. Returns early, with 1, when skerry_world_stop() was called
  * from another thread or a signal handler. */

@@ -55,3 +55,13 @@ def test_a_matrix_is_taken_as_it_is() -> None:
     found = links(Radio(model="matrix", links=[(10, 11, 0.83), (11, 10, 0.0)]), motes((0, 0), (99, 0)))
     assert set(found) == {(0, 1)}
     assert found[0, 1][1] == 0.83
+
+
+def test_directions_differ_with_the_deviation_asked_for_and_each_chip_by_its_own() -> None:
+    places = motes(*((float(x), 0.0) for x in range(200)))
+    found = links(Radio(exponent=1, reference_db=10, asymmetry_db=4), places, seed=2)
+    gain = np.array([[found[a, b][0] if a != b else 0.0 for b in range(200)] for a in range(200)])
+    difference = gain - gain.T
+    assert difference[np.triu_indices(200, 1)].std() == pytest.approx(4, rel=0.15)
+    # Made of what each chip adds, so that around a triangle the differences cancel.
+    assert difference[0, 1] + difference[1, 2] + difference[2, 0] == pytest.approx(0, abs=1e-9)

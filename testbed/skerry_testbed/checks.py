@@ -1,0 +1,231 @@
+"""What the types of a description cannot say. Each function raises NetworkError, which names key, value and what would be right."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from skerry_testbed.core import BACKENDS
+from skerry_testbed.description import (
+    FAULT_ARGUMENTS,
+    Bursts,
+    Crystals,
+    Duration,
+    Fault,
+    Interference,
+    LinkBursts,
+    Mote,
+    Network,
+    NetworkError,
+    Radio,
+)
+from skerry_testbed.duration import seconds
+
+PPM_MAXIMUM = 500
+#: Shorter than a frame means little: the state at its first byte counts.
+BURST_MINIMUM_S, BURST_MAXIMUM_S = 1e-3, 604800.0
+_NODE_MAXIMUM = 65533
+
+
+def check_motes(network: Network) -> None:
+    """All of them, and that exactly one is the root."""
+    ids = [mote.id for mote in network.mote]
+    require(bool(ids), "mote", ids, "at least one [[mote]], or positions = a file")
+    for mote in network.mote:
+        _check_mote(mote, network)
+        require(ids.count(mote.id) == 1, "mote.id", mote.id, "each id once")
+    roots = [mote.id for mote in network.mote if mote.root]
+    require(len(roots) == 1, "root", roots, "exactly one mote with root = true")
+    require(0 <= network.clock_ppm <= PPM_MAXIMUM, "clock_ppm", network.clock_ppm, "0..500")
+
+
+def _check_mote(mote: Mote, network: Network) -> None:
+    key = f"mote {mote.id}"
+    require(0 <= mote.id <= _NODE_MAXIMUM, "mote.id", mote.id, f"0..{_NODE_MAXIMUM}")
+    for axis in ("x", "y"):
+        _metres(f"{key}: {axis}", getattr(mote, axis))
+    require(
+        mote.board in BACKENDS, f"{key}: board", mote.board, f"a known board: {', '.join(sorted(BACKENDS))}"
+    )
+    require(1800 <= mote.battery_mv <= 5500, f"{key}: battery_mv", mote.battery_mv, "1800..5500")
+    require(abs(mote.clock_ppm or 0.0) <= PPM_MAXIMUM, f"{key}: clock_ppm", mote.clock_ppm, "-500..500")
+    if mote.boot is not None:
+        duration(f"{key}: boot", mote.boot)
+    _increasing(f"{key}: path", [at for at, _, _ in mote.path])
+    for _, x, y in mote.path:
+        _metres(f"{key}: path", x)
+        _metres(f"{key}: path", y)
+    require(
+        not mote.path or network.radio.model != "matrix",
+        f"{key}: path",
+        mote.path,
+        "a radio model with distances; a matrix has none",
+    )
+    _check_temperature(f"{key}: temperature", mote.temperature)
+    require(
+        not mote.temperature or network.crystal is not None,
+        f"{key}: temperature",
+        mote.temperature,
+        "a table [crystal] beside it, which says what temperature does",
+    )
+
+
+def _metres(key: str, value: float | None) -> None:
+    require(abs(value or 0.0) <= 1e7, key, value, "metres within 1e7")
+
+
+def _increasing(key: str, times: list[Duration]) -> None:
+    moments = [duration(key, at) for at in times]
+    require(
+        all(a < b for a, b in pairwise(moments)),
+        key,
+        times,
+        "times of which each is later than the one before",
+    )
+
+
+def _check_temperature(key: str, curve: list[tuple[Duration, float]]) -> None:
+    _increasing(key, [at for at, _ in curve])
+    for _, value in curve:
+        require(-55 <= value <= 125, key, value, "°C, -55..125")
+
+
+def check_crystals(crystal: Crystals | None) -> None:
+    """The table [crystal], if there is one."""
+    if crystal is None:
+        return
+    require(-1 <= crystal.parabola <= 0, "crystal.parabola", crystal.parabola, "ppm/°C², -1..0")
+    require(-55 <= crystal.turnover <= 125, "crystal.turnover", crystal.turnover, "°C, -55..125")
+    if isinstance(crystal.temperature, list):
+        key = "crystal.temperature"
+        require(bool(crystal.temperature), key, [], "'environment' or [time, °C] pairs")
+        _check_temperature(key, crystal.temperature)
+
+
+def check_radio(network: Network, folder: Path, ids: set[int]) -> None:
+    """The table [radio]; reads its file of links."""
+    radio = network.radio
+    require(11 <= radio.channel <= 26, "radio.channel", radio.channel, "11..26")
+    require(0 <= radio.pan <= 65534, "radio.pan", radio.pan, "0..65534")
+    require(0 < radio.range_m < math.inf, "radio.range_m", radio.range_m, "more than 0")
+    require(0 <= radio.reception <= 1, "radio.reception", radio.reception, "0..1")
+    require(1 <= radio.exponent <= 10, "radio.exponent", radio.exponent, "1..10 (free space: 2)")
+    require(0 <= radio.reference_db <= 150, "radio.reference_db", radio.reference_db, "0..150")
+    require(0 <= radio.shadowing_db <= 30, "radio.shadowing_db", radio.shadowing_db, "0..30")
+    require(-120 <= radio.noise_dbm <= -20, "radio.noise_dbm", radio.noise_dbm, "-120..-20")
+    require(0 <= radio.capture_db <= 30, "radio.capture_db", radio.capture_db, "0..30")
+    require(0 <= radio.asymmetry_db <= 30, "radio.asymmetry_db", radio.asymmetry_db, "0..30")
+    _check_bursts(radio, ids)
+    if radio.model != "matrix":
+        return
+    if radio.file is not None:
+        radio.links = _matrix(folder / radio.file, ids)
+        radio.file = None
+    require(bool(radio.links), "radio.links", radio.links, "links, or a file of them, for model = 'matrix'")
+    for sender, receiver, probability in radio.links:
+        require({sender, receiver} <= ids, "radio.links", (sender, receiver), "ids of motes")
+        require(0 <= probability <= 1, "radio.links", probability, "a probability 0..1")
+
+
+def _check_bursts(radio: Radio, ids: set[int]) -> None:
+    named: list[tuple[str, Bursts | LinkBursts]] = []
+    if radio.bursts is not None:
+        named.append(("radio.bursts", radio.bursts))
+    for link in radio.link_bursts:
+        for node in (link.mote, link.to):
+            require(node in ids, "radio.link_bursts", node, "ids of motes")
+        require(link.mote != link.to, "radio.link_bursts: to", link.to, "another mote than `mote`")
+        named.append((f"radio.link_bursts {link.mote} to {link.to}", link))
+    for key, bursts in named:
+        for name in ("good", "bad"):
+            value = getattr(bursts, name)
+            held = duration(f"{key}.{name}", value)
+            require(
+                BURST_MINIMUM_S <= held <= BURST_MAXIMUM_S, f"{key}.{name}", value, "a mean of 1 ms to a week"
+            )
+        require(0 <= bursts.reception <= 1, f"{key}.reception", bursts.reception, "0..1")
+
+
+def check_interference(source: Interference) -> None:
+    """One [[interference]]."""
+    key = "interference"
+    require(11 <= (source.channel or 11) <= 26, f"{key}.channel", source.channel, "11..26")
+    placed = [name for name in ("x", "y", "power_dbm") if getattr(source, name) is not None]
+    if source.level_dbm is None:
+        missing = [name for name in ("x", "y", "power_dbm") if name not in placed]
+        require(
+            not missing, key, placed, f"x, y and power_dbm, or level_dbm alone; missing: {', '.join(missing)}"
+        )
+    else:
+        require(not placed, f"{key}.level_dbm", source.level_dbm, f"either it or {', '.join(placed)}")
+    _metres(f"{key}.x", source.x)
+    _metres(f"{key}.y", source.y)
+    for name in ("power_dbm", "level_dbm"):
+        value = getattr(source, name)
+        require(value is None or -150 <= value <= 60, f"{key}.{name}", value, "dBm, -150..60")
+    require(0 < source.duty <= 1, f"{key}.duty", source.duty, "more than 0, up to 1")
+    burst = duration(f"{key}.burst", source.burst)
+    require(BURST_MINIMUM_S <= burst <= BURST_MAXIMUM_S, f"{key}.burst", source.burst, "1 ms to a week")
+    begin = duration(f"{key}.begin", source.begin)
+    if source.end is not None:
+        end = duration(f"{key}.end", source.end)
+        require(end > begin, f"{key}.end", source.end, f"a time after begin = {source.begin!r}")
+
+
+def _matrix(path: Path, ids: set[int]) -> list[tuple[int, int, float]]:
+    """``sender receiver probability`` lines between known motes. Shorter lines say nothing and are skipped."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise NetworkError(f"radio.file = {str(path)!r}: {error.strerror}") from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        columns = line.split()
+        if len(columns) < 3:
+            continue
+        try:
+            link = int(columns[0]), int(columns[1]), float(columns[2])
+        except ValueError:
+            if number == 1:
+                continue
+            raise NetworkError(f"{path}:{number}: {line!r}: expected 'sender receiver probability'") from None
+        if link[0] in ids and link[1] in ids:
+            found.append(link)
+    return found
+
+
+def check_fault(fault: Fault, network: Network) -> None:
+    """One [[fault]]: what its kind needs is there and possible."""
+    key, motes = f"fault {fault.kind}", {mote.id: mote for mote in network.mote}
+    duration(f"{key}: at", fault.at)
+    for name in FAULT_ARGUMENTS[fault.kind]:
+        if getattr(fault, name) in (None, []):
+            raise NetworkError(f"{key}: {name} is missing; it takes {', '.join(FAULT_ARGUMENTS[fault.kind])}")
+    for node in [node for node in (fault.mote, fault.to, *fault.motes) if node is not None]:
+        require(node in motes, f"{key}: mote", node, "the id of a mote")
+    _metres(f"{key}: x", fault.x)
+    _metres(f"{key}: y", fault.y)
+    require(abs(fault.ppm or 0.0) <= PPM_MAXIMUM, f"{key}: ppm", fault.ppm, "-500..500")
+    require(1 <= fault.bytes <= 100_000, f"{key}: bytes", fault.bytes, "1..100000")
+    require(0 < fault.share <= 1, f"{key}: share", fault.share, "more than 0, up to 1")
+    duration(f"{key}: within", fault.within)
+    if fault.kind == "move" and fault.mote is not None:
+        right = "a radio model with distances; a matrix has none"
+        require(network.radio.model != "matrix", f"{key}: mote", fault.mote, right)
+        require(not motes[fault.mote].path, f"{key}: mote", fault.mote, "a mote that has no path")
+
+
+def duration(key: str, value: Duration) -> float:
+    """In s."""
+    try:
+        return seconds(value)
+    except ValueError as error:
+        raise NetworkError(f"{key}: {error}") from None
+
+
+def require(condition: bool, key: str, value: Any, expected: str) -> None:
+    """Raise NetworkError with these words unless the condition holds."""
+    if not condition:
+        raise NetworkError(f"{key} = {value!r}: expected {expected}")
