@@ -192,10 +192,12 @@ static void on_twcr(struct avr_t *avr, avr_io_addr_t address, uint8_t value, voi
     avr->data[TWSR] = (avr->data[TWSR] & 3) | status;
 }
 
+/* Again with the next cycle until it is cancelled: a CPU that falls asleep in the very cycle of the limit would else sleep on to the next timer,
+ * past the limit, and hear of nothing that happens in between. */
 static avr_cycle_count_t on_limit(avr_t *avr, avr_cycle_count_t when, void *parameter)
 {
-    (void)avr; (void)when; (void)parameter;
-    return 0;
+    (void)avr; (void)parameter;
+    return when + 1;
 }
 
 static void quiet(avr_t *avr, const int level, const char *format, va_list arguments)
