@@ -29,7 +29,7 @@ from skerry.proxy.spark import StreamingQuery
 from skerry.state import DataDirectory
 from skerry.streams import log as stream_log
 from skerry.streams.ingest import KEYS, Ingest, Stream
-from skerry.streams.source import batch_of
+from skerry.streams.record import Block
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, Aggregate, CommandOp, Event, PacketType
@@ -445,15 +445,15 @@ class Gateway:
         if subscriber is None:
             return [], position, False
         done = self.engine.done - 1
-        rows = subscriber.buffer.after(position)
-        if rows is not None:
-            return rows, max([position, *(number for number, _ in rows[-1:])]), False
+        found = subscriber.buffer.deliveries(position)
+        if found is not None:
+            return [row for part in found[0] for row in part.values()], found[1], False
         start = max(position + 1, query.position)
         end = min(start + REPLAY_ROWS, done + 1)
         if end <= start:
             return [], position, False
-        table = batch_of(stream_log.read(self._log.path, start, end), start)
-        return self.engine.replay(query_id, table, position), end - 1, end <= done
+        block = Block(start, stream_log.read(self._log.path, start, end))
+        return self.engine.replay(query_id, block, position), end - 1, end <= done
 
     @property
     def caught_up(self) -> bool:

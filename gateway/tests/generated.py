@@ -73,11 +73,13 @@ Row = dict[str, int | None]
 
 
 def in_database(select: str, rows: Sequence[Row], names: Sequence[str] = NAMES) -> list[tuple[object, ...]]:
-    """``select`` with ``sensors`` as a table of exact decimals of these columns."""
+    """``select`` with ``sensors`` as a table of these columns: attributes as exact decimals, others as integers."""
 
     def literal(row: Row, name: str) -> str:
-        digits = BY_NAME[name].digits
         value = row[name]
+        if name not in BY_NAME:
+            return f"CAST({'NULL' if value is None else value} AS BIGINT)"
+        digits = BY_NAME[name].digits
         written = "NULL" if value is None else Decimal(value).scaleb(-digits)
         return f"CAST({written} AS DECIMAL({9 + digits}, {digits}))"
 

@@ -1,23 +1,28 @@
-"""One pass for all users, against each user's query on its own."""
+"""One pass for all users: each gets what his query alone would give him, whatever happens meanwhile."""
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
 
+import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from gateway.tests.generated import NAMES, Row, conditions, exact_numbers, in_database, rows_of_motes
+from skerry.lang.errors import QueryError
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.engine import Engine
-from skerry.proxy.index import RangeIndex
+from skerry.proxy.index import RangeIndex, in_order
 from skerry.streams.ingest import Stream
-from skerry.streams.record import RECORD
-from skerry.streams.source import batch_of
+from skerry.streams.record import RECORD, Block, Records
+
+EVERYTHING = f"SELECT {', '.join(NAMES)} FROM sensors SAMPLE PERIOD"
 
 
 def plan_of(sql: str) -> QueryPlan:
@@ -26,80 +31,301 @@ def plan_of(sql: str) -> QueryPlan:
     return plan
 
 
-def feed(user: str, period_ms: int) -> Feed:
-    return Feed(user, 1, period_ms, 5000, 0)
+#: By number: the same motes at 5 s, then at 2 s.
+PERIODS = {1: 5000, 2: 2000}
+STREAMS = {
+    number: Stream(
+        number, 1, number, dataclasses.replace(merge([plan_of(f"{EVERYTHING} {ms} ms")]), where=None)
+    )
+    for number, ms in PERIODS.items()
+}
 
 
-def make_rows(stream: Stream, count: int, seed: int) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    made = np.zeros(count, RECORD)
-    made["stream"] = stream.number
-    made["node"] = rng.integers(0, 50, count)
-    made["epoch"] = np.arange(count) // 50
-    made["sample"] = made["epoch"] * 5000
-    for i in range(len(stream.mote_query.columns)):
-        made["value"][:, i] = rng.integers(0, 6000, count)
-    made["nulls"] = rng.integers(0, 4, count) * (rng.random(count) < 0.1)
-    return pa.Table.from_batches([batch_of(made, 100)])
+# ---- the log ----
 
 
-@settings(max_examples=20, deadline=None)
-@given(
-    bounds=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=3, max_size=30),
-    seed=st.integers(0, 1000),
+@dataclass
+class Log:
+    """Rows of both streams, as the gateway writes them and as DuckDB reads them."""
+
+    records: Records
+    rows: list[Row]
+
+    def block(self, first: int, end: int) -> Block:
+        return Block(first, self.records[first:end])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    """Rows with known edges and NULLs, some late, some of a stream that began meanwhile."""
+    kinds = draw(st.lists(rows_of_motes, min_size=1, max_size=8))
+    pool = [row for rows in kinds for row in rows]
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count = draw(st.integers(1, 120))
+    rows: list[Row] = []
+    records = np.zeros(count, RECORD)
+    for i in range(count):
+        stream = int(rng.integers(1, 3))
+        epoch = max(0, i // 3 - int(rng.integers(0, 3)))
+        row = {
+            **pool[rng.integers(len(pool))],
+            "temp": int(rng.integers(1800, 2600)),
+            "nodeid": int(rng.integers(9)),
+        }
+        rows.append({"row": i, "stream": stream, "sample": epoch * PERIODS[stream], **row})
+        record = records[i : i + 1]
+        record["stream"], record["node"], record["epoch"] = stream, row["nodeid"], epoch
+        for c, column in enumerate(STREAMS[stream].mote_query.columns):
+            value = row[column.name]
+            record["value"][0, c] = value or 0
+            record["nulls"] |= (value is None) << c
+    return Log(records, rows)
+
+
+# ---- the users ----
+
+
+def plannable(condition: str) -> str:
+    """The condition, or another one where it mixes units or is too large for a mote."""
+    try:
+        plan_query(f"SELECT nodeid FROM sensors WHERE {condition} SAMPLE PERIOD 5 s")
+    except QueryError:
+        return "temp > 21"
+    return condition
+
+
+bounds = st.integers(18, 26)
+ranges = st.one_of(
+    st.builds("temp BETWEEN {} AND {}".format, bounds, bounds),
+    st.builds("temp = {}.5".format, bounds),
+    st.builds("nodeid = {}".format, st.integers(0, 9)),
+    st.builds("temp > {} AND humidity < 50 AND temp <= 25.5".format, bounds),
 )
-def test_the_index_finds_what_each_condition_finds(bounds: list[tuple[int, int]], seed: int) -> None:
-    plans = [
-        plan_of(
-            f"SELECT nodeid, temp FROM sensors WHERE temp BETWEEN {low} AND {high} SAMPLE PERIOD {5 if i % 3 else 10} s"
+wheres = st.one_of(
+    st.none(),
+    ranges,
+    conditions(exact_numbers).map(plannable),
+    st.builds("{} AND {}".format, ranges, conditions(exact_numbers).map(plannable)).map(plannable),
+)
+COLUMNS = (
+    "nodeid, temp",
+    "epoch, light, temp * 3 AS x",
+    "humidity, temp > 20 AS warm, nodeid",
+    "level, xpos",
+)
+
+
+@dataclass
+class User:
+    """A user with a reader of his own, that remembers its position whatever the gateway does."""
+
+    name: str
+    columns: str
+    where: str | None
+    period_ms: int
+    since_ms: int
+    until_ms: int | None
+    position: int = 0
+    got: list[tuple[object, ...]] = field(default_factory=list)
+    began: int = 0
+
+    @property
+    def plan(self) -> QueryPlan:
+        where = f"WHERE {self.where}" if self.where else ""
+        return plan_of(f"SELECT {self.columns} FROM sensors {where} SAMPLE PERIOD {self.period_ms} ms")
+
+    @property
+    def feeds(self) -> dict[int, Feed]:
+        """The first stream until a time, then the second, or the first for ever."""
+        if self.until_ms is None:
+            return {1: Feed(self.name, 1, self.period_ms, PERIODS[1], self.since_ms)}
+        return {
+            1: Feed(self.name, 1, self.period_ms, PERIODS[1], self.since_ms, self.until_ms),
+            2: Feed(
+                self.name, 2, self.period_ms, PERIODS[2], self.until_ms, None, self.until_ms - PERIODS[1]
+            ),
+        }
+
+    def join(self, engine: Engine) -> None:
+        engine.subscribe(self.name, self.plan)
+        engine.set_feeds(self.name, self.feeds)
+
+    def read(self, engine: Engine, log: Log) -> None:
+        """As :meth:`skerry.daemon.Gateway.rows_after`: from memory, or from the log what is no longer there."""
+        subscriber = engine.subscriber(self.name)
+        assert subscriber is not None
+        found = subscriber.buffer.deliveries(self.position)
+        if found is not None:
+            parts, self.position = found
+            rows = [row for part in parts for row in part.values()]
+        else:
+            start, end = max(self.position + 1, self.began), engine.done
+            rows = engine.replay(self.name, log.block(start, end), self.position)
+            self.position = max(self.position, end - 1)
+        self.got += [(number, *values.values()) for number, values in rows]
+
+    def alone(self, log: Log, end: int) -> list[tuple[object, ...]]:
+        """What DuckDB answers to his query over the log."""
+        passing = []
+        for number, feed in self.feeds.items():
+            previous = f"sample - {feed.stream_period_ms}"
+            if feed.before_ms is not None:
+                previous = f"CASE WHEN {previous} < {feed.since_ms} THEN {feed.before_ms} ELSE {previous} END"
+            until = "TRUE" if feed.until_ms is None else f"sample < {feed.until_ms}"
+            first = f"floor(sample / {feed.period_ms}) <> floor(({previous}) / {feed.period_ms})"
+            passing.append(f"(stream = {number} AND sample >= {feed.since_ms} AND {until} AND {first})")
+        own = f"SELECT *, sample // {self.period_ms} AS epoch FROM sensors WHERE {' OR '.join(passing)}"
+        select = (
+            f"SELECT row, {self.columns} FROM ({own}) WHERE row >= {self.began} AND row < {end} "
+            f"AND ({self.where or 'TRUE'}) ORDER BY row"
         )
-        for i, (low, high) in enumerate(bounds)
-    ]
-    stream = Stream(1, 1, 1, dataclasses.replace(merge(plans), where=None))
-    engine = Engine({1: stream}.get)
-    for i, plan in enumerate(plans):
-        engine.subscribe(str(i), plan)
-        engine.set_feeds(str(i), {1: feed(str(i), plan.period_ms)})
-    table = make_rows(stream, 9000, seed)
-    engine.process(table)
-    values, nodes = table.column("value0").to_numpy(), table.column("node").to_numpy()
-    known = (table.column("nulls").to_numpy() & 1) == 0
-    epochs = table.column("epoch").to_numpy()
-    for i, (low, high) in enumerate(bounds):
-        passing = known & (values >= low * 100) & (values <= high * 100)
-        if plans[i].period_ms == 10_000:
-            passing &= epochs % 2 == 0
-        places = np.flatnonzero(passing)
-        found = engine.subscriber(str(i)).buffer.after(99)  # type: ignore[union-attr]
-        assert found is not None
-        assert [number for number, _ in found] == (places + 100).tolist()
-        assert [row["nodeid"] for _, row in found] == nodes[places].tolist()
+        found = in_database(select, log.rows, ["row", "stream", "sample", *NAMES])
+        return [tuple(seen(value) for value in row) for row in found]
 
 
-def test_ranges_include_their_ends() -> None:
-    index = RangeIndex([("a", 10, 20), ("b", None, 9), ("c", 21, None), ("d", 30, 25)])
-    values = np.array([20, 9, 21, 10], dtype=np.int64)
-    found = {user: places.tolist() for user, places in index.matches(values, np.arange(4))}
-    assert found == {"a": [0, 3], "b": [1], "c": [2]}
+def seen(value: object) -> object:
+    """A value of DuckDB's as users see it: decimals as doubles."""
+    return value if value is None or isinstance(value, bool | int) else float(str(value))
+
+
+users = st.builds(
+    User,
+    st.just(""),
+    st.sampled_from(COLUMNS),
+    wheres,
+    st.sampled_from([5000, 10_000, 30_000]),
+    st.sampled_from([0, 10_000, 40_000]),
+    st.sampled_from([None, 20_000, 21_500, 43_000]),
+)
+#: What happens next: so many rows come, a batch comes again with so many rows that it had, the gateway starts anew and
+#: goes back by so many, a user comes, goes, or reads.
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("rows"), st.integers(1, 40)),
+        st.tuples(st.just("again"), st.integers(1, 30)),
+        st.tuples(st.just("restart"), st.integers(0, 30)),
+        st.tuples(st.just("come"), st.integers(0, 99)),
+        st.tuples(st.just("go"), st.integers(0, 99)),
+        st.tuples(st.just("read"), st.integers(0, 99)),
+    ),
+    min_size=3,
+    max_size=25,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(logs(), st.lists(users, min_size=1, max_size=8), steps)
+def test_each_user_gets_what_duckdb_answers_him_alone(
+    log: Log, waiting: list[User], happening: list[tuple[str, int]]
+) -> None:
+    engine, end, back = Engine(STREAMS.get), 0, 0
+    present: list[User] = []
+    try:
+        for step, number in [("come", 0), *happening, ("rows", len(log.rows))]:
+            match step:
+                case "rows":
+                    first, end = max(0, end - back), min(end + number, len(log.rows))
+                    engine.process(log.block(first, end))
+                    back = 0
+                case "again":
+                    engine.process(log.block(max(0, end - number), end))
+                case "restart":
+                    engine, back = Engine(STREAMS.get), number
+                    for user in present:
+                        user.join(engine)
+                case "come" if waiting:
+                    user = waiting.pop()
+                    user.name, user.began, user.position = str(len(waiting)), end, end - 1
+                    present.append(user)
+                    user.join(engine)
+                case "go" if present:
+                    user = present.pop(number % len(present))
+                    assert user.got == user.alone(log, user.position + 1)
+                    engine.unsubscribe(user.name)
+                case "read" if present:
+                    present[number % len(present)].read(engine, log)
+        for user in present:
+            user.read(engine, log)
+            assert user.got == user.alone(log, end)
+    except duckdb.Error:
+        assume(False)
+
+
+# ---- its parts ----
+
+
+def test_a_range_includes_its_ends() -> None:
+    index = RangeIndex(
+        [("a", 10, 20), ("b", None, 9), ("c", 21, None), ("d", 30, 25), ("e", 9, 9), ("f", 8, 8)]
+    )
+    values = np.array([20, 9, 21, 10, 9], dtype=np.int64)
+    batch = in_order(values, np.arange(5))
+    assert sorted(index.hits(batch)) == ["a", "b", "c", "e"]
+    assert batch.within(10, 20).tolist() == [0, 3]
+    assert batch.within(None, 9).tolist() == [1, 4]
+    assert batch.within(21, None).tolist() == [2]
+    assert batch.within(30, 25).tolist() == []
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(-(2**31), 2**31), max_size=30),
+    st.lists(st.tuples(*[st.one_of(st.none(), st.integers(-(2**31), 2**31))] * 2), max_size=20),
+)
+def test_the_index_names_those_who_have_rows(
+    values: list[int], ends: list[tuple[int | None, int | None]]
+) -> None:
+    ends += [(value, value) for value in values[::2]] + [(value - 1, value) for value in values[::3]]
+    batch = in_order(np.array(values, dtype=np.int64), np.arange(len(values)))
+    hits = RangeIndex([(str(i), low, high) for i, (low, high) in enumerate(ends)]).hits(batch)
+    having = {
+        str(i): [p for p, v in enumerate(values) if (low is None or v >= low) and (high is None or v <= high)]
+        for i, (low, high) in enumerate(ends)
+    }
+    assert sorted(hits) == sorted(user for user, places in having.items() if places)
+    for i, (low, high) in enumerate(ends):
+        assert batch.within(low, high).tolist() == having[str(i)]
+
+
+def small_log(count: int) -> Records:
+    made = np.zeros(count, RECORD)
+    made["stream"] = 1
+    made["epoch"] = np.arange(count) // 5
+    temp = [column.name for column in STREAMS[1].mote_query.columns].index("temp")
+    made["value"][:, temp] = 100 * np.arange(count)
+    return made
+
+
+def joined(engine: Engine, sql: str, feeds: dict[int, Feed] | None = None) -> Any:
+    engine.subscribe("u", plan_of(sql))
+    engine.set_feeds("u", {1: Feed("u", 1, 5000, 5000, 0)} if feeds is None else feeds)
+    return engine.subscriber("u").buffer  # type: ignore[union-attr]
 
 
 def test_readers_resume_behind_their_position() -> None:
-    plan = plan_of("SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")
-    stream = Stream(1, 1, 1, merge([plan]))
-    engine = Engine({1: stream}.get)
-    engine.subscribe("u", plan)
-    engine.set_feeds("u", {1: feed("u", 5000)})
-    engine.process(make_rows(stream, 100, 1))
-    buffer = engine.subscriber("u").buffer  # type: ignore[union-attr]
-    assert [number for number, _ in buffer.after(180) or []] == list(range(181, 200))
+    engine = Engine(STREAMS.get)
+    buffer = joined(engine, "SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")
+    assert engine.process(Block(100, small_log(100))) == 100
+    assert [number for number, _ in buffer.after(180)] == list(range(181, 200))
     assert buffer.after(98) is None, "rows before the first batch are the log's to serve"
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_stream_that_is_not_the_users_gives_nothing(late: bool) -> None:
-    plan = plan_of("SELECT temp FROM sensors SAMPLE PERIOD 5 s")
-    stream = Stream(1, 1, 1, merge([plan]))
-    engine = Engine({1: stream}.get)
-    engine.subscribe("u", plan)
-    engine.set_feeds("u", {2: feed("u", 5000)} if late else {})
-    assert engine.process(make_rows(stream, 100, 1)) == 0
+def test_a_user_is_woken_by_batches_with_rows_of_his() -> None:
+    engine, woken = Engine(STREAMS.get), []
+    buffer = joined(engine, "SELECT nodeid FROM sensors WHERE temp BETWEEN 50 AND 60 SAMPLE PERIOD 5 s")
+    end = buffer.listen(lambda: woken.append(engine.done))
+    rows = small_log(80)
+    for first in range(0, 80, 20):
+        engine.process(Block(first, rows[first : first + 20]))
+    assert woken == [60, 80]
+    end()
+    engine.process(Block(80, rows[40:]))
+    assert woken == [60, 80]
+
+
+@pytest.mark.parametrize("feeds", [{}, {2: Feed("u", 2, 5000, 5000, 0)}])
+def test_a_stream_that_is_not_the_users_gives_nothing(feeds: dict[int, Feed]) -> None:
+    engine = Engine(STREAMS.get)
+    buffer = joined(engine, "SELECT temp FROM sensors SAMPLE PERIOD 5 s", feeds)
+    engine.process(Block(0, small_log(100)))
+    assert buffer.deliveries(-1) == ([], 99)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.state import DataError
 from skerry.streams.log import RowsGoneError, StreamLog, length, read, segment, segments
-from skerry.streams.record import RECORD
-from skerry.streams.source import COLUMNS, LogPartition, LogReader, batch_of
+from skerry.streams.record import RECORD, Block
+from skerry.streams.source import BLOCK, LogPartition, LogReader, block_of
 
 
 def records(first: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
@@ -64,8 +65,9 @@ def test_reading_a_range_twice_gives_the_same(tmp_path: Path) -> None:
     assert isinstance(partition, LogPartition)
     once, twice = list(reader.read(partition)), list(reader.read(partition))
     assert once == twice
-    assert once[0].column("row").to_pylist() == list(range(1000))
-    assert once[0].column("value0").to_pylist() == [3 * i for i in range(1000)]
+    block = block_of(pa.Table.from_batches(once))
+    assert (block.first, block.end) == (0, 1000)
+    assert block.records["value"][:, 0].tolist() == [3 * i for i in range(1000)]
 
 
 def test_a_large_range_is_shared_by_two_workers(tmp_path: Path) -> None:
@@ -77,8 +79,27 @@ def test_a_large_range_is_shared_by_two_workers(tmp_path: Path) -> None:
     ]
 
 
-def test_batches_have_all_columns() -> None:
-    assert batch_of(records(0, 3), 7).schema.names == list(COLUMNS)
+def test_blocks_come_together_in_order(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path)
+    log.append(records(0, 2 * BLOCK + 10))
+    reader = LogReader(str(log.path))
+    batches = list(reader.read(LogPartition(5, log.rows)))
+    assert [batch.num_rows for batch in batches] == [1, 1, 1]
+    block = block_of(pa.Table.from_batches(batches[::-1]))
+    assert (block.first, block.end) == (5, log.rows)
+    assert block.records["epoch"].tolist() == list(range(5, log.rows))
+
+
+def test_a_block_behind_a_row_and_by_stream() -> None:
+    made = records(0, 10)
+    made["stream"] = [1, 2] * 5
+    block = Block(100, made)
+    assert block.behind(100) is block
+    assert [(n, rows.tolist()) for n, rows, _ in block.behind(104).streams()] == [
+        (1, [104, 106, 108]),
+        (2, [105, 107, 109]),
+    ]
+    assert block.behind(200).streams() == []
 
 
 @settings(max_examples=50, deadline=None)

@@ -20,41 +20,51 @@ Mask = NDArray[np.bool_]
 Vector = tuple[Values, Mask]
 
 _EPOCH = BY_NAME["epoch"].number
+#: Expressions whose values a batch remembers: as many users as there may be, its memory has a bound.
+REMEMBERED = 64
 
 
 class Evaluator:
-    """Expressions over one batch, each computed once however many users ask for it.
+    """Expressions over one batch; what many users ask for is computed once.
 
     ``columns`` gives what the batch brings, by expression: attributes, expressions that motes computed,
     aggregates. ``sample_ms`` is each row's sample time, from which users' epochs come.
     """
 
     def __init__(self, columns: Mapping[Expr, Vector], sample_ms: Values) -> None:
-        self._known = dict(columns)
-        self._of_period: dict[tuple[int, Expr], Vector] = {}
+        self._brought = dict(columns)
+        #: By expression, and the period for one that depends on it.
+        self._computed: dict[tuple[Expr, int | None], Vector] = {}
         self.sample_ms = sample_ms
 
     def __call__(self, expr: Expr, period_ms: int) -> Vector:
         """The expression for each row, for a user of this period. Raises KeyError for an attribute that
         the batch lacks."""
-        found = self._known.get(expr)
+        found = self._brought.get(expr)
         if found is not None:
             return found
-        if _EPOCH not in attributes_of(expr):
-            found = self._known[expr] = self._compute(expr, period_ms)
-            return found
-        found = self._of_period.get((period_ms, expr))
+        key = expr, period_ms if _EPOCH in attributes_of(expr) else None
+        found = self._computed.get(key)
         if found is None:
-            found = self._of_period[period_ms, expr] = self._compute(expr, period_ms)
+            found = self._compute(expr, period_ms)
+            if len(self._computed) < REMEMBERED:
+                self._computed[key] = found
         return found
 
-    def has(self, expr: Expr) -> bool:
-        """Whether the expression is there without computing."""
-        return expr in self._known
+    def brings(self, expr: Expr) -> bool:
+        """Whether the batch brings the expression itself."""
+        return expr in self._brought
 
     def add(self, expr: Expr, vector: Vector) -> None:
         """One more expression that the batch brings."""
-        self._known[expr] = vector
+        self._brought[expr] = vector
+
+    def at(self, places: Values) -> Evaluator:
+        """The same for some rows only, in this order. Other threads may ``add`` meanwhile."""
+        columns = {
+            expr: (values[places], known[places]) for expr, (values, known) in self._brought.copy().items()
+        }
+        return Evaluator(columns, self.sample_ms[places])
 
     def truth(self, expr: Expr | None, period_ms: int) -> Mask:
         """Where a condition is true; None is true everywhere."""

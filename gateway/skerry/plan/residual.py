@@ -11,6 +11,8 @@ evaluates ``residual.rest`` instead of the whole condition.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -26,7 +28,8 @@ from skerry.plan.summaries import Cell
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
-Indices = NDArray[np.int64]
+#: Places of rows in a batch.
+Indices = NDArray[np.signedinteger[Any]]
 
 
 class Rows:
@@ -39,11 +42,28 @@ class Rows:
         self.sample_ms: Values = epochs * query.period_ms
         columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
         self.evaluate = Evaluator(columns, self.sample_ms)
+        self._arrays: dict[tuple[Expr, int, int], pa.Array] = {}
+
+    def column(self, name: str) -> Vector:
+        """An attribute's integers, and where they are known."""
+        return self.evaluate(build.attribute(BY_NAME[name]), self.query.period_ms)
+
+    def array(self, output: Output, period_ms: int) -> pa.Array | None:
+        """An attribute or what the batch brings, as users of this period see it, made once for all of them; None for
+        other columns."""
+        expr = output.expr
+        if not (expr.is_attribute or self.evaluate.brings(expr)):
+            return None
+        key = expr, output.digits, period_ms
+        found = self._arrays.get(key)
+        if found is None:
+            found = self._arrays[key] = to_array(*self.evaluate(expr, period_ms), output)
+        return found
 
     def prepare(self, plan: QueryPlan) -> None:
         """Make sure that the aggregates of a plan are there."""
         for node in plan.aggregates():
-            if node.kind is Kind.NUMBER and not self.evaluate.has(node):
+            if node.kind is Kind.NUMBER and not self.evaluate.brings(node):
                 if node.final:
                     vector = final_vector(node, self.states(node, np.arange(len(self.sample_ms))))
                 else:
@@ -77,38 +97,44 @@ class Residual:
         alone = plan.aggregate or plan.once or plan.temporal or plan.columns
         self.where = None if alone and plan.where == plan.mote_where else plan.where
         self.range, self.rest = split_range(self.where)
+        self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
 
     def select(self, rows: Rows, feed: Feed, candidates: Indices | None = None) -> Indices:
         """Indices of the user's rows, ascending: in his feed, and passing his condition.
 
         ``candidates``: rows known to pass ``range``, of which to choose; None: of all rows.
         """
-        passing = in_feed(rows.sample_ms, feed)
         condition = self.where if candidates is None else self.rest
-        if condition is not None:
-            passing &= rows.evaluate.truth(condition, self.plan.period_ms)
-        if self.plan.having is not None:
+        having = self.plan.having
+        if having is not None:
             rows.prepare(self.plan)
-            passing &= rows.evaluate.truth(self.plan.having, self.plan.period_ms)
-        if candidates is None:
-            return np.flatnonzero(passing)
-        return candidates[passing[candidates]]
+        evaluate = rows.evaluate if candidates is None else rows.evaluate.at(candidates)
+        passing = in_feed(evaluate.sample_ms, feed)
+        if condition is not None:
+            passing &= evaluate.truth(condition, self.plan.period_ms)
+        if having is not None:
+            passing &= evaluate.truth(having, self.plan.period_ms)
+        return np.flatnonzero(passing) if candidates is None else candidates[passing]
 
     def project(self, rows: Rows, indices: Indices) -> pa.RecordBatch:
         """The user's columns for these rows: decimals as float64, rounded at their digits; NULL as null."""
         rows.prepare(self.plan)
-        arrays = [self._array(rows, output, indices) for output in self.plan.outputs]
-        return pa.RecordBatch.from_arrays(arrays, [output.name for output in self.plan.outputs])
+        places = pa.array(indices)
+        arrays: list[pa.Array] = []
+        mine: Evaluator | None = None
+        for output in self.plan.outputs:
+            if output.expr.kind is Kind.LIST:
+                arrays.append(list_array(output.expr, rows.states(output.expr, indices)))
+            elif (shared := rows.array(output, self.plan.period_ms)) is not None:
+                arrays.append(shared.take(places))
+            else:
+                mine = mine or rows.evaluate.at(indices)
+                arrays.append(to_array(*mine(output.expr, self.plan.period_ms), output))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def schema(self) -> pa.Schema:
         """Schema of :meth:`project`."""
-        return pa.schema([(output.name, type_of(output)) for output in self.plan.outputs])
-
-    def _array(self, rows: Rows, output: Output, indices: Indices) -> pa.Array:
-        if output.expr.kind is Kind.LIST:
-            return list_array(output.expr, rows.states(output.expr, indices))
-        values, known = rows.evaluate(output.expr, self.plan.period_ms)
-        return to_array(values[indices], known[indices], output)
+        return self._schema
 
 
 def type_of(output: Output) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""Rows of the log as the batches that :mod:`skerry.plan.residual` evaluates."""
+"""Records of the log as the batches that :mod:`skerry.plan.residual` evaluates."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skerry.streams.ingest import Stream
+from skerry.streams.record import Records
 
 Int64 = npt.NDArray[np.int64]
 
 
-def stream_batch(table: pa.Table | pa.RecordBatch, stream: Stream) -> pa.RecordBatch:
+def stream_batch(records: Records, stream: Stream) -> pa.RecordBatch:
     """Rows of one stream, all of it, with the columns that :mod:`skerry.plan.model` describes."""
-    nulls = column(table, "nulls")
-    names, arrays = ["epoch"], [pa.array(column(table, "epoch"))]
+    nulls = _wide(records["nulls"])
+    values, counts = records["value"], records["count"]
+    names, arrays = ["epoch"], [pa.array(_wide(records["epoch"]))]
     if stream.mote_query.aggregate:
         names.append("motes")
-        arrays.append(pa.array(column(table, "motes")))
+        arrays.append(pa.array(_wide(records["motes"])))
     else:
         names.append("nodeid")
-        arrays.append(pa.array(column(table, "node")))
+        arrays.append(pa.array(_wide(records["node"])))
     taken = set(names)
     for i, definition in enumerate(stream.mote_query.columns):
-        value = pa.array(column(table, f"value{i}"), mask=(nulls >> i & 1).astype(bool))
+        missing = (nulls >> i & 1).astype(bool)
+        value = pa.array(_wide(values[:, i]), mask=missing if missing.any() else None)
         if stream.mote_query.aggregate:
             names += [f"count_{i}", f"value_{i}"]
-            arrays += [pa.array(column(table, f"count{i}")), value]
+            arrays += [pa.array(_wide(counts[:, i])), value]
         elif definition.name not in taken:
             names.append(definition.name)
             arrays.append(value)
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def column(table: pa.Table | pa.RecordBatch, name: str) -> Int64:
-    """A column as int64."""
-    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+def _wide(column: npt.NDArray[np.generic]) -> Int64:
+    """A field of the records as int64, contiguous, of its own memory."""
+    return column.astype(np.int64)

@@ -1,69 +1,159 @@
-"""One user's rows, waiting to be read: by reference into batches, made into values when somebody reads."""
+"""Users' rows, waiting to be read.
+
+Nothing is copied for a user: :class:`Recent` keeps the last batches once for all, and a reader takes his rows
+and makes his columns from them when he comes. Who is further behind than memory reaches is served from the log.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skerry.plan.model import Feed
+from skerry.plan.residual import Residual
+
 Int64 = npt.NDArray[np.int64]
-#: Rows a feed keeps in memory; a reader further behind is served from the log.
-ROWS_MAXIMUM = 100_000
+#: What is kept in memory at most: rows of the log, and batches (some minutes at rest).
+ROWS_MAXIMUM = 1 << 20
+BATCHES_MAXIMUM = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Rows of one batch for one user: their numbers in the log, and how to make their values."""
+    """Rows of one batch for one user: their numbers in the log, ascending, and his columns."""
 
-    rows: Int64
-    project: Callable[[Int64], pa.RecordBatch]
-    places: Int64
+    numbers: Int64
+    columns: pa.RecordBatch
 
-    def values(self, after: int) -> list[tuple[int, dict[str, Any]]]:
-        """(row number, values by column) of the rows behind ``after``."""
-        keep = self.rows > after
-        if not keep.any():
-            return []
-        values: list[dict[str, Any]] = self.project(self.places[keep]).to_pylist()
-        return list(zip(self.rows[keep].tolist(), values, strict=True))
+    def behind(self, position: int) -> Delivery:
+        """Those behind a row number."""
+        skip = int(np.searchsorted(self.numbers, position, side="right"))
+        return self if skip == 0 else Delivery(self.numbers[skip:], self.columns.slice(skip))
+
+    def values(self) -> list[tuple[int, dict[str, Any]]]:
+        """(row number, values by column)."""
+        values: list[dict[str, Any]] = self.columns.to_pylist()
+        return list(zip(self.numbers.tolist(), values, strict=True))
 
 
-class FeedBuffer:
-    """Written by the proxy, read by any number of readers, each with its own position."""
+class Readable(Protocol):
+    """What a batch holds of one stream; see :class:`skerry.proxy.matching.Part`."""
 
-    def __init__(self, floor: int) -> None:
-        self._deliveries: deque[Delivery] = deque()
-        self._kept = 0
+    stream: int
+
+    def delivery(self, residual: Residual, feed: Feed) -> Delivery | None:
+        """A user's rows, if any, as he sees them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of the log that has been through: rows ``first`` .. ``end`` - 1, by stream."""
+
+    first: int
+    end: int
+    parts: Sequence[Readable]
+
+
+class Recent:
+    """The latest batches, oldest first. Written by one thread, read by any."""
+
+    def __init__(self) -> None:
+        self._batches: deque[Batch] = deque()
+        self._rows = 0
         self._lock = threading.Lock()
-        self.floor = floor
-        self.delivered = 0
+        #: Rows up to this one are no longer, or were never, in memory.
+        self.floor = 1 << 62
 
-    def add(self, delivery: Delivery) -> None:
-        """Rows in ascending order, behind all earlier ones."""
+    def add(self, batch: Batch) -> None:
+        """The next batch of the log."""
         with self._lock:
-            self._deliveries.append(delivery)
-            self._kept += len(delivery.rows)
-            self.delivered += len(delivery.rows)
-            while self._kept > ROWS_MAXIMUM and len(self._deliveries) > 1:
-                oldest = self._deliveries.popleft()
-                self._kept -= len(oldest.rows)
-                self.floor = int(oldest.rows[-1])
+            if not self._batches:
+                self.floor = batch.first - 1
+            self._batches.append(batch)
+            self._rows += batch.end - batch.first
+            while len(self._batches) > 1 and (
+                self._rows > ROWS_MAXIMUM or len(self._batches) > BATCHES_MAXIMUM
+            ):
+                oldest = self._batches.popleft()
+                self._rows -= oldest.end - oldest.first
+                self.floor = oldest.end - 1
 
-    def after(self, position: int) -> list[tuple[int, dict[str, Any]]] | None:
-        """Rows behind a position; None when some of them are no longer (or not yet) in memory."""
+    def behind(self, position: int) -> list[Batch] | None:
+        """Batches with rows behind a position; None when some of those are no longer (or not yet) in memory."""
         with self._lock:
             if position < self.floor:
                 return None
-            deliveries = list(self._deliveries)
-        return [
-            row
-            for delivery in deliveries
-            if delivery.rows[-1] > position
-            for row in delivery.values(position)
-        ]
+            found: list[Batch] = []
+            for batch in reversed(self._batches):
+                if batch.end - 1 <= position:
+                    break
+                found.append(batch)
+        return found[::-1]
+
+
+class FeedBuffer:
+    """One user's view of the latest batches, for any number of readers, each with its own position."""
+
+    def __init__(self, recent: Recent, residual: Residual, floor: int) -> None:
+        self._recent, self._residual = recent, residual
+        #: Rows up to this one went through before the user came.
+        self.floor = floor
+        #: Which rows of which stream are his; replaced as a whole.
+        self.feeds: dict[int, Feed] = {}
+        self._wakers: tuple[Callable[[], None], ...] = ()
+
+    def deliveries(self, position: int) -> tuple[list[Delivery], int] | None:
+        """His rows behind a position as Arrow, and the position reached with them (rows of others included).
+
+        None when some of them are no longer (or not yet) in memory.
+        """
+        batches = None if position < self.floor else self._recent.behind(position)
+        if batches is None:
+            return None
+        found, feeds = [], self.feeds
+        for batch in batches:
+            parts = []
+            for part in batch.parts:
+                feed = feeds.get(part.stream)
+                delivery = None if feed is None else part.delivery(self._residual, feed)
+                if delivery is not None and delivery.numbers[-1] > position:
+                    parts.append(delivery.behind(position))
+            found += in_order(parts)
+        return found, batches[-1].end - 1 if batches else position
+
+    def after(self, position: int) -> list[tuple[int, dict[str, Any]]] | None:
+        """His rows behind a position; None as with :meth:`deliveries`."""
+        found = self.deliveries(position)
+        return None if found is None else [row for part in found[0] for row in part.values()]
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """``wake`` is called, by the thread of the proxy, when a batch may have brought rows; it must return
+        at once. Returns what ends that."""
+        self._wakers = (*self._wakers, wake)
+
+        def end() -> None:
+            self._wakers = tuple(other for other in self._wakers if other is not wake)
+
+        return end
+
+    def wake(self) -> None:
+        """A batch may have brought rows."""
+        for wake in self._wakers:
+            wake()
+
+
+def in_order(parts: list[Delivery]) -> list[Delivery]:
+    """Deliveries of different streams in one batch, as one by row number."""
+    if len(parts) < 2:
+        return parts
+    numbers = np.concatenate([part.numbers for part in parts])
+    order = np.argsort(numbers)
+    table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()
+    return [Delivery(numbers[order], table.take(pa.array(order)).to_batches()[0])]

@@ -1,29 +1,85 @@
-"""Which users' ranges a value lies in: the cost of a batch is what it matches, not how many users there are."""
+"""Which users' ranges a value lies in, and which values lie in a user's range.
+
+A batch is sorted once for each column that anybody bounds. The users who get something of it are then found
+by two binary searches each, or by hash where they ask for one value; a user's rows are a slice that is
+copied only when he reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Int64 = npt.NDArray[np.int64]
+#: Places of rows in a batch.
+Places = npt.NDArray[np.signedinteger[Any]]
+#: A user and his closed range; None: unbounded.
+Range = tuple[str, int | None, int | None]
+
+_LEAST, _MOST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A batch's values of one column in ascending order, and where each of them stands."""
+
+    values: Int64
+    places: npt.NDArray[np.int32]
+
+    def within(self, low: int | None, high: int | None) -> Places:
+        """Places of the values in a closed range, ascending; None: unbounded."""
+        least, most = _LEAST if low is None else low, _MOST if high is None else high
+        first = self.values.searchsorted(least, side="left")
+        last = self.values.searchsorted(most, side="right")
+        found = self.places[first : max(first, last)].copy()
+        found.sort()
+        return found
+
+
+def in_order(values: Int64, places: Places) -> Sorted:
+    """Values and their places, sorted by value. Values of a small span sort by radix, many times faster."""
+    narrow: npt.NDArray[np.integer[Any]] = values
+    if len(values):
+        lowest = values.min()
+        if int(values.max()) - int(lowest) < 1 << 16:
+            narrow = (values - lowest).astype(np.uint16)
+    order = np.argsort(narrow, kind="stable")
+    return Sorted(values[order], places[order].astype(np.int32))
 
 
 class RangeIndex:
-    """Closed ranges ``low .. high`` over one column of integers, one per user."""
+    """Many users' ranges of one column. Users with the same range share an entry."""
 
-    def __init__(self, ranges: Sequence[tuple[str, int | None, int | None]]) -> None:
-        self._users = [user for user, _, _ in ranges]
-        limits = np.iinfo(np.int64)
-        self._low = np.array([limits.min if low is None else low for _, low, _ in ranges], dtype=np.int64)
-        self._high = np.array([limits.max if high is None else high for _, _, high in ranges], dtype=np.int64)
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        spans: dict[tuple[int, int], list[str]] = {}
+        #: Users by the one value that they ask for.
+        self._points: dict[int, list[str]] = {}
+        for user, low, high in ranges:
+            bounds = _LEAST if low is None else low, _MOST if high is None else high
+            if bounds[0] == bounds[1]:
+                self._points.setdefault(bounds[0], []).append(user)
+            elif bounds[0] < bounds[1]:
+                spans.setdefault(bounds, []).append(user)
+        # Ends in ascending order keep the binary searches within the cache.
+        ordered = sorted(spans)
+        self._low = np.array([low for low, _ in ordered], dtype=np.int64)
+        self._high = np.array([high for _, high in ordered], dtype=np.int64)
+        self._users = [spans[bounds] for bounds in ordered]
 
-    def matches(self, values: Int64, places: Int64) -> Iterator[tuple[str, Int64]]:
-        """(user, places of the values in its range, ascending) for each user with any. ``places`` numbers the values."""
-        order = np.argsort(values, kind="stable")
-        ordered, ordered_places = values[order], places[order]
-        first = np.searchsorted(ordered, self._low, side="left")
-        last = np.searchsorted(ordered, self._high, side="right")
-        for i in np.nonzero(last > first)[0]:
-            yield self._users[i], np.sort(ordered_places[first[i] : last[i]])
+    def hits(self, batch: Sorted) -> list[str]:
+        """Users in whose range any of the values lies, each once."""
+        values = batch.values
+        if not len(values):
+            return []
+        first = values.searchsorted(self._low, side="left")
+        last = values.searchsorted(self._high, side="right")
+        found = [user for entry in np.flatnonzero(last > first).tolist() for user in self._users[entry]]
+        if self._points:
+            runs = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+            for value in values[runs].tolist():
+                found += self._points.get(value, ())
+        return found

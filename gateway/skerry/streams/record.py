@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,37 @@ RECORD = np.dtype(
 _COVERED = RECORD.itemsize - 4
 
 Records = npt.NDArray[np.void]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive records of the log; ``first`` is the number of the first."""
+
+    first: int
+    records: Records
+
+    @property
+    def end(self) -> int:
+        """Number behind the last record."""
+        return self.first + len(self.records)
+
+    def behind(self, row: int) -> Block:
+        """The part from row number ``row`` on."""
+        skip = min(max(row - self.first, 0), len(self.records))
+        return self if skip == 0 else Block(self.first + skip, self.records[skip:])
+
+    def streams(self) -> list[tuple[int, Int64, Records]]:
+        """(stream number, numbers of its rows, its records), for each stream that occurs."""
+        numbers = np.arange(self.first, self.end, dtype=np.int64)
+        streams = self.records["stream"]
+        if len(streams) and bool((streams == streams[0]).all()):
+            return [(int(streams[0]), numbers, self.records)]
+        parts = []
+        for stream in np.unique(streams):
+            chosen = streams == stream
+            parts.append((int(stream), numbers[chosen], self.records[chosen]))
+        return parts
 
 
 def seal(records: Records) -> bytes:

@@ -1,32 +1,31 @@
-"""Spark's view of the log: a Python Data Source whose offsets are row numbers."""
+"""Spark's view of the log: a Python Data Source whose offsets are row numbers.
+
+Records travel as blocks, each the bytes of some thousand of them: Spark moves rows one by one, at a cost
+for every column, and the proxy wants them as arrays anyway.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from skerry.streams import log
-from skerry.streams.record import Records
-from skerry_protocol.packets import FIELDS_MAXIMUM
+from skerry.streams.record import RECORD, Block
 
-#: Rows of one Arrow batch, and of one trigger of the streaming query at most.
-BLOCK = 65536
-BATCH = 262144
+#: Records of one block, and of one trigger of the streaming query at most.
+BLOCK = 8192
+BATCH = 524_288
+#: From so many records on, a batch is read in two parts.
+SHARED = 65536
 
-_LONG = ("row", "sample", "arrival")
-_SHORT = ("stream", "node", "motes", "epoch", "nulls", "revision")
-#: Columns as in :data:`skerry.streams.record.RECORD`, with value and count spread out.
-COLUMNS = (*_LONG, *_SHORT, *(f"{kind}{i}" for kind in ("value", "count") for i in range(FIELDS_MAXIMUM)))
-SCHEMA = StructType(
-    [StructField(name, LongType() if name in (*_LONG, "epoch") else IntegerType()) for name in COLUMNS]
-)
+#: A row of the stream: the number of a block's first record, and the records' bytes.
+SCHEMA = StructType([StructField("row", LongType()), StructField("records", BinaryType())])
 
 
 class LogPartition(InputPartition):
@@ -61,16 +60,17 @@ class LogReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Two for a large batch, so that two workers share it."""
         first, last = int(start["row"]), int(end["row"])
-        if last - first <= BLOCK:
+        if last - first <= SHARED:
             return [LogPartition(first, last)]
         middle = (first + last) // 2
         return [LogPartition(first, middle), LogPartition(middle, last)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Arrow batches of the range."""
+        """Arrow batches of the range, one block each."""
         assert isinstance(partition, LogPartition)
         for start in range(partition.start, partition.end, BLOCK):
-            yield batch_of(log.read(self._path, start, min(start + BLOCK, partition.end)), start)
+            records = log.read(self._path, start, min(start + BLOCK, partition.end))
+            yield pa.RecordBatch.from_pydict({"row": [start], "records": [records.tobytes()]})
 
 
 class LogSource(DataSource):
@@ -82,7 +82,7 @@ class LogSource(DataSource):
         return "skerry_log"
 
     def schema(self) -> StructType:
-        """See :data:`COLUMNS`."""
+        """See :data:`SCHEMA`."""
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> LogReader:
@@ -91,12 +91,10 @@ class LogSource(DataSource):
         return LogReader(self.options["path"])
 
 
-def batch_of(records: Records, first: int) -> pa.RecordBatch:
-    """Records as Arrow columns; ``first`` is the first one's row number."""
-    arrays: list[Any] = [pa.array(np.arange(first, first + len(records), dtype=np.int64))]
-    for name in COLUMNS[1:]:
-        kind = name.rstrip("0123456789")
-        column = records[kind] if kind == name else records[kind][:, int(name[len(kind) :])]
-        wide = np.int64 if name in (*_LONG, "epoch") else np.int32
-        arrays.append(pa.array(np.ascontiguousarray(column, dtype=wide)))
-    return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
+def block_of(table: pa.Table) -> Block:
+    """The records of a batch of the stream, in order; its blocks follow each other without a gap."""
+    rows, blocks = table.column("row").to_pylist(), list(table.column("records"))
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    parts = [np.frombuffer(blocks[i].as_buffer(), RECORD) for i in order]
+    records = parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, RECORD)])
+    return Block(rows[order[0]] if order else 0, records)
