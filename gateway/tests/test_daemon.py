@@ -10,95 +10,18 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import skerry
 from gateway.tests.peer import RootPeer
+from gateway.tests.process import COMMAND, Daemon, free_port, queue_rows, wait_for
 from skerry.streams.log import read
 from skerry_protocol import codec
 from skerry_protocol.packets import PacketType
 
-COMMAND = str(Path(sys.executable).parent / "skerry")
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Daemon:
-    """A gateway process that can be killed and started again on the same data."""
-
-    def __init__(self, link: str, data: Path) -> None:
-        self.link, self.data, self.port = link, data, free_port()
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        arguments = [
-            "gateway",
-            "--link",
-            self.link,
-            "--data",
-            str(self.data),
-            "--listen",
-            f"127.0.0.1:{self.port}",
-        ]
-        self.process = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.DEVNULL)
-        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
-        wait_for(lambda: skerry.connect(self.url).status()["link"]["state"] == "connected")
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-        self.process.wait(30)
-
-
-def wait_for(condition: Any, limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def peer() -> Iterator[RootPeer]:
-    root = RootPeer()
-    yield root
-    root.close()
-
-
-@pytest.fixture
-def daemon(peer: RootPeer, tmp_path: Path) -> Iterator[Daemon]:
-    gateway = Daemon(peer.url, tmp_path / "data")
-    yield gateway
-    if gateway.process is not None and gateway.process.poll() is None:
-        gateway.kill(signal.SIGTERM)
-
-
-def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes) -> None:
-    fields = codec.decode_program(program).fields
-    assert len(fields) == 1, "one column is asked for"
-    for epoch in epochs:
-        for node in range(1, 4):
-            packet = codec.encode(
-                PacketType.RESULT,
-                query=query,
-                node=node,
-                epoch=epoch,
-                nulls=0,
-                values=struct.pack("<h", 2000 + epoch * 10 + node),
-            )
-            peer.waiting.append(packet)
 
 
 def test_kill_9_while_rows_flow_loses_and_doubles_nothing(

@@ -12,8 +12,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from skerry.daemon import Gateway, Stopped, UnknownQueryError, UserQuery
+from skerry.daemon import Gateway, Stopped
 from skerry.lang.errors import QueryError
+from skerry.queries import UnknownEventError, UnknownQueryError, UserQuery
+from skerry.state import StorageError
 
 #: How often a feed is looked at for new rows, in s.
 POLL_S = 0.02
@@ -37,8 +39,13 @@ def create_app(gateway: Gateway) -> FastAPI:
         return JSONResponse(error.to_dict(), status_code=400)
 
     @app.exception_handler(UnknownQueryError)
-    async def unknown(_: Request, error: UnknownQueryError) -> JSONResponse:
+    @app.exception_handler(UnknownEventError)
+    async def unknown(_: Request, error: KeyError) -> JSONResponse:
         return JSONResponse({"message": error.args[0]}, status_code=404)
+
+    @app.exception_handler(StorageError)
+    async def full(_: Request, error: StorageError) -> JSONResponse:
+        return JSONResponse({"message": f"this could not be remembered: {error}"}, status_code=507)
 
     @app.post("/queries", status_code=201)
     def ask(question: Question) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Endpoint:
         self._waiting.append(packet)
 
     def feed(self, data: bytes) -> list[Packet]:
-        """New packets, in order, once each."""
+        """New packets, in order, once each. Those before a RESET are left out: unacknowledged, they come again."""
         packets: list[Packet] = []
         for frame in self._deframer.feed(data):
             try:
@@ -103,6 +103,7 @@ class Endpoint:
             if hello.type is not PacketType.HELLO or hello.body.node == NO_NODE:
                 raise PacketError("RESET without the root's HELLO")
             self._restart()
+            packets.clear()
             if frame.kind is FrameKind.RESET:
                 self._write_frame(LinkFrame(FrameKind.RESET_ACK, 0, _hello()))
             self.on_hello(hello.body)

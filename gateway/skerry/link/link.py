@@ -13,6 +13,7 @@ import serial
 from construct import Container
 
 from skerry.link.endpoint import Endpoint
+from skerry.state import StorageError
 from skerry_protocol.codec import Packet
 from skerry_protocol.framing import BAUD
 
@@ -22,6 +23,8 @@ log = logging.getLogger(__name__)
 POLL_S = 0.01
 #: Waits between attempts to open the port, in s; the last one repeats.
 BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+#: Wait before packets that could not be stored are tried again, in s.
+STORE_AGAIN_S = 1.0
 
 
 class PortError(RuntimeError):
@@ -40,7 +43,9 @@ class Link:
     """The serial line, or a TCP port that stands for one (``socket://host:port``).
 
     ``on_packets`` is called in the link's thread with each batch of new packets, and returns once they are durable:
-    only then are they acknowledged. ``on_hello`` is called with the root's HELLO, ``on_idle`` a few times a second.
+    only then are they acknowledged. When it raises StorageError they are held and tried again: the root, without
+    acknowledgement, sends no more than its window, and keeps the rest. ``on_hello`` is called with the root's HELLO,
+    ``on_idle`` a few times a second; neither raises.
     """
 
     def __init__(
@@ -51,9 +56,11 @@ class Link:
         on_idle: Callable[[], None],
     ) -> None:
         self.url = url
-        self.endpoint = Endpoint(self._write, on_hello)
+        self.endpoint = Endpoint(self._write, self._greeted)
         self.state = "connecting"
-        self._on_packets, self._on_idle = on_packets, on_idle
+        self._on_packets, self._on_hello, self._on_idle = on_packets, on_hello, on_idle
+        self._held: list[Packet] = []
+        self._store_at = 0.0
         self._port: _Port | None = None
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -106,10 +113,8 @@ class Link:
         data = self._port.read(1)
         if data and self._port.in_waiting:
             data += self._port.read(4096)
-        packets = self.endpoint.feed(data)
-        if packets:
-            self._on_packets(packets)
-        self.endpoint.acknowledge()
+        self._held += self.endpoint.feed(data)
+        self._store()
         with self._lock:
             outgoing, self._outgoing = self._outgoing, []
         for packet in outgoing:
@@ -118,6 +123,22 @@ class Link:
         self.state = "connected" if self.endpoint.connected else "waiting for the root"
         if self.endpoint.version_error is not None:
             self.state = str(self.endpoint.version_error)
+
+    def _store(self) -> None:
+        """Hand on what is held; acknowledge once that is done."""
+        if self._held and time.monotonic() >= self._store_at:
+            try:
+                self._on_packets(self._held)
+                self._held = []
+            except StorageError:
+                self._store_at = time.monotonic() + STORE_AGAIN_S
+        if not self._held:
+            self.endpoint.acknowledge()
+
+    def _greeted(self, hello: Container[Any]) -> None:
+        """Numbering begins anew: what is held was never acknowledged, and the root sends it again if it still has it."""
+        self._held = []
+        self._on_hello(hello)
 
     def _reconnect(self, error: Exception) -> None:
         log.warning("link %s lost: %s; trying to reconnect", self.url, _reason(error))

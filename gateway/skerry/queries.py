@@ -1,0 +1,172 @@
+"""Users' queries as the gateway keeps them, and the storage points that some of them make."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from binascii import crc_hqx
+from typing import Any
+
+from skerry.lang.ast import DropPoint
+from skerry.lang.errors import QueryError, did_you_mean
+from skerry.plan.model import Feed, QueryPlan
+from skerry.plan.points import Point
+from skerry_protocol.packets import Aggregate
+
+
+class UnknownQueryError(KeyError):
+    """No such query, or another user's."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(f"no query {query}: 'skerry list' shows those there are")
+
+
+class UnknownEventError(KeyError):
+    """No query waits for this event; the message names those waited for."""
+
+
+@dataclasses.dataclass
+class UserQuery:
+    """A query somebody asked. ``position``: rows of the log before it are not his."""
+
+    id: str
+    user: str
+    sql: str
+    plan: QueryPlan
+    created: float
+    position: int
+    finished: bool = False
+    #: What CREATE STORAGE POINT made.
+    point: Point | None = None
+    #: By stream number, the streams that have ended included, for readers that are behind.
+    feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; the plan is made of the text again."""
+        return {
+            "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
+            "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
+            "point": self.point.number if self.point is not None else None,
+            "feeds": {number: dataclasses.asdict(feed) for number, feed in self.feeds.items()},
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, entry: dict[str, Any], plan: QueryPlan, point: Point | None) -> UserQuery:
+        """What :meth:`to_dict` wrote."""
+        plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
+        feeds = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
+        return cls(
+            entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
+            point, feeds,
+        )  # fmt: skip
+
+
+class Queries:
+    """All of them by id, oldest first. Not locked: its owner calls it under his lock."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, UserQuery] = {}
+
+    def add(self, query: UserQuery) -> None:
+        """A new one."""
+        self._by_id[query.id] = query
+
+    def remove(self, query_id: str) -> None:
+        """Forget one. KeyError when there is none."""
+        del self._by_id[query_id]
+
+    def all(self) -> list[UserQuery]:
+        """Oldest first."""
+        return list(self._by_id.values())
+
+    def of(self, user: str) -> list[UserQuery]:
+        """One user's, oldest first."""
+        return [query for query in self._by_id.values() if query.user == user]
+
+    def get(self, query_id: str, user: str | None = None) -> UserQuery:
+        """One query; with ``user`` only if it is his. Raises UnknownQueryError."""
+        query = self._by_id.get(query_id)
+        if query is None or (user is not None and query.user != user):
+            raise UnknownQueryError(query_id)
+        return query
+
+    def find(self, query_id: str) -> UserQuery | None:
+        """One query, None when there is none."""
+        return self._by_id.get(query_id)
+
+    def next_id(self) -> str:
+        """An id above all those there are."""
+        return str(1 + max((int(key) for key in self._by_id if key.isdigit()), default=0))
+
+    # ---- storage points ----
+
+    def points(self) -> dict[str, Point]:
+        """Storage points by name in lower case."""
+        return {
+            query.point.name.lower(): query.point for query in self._by_id.values() if query.point is not None
+        }
+
+    def point_number(self, sql: str) -> int:
+        """A new storage point's: of its text and the time, so that rows that an earlier one left in EEPROM are not taken for its own."""
+        taken = {point.number for point in self.points().values()}
+        number = crc_hqx(f"{sql} {time.time_ns()}".encode(), 0) or 1
+        while number in taken:
+            number = number % 0xFFFF + 1
+        return number
+
+    def keeper(self, statement: DropPoint) -> str:
+        """The query that keeps a storage point. Raises QueryError."""
+        name = statement.name.name.lower()
+        for query in self._by_id.values():
+            if query.point is not None and query.point.name.lower() == name:
+                return query.id
+        names = ", ".join(point.name for point in self.points().values()) or "none"
+        hint = f"{did_you_mean(name, list(self.points()))}storage points are {names}"
+        raise QueryError(
+            f"unknown storage point '{statement.name.name}'", hint, statement.name.span, statement.text
+        )
+
+    def users_of(self, point: Point) -> list[UserQuery]:
+        """Other queries that read or fill a storage point."""
+        name = point.name.lower()
+        return [
+            query
+            for query in self._by_id.values()
+            if query.point is not point and name in (*query.plan.reads, query.plan.into)
+        ]
+
+    def check_unused(self, point: Point) -> None:
+        """Raises QueryError where queries that still run read or fill a storage point."""
+        users = [query.id for query in self.users_of(point) if not query.finished]
+        if users:
+            what = f"query {users[0]} uses" if len(users) == 1 else f"queries {', '.join(users)} use"
+            raise QueryError(f"{what} storage point {point.name}", "stop that first")
+
+    def described_points(self) -> list[dict[str, Any]]:
+        """The storage points, with what uses them."""
+        return [
+            {
+                **query.point.to_dict(),
+                "query": query.id,
+                "user": query.user,
+                "used_by": [other.id for other in self.users_of(query.point)],
+            }
+            for query in self._by_id.values()
+            if query.point is not None
+        ]
+
+    # ---- events ----
+
+    def waiting_for(self, event: str) -> list[str]:
+        """Ids of the queries that an event starts or stops. Raises UnknownEventError where there is none."""
+        known = {
+            (clause.name.lower(), query.id)
+            for query in self._by_id.values()
+            for clause in query.plan.clauses
+            if clause.kind in (Aggregate.ON_EVENT, Aggregate.STOP_ON)
+        }
+        waiting = sorted(query for name, query in known if name == event.lower())
+        if not waiting:
+            names = ", ".join(sorted({name for name, _ in known})) or "none"
+            raise UnknownEventError(f"no query waits for event '{event}': events waited for are {names}")
+        return waiting

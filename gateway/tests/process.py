@@ -1,0 +1,79 @@
+"""The gateway as a process on a real TCP port, for tests: started, asked, killed and started again."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import skerry
+from gateway.tests.peer import RootPeer
+from skerry_protocol import codec
+from skerry_protocol.packets import PacketType
+
+COMMAND = str(Path(sys.executable).parent / "skerry")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Daemon:
+    """A gateway process that can be killed and started again on the same data."""
+
+    def __init__(self, link: str, data: Path) -> None:
+        self.link, self.data, self.port = link, data, free_port()
+        #: Its standard error.
+        self.log = data.parent / f"{data.name}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *options: str) -> None:
+        """Start it, with further options; returns when it answers and has heard the root."""
+        arguments = ["--link", self.link, "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen([COMMAND, "gateway", *arguments, *options], stderr=log)
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
+        wait_for(lambda: self.client().status()["link"]["state"] == "connected")
+
+    def client(self, user: str = "anonymous") -> skerry.Client:
+        """A client for a user."""
+        return skerry.connect(self.url, user=user)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+
+def wait_for(condition: Any, limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes) -> None:
+    fields = codec.decode_program(program).fields
+    assert len(fields) == 1, "one column is asked for"
+    for epoch in epochs:
+        for node in range(1, 4):
+            packet = codec.encode(
+                PacketType.RESULT,
+                query=query,
+                node=node,
+                epoch=epoch,
+                nulls=0,
+                values=struct.pack("<h", 2000 + epoch * 10 + node),
+            )
+            peer.waiting.append(packet)

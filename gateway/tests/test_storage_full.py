@@ -1,0 +1,141 @@
+"""A disk that is full, or refuses: intake stops with an alarm, goes on by itself, and nothing accepted is lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import skerry
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import Daemon, queue_rows, wait_for
+from skerry.state import RESERVE, DataDirectory, StorageError
+from skerry.streams.log import read
+from skerry.streams.record import RECORD
+
+SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
+
+
+def stored(daemon: Daemon) -> list[tuple[int, int]]:
+    return [(int(r["epoch"]), int(r["node"])) for r in read(daemon.data / "log", 0, 10_000)]
+
+
+def rows_of(epochs: range) -> list[tuple[int, int]]:
+    return [(epoch, node) for epoch in epochs for node in range(1, 4)]
+
+
+def alarms(daemon: Daemon) -> list[str]:
+    return [alarm["name"] for alarm in daemon.client().status()["alarms"]]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    asked = daemon.client("ada").query(SQL)
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    queue_rows(peer, query, range(60, 70), program)
+    wait_for(lambda: not peer.waiting)
+    assert daemon.process is not None
+    # In the middle of a record: what is half written is taken back.
+    limit = (30 + 4) * RECORD.itemsize + RECORD.itemsize // 2
+    state = (daemon.data / "gateway.json").stat().st_size
+    assert state < limit, "the limit is to hit the log"
+    before = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    queue_rows(peer, query, range(70, 80), program)
+    wait_for(lambda: alarms(daemon) == ["intake"])
+    [alarm] = daemon.client().status()["alarms"]
+    assert "File too large" in alarm["text"]
+    assert stored(daemon) == rows_of(range(60, 80))[:34]
+    assert peer.acknowledged == 34, "what is not stored is not acknowledged"
+    assert daemon.client().status()["link"]["state"] == "connected"
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, before)
+    wait_for(lambda: not peer.waiting)
+    assert stored(daemon) == rows_of(range(60, 80))
+    assert alarms(daemon) == []
+    got = [(row["nodeid"], row["temp"]) for _, row in zip(range(60), asked, strict=False)]
+    assert got == [(n, (2000 + 10 * e + n) / 100) for e, n in rows_of(range(60, 80))]
+    log = daemon.log.read_text()
+    assert log.count("alarm: no rows are taken in") == 1
+    assert log.count("alarm over") == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 32 MB of its own."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = os.geteuid() == 0 and not subprocess.call(
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk)], stderr=subprocess.DEVNULL
+    )
+    if not mounted:
+        pytest.skip("mounting a small disk needs root")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Fill a disk but for some bytes."""
+    filler = disk / "filler"
+    free = os.statvfs(disk)
+    with filler.open("wb") as out:
+        os.posix_fallocate(out.fileno(), 0, free.f_bavail * free.f_frsize - leave)
+    return filler
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_full_disk_stops_rows_first_and_questions_last(peer: RootPeer, small_disk: Path) -> None:
+    daemon = Daemon(peer.url, small_disk / "data")
+    daemon.start()
+    try:
+        asked = daemon.client("ada").query(SQL)
+        wait_for(peer.programs)
+        [(query, program)] = peer.programs().items()
+        queue_rows(peer, query, range(60, 62), program)
+        wait_for(lambda: not peer.waiting)
+        filler = fill(small_disk, RESERVE // 2)
+        queue_rows(peer, query, range(62, 64), program)
+        wait_for(lambda: alarms(daemon) == ["intake"])
+        kept = daemon.client("ada").query("SELECT light FROM sensors SAMPLE PERIOD 1 s")
+        filler.unlink()
+        filler = fill(small_disk, 0)
+        with pytest.raises(skerry.GatewayError, match=r"could not be remembered.*No space left"):
+            daemon.client("ada").query("SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+        assert set(alarms(daemon)) == {"intake", "state"}
+        assert [q["id"] for q in daemon.client("ada").queries()] == [asked.id, kept.id], (
+            "who was refused has left nothing"
+        )
+        # Killed on a full disk: it knows what it was asked before.
+        daemon.kill()
+        filler.unlink()
+        daemon.start()
+        wait_for(lambda: not peer.waiting)
+        wait_for(lambda: alarms(daemon) == [])
+        assert stored(daemon) == rows_of(range(60, 64))
+        assert [q["id"] for q in daemon.client("ada").queries()] == [asked.id, kept.id]
+        got = [
+            row["nodeid"] for _, row in zip(range(12), daemon.client("ada").resume(asked.id), strict=False)
+        ]
+        assert got == [1, 2, 3] * 4
+    finally:
+        daemon.kill(signal.SIGTERM)
+
+
+def test_state_that_cannot_be_replaced_stays_as_it_was(small_disk: Path) -> None:
+    directory = DataDirectory(small_disk / "data")
+    directory.save("state", {"rows": list(range(1000))})
+    fill(small_disk, 0)
+    with pytest.raises(StorageError, match=r"state\.json: No space left on device"):
+        directory.save("state", {"rows": list(range(1_000_000))})
+    assert directory.load("state") == {"rows": list(range(1000))}
+    assert not list(directory.path.glob("*.new"))
+    with pytest.raises(StorageError, match=r"0\.0 MB free on its disk, of which 4\.2 MB are kept"):
+        directory.check_room()
+    directory.close()
