@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -72,15 +73,19 @@ class Rows:
 
 
 class Client:
-    """A gateway's HTTP API."""
+    """A gateway's HTTP API. ``user``: who asks, and whose queries are seen and stopped; None: where the gateway asks for
+    a token, that one's user, else anonymous, who sees and stops everybody's."""
 
-    def __init__(self, url: str = DEFAULT_URL, user: str = "anonymous") -> None:
+    def __init__(self, url: str = DEFAULT_URL, user: str | None = None, token: str | None = None) -> None:
         self.url, self.user = url, user
-        self.http = httpx.Client(base_url=url, timeout=10)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.http = httpx.Client(
+            base_url=url, timeout=10, headers=headers, params={"user": user} if user else {}
+        )
 
     def query(self, sql: str) -> Rows:
         """Ask. Raises GatewayError with the gateway's message when the query is wrong."""
-        return Rows(self, self._request("POST", "/queries", json={"sql": sql, "user": self.user}))
+        return Rows(self, self._request("POST", "/queries", json={"sql": sql}))
 
     def resume(self, query: str, after: str | None = None) -> Rows:
         """The rows of a query that was asked before, behind an event's id."""
@@ -92,13 +97,18 @@ class Client:
         return rows
 
     def queries(self) -> list[dict[str, Any]]:
-        """All queries."""
+        """The queries that the user may see."""
         found: list[dict[str, Any]] = self._request("GET", "/queries")
         return found
 
     def stop(self, query: str) -> dict[str, Any]:
         """Stop a query."""
         stopped: dict[str, Any] = self._request("DELETE", f"/queries/{query}")
+        return stopped
+
+    def stop_by(self, sql: str) -> list[str]:
+        """Ids of what STOP QUERY, DROP ALL or DROP STORAGE POINT stops."""
+        stopped: list[str] = self._request("POST", "/queries", json={"sql": sql})["stopped"]
         return stopped
 
     def signal(self, event: str) -> list[str]:
@@ -134,7 +144,11 @@ class Client:
     def _request(self, method: str, path: str, **arguments: Any) -> Any:
         try:
             response = self.http.request(method, path, **arguments)
-        except httpx.TransportError:
+        except httpx.TransportError as error:
+            if "certificate" in str(error).lower():
+                raise GatewayError(
+                    f"{self.url}: {error}; SSL_CERT_FILE names certificates to trust"
+                ) from None
             raise GatewayError(
                 f"no gateway at {self.url}: start one with 'skerry gateway --link …' or 'skerry up NETWORK.toml'"
             ) from None
@@ -151,6 +165,10 @@ def _reason(response: httpx.Response) -> str:
     return str(body.get("text") or body.get("message") or body.get("detail") or body)
 
 
-def connect(url: str = DEFAULT_URL, user: str = "anonymous") -> Client:
-    """A client of a gateway; nothing is sent yet."""
-    return Client(url, user)
+def connect(url: str | None = None, user: str | None = None, token: str | None = None) -> Client:
+    """A client of a gateway; nothing is sent yet. Without ``url`` or ``token``: those of SKERRY_URL and SKERRY_TOKEN."""
+    return Client(
+        url or os.environ.get("SKERRY_URL") or DEFAULT_URL,
+        user,
+        token or os.environ.get("SKERRY_TOKEN"),
+    )

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -185,18 +186,19 @@ class Gateway:
 
     # ---- the users' side ----
 
-    def ask(self, sql: str, user: str) -> UserQuery | Stopped:
-        """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. Raises QueryError,
-        UnknownQueryError, StorageError."""
+    def ask(self, sql: str, user: str, check: Callable[[int], object] = int) -> UserQuery | Stopped:
+        """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. ``check`` is told how many
+        queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError, StorageError."""
         with self._lock:
             statement, point = plan_query(sql, self._queries.points()), None
             if isinstance(statement, DropPoint):
-                return Stopped([self.stop(self._queries.keeper(statement), user)])
+                return Stopped([self.stop(self._queries.keeper(statement, user), user)])
             if isinstance(statement, Stop):
                 # Newest first: those that read a storage point before it.
                 own = [query.id for query in reversed(self._queries.of(user))]
                 wanted = own if statement.query is None else [str(statement.query)]
                 return Stopped([self.stop(query_id, user) for query_id in wanted][::-1])
+            check(len(self._queries.of(user)))
             if isinstance(statement, CreatePoint):
                 number = self._queries.point_number(sql)
                 point, plan = plan_point(statement, number, self._queries.points())
@@ -237,30 +239,30 @@ class Gateway:
         if query.id in self._network.demand.users():
             self._adopt(self._network.demand.remove_user(query.id, self._network.now()))
 
-    def points(self) -> list[dict[str, Any]]:
-        """The storage points, with what uses them."""
+    def points(self, user: str | None = None) -> list[dict[str, Any]]:
+        """The storage points, with what uses them, as far as a user may know."""
         with self._lock:
-            return self._queries.described_points()
+            return self._queries.described_points(user)
 
-    def signal(self, event: str) -> list[str]:
-        """Raise an event as if at the root; returns the ids of the queries that it starts or stops.
+    def signal(self, event: str, user: str | None = None) -> list[str]:
+        """Raise an event as if at the root; returns the ids of the queries, of one user or all, that it starts or stops.
 
         Raises UnknownEventError where no running query knows the event.
         """
         with self._lock:
             waiting = self._queries.waiting_for(event)
             self._network.raise_event(event)
-            return waiting
+            return [query for query in waiting if user in (None, self._queries.get(query).user)]
 
-    def queries(self) -> list[UserQuery]:
-        """All queries, oldest first."""
+    def queries(self, user: str | None = None) -> list[UserQuery]:
+        """All queries, or one user's, oldest first."""
         with self._lock:
-            return self._queries.all()
+            return self._queries.all() if user is None else self._queries.of(user)
 
-    def query(self, query_id: str) -> UserQuery:
-        """One query. Raises UnknownQueryError."""
+    def query(self, query_id: str, user: str | None = None) -> UserQuery:
+        """One query; with ``user`` only if it is his. Raises UnknownQueryError."""
         with self._lock:
-            return self._queries.get(query_id)
+            return self._queries.get(query_id, user)
 
     def refused(self, query: UserQuery) -> list[str]:
         """Which motes do not run what the user asked, and why."""

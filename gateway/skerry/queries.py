@@ -114,11 +114,18 @@ class Queries:
             number = number % 0xFFFF + 1
         return number
 
-    def keeper(self, statement: DropPoint) -> str:
-        """The query that keeps a storage point. Raises QueryError."""
+    def keeper(self, statement: DropPoint, user: str) -> str:
+        """The user's query that keeps a storage point. Raises QueryError."""
         name = statement.name.name.lower()
         for query in self._by_id.values():
             if query.point is not None and query.point.name.lower() == name:
+                if query.user != user:
+                    raise QueryError(
+                        f"storage point '{query.point.name}' is another user's",
+                        "who created it drops it",
+                        statement.name.span,
+                        statement.text,
+                    )
                 return query.id
         names = ", ".join(point.name for point in self.points().values()) or "none"
         hint = f"{did_you_mean(name, list(self.points()))}storage points are {names}"
@@ -142,14 +149,14 @@ class Queries:
             what = f"query {users[0]} uses" if len(users) == 1 else f"queries {', '.join(users)} use"
             raise QueryError(f"{what} storage point {point.name}", "stop that first")
 
-    def described_points(self) -> list[dict[str, Any]]:
-        """The storage points, with what uses them."""
+    def described_points(self, user: str | None) -> list[dict[str, Any]]:
+        """The storage points, with what uses them; of other users' queries ``user`` sees nothing, unless he is None."""
         return [
             {
                 **query.point.to_dict(),
-                "query": query.id,
-                "user": query.user,
-                "used_by": [other.id for other in self.users_of(query.point)],
+                "query": query.id if user in (None, query.user) else None,
+                "user": query.user if user in (None, query.user) else None,
+                "used_by": [other.id for other in self.users_of(query.point) if user in (None, other.user)],
             }
             for query in self._by_id.values()
             if query.point is not None

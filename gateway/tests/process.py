@@ -28,8 +28,8 @@ def free_port() -> int:
 class Daemon:
     """A gateway process that can be killed and started again on the same data."""
 
-    def __init__(self, link: str, data: Path) -> None:
-        self.link, self.data, self.port = link, data, free_port()
+    def __init__(self, link: str, data: Path, token: str | None = None) -> None:
+        self.link, self.data, self.port, self.token = link, data, free_port(), token
         #: Its standard error.
         self.log = data.parent / f"{data.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -46,9 +46,9 @@ class Daemon:
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
         wait_for(lambda: self.client().status()["link"]["state"] == "connected")
 
-    def client(self, user: str = "anonymous") -> skerry.Client:
+    def client(self, user: str | None = None) -> skerry.Client:
         """A client for a user."""
-        return skerry.connect(self.url, user=user)
+        return skerry.connect(self.url, user=user, token=self.token)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         assert self.process is not None

@@ -195,7 +195,8 @@ def test_drop_all_stops_the_users_own_queries_and_nobody_elses(peer: RootPeer, d
     ]
     stopped = subprocess.run(command, capture_output=True, text=True, check=True)
     assert stopped.stderr.splitlines() == ["query 1 stopped", "query 2 stopped"]
-    assert [entry["id"] for entry in ada.queries()] == [kept.id]
+    assert ada.queries() == []
+    assert [entry["id"] for entry in grace.queries()] == [kept.id]
     wait_for(lambda: PacketType.QUERY_STOP in [packet.type for packet in list(peer.received)])
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stderr == "no query of yours runs\n"
@@ -241,6 +242,5 @@ def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer
     wait_for(lambda: ada.status()["duplicates"] == 1)
     assert peer.programs() == before
     ada.stop(reader.id)
-    stopped = ada._request("POST", "/queries", json={"sql": "DROP STORAGE POINT recent", "user": "ada"})
-    assert stopped == {"stopped": ["1"]}
+    assert ada.stop_by("DROP STORAGE POINT recent") == ["1"]
     assert ada.points() == []

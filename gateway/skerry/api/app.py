@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, HTTPException, Request
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
+from skerry.access import Access, AccessError, Caller
 from skerry.daemon import Gateway, Stopped
 from skerry.lang.errors import QueryError
 from skerry.queries import UnknownEventError, UnknownQueryError, UserQuery
@@ -24,15 +26,34 @@ PING_S = 15
 
 
 class Question(BaseModel):
-    """A query and who asks."""
+    """A query and who asks: here or as parameter ``user``."""
 
     sql: str
-    user: str = "anonymous"
+    user: str | None = None
 
 
-def create_app(gateway: Gateway) -> FastAPI:
+def admit(
+    request: Request,
+    user: str | None = None,
+    authorization: Annotated[str | None, Header()] = None,
+    host: Annotated[str | None, Header()] = None,
+) -> Caller:
+    """Who does a request. Raises AccessError."""
+    access: Access = request.app.state.access
+    return access.admit(authorization, user, host)
+
+
+Who = Annotated[Caller, Depends(admit)]
+
+
+def create_app(gateway: Gateway, access: Access) -> FastAPI:
     """The application over one gateway."""
-    app = FastAPI(title="skerry", version="1")
+    app = FastAPI(title="skerry", version="1", openapi_url="/openapi.json" if access.open else None)
+    app.state.access = access
+
+    @app.exception_handler(AccessError)
+    async def denied(_: Request, error: AccessError) -> JSONResponse:
+        return JSONResponse({"message": str(error)}, status_code=error.status, headers=error.headers)
 
     @app.exception_handler(QueryError)
     async def refused(_: Request, error: QueryError) -> JSONResponse:
@@ -48,27 +69,30 @@ def create_app(gateway: Gateway) -> FastAPI:
         return JSONResponse({"message": f"this could not be remembered: {error}"}, status_code=507)
 
     @app.post("/queries", status_code=201)
-    def ask(question: Question) -> dict[str, Any]:
-        answer = gateway.ask(question.sql, question.user)
+    def ask(question: Question, caller: Who) -> dict[str, Any]:
+        caller = access.named(caller, question.user)
+        answer = gateway.ask(question.sql, caller.name, partial(access.check_queries, caller))
         if isinstance(answer, Stopped):
             return {"stopped": [query.id for query in answer.queries]}
         return _describe(gateway, answer)
 
     @app.get("/queries")
-    def queries() -> list[dict[str, Any]]:
-        return [_describe(gateway, query) for query in gateway.queries()]
+    def queries(caller: Who) -> list[dict[str, Any]]:
+        return [_describe(gateway, query) for query in gateway.queries(caller.user)]
 
     @app.delete("/queries/{query}")
-    def stop(query: str, user: str | None = None) -> dict[str, Any]:
-        return _describe(gateway, gateway.stop(query, user))
+    def stop(query: str, caller: Who) -> dict[str, Any]:
+        return _describe(gateway, gateway.stop(query, caller.user))
 
     @app.post("/events/{event}")
-    def signal(event: str) -> dict[str, Any]:
-        return {"event": event, "queries": gateway.signal(event)}
+    def signal(event: str, caller: Who) -> dict[str, Any]:
+        return {"event": event, "queries": gateway.signal(event, caller.user)}
 
     @app.get("/queries/{query}/rows")
-    async def rows(query: str, last_event_id: Annotated[str | None, Header()] = None) -> EventSourceResponse:
-        begin = gateway.query(query).position - 1
+    async def rows(
+        query: str, caller: Who, last_event_id: Annotated[str | None, Header()] = None
+    ) -> EventSourceResponse:
+        begin = gateway.query(query, caller.user).position - 1
         if last_event_id is not None:
             if not last_event_id.isdigit():
                 raise HTTPException(
@@ -78,23 +102,23 @@ def create_app(gateway: Gateway) -> FastAPI:
         return EventSourceResponse(_events(gateway, query, begin), ping=PING_S)
 
     @app.get("/motes")
-    def motes() -> list[dict[str, Any]]:
+    def motes(_: Who) -> list[dict[str, Any]]:
         return gateway.catalog.motes()
 
     @app.get("/catalog")
-    def catalog() -> list[dict[str, Any]]:
+    def catalog(_: Who) -> list[dict[str, Any]]:
         return gateway.catalog.attributes()
 
     @app.get("/points")
-    def points() -> list[dict[str, Any]]:
-        return gateway.points()
+    def points(caller: Who) -> list[dict[str, Any]]:
+        return gateway.points(caller.user)
 
     @app.get("/status")
-    def status() -> dict[str, Any]:
+    def status(_: Who) -> dict[str, Any]:
         return gateway.status()
 
     @app.get("/explain")
-    def explain(sql: str) -> dict[str, Any]:
+    def explain(sql: str, _: Who) -> dict[str, Any]:
         return gateway.explain(sql)
 
     return app

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from skerry.cli.options import URL, Url, User
+from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, writer
 from skerry.client import Rows, connect
 
@@ -42,7 +42,6 @@ def _seconds(text: str | None) -> float | None:
 
 def query(
     sql: Sql,
-    user: User,
     format: Annotated[
         Format, typer.Option(help="csv and json write only data to standard output")
     ] = Format.TABLE,
@@ -50,13 +49,15 @@ def query(
     run_for: Annotated[
         str | None, typer.Option("--for", help="stop after this time, as in 60s or 10min")
     ] = None,
+    user: Asker = None,
     url: Url = URL,
+    token: Token = None,
 ) -> None:
     """Ask a question; rows are printed as they come, until Ctrl-C."""
     limit = _seconds(run_for)
-    client = connect(url, user)
+    client = asker(url, user, token)
     if re.match(r"\s*(stop|drop)\b", sql, re.IGNORECASE):
-        stopped = client._request("POST", "/queries", json={"sql": sql, "user": user})["stopped"]
+        stopped = client.stop_by(sql)
         print(
             "\n".join(f"query {query} stopped" for query in stopped) or "no query of yours runs",
             file=sys.stderr,
@@ -100,22 +101,30 @@ def explain(
     sql: Sql,
     format: Annotated[ExplainFormat, typer.Option()] = ExplainFormat.TEXT,
     url: Url = URL,
+    token: Token = None,
 ) -> None:
     """What would run on motes, root and gateway, and what it costs in energy."""
-    explained = connect(url).explain(sql)
+    explained = connect(url, token=token).explain(sql)
     text = explained.pop("text")
     print(text if format is ExplainFormat.TEXT else json.dumps(explained, indent=1))
 
 
-def stop(id: Annotated[str, typer.Argument(help="as 'skerry list' shows it")], url: Url = URL) -> None:
-    """Stop a query."""
-    stopped = connect(url).stop(id)
+def stop(
+    id: Annotated[str, typer.Argument(help="as 'skerry list' shows it")],
+    user: User = None,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """Stop a query; with --user only one of his."""
+    stopped = connect(url, user=user, token=token).stop(id)
     print(f"query {stopped['id']} stopped: {stopped['sql']}", file=sys.stderr)
 
 
-def signal(event: Annotated[str, typer.Argument(help="as in ON EVENT")], url: Url = URL) -> None:
+def signal(
+    event: Annotated[str, typer.Argument(help="as in ON EVENT")], url: Url = URL, token: Token = None
+) -> None:
     """Raise an event as if at the root."""
-    queries = connect(url).signal(event)
+    queries = connect(url, token=token).signal(event)
     print(f"event {event} goes to all motes: {_known_to(queries)}", file=sys.stderr)
 
 

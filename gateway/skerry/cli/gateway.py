@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import ssl
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +23,24 @@ def gateway(
     data: Annotated[
         Path | None, typer.Option(help="data directory; default: skerry in the XDG state directory")
     ] = None,
-    listen: Annotated[str, typer.Option(help="address of the HTTP API")] = "127.0.0.1:8642",
+    listen: Annotated[
+        str, typer.Option(help="address of the HTTP API; any but loopback needs --token-file")
+    ] = "127.0.0.1:8642",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="lines 'user: token' ('skerry token USER' makes one): only these users may ask"),
+    ] = None,
+    user_queries: Annotated[
+        int | None, typer.Option(min=1, help="queries of a user at most; with tokens 100, else any number")
+    ] = None,
+    user_rate: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="requests of a user a second; with tokens 20, else any number"),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="certificate in PEM, for https; needs --tls-key")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="its private key in PEM")] = None,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log what happens")] = False,
 ) -> None:
@@ -30,6 +48,7 @@ def gateway(
     # Imported here: the other commands start without Spark.
     import uvicorn
 
+    from skerry.access import DEFAULT_LIMITS, Access, Limits, TokenFileError, Tokens
     from skerry.api.app import create_app
     from skerry.daemon import Gateway
     from skerry.link.link import PortError
@@ -38,14 +57,21 @@ def gateway(
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="skerry: %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
-        server_socket = _bind(listen)
+        tokens = Tokens(token_file) if token_file is not None else None
+        default = DEFAULT_LIMITS if tokens is not None else Limits()
+        limits = Limits(user_queries or default.queries, user_rate or default.rate)
+        server_socket = _bind(listen, guarded=tokens is not None)
+        tls = _tls(tls_cert, tls_key)
         daemon = Gateway(link, data or _default_data(), master)
+        application = create_app(daemon, Access(tokens, limits))
+        config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
+        config.load()
         daemon.start()
-    except (DataError, PortError, OSError, ValueError) as error:
+    except (DataError, PortError, TokenFileError, OSError, ValueError) as error:
         print(f"skerry: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-    print(f"skerry: gateway at http://{listen}, link {link}", file=sys.stderr, flush=True)
-    config = uvicorn.Config(create_app(daemon), log_level="error", timeout_graceful_shutdown=1)
+    scheme = "https" if tls else "http"
+    print(f"skerry: gateway at {scheme}://{listen}, link {link}", file=sys.stderr, flush=True)
     try:
         uvicorn.Server(config).run(sockets=[server_socket])
     except KeyboardInterrupt:
@@ -54,14 +80,48 @@ def gateway(
         daemon.close()
 
 
-def _bind(listen: str) -> socket.socket:
-    host, _, port = listen.rpartition(":")
+def token(user: Annotated[str, typer.Argument(help="who is to have it")]) -> None:
+    """A line for the gateway's token file, with a new token."""
+    from skerry.access import new_token
+
+    print(f"{user}: {new_token()}")
+
+
+def _bind(listen: str, *, guarded: bool) -> socket.socket:
+    """The socket to listen on. ``guarded``: tokens are asked for, so that it may be any."""
+    from skerry.access import is_loopback, split_address
+
+    host, port = split_address(listen)
     if not host or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--listen {listen}: expected HOST:PORT, as in 127.0.0.1:8642")
-    bound = socket.socket()
+        raise ValueError(f"--listen {listen}: expected HOST:PORT, as in 127.0.0.1:8642 or [::1]:8642")
+    try:
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise OSError(f"--listen {listen}: {error.strerror}") from None
+    if not guarded and not all(is_loopback(str(info[4][0])) for info in found):
+        raise ValueError(
+            f"--listen {listen}: others could reach the gateway there and ask as anybody: give it --token-file FILE "
+            "with lines 'user: token' ('skerry token USER' makes one), or listen on 127.0.0.1"
+        )
+    bound = socket.socket(found[0][0])
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((host, int(port)))
+        bound.bind(found[0][4])
     except OSError as error:
         raise OSError(f"--listen {listen}: {error.strerror}") from None
     return bound
+
+
+def _tls(certificate: Path | None, key: Path | None) -> dict[str, Any]:
+    """What makes the server speak https; {} for http. Raises ValueError, OSError."""
+    if certificate is None and key is None:
+        return {}
+    if certificate is None or key is None:
+        raise ValueError("--tls-cert and --tls-key go together: give both, or neither for http")
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise ValueError(f"--tls-cert {certificate}, --tls-key {key}: {error.reason or error}") from None
+    except OSError as error:
+        raise OSError(f"--tls-cert {certificate}, --tls-key {key}: {error.strerror}") from None
+    return {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}

@@ -27,6 +27,7 @@ app.command("motes")(show.motes)
 app.command("points")(show.points)
 app.command("status")(show.status)
 app.command("gateway")(gateway.gateway)
+app.command("token")(gateway.token)
 for entry in entry_points(group="skerry.commands"):
     app.command(entry.name)(entry.load())
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from skerry.cli.options import URL, Url
+from skerry.cli.options import URL, Token, Url, User
 from skerry.client import connect
 
 
@@ -20,20 +20,20 @@ def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     Console().print(table)
 
 
-def list_queries(url: Url = URL) -> None:
-    """The queries that run, of all users."""
-    _table(connect(url).queries(), ("id", "user", "finished", "sql"))
+def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:
+    """The queries that run: of all users, of one, or your own where the gateway asks for a token."""
+    _table(connect(url, user=user, token=token).queries(), ("id", "user", "finished", "sql"))
 
 
-def catalog(url: Url = URL) -> None:
+def catalog(url: Url = URL, token: Token = None) -> None:
     """The attributes: unit, range, cost, and how many motes have them."""
-    rows = [{**row, "motes": len(row["motes"])} for row in connect(url).catalog()]
+    rows = [{**row, "motes": len(row["motes"])} for row in connect(url, token=token).catalog()]
     _table(rows, list(rows[0]))
 
 
-def motes(url: Url = URL) -> None:
+def motes(url: Url = URL, token: Token = None) -> None:
     """The motes as they last reported themselves."""
-    rows = connect(url).motes()
+    rows = connect(url, token=token).motes()
     shown = (
         "nodeid",
         "level",
@@ -50,11 +50,11 @@ def motes(url: Url = URL) -> None:
     _table(rows, [name for name in shown if not rows or name in rows[0]])
 
 
-def points(url: Url = URL) -> None:
+def points(url: Url = URL, token: Token = None) -> None:
     """The storage points: their fields, rows and where motes keep them."""
     shown = [
         {**row, "fields": ", ".join(f["name"] for f in row["fields"]), "used_by": ", ".join(row["used_by"])}
-        for row in connect(url).points()
+        for row in connect(url, token=token).points()
     ]
     _table(
         shown,
@@ -62,6 +62,6 @@ def points(url: Url = URL) -> None:
     )
 
 
-def status(url: Url = URL) -> None:
+def status(url: Url = URL, token: Token = None) -> None:
     """Link, log, streams and users, as JSON."""
-    print(json.dumps(connect(url).status(), indent=1))
+    print(json.dumps(connect(url, token=token).status(), indent=1))

@@ -1,0 +1,177 @@
+"""Access to a running gateway: where it listens, tokens, what users see of each other, limits, https."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import skerry
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import COMMAND, Daemon, free_port, wait_for
+from skerry.access import new_token
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
+TOKENS = {"ada": new_token(), "grace": new_token()}
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    file = tmp_path / "tokens"
+    file.write_text("".join(f"{user}: {token}\n" for user, token in TOKENS.items()))
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def guarded(peer: RootPeer, tmp_path: Path, token_file: Path) -> Iterator[Daemon]:
+    """A gateway that asks for tokens."""
+    gateway = Daemon(peer.url, tmp_path / "data", token=TOKENS["ada"])
+    gateway.start("--token-file", str(token_file), "--user-queries", "3", "--user-rate", "50", "-v")
+    yield gateway
+    gateway.kill()
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["env", *(f"{name}={value}" for name, value in environment.items()), COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_elsewhere_only_with_a_token(peer: RootPeer, tmp_path: Path, token_file: Path) -> None:
+    options = ("gateway", "--link", peer.url, "--data", str(tmp_path / "data"))
+    for host in ("0.0.0.0", "[::]"):
+        refused = run(*options, "--listen", f"{host}:{free_port()}")
+        assert refused.returncode == 1
+        assert "give it --token-file FILE" in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    token_file.chmod(0o604)
+    assert "chmod o-rwx" in run(*options, "--token-file", str(token_file)).stderr
+    assert "give both" in run(*options, "--tls-cert", str(token_file)).stderr
+    assert "expected HOST:PORT" in run(*options, "--listen", "8642").stderr
+    token_file.chmod(0o600)
+    daemon = Daemon(peer.url, tmp_path / "data", token=TOKENS["ada"])
+    daemon.start("--listen", f"0.0.0.0:{daemon.port}", "--token-file", str(token_file))
+    daemon.kill()
+
+
+def test_users_see_and_stop_only_their_own(guarded: Daemon) -> None:
+    ada, grace = (skerry.connect(guarded.url, token=TOKENS[user]) for user in ("ada", "grace"))
+    hers = ada.query("CREATE STORAGE POINT recent SIZE 4 AS SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    his = grace.query("SELECT r.temp FROM sensors s, recent r WHERE s.temp > r.temp SAMPLE PERIOD 2 s")
+    assert [entry["id"] for entry in ada.queries()] == [hers.id]
+    assert [entry["id"] for entry in grace.queries()] == [his.id]
+    assert {entry["user"] for entry in grace.queries()} == {"grace"}
+    [seen] = grace.points()
+    assert (seen["name"], seen["query"], seen["user"], seen["used_by"]) == ("recent", None, None, [his.id])
+    for attempt in (
+        lambda: grace.stop(hers.id),
+        lambda: grace.stop_by(f"STOP QUERY {hers.id}"),
+        lambda: list(grace.resume(hers.id)),
+        lambda: list(skerry.Rows(grace, {"id": hers.id, "columns": [], "into": None})),
+    ):
+        with pytest.raises(skerry.GatewayError, match=f"no query {hers.id}"):
+            attempt()
+    with pytest.raises(skerry.GatewayError, match="'recent' is another user's"):
+        grace.stop_by("DROP STORAGE POINT recent")
+    assert grace.stop_by("DROP ALL") == [his.id]
+    assert [entry["id"] for entry in ada.queries()] == [hers.id]
+    with pytest.raises(skerry.GatewayError, match="the request is ada's"):
+        skerry.connect(guarded.url, user="grace", token=TOKENS["ada"]).queries()
+    listed = run("list", "--url", guarded.url, SKERRY_TOKEN=TOKENS["ada"])
+    assert "recent" in listed.stdout
+    refused = run("stop", hers.id, "--url", guarded.url, SKERRY_TOKEN=TOKENS["grace"])
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == f"skerry: no query {hers.id}: 'skerry list' shows those there are\n"
+    assert run("stop", hers.id, "--url", guarded.url, SKERRY_TOKEN=TOKENS["ada"]).returncode == 0
+
+
+def test_nothing_without_a_token_and_no_token_in_the_log(guarded: Daemon) -> None:
+    stranger = new_token()
+    with httpx.Client(base_url=guarded.url) as http:
+        requests = [
+            ("POST", "/queries"), ("GET", "/queries"), ("DELETE", "/queries/1"), ("GET", "/queries/1/rows"), ("GET", "/motes"),
+            ("GET", "/catalog"), ("GET", "/points"), ("GET", "/status"), ("GET", f"/explain?sql={SQL}"), ("POST", "/events/e"),
+        ]  # fmt: skip
+        for method, path in requests:
+            body = {"json": {"sql": SQL}} if path == "/queries" and method == "POST" else {}
+            for headers in ({}, {"Authorization": f"Bearer {stranger}"}, {"Authorization": "Basic eA=="}):
+                answer = http.request(method, path, headers=headers, **body)
+                assert answer.status_code == 401, (method, path)
+                assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+                assert "token" in answer.json()["message"]
+        assert http.get("/openapi.json").status_code == 404
+    refused = run("list", "--url", guarded.url)
+    assert refused.stderr == "skerry: no token: set SKERRY_TOKEN, or send 'Authorization: Bearer …'\n"
+    log = guarded.log.read_text()
+    assert not any(token in log for token in (*TOKENS.values(), stranger))
+
+
+def test_limits_are_each_users(guarded: Daemon) -> None:
+    ada, grace = (skerry.connect(guarded.url, token=TOKENS[user]) for user in ("ada", "grace"))
+    for _ in range(3):
+        last = ada.query(SQL)
+    with pytest.raises(
+        skerry.GatewayError, match="ada has 3 queries, and 3 is the most for a user: stop one"
+    ):
+        ada.query(SQL)
+    assert len(ada.queries()) == 3
+    grace.query(SQL)
+    ada.stop(last.id)
+    ada.query(SQL)
+    answers = [ada.http.get("/motes") for _ in range(400)]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    if refused:  # A machine that does fewer than 50 a second meets no limit.
+        assert int(refused[0].headers["Retry-After"]) >= 1
+        assert "ada may do 50 requests a second" in refused[0].json()["message"]
+    assert grace.status()["link"]["state"] == "connected"
+
+
+def test_without_tokens_names_keep_users_apart(daemon: Daemon) -> None:
+    daemon.start()
+    ada, grace, anybody = daemon.client("ada"), daemon.client("grace"), skerry.connect(daemon.url)
+    hers, his = ada.query(SQL), grace.query(SQL)
+    assert [entry["id"] for entry in ada.queries()] == [hers.id]
+    with pytest.raises(skerry.GatewayError, match=f"no query {hers.id}"):
+        grace.stop(hers.id)
+    assert [entry["user"] for entry in anybody.queries()] == ["ada", "grace"]
+    anybody.stop(hers.id)
+    assert [entry["id"] for entry in anybody.queries()] == [his.id]
+    answer = httpx.get(daemon.url + "/motes", headers={"Host": "attacker.example"})
+    assert answer.status_code == 421
+    assert "loopback names only" in answer.json()["message"]
+
+
+def test_https(peer: RootPeer, tmp_path: Path, token_file: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    port = free_port()
+    url = f"https://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [COMMAND, "gateway", "--link", peer.url, "--data", str(tmp_path / "data"), "--listen", f"127.0.0.1:{port}",
+         "--token-file", str(token_file), "--tls-cert", str(certificate), "--tls-key", str(key)],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        untrusted = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"])
+        assert "certificate" in untrusted.stderr.lower(), "a certificate that nobody vouches for"
+        found = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"], SSL_CERT_FILE=str(certificate))
+        assert found.returncode == 0, found.stderr
+    finally:
+        process.terminate()
+        process.wait(30)
