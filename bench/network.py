@@ -1,4 +1,4 @@
-"""How much of what motes sample arrives, and what their radios take: 54 motes of the Intel lab, its measured links, a row each 30 s."""
+"""How much of what motes sample arrives, and what their radios take: 54 motes of the Intel lab, with its links or a library's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bench import library_links
 from bench.machine import table
-from hil_tests.lab import DATA, lab, links, on_time, reachable
+from hil_tests.lab import DATA, heard, lab, on_time, reachable
 from hil_tests.queries import ask, rows
 from skerry_testbed.network import Fault, Network
 from skerry_testbed.pytest import NetworkHandle
@@ -40,9 +41,7 @@ class Outcome:
 def losses(network: Network, epochs: int) -> list[Fault]:
     """5 % of the motes die and 5 % reboot, at times drawn from the seed."""
     rng = random.Random(network.seed)
-    motes = rng.sample(
-        [mote.id for mote in network.mote if not mote.root and mote.id in reachable(links())], 6
-    )
+    motes = rng.sample([n for n in sorted(reachable(heard(network))) if n], 6)
     end = 2.5 + 2 * SETTLE_S + epochs * PERIOD_S
     times = [rng.uniform(2 * SETTLE_S, end - 10 * PERIOD_S) for _ in motes]
     kinds = ["kill"] * 3 + ["reboot"] * 3
@@ -66,7 +65,7 @@ def run(network: Network, epochs: int) -> Outcome:
     began = net.now
     first = math.ceil(net.line.network_time() / PERIOD_S) + 1
     alive: dict[int, int] = defaultdict(int)
-    motes = reachable(links())
+    motes = reachable(heard(network))
     for _ in range(epochs):
         net.advance(PERIOD_S)
         for n, mote in net.motes.items():
@@ -101,19 +100,36 @@ def main() -> None:
     parser.add_argument(
         "--losses", action="store_true", help="5 %% of the motes die and 5 %% reboot during the run"
     )
+    parser.add_argument(
+        "--links",
+        choices=["lab", "library"],
+        default="lab",
+        help="measured in the lab, or fitted to a library's",
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="the motes stand so many times as far apart")
     options = parser.parse_args()
     if not (DATA / "lab-connectivity.txt").exists():
         parser.exit(0, f"skipped: {DATA} is not here\n")
+    if options.scale != 1 and options.links == "lab":
+        parser.error(
+            "--scale: the lab's links were measured where its motes stand; give --links library, too"
+        )
     began = time.monotonic()
-    network = lab(options.seed)
+    fitted = library_links.fit().radio() if options.links == "library" else None
+    network = lab(options.seed, fitted, options.scale)
     if options.losses:
         network = msgspec.structs.replace(network, fault=losses(network, options.epochs))
     result = run(network, options.epochs)
     own = [value for n, value in result.duty.items() if n]
     delays = result.delays
     what = "while motes die and reboot" if options.losses else "steady"
+    took = time.monotonic() - began
+    where = f"{options.links}'s links" + (
+        f", {options.scale:g} times as far apart" if options.scale != 1 else ""
+    )
+    how_long = f"{options.epochs} epochs of {PERIOD_S} s ({took:.0f} s)"
     table(
-        f"54 motes of the lab, {what}, seed {options.seed}, {options.epochs} epochs of {PERIOD_S} s ({time.monotonic() - began:.0f} s)",
+        f"54 motes of the lab, {where}, {what}, seed {options.seed}, {how_long}",
         [
             (
                 "rows of living motes that any path reaches",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
+from skerry_testbed import radio
 from skerry_testbed.network import Environment, Field, Mote, Network, Radio, check
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -31,6 +34,13 @@ def links() -> dict[tuple[int, int], float]:
     return found
 
 
+def heard(network: Network) -> dict[tuple[int, int], float]:
+    """Share of frames of 100 bytes that arrive on each link of a description, by mote id, without bursts."""
+    model, ids = network.radio, [mote.id for mote in network.mote]
+    found = radio.links(model, network.mote, np.random.default_rng(network.seed))
+    return {(ids[a], ids[b]): radio.reception(*link, model.noise_dbm) for (a, b), link in found.items()}
+
+
 def reachable(found: dict[tuple[int, int], float]) -> set[int]:
     """Motes that have a way to the root and back over links of at least 1 % each way."""
     reached, new = {0}, {0}
@@ -42,16 +52,16 @@ def reachable(found: dict[tuple[int, int], float]) -> set[int]:
     return reached
 
 
-def lab(seed: int) -> Network:
-    """The Intel lab."""
-    motes = [Mote(id=n, x=x, y=y, root=n == 0) for n, (x, y) in positions().items()]
-    radio = Radio(model="matrix", links=[(a, b, p) for (a, b), p in links().items()])
+def lab(seed: int, model: Radio | None = None, scale: float = 1.0) -> Network:
+    """The Intel lab; with its own links unless a model of others is given, and then its places may be ``scale`` times as far apart."""
+    motes = [Mote(id=n, x=scale * x, y=scale * y, root=n == 0) for n, (x, y) in positions().items()]
+    model = model or Radio(model="matrix", links=[(a, b, p) for (a, b), p in links().items()])
     return check(
         Network(
             name="lab",
             seed=seed,
             mote=motes,
-            radio=radio,
+            radio=model,
             environment=Environment(fields={"temp": Field(base=20, amplitude=5, noise=0.3)}),
         )
     )

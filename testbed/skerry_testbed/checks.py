@@ -116,7 +116,7 @@ def check_radio(network: Network, folder: Path, ids: set[int]) -> None:
     require(0 <= radio.shadowing_db <= 30, "radio.shadowing_db", radio.shadowing_db, "0..30")
     require(-120 <= radio.noise_dbm <= -20, "radio.noise_dbm", radio.noise_dbm, "-120..-20")
     require(0 <= radio.capture_db <= 30, "radio.capture_db", radio.capture_db, "0..30")
-    require(0 <= radio.asymmetry_db <= 30, "radio.asymmetry_db", radio.asymmetry_db, "0..30")
+    require(0 <= (radio.asymmetry_db or 0.0) <= 30, "radio.asymmetry_db", radio.asymmetry_db, "0..30")
     _check_bursts(radio, ids)
     if radio.model != "matrix":
         return

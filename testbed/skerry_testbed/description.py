@@ -70,7 +70,7 @@ class Radio(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     collisions: bool = True
     channel: int = 26
     pan: int = 0x5359
-    asymmetry_db: float = 0.0
+    asymmetry_db: float | None = None
     bursts: Bursts | None = None
     link_bursts: list[LinkBursts] = []
 

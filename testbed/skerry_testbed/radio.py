@@ -15,6 +15,9 @@ GAIN_MINIMUM_DB = -106.0
 #: Gain within a disc, and of a matrix link; strong, so that loss is by probability alone.
 GAIN_GOOD_DB = -70.0
 
+#: What the firmware sends with, dBm, and a frame of 100 bytes, as bits: for the reception rates of links that are given as gains.
+TRANSMIT_DBM, FRAME_BITS = 3.0, 800
+
 Links = dict[tuple[int, int], tuple[float, float]]
 
 
@@ -34,9 +37,10 @@ def links(radio: Radio, motes: list[Mote], rng: np.random.Generator) -> Links:
             for a, b in _pairs(len(motes))
             if distance[a, b] <= radio.range_m
         }
-    walls = _symmetric(rng.normal(0.0, 1.0, distance.shape))
-    # Shadowing is the walls', the same both ways; a quarter of its variance is left to the direction.
-    shadow = math.sqrt(0.75) * walls + 0.5 * rng.normal(0.0, 1.0, distance.shape)
+    walls, direction = _symmetric(rng.normal(0.0, 1.0, distance.shape)), rng.normal(0.0, 1.0, distance.shape)
+    # Shadowing is the walls', the same both ways; a quarter of its variance is left to the direction unless more is said about that.
+    one_way = 0.25 if radio.asymmetry_db is None else 0.0
+    shadow = math.sqrt(1 - one_way) * walls + math.sqrt(one_way) * direction
     gain = radio.shadowing_db * shadow - np.vectorize(partial(path_loss_db, radio))(distance)
     if radio.asymmetry_db:
         # Each chip sends and hears by so much better or worse; both directions of a link differ with the deviation asked for.
@@ -45,6 +49,15 @@ def links(radio: Radio, motes: list[Mote], rng: np.random.Generator) -> Links:
     return {
         (a, b): (float(gain[a, b]), math.nan) for a, b in _pairs(len(motes)) if gain[a, b] >= GAIN_MINIMUM_DB
     }
+
+
+def reception(gain_db: float, probability: float, noise_dbm: float) -> float:
+    """Share of frames of 100 bytes that arrive, sent as the firmware does. IEEE 802.15.4-2006, E.4.1.8, for a link given as a gain."""
+    if not math.isnan(probability):
+        return probability
+    ratio = 10 ** ((TRANSMIT_DBM + gain_db - noise_dbm) / 10)
+    errors = sum((-1) ** k * math.comb(16, k) * math.exp(20 * ratio * (1 / k - 1)) for k in range(2, 17))
+    return float((1 - 8 / 15 / 16 * errors) ** FRAME_BITS)
 
 
 def path_loss_db(radio: Radio, distance_m: float) -> float:

@@ -27,8 +27,6 @@ SETTINGS_ADDRESS = 0x0027F000
 VECTORS_ADDRESS = 0x00200000
 TICKS_PER_SECOND = 32768
 CENTIMETRES = 100
-#: What the firmware sends with, dBm, and a frame of 100 bytes, as bits: for the reception rates of links that are given as gains.
-TRANSMIT_DBM, FRAME_BITS = 3.0, 800
 #: Readings nearer to the last one than these are left out: below the ADC's resolution, in SI.
 RESOLUTION = {
     "temp": 0.01,
@@ -120,7 +118,7 @@ def _medium(network: Network) -> Iterator[str]:
         return
     links = radio.links(model, network.mote, np.random.default_rng(network.seed))
     rates = (
-        f"{sender} {receiver} {_rate(gain, probability, model.noise_dbm):.4f}"
+        f"{sender} {receiver} {radio.reception(gain, probability, model.noise_dbm):.4f}"
         for (sender, receiver), (gain, probability) in sorted(links.items())
     )
     yield f"include @{_path(FILES / 'MatrixMedium.cs')}"
@@ -129,15 +127,6 @@ def _medium(network: Network) -> Iterator[str]:
 
 def _is_disc(network: Network) -> bool:
     return network.radio.model == "disc" and network.radio.reception == 1.0
-
-
-def _rate(gain_db: float, probability: float, noise_dbm: float) -> float:
-    """Share of frames of 100 bytes that arrive. IEEE 802.15.4-2006, E.4.1.8, for a link given as a gain."""
-    if not math.isnan(probability):
-        return probability
-    ratio = 10 ** ((TRANSMIT_DBM + gain_db - noise_dbm) / 10)
-    errors = sum((-1) ** k * math.comb(16, k) * math.exp(20 * ratio * (1 / k - 1)) for k in range(2, 17))
-    return float((1 - 8 / 15 / 16 * errors) ** FRAME_BITS)
 
 
 def _path(path: Path) -> str:

@@ -65,3 +65,9 @@ def test_directions_differ_with_the_deviation_asked_for_and_each_chip_by_its_own
     assert difference[np.triu_indices(200, 1)].std() == pytest.approx(4, rel=0.15)
     # Made of what each chip adds, so that around a triangle the differences cancel.
     assert difference[0, 1] + difference[1, 2] + difference[2, 0] == pytest.approx(0, abs=1e-9)
+
+
+def test_without_asymmetry_both_directions_are_shadowed_alike() -> None:
+    places = motes(*((float(x), 0.0) for x in range(20)))
+    found = links(Radio(exponent=2, reference_db=10, shadowing_db=6, asymmetry_db=0), places, seed=2)
+    assert all(found[b, a][0] == pytest.approx(gain) for (a, b), (gain, _) in found.items())
