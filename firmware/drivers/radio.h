@@ -47,6 +47,8 @@ void radio_accept_unicast(bool accept);
  * RADIO_STAMP_SIZE bytes that radio_stamp fills with the network time of the frame's SFD, or RADIO_NO_STAMP.
  * radio_sent follows from the main loop. False when a transmission is still under way. The bytes are copied to the chip before it returns. */
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp);
+/* Output power: the level nearest to so many dBm that the chip has. */
+void radio_set_power(int8_t dbm);
 /* ms since boot during which the radio was not asleep. */
 uint32_t radio_on_time(void);
 /* Frames that the chip delivered broken: bad length or buffer read error. */

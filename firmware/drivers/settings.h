@@ -8,7 +8,7 @@
  * none: 0xFFFE). Returned struct is owned by the driver. */
 const struct wire_settings *settings_load(void);
 const struct wire_settings *settings(void);
-/* Keeps a new position. */
-void settings_position(int32_t x, int32_t y);
+/* Keeps changed ones. */
+void settings_keep(const struct wire_settings *changed);
 
 #endif

@@ -31,7 +31,9 @@
 #define WIRE_PERIOD_MAXIMUM_MS 0x240C8400UL /* longest sample period */
 #define WIRE_TICKS_PER_SECOND 0x8000U /* of network time */
 #define WIRE_SETTINGS_MAGIC 21337U /* settings are valid */
-#define WIRE_ATTRIBUTE_MAXIMUM 29U /* largest number of an attribute */
+#define WIRE_ATTRIBUTE_MAXIMUM 29U /* largest number of an attribute that is sampled */
+#define WIRE_ATTRIBUTE_OWN 32U /* numbers from here on are attributes that need no sample */
+#define WIRE_ATTRIBUTE_END 64U /* above all numbers of attributes */
 #define WIRE_STACK_DEPTH 8U /* values on the expression stack */
 #define WIRE_MAXIMUM_POWER 9U /* largest power of ten of a scaling opcode */
 #define WIRE_FRAME_CONTROL_DATA 0x8841U /* 802.15.4 data frame */
@@ -66,7 +68,7 @@ enum wire_command_op {
     WIRE_COMMAND_PING = 0x00,
     WIRE_COMMAND_SET_POSITION = 0x01,
     WIRE_COMMAND_REBOOT = 0x02,
-    WIRE_COMMAND_SET_LEDS = 0x03,
+    WIRE_COMMAND_RUN = 0x03,
     WIRE_COMMAND_EVENT = 0x04,
 };
 
@@ -132,6 +134,13 @@ enum wire_store_flag {
     WIRE_STORE_FLASH = 0x02,
 };
 
+/* Bits of an ON_EVENT's flags. */
+enum wire_event_flag {
+    WIRE_EVENT_FLAG_NO_INTERLEAVE = 0x01,
+    WIRE_EVENT_FLAG_TIMER = 0x02,
+    WIRE_EVENT_FLAG_ALIGNED = 0x04,
+};
+
 /* Which of a storage point's rows a query meets. */
 enum wire_match {
     WIRE_MATCH_ALL = 0x00,
@@ -161,6 +170,7 @@ enum wire_op {
     WIRE_OP_NEG = 0x15,
     WIRE_OP_UPSCALE = 0x16,
     WIRE_OP_DOWNSCALE = 0x17,
+    WIRE_OP_HYPOT = 0x18,
     WIRE_OP_EQ = 0x20,
     WIRE_OP_NE = 0x21,
     WIRE_OP_LT = 0x22,
@@ -197,6 +207,24 @@ enum wire_format {
     WIRE_FORMAT_I32 = 5, /* 4 byte */
 };
 
+/* Commands. */
+enum wire_action {
+    WIRE_ACTION_LEDS = 1, /* 0 to 7: 1 red, 2 green and 4 yellow, added up */
+    WIRE_ACTION_POWER_ON = 2, /* sets the actuator pin high */
+    WIRE_ACTION_POWER_OFF = 3, /* sets the actuator pin low */
+    WIRE_ACTION_SET_ROOM = 4, /* 0 to 65535: the attribute room, kept */
+    WIRE_ACTION_SET_FLOOR = 5, /* -100 to 1000: the attribute floor, kept */
+    WIRE_ACTION_SET_GROUP = 6, /* 0 to 65535: the attribute group, kept */
+    WIRE_ACTION_RADIO_POWER = 7, /* -17 to 3: output of the radio in dBm, until the mote restarts */
+};
+
+/* Events that motes raise by themselves. */
+enum wire_mote_event {
+    WIRE_EVENT_BOOT = 0xA227, /* the mote has started, and has its queries */
+    WIRE_EVENT_BATTERY_LOW = 0xDD34, /* the battery has fallen below 2.2 V */
+    WIRE_EVENT_BUTTON = 0xFEA9, /* the button pin was pulled low */
+};
+
 /* Attribute numbers. */
 enum wire_attribute {
     WIRE_ATTRIBUTE_NODEID = 0, /* 1; the mote's short address */
@@ -213,16 +241,25 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_YPOS = 11, /* 10^-2 m; position, north */
     WIRE_ATTRIBUTE_FREE_RAM = 12, /* B; RAM between heap start and stack */
     WIRE_ATTRIBUTE_QUEUE_LENGTH = 13, /* 1; records waiting to be sent */
+    WIRE_ATTRIBUTE_ROOM = 32, /* 1; number of its room */
+    WIRE_ATTRIBUTE_FLOOR = 33, /* 1; number of its floor */
+    WIRE_ATTRIBUTE_GROUP = 34, /* 1; number of its group */
     WIRE_ATTRIBUTE_LINK = 14, /* 10^-2 ; share of frames to the parent acknowledged lately; NULL without one */
     WIRE_ATTRIBUTE_NEIGHBOURS = 15, /* 1; motes that it hears */
     WIRE_ATTRIBUTE_RADIO_DUTY = 16, /* 10^-4 ; share of the time since boot with the radio on */
     WIRE_ATTRIBUTE_RESETS = 17, /* 1; times it has started, kept in EEPROM */
     WIRE_ATTRIBUTE_UPTIME = 18, /* 1; s since it started */
     WIRE_ATTRIBUTE_DROPPED = 19, /* 1; records lost to a full queue since it started */
+    WIRE_ATTRIBUTE_ENERGY = 35, /* 10^-3 J; what radio and standby have taken since it started, estimated */
+    WIRE_ATTRIBUTE_MAG_X = 20, /* mgauss; magnetic field along x */
+    WIRE_ATTRIBUTE_MAG_Y = 21, /* mgauss; magnetic field along y */
+    WIRE_ATTRIBUTE_NOISE = 22, /* 1; loudness at the microphone */
+    WIRE_ATTRIBUTE_TONES = 23, /* 1; 1: a tone of 4 kHz is heard */
     WIRE_ATTRIBUTE_EVENT_NODEID = 24, /* 1; short address of the mote that raised the event */
     WIRE_ATTRIBUTE_EVENT_XPOS = 25, /* 10^-2 m; its position, east */
     WIRE_ATTRIBUTE_EVENT_YPOS = 26, /* 10^-2 m; its position, north */
     WIRE_ATTRIBUTE_EVENT_TIME = 27, /* 1; network time of the event, s */
+    WIRE_ATTRIBUTE_EVENT_VALUE = 36, /* 1; what the query that raised it said with SIGNAL */
     WIRE_ATTRIBUTE_COUNT = 14,
 };
 
@@ -335,16 +372,19 @@ struct wire_event {
     int32_t x; /* its position, cm */
     int32_t y; /* its position, cm */
     uint32_t seconds; /* network time, s */
+    int32_t value; /* what its raiser adds to it; -2147483648: NULL */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_event) == 16, "wire_event");
+_Static_assert(sizeof(struct wire_event) == 20, "wire_event");
 
 /* The code of an ON_EVENT. */
 struct wire_on_event {
     uint16_t event; /* number of the event */
     uint32_t lasts; /* s from the event on in which epochs begin; at least 1 */
-    uint8_t no_interleave; /* 1: an event while the query runs changes nothing; 0: it starts anew */
+    uint8_t flags; /* bit 0 no interleave, bit 1 timer, bit 2 aligned */
+    uint8_t group; /* 0..7: the query starts when all events of a group have come since it last started */
+    uint32_t step; /* timer, aligned: s, at least 1 */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_on_event) == 7, "wire_on_event");
+_Static_assert(sizeof(struct wire_on_event) == 12, "wire_on_event");
 
 /* The code of a STORE. */
 struct wire_store {
@@ -369,7 +409,7 @@ struct wire_command {
     uint16_t target; /* short address; 65535 all motes */
     uint16_t token; /* chosen by the sender, repeated in the acknowledgement */
     uint8_t op; /* see CommandOp */
-    uint8_t arguments[]; /* at most 16 bytes */
+    uint8_t arguments[]; /* at most 20 bytes */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_command) == 5, "wire_command");
 
@@ -494,8 +534,11 @@ struct wire_settings {
     int32_t x; /* position, cm */
     int32_t y; /* position, cm */
     uint16_t boots; /* boot count, raised by the firmware at each start */
+    uint16_t room; /* constants of the deployment, set by commands */
+    int16_t floor;
+    uint16_t group;
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_settings) == 18, "wire_settings");
+_Static_assert(sizeof(struct wire_settings) == 24, "wire_settings");
 
 /* A link frame on the serial line, before COBS and CRC. */
 struct wire_link_header {

@@ -11,7 +11,7 @@
 #include "query/query.h"
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
-#define ARGUMENTS_MAXIMUM 16
+#define ARGUMENTS_MAXIMUM sizeof(struct wire_event)
 /* Commands on their way at once, and tokens remembered: a flood's echoes come within two control windows. */
 #define COMMANDS 4
 #define TOKENS 16

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "board.h"
+#include "commands/command.h"
 #include "drivers/settings.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
@@ -93,30 +94,28 @@ void net_repeated(uint16_t source, const uint8_t *body, uint8_t length)
 
 static uint8_t execute(const struct wire_command *command, uint8_t arguments)
 {
-    int32_t position[2];
+    int32_t values[2];
+    struct wire_settings changed = *settings();
     switch (command->op) {
     case WIRE_COMMAND_PING: return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_SET_POSITION:
-        if (arguments != sizeof position) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
-        memcpy(position, command->arguments, sizeof position);
-        settings_position(position[0], position[1]);
+        if (arguments != sizeof values) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+        memcpy(values, command->arguments, sizeof values);
+        changed.x = values[0];
+        changed.y = values[1];
+        settings_keep(&changed);
         return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_REBOOT: timer_start(&reboot_timer, clock_now() + REBOOT_DELAY, board_reboot); return WIRE_COMMAND_STATUS_DONE;
-    case WIRE_COMMAND_SET_LEDS:
-        if (arguments != 1 || command->arguments[0] > 7) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
-        board_leds(command->arguments[0]);
-        return WIRE_COMMAND_STATUS_DONE;
+    case WIRE_COMMAND_RUN:
+        if (arguments != 1 + sizeof *values) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+        memcpy(values, command->arguments + 1, sizeof *values);
+        switch (command_run(command->arguments[0], *values)) {
+        case COMMAND_DONE: return WIRE_COMMAND_STATUS_DONE;
+        case COMMAND_UNKNOWN: return WIRE_COMMAND_STATUS_UNKNOWN_OP;
+        default: return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+        }
     default: return WIRE_COMMAND_STATUS_UNKNOWN_OP;
     }
-}
-
-void net_action(uint8_t op, int32_t argument)
-{
-    uint8_t bytes[sizeof(struct wire_command) + 1];
-    struct wire_command *command = (struct wire_command *)bytes;
-    command->op = op;
-    command->arguments[0] = (uint8_t)argument;
-    if (argument >= 0 && argument <= UINT8_MAX) (void)execute(command, 1);
 }
 
 void net_signal(const struct wire_event *event)

@@ -17,6 +17,9 @@
 #include "query/query.h"
 
 #define TEXT_MAXIMUM 60
+/* mV: the event battery_low is raised below, and again after the battery was above. */
+#define BATTERY_LOW 2200
+#define BATTERY_RECOVERED 2300
 
 /* Attributes that need no sensor. */
 #define OWN_ATTRIBUTES                                                                                                                     \
@@ -26,6 +29,14 @@
      | 1UL << WIRE_ATTRIBUTE_UPTIME | 1UL << WIRE_ATTRIBUTE_DROPPED)
 
 static uint16_t supply;
+static bool supply_low;
+
+static void watch_supply(void)
+{
+    bool was_low = supply_low;
+    supply_low = supply > 0 && supply < (was_low ? BATTERY_RECOVERED : BATTERY_LOW);
+    if (supply_low && !was_low) query_own_event(QUERY_EVENT_BATTERY_LOW);
+}
 
 static uint8_t link_quality(void)
 {
@@ -40,6 +51,7 @@ void status_report(void)
     const struct wire_settings *own = settings();
     int32_t voltage;
     if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage)) supply = (uint16_t)voltage;
+    watch_supply();
     struct wire_status status = {
         .node = own->nodeid,
         .boots = own->boots,
@@ -82,6 +94,13 @@ static uint16_t radio_duty(void)
     return uptime == 0 ? 10000 : capped(on / uptime * 10 + on % uptime * 10 / uptime);
 }
 
+/* mJ that the radio and the sleeping mote have taken since boot. */
+static uint32_t energy(void)
+{
+    uint32_t on = radio_on_time();
+    return on / 1000 * BOARD_RADIO_DMW / 10 + on % 1000 * BOARD_RADIO_DMW / 10000 + clock_uptime() / 10 * BOARD_STANDBY_UW / 100;
+}
+
 bool net_health(uint8_t attribute, int32_t *value)
 {
     switch (attribute) {
@@ -90,6 +109,7 @@ bool net_health(uint8_t attribute, int32_t *value)
     case WIRE_ATTRIBUTE_RADIO_DUTY: *value = radio_duty(); return true;
     case WIRE_ATTRIBUTE_RESETS: *value = settings()->boots; return true;
     case WIRE_ATTRIBUTE_UPTIME: *value = (int32_t)(clock_uptime() & INT32_MAX); return true;
+    case WIRE_ATTRIBUTE_ENERGY: *value = (int32_t)(energy() & INT32_MAX); return true;
     default: *value = queue_dropped(); return true;
     }
 }

@@ -39,7 +39,7 @@ const struct aggregate *aggregate_find(uint8_t aggregate)
     case WIRE_AGGREGATE_DISTINCT:
         return &aggregate_distinct;
     default:
-        return NULL;
+        return aggregate_outside(aggregate);
     }
 }
 

@@ -33,6 +33,8 @@ extern const struct aggregate aggregate_histogram;
 extern const struct aggregate aggregate_quantiles;
 extern const struct aggregate aggregate_distinct;
 
+/* Those from outside this tree, in the generated registry.c; NULL: unknown. */
+const struct aggregate *aggregate_outside(uint8_t aggregate);
 /* Of enum wire_aggregate; NULL: none or unknown. */
 const struct aggregate *aggregate_find(uint8_t aggregate);
 /* Cells of a field's state; 0: it is no aggregate, or has an impossible number of them. */

@@ -43,6 +43,9 @@ static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t 
     case WIRE_ATTRIBUTE_EVENT_YPOS:
         *value = event->y;
         break;
+    case WIRE_ATTRIBUTE_EVENT_VALUE:
+        *value = event->value;
+        return event->event != 0 && event->value != INT32_MIN;
     default:
         *value = (int32_t)(event->seconds & INT32_MAX);
         break;
@@ -74,6 +77,15 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_YPOS:
         *value = settings()->y;
         return true;
+    case WIRE_ATTRIBUTE_ROOM:
+        *value = settings()->room;
+        return true;
+    case WIRE_ATTRIBUTE_FLOOR:
+        *value = settings()->floor;
+        return true;
+    case WIRE_ATTRIBUTE_GROUP:
+        *value = settings()->group;
+        return true;
     case WIRE_ATTRIBUTE_FREE_RAM:
         *value = board_free_ram();
         return true;
@@ -86,13 +98,15 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_RESETS:
     case WIRE_ATTRIBUTE_UPTIME:
     case WIRE_ATTRIBUTE_DROPPED:
+    case WIRE_ATTRIBUTE_ENERGY:
         return net_health(attribute, value);
     case WIRE_ATTRIBUTE_EVENT_NODEID:
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:
     case WIRE_ATTRIBUTE_EVENT_TIME:
+    case WIRE_ATTRIBUTE_EVENT_VALUE:
         return of_event(attribute, &slot->event, value);
     default: /* a sensor's, or unknown here */
-        return attribute_sensors((uint32_t)1 << attribute) != 0 && sensor_value(attribute, value);
+        return attribute <= WIRE_ATTRIBUTE_MAXIMUM && attribute_sensors((uint32_t)1 << attribute) != 0 && sensor_value(attribute, value);
     }
 }

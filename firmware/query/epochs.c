@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/time.h"
 #include "query/acquire.h"
@@ -25,6 +26,7 @@
 #define EARLY_TICKS 2
 
 static struct timer timer;
+static struct event soon = {.handler = epochs_update};
 
 /* Network time in ms, rounded up. */
 static uint64_t milliseconds(struct net_time time)
@@ -97,7 +99,7 @@ static bool take_due(struct slot *slot, struct net_time now)
     if (!(slot->state & SLOT_PLANNED) || slot->state & SLOT_FINISHED || !start_of(slot, slot->next, &start) ||
         before(now, start))
         return false;
-    if (milliseconds(now) - milliseconds(start) <= LATE_MS && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && affordable(slot, now)) {
+    if (milliseconds(now) - milliseconds(start) <= LATE_MS && events_runs(slot, start.seconds) && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && affordable(slot, now)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
     }
@@ -118,6 +120,8 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
     slot->next = epoch;
     slot->state |= SLOT_PLANNED;
     if (runs && runs_in(slot, epoch, &start)) {
+        slot->state &= (uint8_t)~SLOT_FINISHED;
+    } else if (runs && start.seconds < slot_program(slot)->end && events_goes_on(slot, start.seconds)) {
         slot->state &= (uint8_t)~SLOT_FINISHED;
     } else if (runs && start.seconds < slot_program(slot)->end && events_keeps(slot)) {
         slot->state &= (uint8_t)~SLOT_PLANNED; /* an event's epochs are planned when it has come */
@@ -160,7 +164,13 @@ void epochs_update(void)
     acquire_start();
 }
 
-void query_time_changed(void) { epochs_update(); }
+void epochs_update_soon(void) { event_post(&soon); }
+
+void query_time_changed(void)
+{
+    events_changed();
+    epochs_update();
+}
 
 uint32_t query_shortest_period(void)
 {

@@ -9,6 +9,8 @@
 /* Queries have come, gone, fallen due or network time has moved: marks the due ones, plans the others,
  * drops those whose time is over and acquires. */
 void epochs_update(void);
+/* The same from the main loop, for callers deep in the stack. */
+void epochs_update_soon(void);
 /* Network time at which the slot's present epoch starts. */
 void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds);
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "commands/command.h"
 #include "drivers/settings.h"
 #include "kernel/event.h"
 #include "net/time.h"
@@ -10,7 +11,12 @@
 #include "query/query.h"
 #include "query/vm.h"
 
-static struct wire_event raised;
+/* A query that comes later than this after the start has not waited for `boot`. */
+#define BOOT_SECONDS 600
+#define ONLY_TIMED (WIRE_EVENT_FLAG_TIMER | WIRE_EVENT_FLAG_ALIGNED)
+
+static uint8_t raised;                 /* bit n: the query of slot n has raised its event */
+static uint8_t own = QUERY_EVENT_BOOT; /* enum query_own_event: to be raised */
 static void tell(void);
 static struct event telling = {.handler = tell};
 
@@ -19,20 +25,32 @@ static bool clause(const struct slot *slot, uint8_t kind, uint8_t n, struct prog
     return program_clause(slot_program(slot), slot->length, kind, n, field);
 }
 
+static const struct wire_on_event *on_event(const struct program_field *field) { return (const struct wire_on_event *)field->code.bytes; }
+
+static bool on_event_check(const struct program_field *field)
+{
+    const struct wire_on_event *on = on_event(field);
+    return field->code.length == sizeof *on && on->lasts > 0 && on->group < 8 && !((on->flags & ONLY_TIMED) && on->step == 0);
+}
+
+/* A number of an event, and an expression or nothing. */
+static bool numbered_check(const struct program_field *field, uint32_t *attributes)
+{
+    uint8_t length = field->code.length;
+    return length == sizeof(uint16_t) ||
+           (length > sizeof(uint16_t) && vm_check(field->code.bytes + sizeof(uint16_t), (uint8_t)(length - sizeof(uint16_t)), attributes));
+}
+
 bool events_check(const struct program_field *field, uint32_t *attributes)
 {
-    const uint8_t *code = field->code.bytes;
-    uint8_t length = field->code.length;
     switch (field->aggregate) {
     case WIRE_AGGREGATE_ON_EVENT:
-        return length == sizeof(struct wire_on_event) && ((const struct wire_on_event *)code)->lasts > 0;
+        return on_event_check(field);
     case WIRE_AGGREGATE_STOP_ON:
-        return length == sizeof(uint16_t) ||
-               (length > sizeof(uint16_t) && vm_check(code + sizeof(uint16_t), (uint8_t)(length - sizeof(uint16_t)), attributes));
     case WIRE_AGGREGATE_SIGNAL:
-        return length == sizeof(uint16_t);
+        return numbered_check(field, attributes);
     case WIRE_AGGREGATE_ACTION:
-        return vm_check(code, length, attributes);
+        return vm_check(field->code.bytes, field->code.length, attributes);
     default:
         return false;
     }
@@ -45,17 +63,25 @@ static uint16_t event_of(const struct program_field *field)
     return event;
 }
 
+/* The expression behind the number; false: there is none, or it is NULL. */
+static bool value_of(const struct slot *slot, const struct program_field *field, int32_t *value)
+{
+    uint8_t length = (uint8_t)(field->code.length - sizeof(uint16_t));
+    return length > 0 && vm_run(field->code.bytes + sizeof(uint16_t), length, attribute_read, slot, value);
+}
+
 void events_row(struct slot *slot)
 {
     struct program_field field;
     for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ACTION, n, &field); n++) {
         int32_t value;
         if (vm_run(field.code.bytes, field.code.length, attribute_read, slot, &value))
-            net_action(field.format, value);
+            (void)command_run(field.format, value);
     }
     if (!(slot->state & SLOT_RAISED) && clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field)) {
-        raised = (struct wire_event){event_of(&field), settings()->nodeid, settings()->x, settings()->y,
-                                     time_at(clock_now()).seconds};
+        for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+            if (slot_at(i) == slot)
+                raised |= (uint8_t)(1U << i);
         event_post(&telling);
     }
     slot->state |= SLOT_RAISED;
@@ -63,8 +89,88 @@ void events_row(struct slot *slot)
 
 void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
 
+static void raise(uint16_t number, int32_t value)
+{
+    struct wire_event event = {number, settings()->nodeid, settings()->x, settings()->y, time_at(clock_now()).seconds, value};
+    net_signal(&event);
+}
+
+/* Whether a query of this mote waits for an event: others have the same queries. */
+static bool awaited(uint16_t number)
+{
+    struct program_field field;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        const struct slot *slot = slot_at(i);
+        if (slot == NULL)
+            continue;
+        for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+            if (event_of(&field) == number && !(on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER))
+                return true;
+        for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++)
+            if (event_of(&field) == number)
+                return true;
+    }
+    return false;
+}
+
+static uint16_t own_number(uint8_t which)
+{
+    switch (which) {
+    case QUERY_EVENT_BOOT: return WIRE_EVENT_BOOT;
+    case QUERY_EVENT_BATTERY_LOW: return WIRE_EVENT_BATTERY_LOW;
+    default: return WIRE_EVENT_BUTTON;
+    }
+}
+
 /* From the main loop: the flood comes back here at once, and may start the query that raised it. */
-static void tell(void) { net_signal(&raised); }
+static void tell(void)
+{
+    uint8_t of_queries = raised;
+    raised = 0;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        const struct slot *slot = of_queries >> i & 1 ? slot_at(i) : NULL;
+        struct program_field field;
+        int32_t value;
+        if (slot == NULL || !clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
+            continue;
+        if (!value_of(slot, &field, &value))
+            value = INT32_MIN;
+        raise(event_of(&field), value);
+    }
+    for (uint8_t which = QUERY_EVENT_BOOT; which <= QUERY_EVENT_BUTTON; which = (uint8_t)(which << 1)) {
+        if (!(own & which))
+            continue;
+        bool waits = awaited(own_number(which));
+        /* What began it may still be on its way to a mote that has just started. */
+        if (which == QUERY_EVENT_BOOT && (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
+            continue;
+        own &= (uint8_t)~which;
+        if (waits && time_known())
+            raise(own_number(which), INT32_MIN);
+    }
+}
+
+void query_own_event(enum query_own_event which)
+{
+    own |= (uint8_t)which;
+    event_post(&telling);
+}
+
+void events_changed(void)
+{
+    if (own & QUERY_EVENT_BOOT)
+        event_post(&telling);
+}
+
+/* Whether an epoch from network second `start` on is one of those that the clause speaks of. */
+static bool runs(const struct slot *slot, const struct wire_on_event *on, uint32_t start)
+{
+    if (on->flags & WIRE_EVENT_FLAG_TIMER)
+        return start % on->step < on->lasts;
+    if (slot->begun == 0 || start < slot->begun || start - slot->begun >= on->lasts)
+        return false;
+    return !(on->flags & WIRE_EVENT_FLAG_ALIGNED) || (start - slot->event.seconds) % on->step == 0;
+}
 
 bool events_runs(const struct slot *slot, uint32_t start)
 {
@@ -73,8 +179,12 @@ bool events_runs(const struct slot *slot, uint32_t start)
         return false;
     if (!clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field))
         return true;
-    const struct wire_on_event *on = (const struct wire_on_event *)field.code.bytes;
-    return slot->begun != 0 && start >= slot->begun && start - slot->begun < on->lasts;
+    uint8_t n = 0;
+    do {
+        if (runs(slot, on_event(&field), start))
+            return true;
+    } while (clause(slot, WIRE_AGGREGATE_ON_EVENT, ++n, &field));
+    return false;
 }
 
 bool events_keeps(const struct slot *slot)
@@ -83,31 +193,60 @@ bool events_keeps(const struct slot *slot)
     return slot->stopped != 0 || clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
 }
 
+bool events_goes_on(const struct slot *slot, uint32_t start)
+{
+    struct program_field field;
+    if (slot->stopped != 0 && start >= slot->stopped)
+        return false;
+    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+        const struct wire_on_event *on = on_event(&field);
+        if (on->flags & WIRE_EVENT_FLAG_TIMER)
+            return true;
+        if (on->flags & WIRE_EVENT_FLAG_ALIGNED && slot->begun != 0 && start < slot->begun + on->lasts)
+            return true;
+    }
+    return false;
+}
+
+/* Whether all events of the group have come. */
+static bool complete(const struct slot *slot, uint8_t group)
+{
+    struct program_field field;
+    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+        if (on_event(&field)->group == group && !(slot->come >> n & 1))
+            return false;
+    return true;
+}
+
 /* News travels for some seconds: each mote runs the query for its whole time from when it heard. */
 static void start(struct slot *slot, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
-    if (!clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field))
+    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+        const struct wire_on_event *on = on_event(&field);
+        bool running = slot->begun != 0 && now - slot->begun < on->lasts;
+        if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event || (running && on->flags & WIRE_EVENT_FLAG_NO_INTERLEAVE))
+            continue;
+        slot->come |= (uint8_t)(1U << n);
+        if (!complete(slot, on->group))
+            continue;
+        slot->come = 0;
+        slot->event = *event;
+        slot->begun = now;
         return;
-    const struct wire_on_event *on = (const struct wire_on_event *)field.code.bytes;
-    bool running = slot->begun != 0 && now - slot->begun < on->lasts;
-    if (on->event != event->event || (running && on->no_interleave))
-        return;
-    slot->event = *event;
-    slot->begun = now;
+    }
 }
 
 static void stop(struct slot *slot, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
     for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
-        uint8_t length = (uint8_t)(field.code.length - sizeof(uint16_t));
         struct wire_event before = slot->event;
         int32_t value = 1;
         if (event_of(&field) != event->event)
             continue;
         slot->event = *event; /* its condition may speak of the event */
-        bool known = length == 0 || vm_run(field.code.bytes + sizeof(uint16_t), length, attribute_read, slot, &value);
+        bool known = field.code.length == sizeof(uint16_t) || value_of(slot, &field, &value);
         slot->event = before;
         if (known && value != 0)
             slot->stopped = now;
@@ -127,5 +266,5 @@ void query_event(const struct wire_event *event)
         stop(slot, event, next);
         start(slot, event, next);
     }
-    epochs_update();
+    epochs_update_soon();
 }

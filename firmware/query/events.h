@@ -16,6 +16,10 @@ void events_row(struct slot *slot);
 void events_no_row(struct slot *slot);
 /* Whether an epoch that starts at network second `start` belongs to the slot's query: always, unless it waits for an event. */
 bool events_runs(const struct slot *slot, uint32_t start);
+/* Whether a later epoch may run without another event, though that of `start` does not: it waits for a timer, or its epochs are aligned. */
+bool events_goes_on(const struct slot *slot, uint32_t start);
+/* Queries or network time have become known: what waits for them can be raised. */
+void events_changed(void);
 /* Whether the slot is to be kept though it runs no more: another event may start it, or the gateway has not stopped it yet. */
 bool events_keeps(const struct slot *slot);
 

@@ -2,6 +2,7 @@
 
 #include "query/acquire.h"
 #include "query/epochs.h"
+#include "query/events.h"
 #include "query/output.h"
 #include "query/slots.h"
 
@@ -16,8 +17,10 @@ void query_init(void)
 enum query_outcome query_install(const struct wire_query_install *install, uint8_t length)
 {
     enum query_outcome outcome = slots_install(install, length);
-    if (outcome == QUERY_COMPLETE)
+    if (outcome == QUERY_COMPLETE) {
+        events_changed();
         epochs_update();
+    }
     return outcome;
 }
 

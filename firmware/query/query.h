@@ -46,13 +46,16 @@ void query_event(const struct wire_event *event);
 /* Programs refused since boot. */
 uint16_t query_refused(void);
 
-/* Runs a command of enum wire_command with one argument, and floods an event, which comes back by query_event. In net/. */
-void net_action(uint8_t op, int32_t argument);
+/* Events that a mote raises by itself, where a query waits for them. */
+enum query_own_event { QUERY_EVENT_BOOT = 1 << 0, QUERY_EVENT_BATTERY_LOW = 1 << 1, QUERY_EVENT_BUTTON = 1 << 2 };
+void query_own_event(enum query_own_event which);
+
+/* Floods an event, which comes back by query_event. In net/. */
 void net_signal(const struct wire_event *event);
 /* Tells the gateway that a query is refused: an enum wire_refusal, and the bytes that are short. Implemented by net/status. */
 void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing);
 
-/* Health attributes, from `link` to `dropped`. Implemented by net/status; false: NULL. */
+/* Health attributes, from `link` to `dropped`, and `energy`. Implemented by net/status; false: NULL. */
 bool net_health(uint8_t attribute, int32_t *value);
 /* Attributes that net/ knows: parent, level. Implemented by net/tree; false: NULL. */
 bool tree_parent(uint16_t *parent);

@@ -35,6 +35,7 @@ struct slot {
     uint32_t expires;        /* network second from which a finished query is dropped */
     uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
     struct wire_event event; /* that started it */
+    uint8_t come;            /* events that have come since it last started: bit n for the n-th ON_EVENT */
     uint16_t windows;          /* bytes of its windows' state */
     struct memory_block block; /* its program, then the state of its windows, then the rows it keeps or the state of its join */
 };

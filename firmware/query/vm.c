@@ -60,6 +60,7 @@ static uint8_t values_taken(uint8_t op)
     case WIRE_OP_LE:
     case WIRE_OP_GT:
     case WIRE_OP_GE:
+    case WIRE_OP_HYPOT:
     case WIRE_OP_AND:
     case WIRE_OP_OR:
         return 2;
@@ -79,9 +80,10 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
         if (takes > depth || size > length - at)
             return false;
         if (op == WIRE_OP_ATTR) {
-            if (code[at] > WIRE_ATTRIBUTE_MAXIMUM)
+            if (code[at] >= WIRE_ATTRIBUTE_END || (code[at] > WIRE_ATTRIBUTE_MAXIMUM && code[at] < WIRE_ATTRIBUTE_OWN))
                 return false;
-            *attributes |= (uint32_t)1 << code[at];
+            if (code[at] <= WIRE_ATTRIBUTE_MAXIMUM)
+                *attributes |= (uint32_t)1 << code[at];
         } else if (op == WIRE_OP_STORED) {
             if (code[at] >> 4 >= WIRE_SOURCES_MAXIMUM || (code[at] & 15) == WIRE_FIELDS_MAXIMUM)
                 return false;
@@ -154,6 +156,22 @@ static bool subtract(int32_t a, int32_t b, int32_t *value)
     return true;
 }
 
+/* round(sqrt(a * a + b * b)). */
+static bool hypotenuse(int32_t a, int32_t b, int32_t *value)
+{
+    uint64_t rest = (uint64_t)magnitude(a) * magnitude(a) + (uint64_t)magnitude(b) * magnitude(b), root = 0;
+    /* Digit by digit, as by hand; at the end rest is what the square of the root leaves. */
+    for (uint64_t bit = (uint64_t)1 << 62; bit != 0; bit >>= 2) {
+        uint64_t tried = root + bit;
+        root >>= 1;
+        if (rest >= tried) {
+            rest -= tried;
+            root += bit;
+        }
+    }
+    return with_sign((uint32_t)root + (rest > root), false, value);
+}
+
 static bool compare(uint8_t op, int32_t a, int32_t b)
 {
     switch (op) {
@@ -186,6 +204,8 @@ static bool binary(uint8_t op, int32_t a, int32_t b, uint8_t operand, int32_t *v
         return scale(a, power_of_ten(operand), b, value);
     case WIRE_OP_MOD:
         return modulo(a, b, value);
+    case WIRE_OP_HYPOT:
+        return hypotenuse(a, b, value);
     default:
         *value = compare(op, a, b);
         return true;

@@ -31,7 +31,13 @@ def main() -> None:
     )
     parser.add_argument("--x", type=float, default=0.0, help="position in m, east")
     parser.add_argument("--y", type=float, default=0.0, help="position in m, north")
+    parser.add_argument("--room", type=int, default=0, help="0..65535")
+    parser.add_argument("--floor", type=int, default=0, help="-100..1000")
+    parser.add_argument("--group", type=int, default=0, help="0..65535")
     options = parser.parse_args()
+    for name, low, high in (("room", 0, 65535), ("floor", -100, 1000), ("group", 0, 65535)):
+        if not low <= getattr(options, name) <= high:
+            parser.error(f"{name} {getattr(options, name)}: {low}..{high}")
     if not 0 <= options.id <= 65533:
         parser.error(f"id {options.id}: 0..65533")
     data = Settings.build(
@@ -44,6 +50,9 @@ def main() -> None:
             "x": round(options.x * 100),
             "y": round(options.y * 100),
             "boots": 0,
+            "room": options.room,
+            "floor": options.floor,
+            "group": options.group,
         }
     )
     if options.path.suffix == ".bin":

@@ -13,12 +13,12 @@ from construct import Container
 from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
 from skerry.netclock import NetworkClock
-from skerry.plan.clauses import event_number
 from skerry.plan.model import Difference, Feed, Installation, QueryPlan
 from skerry.proxy.demand import Demand
 from skerry.streams.ingest import Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
+from skerry_protocol.commands import event_number
 from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, CommandOp, Event, PacketType
 
 log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ class Network:
         root = self.catalog.root()
         values = {
             "event": event_number(event), "node": root.nodeid if root else 0, "x": round(root.xpos * 100) if root else 0,
-            "y": round(root.ypos * 100) if root else 0, "seconds": self.now(),
+            "y": round(root.ypos * 100) if root else 0, "seconds": self.now(), "value": -(2**31),
         }  # fmt: skip
         self._token = self._token % 0x7FFF + 1
         self._send(

@@ -119,7 +119,7 @@ REFUSED = [
     ("SELECT 1e30 FROM sensors ONCE", "1e30",
      "the number 1e30 is out of range at column 8: numbers have at most 18 digits"),
     ("SELECT xpos*xpos*xpos FROM sensors ONCE", "xpos*xpos*xpos",
-     "the value may reach 1e27 at column 8: the gateway computes with 18 digits: scale it down"),
+     "the value may reach 4e26 at column 8: the gateway computes with 18 digits: scale it down"),
     ("STOP QUERY 1.5", "1.5",
      "'1.5' is no query id at column 12: STOP QUERY takes a whole number"),
     ("SELECT temp\nFROM sensors\nWHERE tmep > 3 ONCE", "tmep",

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
+
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
+from skerry.lang.ast import CreatePoint
 from skerry.lang.errors import QueryError
-from skerry.plan.clauses import event_number
+from skerry.plan import build
+from skerry.plan.build import rounded_hypotenuse
+from skerry.plan.evaluate import Evaluator
 from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.program import encode, program_size
+from skerry.plan.residual import Residual, Rows
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
-from skerry_protocol.packets import Aggregate, CommandOp
+from skerry_protocol.commands import ACTION_BY_NAME, ACTIONS, event_number
+from skerry_protocol.extensions import declarations
+from skerry_protocol.packets import Aggregate
 
 HOT = event_number("hot")
 
@@ -128,7 +138,7 @@ def test_actions_run_with_each_row(mote: Mote) -> None:
     assert mote.actions[0] == 0
     mote.sensor(BY_NAME["temp"].number, 3000)
     mote.run(2)
-    assert mote.actions == (2, CommandOp.SET_LEDS, 5)
+    assert mote.actions == (2, ACTION_BY_NAME["leds"].number, 5)
 
 
 NODEID = instruction(Op.ATTR, 0)
@@ -153,16 +163,44 @@ def test_clauses_that_cannot_be_are_refused(mote: Mote, bad: dict[str, object]) 
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("ON EVENT hot SELECT temp SAMPLE PERIOD 2 s", "ON EVENT needs to know how long the query runs at column 10: "
+        ("ON EVENT hot SELECT temp SAMPLE PERIOD 2 s", "ON EVENT needs to know how long the query runs at column 1: "
          "write SAMPLE PERIOD n FOR n, or ONCE"),
         ("SELECT temp, event.nodeid ONCE", "this query has no event at column 14: "
          "begin with ON EVENT name, or leave it out"),
         ("ON EVENT hot SELECT event.node ONCE", "unknown attribute 'event.node' at column 21: "
-         "did you mean 'event.nodeid'? of an event there are event.nodeid, event.xpos, event.ypos, event.time"),
+         "did you mean 'event.nodeid'? of an event there are event.nodeid, event.xpos, event.ypos, event.time, event.value; "
+         "name others behind the event, as in ON EVENT hot(temp)"),
         ("SELECT temp OUTPUT ACTION lods(1) ONCE", "unknown command 'lods' at column 27: "
-         "did you mean 'leds'? commands are leds"),
+         "did you mean 'leds'? commands are leds, power_on, power_off, set_room, set_floor, set_group, radio_power"),
         ("SELECT temp OUTPUT ACTION leds ONCE", "leds needs an argument at column 13: "
          "it is 0 to 7: 1 red, 2 green and 4 yellow, added up"),
+        ("SELECT temp OUTPUT ACTION leds(8) ONCE", "leds(8) is out of range at column 32: "
+         "it is 0 to 7: 1 red, 2 green and 4 yellow, added up"),
+        ("SELECT temp OUTPUT ACTION power_on(temp) ONCE", "power_on takes no argument at column 36: "
+         "write power_on: it acts on the mote whose row it is"),
+        ("SELECT temp OUTPUT ACTION leds(temp) ONCE", "this is no argument of leds at column 32: it has to be a whole number"),
+        ("SELECT temp SIGNAL hot(nodeid, temp, light) ONCE", "these are too many parameters of an event at column 38: "
+         "besides nodeid, loc, xpos, ypos, time an event carries one value"),
+        ("SELECT temp SIGNAL hot SIGNAL cold ONCE", "a query raises one event at column 24: "
+         "let the query that waits for the event raise the next, or ask twice"),
+        ("ON EVENT every(10 min) OR hot SELECT temp ONCE", "a timer cannot be joined with events at column 10: ask in two queries"),
+        ("ON EVENT every(1500 ms) SELECT temp ONCE", "a timer of 1500 ms is too fine at column 16: "
+         "write whole seconds, at least 1"),
+        ("ON EVENT every(5 s) SELECT temp SAMPLE PERIOD 1 s FOR 6 s", "the query would run longer than its timer takes at column 16: "
+         "write FOR 5 s or less, or leave ON EVENT out"),
+        ("ON EVENT every SELECT temp ONCE", "a timer needs one time at column 10: write ON EVENT every(10 min)"),
+        ("ON EVENT hot(5 s) SELECT temp ONCE", "a time is no parameter of an event at column 14: "
+         "write ON EVENT every(10 min) for a timer"),
+        ("ON ALIGNED EVENT hot SELECT temp SAMPLE PERIOD 1500 ms FOR 3 s",
+         "epochs of 1500 ms cannot be aligned with an event at column 1: "
+         "write a sample period of whole seconds, or leave ALIGNED out"),
+        ("ON EVENT hot(tmep) SELECT event.tmep ONCE", "unknown attribute 'tmep' at column 14: "
+         "did you mean 'temp'? parameters of events are attributes of the mote that raises it"),
+        ("ON EVENT hot(temp, light) SELECT event.temp ONCE", "these are too many parameters of an event at column 20: "
+         "besides nodeid, loc and time an event carries one value"),
+        ("SELECT dist(loc) ONCE", "dist takes two positions at column 8: write dist(loc, event.loc)"),
+        ("SELECT dist(loc, temp) ONCE", "this is no position at column 18: positions are loc, event.loc and point(3 m, 4 m)"),
+        ("SELECT loc AS place ONCE", "a position cannot be given a name at column 8: leave AS out: it is two columns, xpos and ypos"),
         ("SELECT AVG(temp) SIGNAL hot ONCE", "an aggregate is known at the root only at column 18: "
          "motes act on rows of their own: leave the aggregate out"),
     ],
@@ -171,3 +209,117 @@ def test_refusals(query: str, message: str) -> None:
     with pytest.raises(QueryError) as raised:
         plan_query(query)
     assert raised.value.summary == message
+
+
+def test_any_of_several_events_or_all_of_them(mote: Mote) -> None:
+    query = mote_query("ON EVENT hot AND wet OR dark SELECT temp, event.nodeid ONCE")
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 99)
+    assert run(mote, 3) == []
+    mote.event(event_number("wet"), 9, 102)
+    assert run(mote, 3) == [103], "both have come"
+    mote.event(event_number("wet"), 9, 105)
+    assert run(mote, 3) == [], "since the query started, hot has not come again"
+    mote.event(event_number("dark"), 9, 108)
+    assert run(mote, 3) == [109]
+
+
+def test_epochs_are_aligned_with_the_event(mote: Mote) -> None:
+    """The event's time counts, not when a mote hears of it."""
+    query = mote_query("ON ALIGNED EVENT hot SELECT temp SAMPLE PERIOD 4 s FOR 9 s")
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 97)
+    assert run(mote, 20) == [101, 105]
+
+
+def test_a_timer_runs_a_query_again_and_again(mote: Mote) -> None:
+    """In bursts that begin at multiples of the timer's time: on all motes together."""
+    query = mote_query("ON EVENT every(10 s) SELECT temp SAMPLE PERIOD 1 s FOR 3 s")
+    mote.install(encode(query, 0), 1)
+    assert run(mote, 24) == [100, 101, 102, 110, 111, 112, 120, 121, 122]
+    assert [mote.epoch_in(second) for second in (129, 130, 132, 133)] == [False, True, True, False]
+
+
+def test_an_event_carries_a_value(mote: Mote) -> None:
+    query = mote_query("ON EVENT hot(nodeid, temp) SELECT event.temp WHERE event.temp > 25.5 ONCE")
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 99, value=2550)
+    assert run(mote, 2) == []
+    mote.event(HOT, 9, 101)
+    assert run(mote, 2) == [], "NULL"
+    mote.event(HOT, 9, 103, value=2600)
+    mote.run(2)
+    (record,) = mote.records()
+    assert record.body["values"][-4:] == (2600).to_bytes(4, "little")
+
+
+def test_a_signal_carries_what_it_says(mote: Mote) -> None:
+    """The paper's OUTPUT ACTION SIGNAL hot(nodeid, temp) (3.5)."""
+    sql = "SELECT nodeid, temp FROM sensors WHERE temp > 25 OUTPUT ACTION SIGNAL hot(nodeid, temp) SAMPLE PERIOD 1 s"
+    mote.install(encode(mote_query(sql), 0), 1)
+    mote.install(encode(mote_query("ON EVENT hot(temp) SELECT event.temp ONCE"), 0), 2)
+    mote.sensor(BY_NAME["temp"].number, 3012)
+    mote.run(3)
+    values = [record.body["values"][-4:] for record in mote.records() if record.body.query == 2]
+    assert values == [(3012).to_bytes(4, "little")]
+
+
+def test_distances(mote: Mote) -> None:
+    """TinyDB 2005, 3.5: dist(s.loc, event.loc) < 10m. The mote stands at -12.5 m, 3 m."""
+    sql = "ON EVENT hot(loc): SELECT dist(s.loc, event.loc) AS far, event.loc FROM sensors AS s WHERE dist(s.loc, event.loc) < 10m ONCE"
+    query = mote_query(sql)
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 99, x=-1250 - 600, y=300 + 801)
+    assert run(mote, 2) == []
+    mote.event(HOT, 9, 101, x=-1250 - 600, y=300 + 799)
+    mote.run(2)
+    (record,) = mote.records()
+    assert (-1850).to_bytes(4, "little", signed=True) in record.body["values"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(3, 4), (-1, 1), (2, 2), (10**9, -(10**9)), (0, 0), (46340, 46341), (1 << 30, 1 << 30)]
+)
+def test_a_hypotenuse_is_the_nearest_integer(a: int, b: int) -> None:
+    """Exactly, on motes and at the gateway."""
+    exact = Decimal(a * a + b * b).sqrt().quantize(Decimal(1), ROUND_HALF_UP)
+    assert rounded_hypotenuse(a, b) == exact
+    x, y = build.stored(0, "x", 0, -(2**30), 2**30, ""), build.stored(1, "y", 0, -(2**30), 2**30, "")
+    known = np.ones(1, np.bool_)
+    evaluate = Evaluator({x: (np.array([a]), known), y: (np.array([b]), known)}, np.zeros(1, np.int64))
+    assert evaluate(build.hypotenuse(x, y), 1000)[0].tolist() == [exact]
+
+
+def test_the_value_of_an_event_at_the_gateway() -> None:
+    plan = plan_query("ON EVENT hot(temp): SELECT event.temp, event.temp + 1 AS more ONCE")
+    assert isinstance(plan, QueryPlan)
+    assert [(output.unit, output.digits) for output in plan.outputs] == [("degC", 2), ("degC", 2)]
+    batch = pa.RecordBatch.from_pydict({"nodeid": [1], "epoch": [3], "event.value": [2575]})
+    rows = Rows(batch, merge([plan]))
+    assert Residual(plan).project(rows, np.array([0])).to_pylist() == [{"event.temp": 25.75, "more": 26.75}]
+
+
+def test_a_query_that_rows_start_waits_for_an_event_of_its_own() -> None:
+    plan = plan_query(
+        "SELECT nodeid WHERE temp > 50 OUTPUT ACTION (SELECT AVG(light) FROM sensors ONCE) SAMPLE PERIOD 10 s"
+    )
+    assert isinstance(plan, QueryPlan)
+    (signal,) = plan.clauses
+    assert plan.starts == (f"ON EVENT {signal.name}: SELECT AVG(light) FROM sensors ONCE",)
+    started = plan_query(plan.starts[0])
+    assert isinstance(started, QueryPlan)
+    assert [clause.name for clause in started.clauses] == [signal.name]
+
+
+def test_output_action_buffer_is_a_storage_point() -> None:
+    statement = plan_query("SELECT light OUTPUT ACTION BUFFER(8) SAMPLE PERIOD 10 s")
+    assert isinstance(statement, CreatePoint)
+    assert (statement.name.name, statement.circular, statement.size.value) == ("buffer_8", True, 8)
+
+
+def test_commands_are_the_files_of_the_firmware() -> None:
+    """Name, number and bounds of each command are in its C file and in the gateway's table."""
+    folder = host.FIRMWARE / "commands"
+    declared = {(d.name, d.number, d.low, d.high) for d in declarations(folder.glob("*.c"))}
+    assert declared == {(a.name, a.number, a.low or 0, a.high or 0) for a in ACTIONS}
+    assert {d.name for d in declarations(folder.glob("*.c"))} == {path.stem for path in folder.glob("*.c")}

@@ -79,7 +79,8 @@ def _attribute(
 _F = ValueFormat
 
 # fmt: off
-#: Numbers are what the radio carries and never change; a new attribute takes the next free one (below 32).
+#: Numbers are what the radio carries and never change; a new attribute that is sampled takes the next free one
+#: below 30, others one from 32 on.
 ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(0, "nodeid", _F.U16, "", 0, (0, 65534), "the mote's short address", constant=True),
     _attribute(1, "parent", _F.U16, "", 0, (0, 65535), "short address of the parent; NULL without one"),
@@ -101,10 +102,25 @@ ATTRIBUTES: tuple[Attribute, ...] = (
                energy=29e-6, sample_ms=17),
     _attribute(9, "accel_y", _F.I16, "g", 3, (-2, 2), "acceleration along y (ADXL202)",
                energy=29e-6, sample_ms=17),
-    _attribute(10, "xpos", _F.I32, "m", 2, (-1e7, 1e7), "position, east", constant=True),
-    _attribute(11, "ypos", _F.I32, "m", 2, (-1e7, 1e7), "position, north", constant=True),
+    _attribute(10, "xpos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "position, east", constant=True),
+    _attribute(11, "ypos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "position, north", constant=True),
     _attribute(12, "free_ram", _F.U16, "B", 0, (0, 65535), "RAM between heap start and stack"),
     _attribute(13, "queue_length", _F.U8, "", 0, (0, 255), "records waiting to be sent"),
+)
+#: Constants of a mote's place, kept by it and set by commands. ``*`` leaves them out.
+PLACE_ATTRIBUTES: tuple[Attribute, ...] = (
+    _attribute(32, "room", _F.U16, "", 0, (0, 65535), "number of its room", constant=True),
+    _attribute(33, "floor", _F.I16, "", 0, (-100, 1000), "number of its floor", constant=True),
+    _attribute(34, "group", _F.U16, "", 0, (0, 65535), "number of its group", constant=True),
+)
+#: Of sensor boards that no supported mote carries: NULL everywhere, so that old queries run. ``*`` leaves them out.
+ABSENT_ATTRIBUTES: tuple[Attribute, ...] = (
+    # HMC1002 on the MTS310 (Crossbow): 2 mA at 3 V for 17 ms.
+    _attribute(20, "mag_x", _F.I16, "mgauss", 0, (-2000, 2000), "magnetic field along x", energy=102e-6, sample_ms=17),
+    _attribute(21, "mag_y", _F.I16, "mgauss", 0, (-2000, 2000), "magnetic field along y", energy=102e-6, sample_ms=17),
+    # Microphone and tone detector of the MTS310: 0.5 mA at 3 V (TinyDB 2005, table III).
+    _attribute(22, "noise", _F.U16, "", 0, (0, 1023), "loudness at the microphone", energy=1.5e-6, sample_ms=1),
+    _attribute(23, "tones", _F.U8, "", 0, (0, 1), "1: a tone of 4 kHz is heard", energy=1.5e-6, sample_ms=1),
 )
 #: How the mote itself is doing. ``*`` leaves them out.
 HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
@@ -114,18 +130,23 @@ HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(17, "resets", _F.U16, "", 0, (0, 65535), "times it has started, kept in EEPROM"),
     _attribute(18, "uptime", _F.I32, "", 0, (0, 2**31 - 1), "s since it started"),
     _attribute(19, "dropped", _F.U16, "", 0, (0, 65535), "records lost to a full queue since it started"),
+    _attribute(35, "energy", _F.I32, "J", 3, (0, 2e6), "what radio and standby have taken since it started, estimated"),
 )
 #: Of the event that started the query; NULL in queries that wait for none. Written event.nodeid and so on.
 EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(24, "event.nodeid", _F.U16, "", 0, (0, 65534), "short address of the mote that raised the event"),
-    _attribute(25, "event.xpos", _F.I32, "m", 2, (-1e7, 1e7), "its position, east"),
-    _attribute(26, "event.ypos", _F.I32, "m", 2, (-1e7, 1e7), "its position, north"),
+    _attribute(25, "event.xpos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "its position, east"),
+    _attribute(26, "event.ypos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "its position, north"),
     _attribute(27, "event.time", _F.I32, "", 0, (0, 2**31 - 1), "network time of the event, s"),
+    _attribute(36, "event.value", _F.I32, "", 0, (-(2**31) + 1, 2**31 - 1), "what the query that raised it said with SIGNAL"),
 )
 # fmt: on
 
-BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in (*ATTRIBUTES, *HEALTH_ATTRIBUTES)}
+BY_NAME: dict[str, Attribute] = {
+    attribute.name: attribute
+    for attribute in (*ATTRIBUTES, *PLACE_ATTRIBUTES, *HEALTH_ATTRIBUTES, *ABSENT_ATTRIBUTES)
+}
 EVENT_BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in EVENT_ATTRIBUTES}
 BY_NUMBER: dict[int, Attribute] = {
-    attribute.number: attribute for attribute in (*ATTRIBUTES, *HEALTH_ATTRIBUTES, *EVENT_ATTRIBUTES)
+    attribute.number: attribute for attribute in (*BY_NAME.values(), *EVENT_ATTRIBUTES)
 }

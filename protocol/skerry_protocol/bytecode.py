@@ -34,6 +34,7 @@ class Op(IntEnum):
     NEG = 0x15  # a → -a
     UPSCALE = 0x16  # a → a * 10**p            operand: p, 0..9
     DOWNSCALE = 0x17  # a → round(a / 10**p)   operand: p, 0..9
+    HYPOT = 0x18  # a b → round(sqrt(a * a + b * b)): a distance
     EQ = 0x20  # a b → a = b
     NE = 0x21
     LT = 0x22
@@ -57,8 +58,11 @@ class StoredField(IntEnum):
     SECONDS = 15  # of its sample time, network time
 
 
-#: Largest number of an attribute.
+#: Largest number of an attribute that is sampled with its query's epoch: one of a mask of 32 bits.
 ATTRIBUTE_MAXIMUM = 29
+#: Numbers from here on, below the end, are attributes that a mote knows at any time.
+ATTRIBUTE_OWN = 32
+ATTRIBUTE_END = 64
 
 OPERAND_SIZE: dict[Op, int] = {
     Op.CONST8: 1, Op.CONST16: 2, Op.CONST32: 4, Op.ATTR: 1, Op.STORED: 1,
@@ -93,6 +97,11 @@ def instruction(op: Op, operand: int | None = None) -> bytes:
     return bytes([op]) if operand is None else bytes([op, operand])
 
 
+def is_attribute(number: int) -> bool:
+    """Whether motes take this for the number of an attribute."""
+    return number <= ATTRIBUTE_MAXIMUM or ATTRIBUTE_OWN <= number < ATTRIBUTE_END
+
+
 def decode(code: bytes) -> list[tuple[Op, int | None]]:
     """Instructions with their operands. Raises BytecodeError with the offset of what is wrong."""
     instructions: list[tuple[Op, int | None]] = []
@@ -121,8 +130,9 @@ def check(code: bytes) -> int:
             raise BytecodeError(f"{op.name} takes {takes} values, the stack holds {depth}")
         if op in (Op.MUL, Op.DIV, Op.UPSCALE, Op.DOWNSCALE) and operand > MAXIMUM_POWER:  # type: ignore[operator]
             raise BytecodeError(f"{op.name} power {operand}: expected 0..{MAXIMUM_POWER}")
-        if op is Op.ATTR and operand > ATTRIBUTE_MAXIMUM:  # type: ignore[operator]
-            raise BytecodeError(f"attribute number {operand}: expected 0..{ATTRIBUTE_MAXIMUM}")
+        if op is Op.ATTR and not is_attribute(operand or 0):
+            known = f"0..{ATTRIBUTE_MAXIMUM} or {ATTRIBUTE_OWN}..{ATTRIBUTE_END - 1}"
+            raise BytecodeError(f"attribute number {operand}: expected {known}")
         if op is Op.STORED and not _is_stored(operand):  # type: ignore[arg-type]
             raise BytecodeError(
                 f"stored field {operand}: expected 0..11 or 13..15, of the second point 16 more"

@@ -18,6 +18,7 @@ from construct import (
     GreedyBytes,
     GreedyRange,
     Int8ul,
+    Int16sl,
     Int16ul,
     Int32sl,
     Int32ul,
@@ -26,9 +27,11 @@ from construct import (
     Struct,
 )
 
-from skerry_protocol import attributes, bytecode, framing, mac, packets
+from skerry_protocol import attributes, bytecode, commands, framing, mac, packets
 
-_SCALARS = {id(Int8ul): "u8", id(Byte): "u8", id(Int16ul): "u16", id(Int32ul): "u32", id(Int32sl): "i32"}
+_SCALARS = {
+    id(Int8ul): "u8", id(Byte): "u8", id(Int16ul): "u16", id(Int16sl): "i16", id(Int32ul): "u32", id(Int32sl): "i32",
+}  # fmt: skip
 
 #: What each packet is for, who sends it, and on which medium.
 _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
@@ -105,6 +108,7 @@ _STACK: dict[bytecode.Op, str] = {
     bytecode.Op.NEG: "a → −a",
     bytecode.Op.UPSCALE: "a → a · 10^p; operand p",
     bytecode.Op.DOWNSCALE: "a → round(a / 10^p); operand p",
+    bytecode.Op.HYPOT: "a b → round(sqrt(a · a + b · b))",
     bytecode.Op.EQ: "a b → a = b",
     bytecode.Op.NE: "a b → a ≠ b",
     bytecode.Op.LT: "a b → a < b",
@@ -132,6 +136,9 @@ def generate() -> str:
         packets="\n\n".join(_section(f"{t.name} 0x{t.value:02X}", *entry) for t, entry in _PACKETS.items()),
         parts="\n\n".join(_section(*entry) for entry in _PARTS),
         command_op=_enumeration(packets.CommandOp, "op"),
+        actions=_table(
+            ("command", "number", "argument"), [(a.name, a.number, a.takes) for a in commands.ACTIONS]
+        ),
         command_status=_enumeration(packets.CommandStatus, "status"),
         formats=_table(
             ("format", "code", "bytes", "range"),

@@ -17,6 +17,7 @@ from construct import (
     GreedyBytes,
     GreedyRange,
     Int8ul,
+    Int16sl,
     Int16ul,
     Int32sl,
     Int32ul,
@@ -102,7 +103,7 @@ class CommandOp(IntEnum):
     PING = 0  # answer with a STATUS record
     SET_POSITION = 1  # x: int32 cm, y: int32 cm; kept in EEPROM
     REBOOT = 2
-    SET_LEDS = 3  # mask: uint8, bit 0 red, 1 green, 2 yellow
+    RUN = 3  # number: uint8, see skerry_protocol.commands; argument: int32
     EVENT = 4  # an Event; not acknowledged
 
 
@@ -146,7 +147,7 @@ class Aggregate(IntEnum):
     BUDGET = 64
     # No columns either: what the query does, and waits for.
     ACTION = 65  # with each row: the command ``format``, its argument is the code's value
-    SIGNAL = 66  # with the first of several rows in a row: raises an event; the code is its number, uint16
+    SIGNAL = 66  # with the first of several rows in a row: raises an event; the code is its number, uint16, and an expression or nothing
     ON_EVENT = 67  # the query runs after an event; the code is an OnEvent
     STOP_ON = 68  # the query ends with an event; the code is its number, uint16, and a condition or nothing
     STORE = 69  # the query is a storage point: its rows stay on the mote; the code is a Store
@@ -177,6 +178,14 @@ class StoreFlag(IntEnum):
 
     CIRCULAR = 1  # when it is full the oldest row makes room; else it takes no more
     FLASH = 2  # in EEPROM or flash, where rows outlive a restart; else in RAM
+
+
+class EventFlag(IntEnum):
+    """Bits of an ON_EVENT's flags."""
+
+    NO_INTERLEAVE = 1  # an event while the query runs changes nothing; else it starts it anew
+    TIMER = 2  # no event: each ``step`` s of network time starts it
+    ALIGNED = 4  # its epochs are ``step`` s apart, counted from the event's time
 
 
 class Match(IntEnum):
@@ -282,12 +291,15 @@ Event = Struct(
     "x" / Int32sl * "its position, cm",
     "y" / Int32sl * "its position, cm",
     "seconds" / Int32ul * "network time, s",
+    "value" / Int32sl * "what its raiser adds to it; -2147483648: NULL",
 )
 
 OnEvent = Struct(
     "event" / Int16ul * "number of the event",
     "lasts" / Int32ul * "s from the event on in which epochs begin; at least 1",
-    "no_interleave" / Int8ul * "1: an event while the query runs changes nothing; 0: it starts anew",
+    "flags" / Int8ul * "bit 0 no interleave, bit 1 timer, bit 2 aligned",
+    "group" / Int8ul * "0..7: the query starts when all events of a group have come since it last started",
+    "step" / Int32ul * "timer, aligned: s, at least 1",
 )
 
 Store = Struct(
@@ -308,7 +320,7 @@ Command = Struct(
     "target" / Int16ul * "short address; 65535 all motes",
     "token" / Int16ul * "chosen by the sender, repeated in the acknowledgement",
     "op" / Int8ul * "see CommandOp",
-    "arguments" / GreedyBytes * "at most 16 bytes",
+    "arguments" / GreedyBytes * "at most 20 bytes",
 )
 
 Join = Struct(
@@ -416,6 +428,9 @@ Settings = Struct(
     "x" / Int32sl * "position, cm",
     "y" / Int32sl * "position, cm",
     "boots" / Int16ul * "boot count, raised by the firmware at each start",
+    "room" / Int16ul * "constants of the deployment, set by commands",
+    "floor" / Int16sl,
+    "group" / Int16ul,
 )
 SETTINGS_MAGIC = 0x5359
 

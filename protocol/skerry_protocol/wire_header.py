@@ -19,6 +19,7 @@ from construct import (
     GreedyBytes,
     GreedyRange,
     Int8ul,
+    Int16sl,
     Int16ul,
     Int32sl,
     Int32ul,
@@ -27,12 +28,13 @@ from construct import (
     Struct,
 )
 
-from skerry_protocol import attributes, bytecode, framing, mac, packets
+from skerry_protocol import attributes, bytecode, commands, framing, mac, packets
 
 _C_TYPES = {
     id(Int8ul): ("uint8_t", 1),
     id(Byte): ("uint8_t", 1),
     id(Int16ul): ("uint16_t", 2),
+    id(Int16sl): ("int16_t", 2),
     id(Int32ul): ("uint32_t", 4),
     id(Int32sl): ("int32_t", 4),
 }
@@ -81,6 +83,7 @@ _ENUMS: tuple[tuple[str, type[enum.IntEnum]], ...] = (
     ("QUERY", packets.QueryFlag),
     ("REFUSAL", packets.RefusalReason),
     ("STORE", packets.StoreFlag),
+    ("EVENT_FLAG", packets.EventFlag),
     ("MATCH", packets.Match),
     ("BUNDLE", packets.BundleFlag),
     ("OP", bytecode.Op),
@@ -108,7 +111,9 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("PERIOD_MAXIMUM_MS", packets.PERIOD_MAXIMUM_MS, "longest sample period"),
     ("TICKS_PER_SECOND", packets.TICKS_PER_SECOND, "of network time"),
     ("SETTINGS_MAGIC", packets.SETTINGS_MAGIC, "settings are valid"),
-    ("ATTRIBUTE_MAXIMUM", bytecode.ATTRIBUTE_MAXIMUM, "largest number of an attribute"),
+    ("ATTRIBUTE_MAXIMUM", bytecode.ATTRIBUTE_MAXIMUM, "largest number of an attribute that is sampled"),
+    ("ATTRIBUTE_OWN", bytecode.ATTRIBUTE_OWN, "numbers from here on are attributes that need no sample"),
+    ("ATTRIBUTE_END", bytecode.ATTRIBUTE_END, "above all numbers of attributes"),
     ("STACK_DEPTH", bytecode.STACK_DEPTH, "values on the expression stack"),
     ("MAXIMUM_POWER", bytecode.MAXIMUM_POWER, "largest power of ten of a scaling opcode"),
     ("FRAME_CONTROL_DATA", mac.FRAME_CONTROL_DATA, "802.15.4 data frame"),
@@ -137,6 +142,7 @@ def generate() -> str:
     parts.append("\n".join(_constant(*entry) for entry in _CONSTANTS) + "\n")
     parts += [_enum(prefix, members) for prefix, members in _ENUMS]
     parts.append(_formats())
+    parts.append(_commands())
     parts.append(_attributes())
     parts += [_struct(name, definition, text) for name, definition, text in _STRUCTS]
     parts.append("#endif\n")
@@ -159,6 +165,19 @@ def _enum(prefix: str, members: type[enum.IntEnum]) -> str:
 def _formats() -> str:
     lines = [f"    WIRE_FORMAT_{f.name} = {f.code}, /* {f.size} byte */" for f in attributes.ValueFormat]
     return "/* How a value is packed in a row. */\nenum wire_format {\n" + "\n".join(lines) + "\n};\n"
+
+
+def _commands() -> str:
+    lines = [f"    WIRE_ACTION_{a.name.upper()} = {a.number}, /* {a.takes} */" for a in commands.ACTIONS]
+    actions = "/* Commands. */\nenum wire_action {\n" + "\n".join(lines) + "\n};\n"
+    names = [(name, commands.event_number(name), text) for name, text in commands.MOTE_EVENTS.items()]
+    lines = [f"    WIRE_EVENT_{name.upper()} = 0x{number:04X}, /* {text} */" for name, number, text in names]
+    return (
+        actions
+        + "\n/* Events that motes raise by themselves. */\nenum wire_mote_event {\n"
+        + "\n".join(lines)
+        + "\n};\n"
+    )
 
 
 def _attributes() -> str:

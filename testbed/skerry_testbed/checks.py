@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from skerry_protocol.attributes import BY_NAME
 from skerry_testbed.core import BACKENDS
 from skerry_testbed.description import (
     FAULT_ARGUMENTS,
@@ -50,6 +51,9 @@ def _check_mote(mote: Mote, network: Network) -> None:
         mote.board in BACKENDS, f"{key}: board", mote.board, f"a known board: {', '.join(sorted(BACKENDS))}"
     )
     require(1800 <= mote.battery_mv <= 5500, f"{key}: battery_mv", mote.battery_mv, "1800..5500")
+    for name in ("room", "floor", "group"):
+        low, high = BY_NAME[name].minimum, BY_NAME[name].maximum
+        require(low <= getattr(mote, name) <= high, f"{key}: {name}", getattr(mote, name), f"{low:.0f}..{high:.0f}")
     require(abs(mote.clock_ppm or 0.0) <= PPM_MAXIMUM, f"{key}: clock_ppm", mote.clock_ppm, "-500..500")
     if mote.boot is not None:
         duration(f"{key}: boot", mote.boot)

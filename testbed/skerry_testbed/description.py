@@ -28,6 +28,9 @@ class Mote(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     boot: Duration | None = None
     clock_ppm: float | None = None
     battery_mv: float = 3000.0
+    room: int = 0
+    floor: int = 0
+    group: int = 0
     path: list[tuple[Duration, float, float]] = []
     temperature: list[tuple[Duration, float]] = []
 

@@ -66,6 +66,7 @@ def settings_of(network: Network, mote: Mote) -> bytes:
         {
             "magic": SETTINGS_MAGIC, "nodeid": mote.id, "pan": network.radio.pan, "channel": network.radio.channel,
             "root": int(mote.root), "x": round(mote.x * 100), "y": round(mote.y * 100), "boots": 0,
+            "room": mote.room, "floor": mote.floor, "group": mote.group,
         })
     )  # fmt: skip
 

@@ -17,6 +17,7 @@
 #define LED_YELLOW 0x40UL
 #define LED_GREEN 0x80UL
 #define SENSOR_POWER 0x01UL
+#define ACTUATOR 0x02UL
 /* Survives a reset, not a loss of power. */
 #define RESET_BY_FIRMWARE 0x7E5E7B1DUL
 static uint32_t reset_mark __attribute__((section(".noinit")));
@@ -63,8 +64,8 @@ void board_init(void)
     reset_mark = 0;
     SYS_CTRL_CLOCK_CTRL = CLOCK_CRYSTAL;
     SYS_CTRL_IWE = IWE_SLEEP_TIMER;
-    GPIO_DIR(GPIO_C) = LED_RED | LED_YELLOW | LED_GREEN | SENSOR_POWER;
-    GPIO_DATA(GPIO_C, LED_RED | LED_YELLOW | LED_GREEN | SENSOR_POWER) = 0;
+    GPIO_DIR(GPIO_C) = LED_RED | LED_YELLOW | LED_GREEN | SENSOR_POWER | ACTUATOR;
+    GPIO_DATA(GPIO_C, LED_RED | LED_YELLOW | LED_GREEN | SENSOR_POWER | ACTUATOR) = 0;
     board_clock_wait();
     SYST_RVR = 0xFFFFFF;
     SYST_CVR = 0;
@@ -148,6 +149,8 @@ uint32_t board_interrupts_off(void)
 }
 
 void board_interrupts_restore(uint32_t state) { __asm__ volatile("msr primask, %0" ::"r"(state) : "memory"); }
+
+void board_actuator(bool on) { GPIO_DATA(GPIO_C, ACTUATOR) = on ? ACTUATOR : 0; }
 
 void board_leds(uint8_t mask)
 {

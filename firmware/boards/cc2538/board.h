@@ -7,6 +7,9 @@
 
 /* Value of wire_status.board. */
 #define BOARD_ID 2
+/* What the board takes at 3 V: in tenths of mW while the radio listens, in uW while it sleeps. */
+#define BOARD_RADIO_DMW 600
+#define BOARD_STANDBY_UW 5
 
 /* Clocks, pins, sleep timer. First call in main. */
 void board_init(void);
@@ -24,6 +27,8 @@ uint32_t board_interrupts_off(void);          /* returns the previous state */
 void board_interrupts_restore(uint32_t state);
 /* Bit 0 red, 1 green, 2 yellow. */
 void board_leds(uint8_t mask);
+/* Sets the pin that switches an actuator. Low after a start. */
+void board_actuator(bool on);
 /* Bytes between data and the deepest stack so far. */
 uint16_t board_free_ram(void);
 /* Feeds the hang detector; the main loop does. */

@@ -35,6 +35,7 @@ bool board_alarm_reached(void) { return true; }
 uint32_t board_interrupts_off(void) { return 0; }
 void board_interrupts_restore(uint32_t state) { (void)state; }
 void board_leds(uint8_t mask) { (void)mask; }
+void board_actuator(bool on) { (void)on; }
 uint16_t board_free_ram(void) { return 4000; }
 void board_watchdog(void) {}
 ticks_t clock_now(void) { return now; }
@@ -53,11 +54,7 @@ void host_run(uint32_t ticks, uint32_t step)
 void host_settings(const struct wire_settings *settings) { current = *settings; }
 const struct wire_settings *settings_load(void) { return &current; }
 const struct wire_settings *settings(void) { return &current; }
-void settings_position(int32_t x, int32_t y)
-{
-    current.x = x;
-    current.y = y;
-}
+void settings_keep(const struct wire_settings *changed) { current = *changed; }
 
 /* ---- radio ---- */
 static void outcome(void)
@@ -73,6 +70,7 @@ void radio_off(void) { radio_listens = false; }
 bool radio_is_on(void) { return radio_listens; }
 void radio_accept_unicast(bool accept) { accepts = accept; }
 uint32_t radio_on_time(void) { return 0; }
+void radio_set_power(int8_t dbm) { (void)dbm; }
 uint16_t radio_malformed(void) { return 0; }
 
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)

@@ -6,6 +6,9 @@
 #include <stdint.h>
 
 #define BOARD_ID 255
+/* What the board takes at 3 V: in tenths of mW while the radio listens, in uW while it sleeps. */
+#define BOARD_RADIO_DMW 0
+#define BOARD_STANDBY_UW 0
 
 void board_init(void);
 uint8_t board_reset_cause(void);
@@ -18,6 +21,8 @@ bool board_alarm_reached(void);
 uint32_t board_interrupts_off(void);
 void board_interrupts_restore(uint32_t state);
 void board_leds(uint8_t mask);
+/* Sets the pin that switches an actuator. Low after a start. */
+void board_actuator(bool on);
 uint16_t board_free_ram(void);
 void board_watchdog(void);
 

@@ -86,7 +86,7 @@ void board_init(void)
     wdt_enable(WDTO_2S);
     DDRA = _BV(PA0) | _BV(PA1) | _BV(PA2);
     PORTA = _BV(PA0) | _BV(PA1) | _BV(PA2); /* LEDs are on at low */
-    DDRC = _BV(PC0);
+    DDRC = _BV(PC0) | _BV(PC1); /* PW0: accelerometer, PW1: actuator */
     rf230_pins_init();
     ASSR = _BV(AS2);
     TCNT2 = 0;
@@ -163,6 +163,8 @@ uint32_t board_interrupts_off(void)
 }
 
 void board_interrupts_restore(uint32_t state) { SREG = (uint8_t)state; }
+
+void board_actuator(bool on) { PORTC = (uint8_t)((PORTC & ~_BV(PC1)) | (on ? _BV(PC1) : 0)); }
 
 void board_leds(uint8_t mask) { PORTA = (uint8_t)((PORTA & ~7) | (~mask & 7)); }
 

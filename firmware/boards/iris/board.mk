@@ -2,7 +2,7 @@
 CROSS   := avr-
 TARGET  := -mmcu=atmega1281
 # Shared prologues: 3.5 KB less flash for some 20 cycles a call.
-FLAGS   := $(TARGET) -DF_CPU=8000000UL
+FLAGS   := $(TARGET) -DF_CPU=8000000UL -mcall-prologues
 LINK    := $(TARGET) -mrelax
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board
 # Limits of the image: bytes of flash; of static RAM and worst-case stack together.

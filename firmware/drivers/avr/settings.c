@@ -19,9 +19,8 @@ const struct wire_settings *settings_load(void)
 
 const struct wire_settings *settings(void) { return &current; }
 
-void settings_position(int32_t x, int32_t y)
+void settings_keep(const struct wire_settings *changed)
 {
-    current.x = x;
-    current.y = y;
+    current = *changed;
     eeprom_update(0, &current, sizeof current);
 }

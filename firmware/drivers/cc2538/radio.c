@@ -39,6 +39,7 @@ void rf_isr(void);
 
 static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted, ack_requested;
+static uint8_t tx_power = POWER_3_DBM;
 static bool acknowledged; /* accept_unicast is false, but what is in the FIFO came before that: its senders have their acknowledgements */
 static uint8_t channel, sequence;
 static uint16_t own_pan, own_address;
@@ -89,7 +90,7 @@ static void configure(void)
     RFCORE_XREG_FSCAL1 = 0x01;
     ANA_REGS_IVCTRL = 0x0B;
     RFCORE_XREG_CCACTRL0 = CCA_THRESHOLD;
-    RFCORE_XREG_TXPOWER = POWER_3_DBM;
+    RFCORE_XREG_TXPOWER = tx_power;
     RFCORE_XREG_FIFOPCTRL = 127; /* FIFOP means a whole frame */
     RFCORE_XREG_SRCMATCH = 0;
     RFCORE_XREG_FRMFILT0 = FRMFILT0_ENABLE | FRMFILT0_VERSIONS;
@@ -104,6 +105,15 @@ static void configure(void)
     if (RFCORE_SFR_RFIRQF1) RFCORE_SFR_RFIRQF1 = 0;
     RFCORE_XREG_RFIRQM0 = IRQ0_SFD | IRQ0_RXPKTDONE;
     RFCORE_XREG_RFIRQM1 = IRQ1_TXDONE;
+}
+
+void radio_set_power(int8_t dbm)
+{
+    /* SmartRF Studio's table has a level for each odd number of dBm down to -15. */
+    static const uint8_t codes[] = {POWER_3_DBM, 0xC5, 0xB0, 0xA1, 0x91, 0x88, 0x72, 0x62, 0x58, 0x42};
+    uint8_t index = (uint8_t)(dbm >= 3 ? 0 : (3 - dbm) / 2);
+    tx_power = codes[index < sizeof codes ? index : sizeof codes - 1];
+    if (mode != ASLEEP) RFCORE_XREG_TXPOWER = tx_power;
 }
 
 bool radio_init(uint16_t pan, uint16_t address, uint8_t radio_channel)

@@ -86,9 +86,8 @@ const struct wire_settings *settings_load(void)
 
 const struct wire_settings *settings(void) { return &current; }
 
-void settings_position(int32_t x, int32_t y)
+void settings_keep(const struct wire_settings *changed)
 {
-    current.x = x;
-    current.y = y;
+    current = *changed;
     keep();
 }

@@ -32,7 +32,7 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 
 static volatile enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted;
-static uint8_t channel, sequence;
+static uint8_t channel, sequence, tx_power;
 static bool ack_requested;
 static volatile ticks_t edge;
 static ticks_t on_since;
@@ -119,7 +119,7 @@ static bool listen(void)
 static void configure(uint16_t pan, uint16_t address)
 {
     write_register(IRQ_MASK, IRQ_RX_START | IRQ_TRX_END);
-    write_register(PHY_TX_PWR, TX_AUTO_CRC);
+    write_register(PHY_TX_PWR, TX_AUTO_CRC | tx_power);
     write_register(PHY_CC_CCA, CCA_CARRIER_SENSE | channel);
     write_register(SHORT_ADDR_0, (uint8_t)address);
     write_register(SHORT_ADDR_0 + 1, (uint8_t)(address >> 8));
@@ -162,6 +162,7 @@ void radio_on(void)
     rf230_sleep_low();
     _delay_us(900); /* SLEEP to TRX_OFF (7.1.4) */
     rf230_capture_on();
+    write_register(PHY_TX_PWR, TX_AUTO_CRC | tx_power);
     if (!go(PLL_ON) || !listen()) {
         reset();
         listen();
@@ -210,6 +211,16 @@ uint32_t radio_on_time(void)
 }
 
 uint16_t radio_malformed(void) { return malformed; }
+
+/* Asleep, the chip takes no register: it is written whenever it wakes. */
+void radio_set_power(int8_t dbm)
+{
+    /* Table 9-2: about half a dB a step down to 0.5 dBm, then one to -5.2, then coarser. */
+    if (dbm >= 0) tx_power = (uint8_t)(dbm > 3 ? 0 : 2 * (3 - dbm));
+    else if (dbm >= -5) tx_power = (uint8_t)(6 - dbm);
+    else tx_power = (uint8_t)(dbm >= -8 ? 12 : dbm >= -10 ? 13 : dbm >= -14 ? 14 : 15);
+    if (mode != ASLEEP) write_register(PHY_TX_PWR, TX_AUTO_CRC | tx_power);
+}
 
 void radio_accept_unicast(bool accept)
 {

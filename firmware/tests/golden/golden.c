@@ -37,7 +37,7 @@ struct layout {
 #define MEMBER(structure, field)                                          \
     {#field, offsetof(struct wire_##structure, field),                    \
      sizeof(((struct wire_##structure *)0)->field),                       \
-     _Generic(((struct wire_##structure *)0)->field, int32_t: true, default: false)}
+     _Generic(((struct wire_##structure *)0)->field, int32_t: true, int16_t: true, default: false)}
 #define LAYOUT_AS(variable, structure, counted, rest, elements)           \
     static const struct layout variable = {                               \
         #structure, sizeof(struct wire_##structure), structure##_members, \
@@ -108,7 +108,8 @@ static const struct member hello_members[] = {
 LAYOUT(hello, NULL, "queries", NULL);
 static const struct member settings_members[] = {
     MEMBER(settings, magic), MEMBER(settings, nodeid), MEMBER(settings, pan), MEMBER(settings, channel),
-    MEMBER(settings, root), MEMBER(settings, x), MEMBER(settings, y), MEMBER(settings, boots)};
+    MEMBER(settings, root), MEMBER(settings, x), MEMBER(settings, y), MEMBER(settings, boots),
+    MEMBER(settings, room), MEMBER(settings, floor), MEMBER(settings, group)};
 LAYOUT(settings, NULL, NULL, NULL);
 static const struct member link_header_members[] = {MEMBER(link_header, kind), MEMBER(link_header, sequence)};
 LAYOUT(link_header, NULL, "payload", NULL);
@@ -174,7 +175,8 @@ static int64_t member_value(const struct member *member, const uint8_t *bytes)
     /* Through the types of wire.h: the bytes are the struct. */
     uint32_t value = 0;
     memcpy(&value, bytes + member->offset, member->size);
-    return member->is_signed ? (int64_t)(int32_t)value : (int64_t)value;
+    if (!member->is_signed) return (int64_t)value;
+    return member->size == sizeof(int16_t) ? (int64_t)(int16_t)value : (int64_t)(int32_t)value;
 }
 
 /* Prints a struct's fields, each name after `prefix`; bytes it takes. */

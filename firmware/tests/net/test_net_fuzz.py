@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,20 @@ def fuzzer() -> Path:
     BUILD.mkdir(parents=True, exist_ok=True)
     sources = [
         str(path.relative_to(FIRMWARE))
-        for folder in ("net", "query", "kernel", "boards/host")
+        for folder in ("net", "query", "commands", "kernel", "boards/host")
         for path in (FIRMWARE / folder).glob("*.c")
     ]
+    registry = BUILD / "registry.c"
+    subprocess.run(
+        [sys.executable, "tools/registry.py", registry, *(FIRMWARE / "commands").glob("*.c")],
+        cwd=FIRMWARE,
+        check=True,
+    )
     program = BUILD / "fuzz_frames"
     subprocess.run(
-        ["gcc", *FLAGS, "-o", str(program), "tests/net/fuzz_frames.c", *sources], cwd=FIRMWARE, check=True
+        ["gcc", *FLAGS, "-o", str(program), "tests/net/fuzz_frames.c", *sources, registry],
+        cwd=FIRMWARE,
+        check=True,
     )
     return program
 

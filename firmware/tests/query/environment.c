@@ -5,6 +5,7 @@
 
 #include "board.h"
 #include "drivers/sensor.h"
+#include "commands/command.h"
 #include "drivers/settings.h"
 #include "kernel/clock.h"
 #include "kernel/event.h"
@@ -12,6 +13,7 @@
 #include "kernel/timer.h"
 #include "net/queue.h"
 #include "net/time.h"
+#include "query/aggregate.h"
 #include "query/query.h"
 #include "wire.h"
 
@@ -46,6 +48,7 @@ static uint16_t record_count;
 
 /* kernel/clock and board: an interrupt comes only from the alarm. */
 
+uint32_t clock_uptime(void) { return now / CLOCK_TICKS_PER_SECOND; }
 ticks_t clock_now(void) { return now; }
 
 uint32_t board_interrupts_off(void) { return 0; }
@@ -186,11 +189,14 @@ void net_signal(const struct wire_event *event)
     signalled++;
     query_event(event);
 }
-void net_action(uint8_t op, int32_t argument)
+/* The registry: commands of every number, no aggregates. */
+enum command_outcome command_run(uint8_t number, int32_t argument)
 {
     actions++;
-    action = (int32_t)op << 16 | (uint16_t)argument;
+    action = (int32_t)number << 16 | (uint16_t)argument;
+    return COMMAND_DONE;
 }
+const struct aggregate *aggregate_outside(uint8_t aggregate) { return (void)aggregate, NULL; }
 uint16_t environment_signals(void) { return signalled; }
 uint16_t environment_actions(void) { return actions; }
 int32_t environment_action(void) { return action; }

@@ -131,7 +131,7 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
         return put_field(bytes, at, 0, kind, &budget, sizeof budget);
     }
     case WIRE_AGGREGATE_ON_EVENT: {
-        struct wire_on_event on = {number, 1 + below(50), (uint8_t)below(2)};
+        struct wire_on_event on = {below(16) ? number : WIRE_EVENT_BOOT, 1 + below(50), (uint8_t)below(8), (uint8_t)below(4), 1 + below(20)};
         return put_field(bytes, at, 0, kind, &on, sizeof on);
     }
     case WIRE_AGGREGATE_STORE: {
@@ -236,7 +236,7 @@ static bool fuzz_install(void)
     if (!below(256))
         environment_synchronise(below(200000), (uint16_t)below(32768), (int32_t)below(200) - 100);
     if (!below(32))
-        query_event(&(struct wire_event){few(), (uint16_t)below(10), (int32_t)random_number(), (int32_t)random_number(), below(200000)});
+        query_event(&(struct wire_event){few(), (uint16_t)below(10), (int32_t)random_number(), (int32_t)random_number(), below(200000), (int32_t)random_number()});
     query_epoch_in(random_number());
     return outcome == QUERY_COMPLETE || outcome == QUERY_KNOWN;
 }

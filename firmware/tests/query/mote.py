@@ -201,9 +201,11 @@ class Mote:
         operation, argument = divmod(self._c.environment_action(), 1 << 16)
         return int(self._c.environment_actions()), operation, argument
 
-    def event(self, number: int, node: int, seconds: int, x: int = 0, y: int = 0) -> None:
-        """An event comes in: its number, the mote that raised it and where, cm, and when, network seconds."""
-        fields = {"event": number, "node": node, "x": x, "y": y, "seconds": seconds}
+    def event(
+        self, number: int, node: int, seconds: int, x: int = 0, y: int = 0, value: int = -(2**31)
+    ) -> None:
+        """An event comes in: its number, the mote that raised it and where, cm, when, network seconds, and its value (NULL)."""
+        fields = {"event": number, "node": node, "x": x, "y": y, "seconds": seconds, "value": value}
         self._c.query_event(bytes(packets.Event.build(fields)))
 
     def was_refused(self, query: int) -> bool:

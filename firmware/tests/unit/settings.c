@@ -81,7 +81,10 @@ static void a_new_position_is_kept(void)
     put(3);
     for (int i = 0; i < 300; i++) {
         (void)settings_load();
-        settings_position(i, -i);
+        struct wire_settings changed = *settings();
+        changed.x = i;
+        changed.y = -i;
+        settings_keep(&changed);
         CHECK_EQUAL(settings_load()->x, i);
         CHECK_EQUAL(settings()->y, -i);
     }

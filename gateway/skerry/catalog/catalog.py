@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, HEALTH_ATTRIBUTES, Attribute
+from skerry_protocol.attributes import BY_NAME, Attribute
+from skerry_protocol.bytecode import ATTRIBUTE_OWN
 from skerry_protocol.packets import NO_LEVEL, NO_NODE
 
 BOARDS = {1: "iris", 2: "cc2538", 255: "host"}
@@ -56,7 +57,7 @@ class Mote:
 
     def acquires(self, attribute: Attribute) -> bool:
         """Whether the mote can acquire the attribute; otherwise it reports NULL."""
-        return bool(self.attributes >> attribute.number & 1)
+        return attribute.number >= ATTRIBUTE_OWN or bool(self.attributes >> attribute.number & 1)
 
 
 class Catalog:
@@ -103,7 +104,7 @@ class Catalog:
                 "description": entry.description,
                 "motes": sorted(mote.nodeid for mote in self._motes.values() if mote.acquires(entry)),
             }
-            for entry in (*ATTRIBUTES, *HEALTH_ATTRIBUTES)
+            for entry in BY_NAME.values()
         ]
 
     def lacking(self, name: str) -> list[int]:
@@ -146,5 +147,5 @@ def _mote(status: Mapping[str, Any], received: float) -> Mote:
 
 
 def _described(mote: Mote) -> dict[str, Any]:
-    names = [entry.name for entry in ATTRIBUTES if mote.acquires(entry)]
+    names = [entry.name for entry in BY_NAME.values() if mote.acquires(entry)]
     return asdict(mote) | {"attributes": names, "radio_duty_cycle": mote.radio_duty_cycle}

@@ -164,12 +164,44 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """``OUTPUT ACTION name(argument)``, also ``TRIGGER ACTION``; ``signal``: ``[OUTPUT] SIGNAL name``."""
+    """``OUTPUT ACTION name(argument)``, also ``TRIGGER ACTION``."""
 
     name: Name
     argument: Expression | None
-    signal: bool
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """``[OUTPUT [ACTION]] SIGNAL name(parameter, …)``."""
+
+    name: Name
+    parameters: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event after ``ON``: its name, and the parameters in parentheses behind it. ``every``: EVERY(time), no event but a timer."""
+
+    name: Name
+    parameters: tuple[Name, ...]
+    every: Duration | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OnEvent:
+    """``ON [ALIGNED] EVENT …``: any of ``alternatives``, each of which is events that all have to come."""
+
+    alternatives: tuple[tuple[Event, ...], ...]
+    aligned: bool
+    span: Span
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All of them."""
+        return tuple(event for all_of in self.alternatives for event in all_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +235,8 @@ class Interpolate:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query. ``into``: the storage point that its rows go to; ``combine``: aggregates over a point's rows."""
+    """A query. ``nested``: where queries stand that its rows start; ``into``: the storage point that its rows go to;
+    ``combine``: aggregates over a point's rows."""
 
     items: tuple[SelectItem, ...]
     tables: tuple[Table, ...]
@@ -211,9 +244,11 @@ class Select:
     groups: tuple[Expression, ...]
     having: Expression | None
     sampling: SamplePeriod | Once | Lifetime
-    event: Name | None
+    event: OnEvent | None
     no_interleave: bool
     outputs: tuple[Output, ...]
+    signals: tuple[Signal, ...]
+    nested: tuple[Span, ...]
     stops: tuple[StopOn, ...]
     into: Name | None
     combine: tuple[Expression, ...]

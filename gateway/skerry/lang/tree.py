@@ -18,7 +18,7 @@ from skerry.lang.units import TIMES
 _DIGITS = 18
 
 #: Clauses that a query may have several of.
-_REPEATED = ("action", "signal", "stop_on")
+_REPEATED = ("action", "nested", "buffered", "signal", "stop_on")
 
 #: Clauses of which a query has one, besides that which says when to sample.
 _SINGLE = ("where", "groups", "having", "into", "combine", "interpolate")
@@ -36,7 +36,7 @@ class TreeBuilder:
         """The statement of a whole parse tree."""
         event, statement = None, _tree(next(child for child in tree.children if child is not None))
         if statement.data == "on_event":
-            event, statement = _event_name(statement.children[2]), _tree(tree.children[1])
+            event, statement = _on_event(statement), _tree(tree.children[1])
         if statement.data == "drop_all":
             return ast.Stop(None, self._text)
         match statement.data:
@@ -46,7 +46,19 @@ class TreeBuilder:
                 return self._create(statement)
             case "drop":
                 return ast.DropPoint(_name(_token(statement.children[-1])), self._text)
-        return self._select(statement, event)
+        select = self._select(statement, event)
+        buffers = list(statement.find_data("buffered"))
+        return self._buffered(select, buffers) if buffers else select
+
+    def _buffered(self, select: ast.Select, buffers: list[Tree[Token]]) -> ast.CreatePoint:
+        """``OUTPUT ACTION BUFFER(k)``: the newest k rows stay on the motes, in a storage point of that name."""
+        number = _token(buffers[0].children[-1])
+        if len(buffers) > 1:
+            raise QueryError("BUFFER is said twice", "leave one of them out", _span(buffers[1]))
+        size = ast.Number(_value(number), None, _span(number))
+        return ast.CreatePoint(
+            ast.Name(f"buffer_{number}", _span(number)), True, size, (), select, self._text
+        )
 
     def _create(self, tree: Tree[Token]) -> ast.CreatePoint:
         _, circular, _, name, _, number, unit, fields, _, filling = tree.children
@@ -68,7 +80,7 @@ class TreeBuilder:
             raise QueryError(f"'{number}' is no query id", "STOP QUERY takes a whole number", _span(number))
         return ast.Stop(int(number), self._text)
 
-    def _select(self, tree: Tree[Token], event: ast.Name | None) -> ast.Select:
+    def _select(self, tree: Tree[Token], event: ast.OnEvent | None) -> ast.Select:
         _, no_interleave, items, source, *rest = tree.children
         trees = [_tree(clause) for clause in rest]
         clauses = self._clauses([clause for clause in trees if clause.data not in _REPEATED])
@@ -85,7 +97,9 @@ class TreeBuilder:
             _sampling(clauses["sampling"]),
             event,
             no_interleave is not None,
-            tuple(_output(clause) for clause in trees if clause.data in ("action", "signal")),
+            tuple(_output(clause) for clause in trees if clause.data == "action"),
+            tuple(_signal(clause) for clause in trees if clause.data == "signal"),
+            tuple(_span(_tree(clause.children[-1])) for clause in trees if clause.data == "nested"),
             tuple(_stop_on(clause) for clause in trees if clause.data == "stop_on"),
             _name(_token(into.children[-1])) if into is not None else None,
             tuple(map(_expression, combine.children[1:])) if combine is not None else (),
@@ -216,13 +230,39 @@ def _event_name(node: Any) -> ast.Name:
 
 
 def _output(tree: Tree[Token]) -> ast.Output:
-    if tree.data == "signal":
-        return ast.Output(_event_name(tree.children[-1]), None, True, _span(tree))
-    argument = tree.children[-1]
-    name = next(c for c in tree.children if isinstance(c, Token) and c.type == "NAME")
-    return ast.Output(
-        _name(name), _expression(argument) if isinstance(argument, Tree) else None, False, _span(tree)
+    *_, name, argument = tree.children
+    return ast.Output(_event_name(name), _expression(argument) if argument is not None else None, _span(tree))
+
+
+def _signal(tree: Tree[Token]) -> ast.Signal:
+    trees = [_tree(child) for child in tree.children if isinstance(child, Tree)]
+    name, *parameters = trees
+    return ast.Signal(_event_name(name), tuple(map(_expression, parameters)), _span(tree))
+
+
+def _on_event(tree: Tree[Token]) -> ast.OnEvent:
+    trees = [_tree(child) for child in tree.children if isinstance(child, Tree)]
+    aligned = any(isinstance(child, Token) and child.type == "ALIGNED" for child in tree.children)
+    alternatives = tuple(
+        tuple(_one_event(_tree(child)) for child in of.children if isinstance(child, Tree)) for of in trees
     )
+    return ast.OnEvent(alternatives, aligned, _span(tree))
+
+
+def _one_event(tree: Tree[Token]) -> ast.Event:
+    name, *rest = tree.children
+    event = _event_name(name)
+    parameters = [_tree(child) for child in rest if child is not None]
+    times = [_duration(_tree(p.children[0])) for p in parameters if p.data == "parameter_time"]
+    names = tuple(_name(_token(p.children[0])) for p in parameters if p.data == "parameter_name")
+    if event.name.lower() != "every":
+        if times:
+            hint = "write ON EVENT every(10 min) for a timer"
+            raise QueryError("a time is no parameter of an event", hint, times[0].span)
+        return ast.Event(event, names, None, _span(tree))
+    if len(times) != 1 or names:
+        raise QueryError("a timer needs one time", "write ON EVENT every(10 min)", _span(tree))
+    return ast.Event(event, (), times[0], _span(tree))
 
 
 def _stop_on(tree: Tree[Token]) -> ast.StopOn:
@@ -266,7 +306,7 @@ def _expression(node: Any) -> ast.Expression:
         return _chain(tree.children)
     if tree.data in ("parenthesis", "plus"):
         return _expression(tree.children[-1])
-    if tree.data in ("number", "null", "name", "call"):
+    if tree.data in ("number", "null", "name", "name_group", "call"):
         return _primary(tree, _span(tree))
     if tree.data in ("minus", "negated"):
         operator = "-" if tree.data == "minus" else "NOT"
@@ -281,6 +321,9 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
         return ast.Number(_value(_token(children[0])), str(unit) if unit is not None else None, span)
     if tree.data == "null":
         return ast.Null(span)
+    if tree.data == "name_group":  # a keyword elsewhere
+        table, word = children
+        return ast.Name(str(word), span, str(table) if table is not None else None)
     if tree.data == "name":
         first, second = children
         if second is None:

@@ -12,7 +12,7 @@ from skerry_protocol.packets import Aggregate
 
 #: Operators whose operands may change places, and what they become then.
 _SWAPPED: dict[Op, Op] = {
-    Op.ADD: Op.ADD, Op.MUL: Op.MUL, Op.AND: Op.AND, Op.OR: Op.OR, Op.EQ: Op.EQ, Op.NE: Op.NE,
+    Op.ADD: Op.ADD, Op.MUL: Op.MUL, Op.HYPOT: Op.HYPOT, Op.AND: Op.AND, Op.OR: Op.OR, Op.EQ: Op.EQ, Op.NE: Op.NE,
     Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE,
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ three more than the finer operand (fewer likewise). Comparisons are exact at any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -241,6 +242,20 @@ def join(op: Op, conditions: Sequence[Expr]) -> Expr | None:
     return result
 
 
+def hypotenuse(a: Expr, b: Expr) -> Expr:
+    """``sqrt(a * a + b * b)``, rounded."""
+    a, b = align(a, b)
+    high = math.isqrt(_checked(_magnitude(a) ** 2 + _magnitude(b) ** 2)) + 1
+    return _number(Op.HYPOT, (a, b), a.digits, 0, high, _sum_unit(a, b))
+
+
+def rounded_hypotenuse(a: int, b: int) -> int:
+    """``sqrt(a * a + b * b)`` rounded, as a mote does."""
+    square = a * a + b * b
+    root = math.isqrt(square)
+    return root + (square - root * root > root)
+
+
 def rounded_quotient(a: int, b: int) -> int:
     """``a / b`` rounded half away from zero, as a mote does."""
     quotient, rest = divmod(abs(a), abs(b))
@@ -312,6 +327,7 @@ def apply_number(op: Op, power: int, values: list[int]) -> int | None:
         Op.DIV: lambda: rounded_quotient(a * factor, b),
         Op.MOD: lambda: (abs(a) % abs(b)) * (-1 if a < 0 else 1),
         Op.NEG: lambda: -a,
+        Op.HYPOT: lambda: rounded_hypotenuse(a, b),
         Op.UPSCALE: lambda: a * factor,
         Op.DOWNSCALE: lambda: rounded_quotient(a, factor),
     }

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from binascii import crc_hqx
+from binascii import crc32
 from dataclasses import dataclass
 from typing import Any
 
 from skerry.lang import ast
+from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
+from skerry.lang.units import duration_text
+from skerry.plan import actions
 from skerry.plan.assembler import assemble, obstacle
 from skerry.plan.expression import Expr, from_list, render
 from skerry.plan.resolve import Resolver
-from skerry.plan.scope import SENSORS, Scope
-from skerry_protocol.packets import Aggregate, CommandOp, Match, OnEvent
-
-#: Commands that a query may run, with what their argument is.
-COMMANDS: dict[str, tuple[CommandOp, str]] = {
-    "leds": (CommandOp.SET_LEDS, "0 to 7: 1 red, 2 green and 4 yellow, added up"),
-}
-
+from skerry.plan.scope import SENSORS, Scope, event_parameter
+from skerry_protocol.bytecode import constant
+from skerry_protocol.commands import NO_ARGUMENT, event_number
+from skerry_protocol.packets import Aggregate, EventFlag, Match, OnEvent
 
 _MET = {
     Match.ALL: "the rows",
     Match.LINEAR: "the values, between two rows,",
     Match.COMBINE: "the last period's rows, combined,",
 }
-
-
-def event_number(name: str) -> int:
-    """How motes call an event: the CRC-16 of its name in lower case."""
-    return crc_hqx(name.lower().encode(), 0xFFFF)
+#: What every event says, so that SIGNAL need not.
+_IN_EVERY_EVENT = ("nodeid", "loc", "xpos", "ypos", "time")
+#: Events of one ON EVENT: a mote keeps a bit for each.
+_EVENTS_MAXIMUM = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A field of the program that is no column. ``name``: of the event or command; ``lasts`` in s."""
+    """A field of the program that is no column. ``name``: of the event or command."""
 
     kind: Aggregate
     name: str
     expr: Expr | None = None
-    lasts: int = 0
-    no_interleave: bool = False
-    #: Bytes of the code of what is about storage points.
+    #: Of ON EVENT: lasts (s), flags, group, step (s); of what is about storage points, the bytes of its code.
     values: tuple[int, ...] = ()
 
     def encode(self) -> dict[str, Any]:
@@ -50,10 +46,12 @@ class Clause:
         code = assemble(self.expr) if self.expr is not None else b""
         operation = 0
         if self.kind is Aggregate.ACTION:
-            operation = int(COMMANDS[self.name.lower()][0])
+            operation = actions.find(self.name).number
+            code = code or constant(NO_ARGUMENT)
         elif self.kind is Aggregate.ON_EVENT:
-            values = {"event": number, "lasts": self.lasts, "no_interleave": int(self.no_interleave)}
-            code = bytes(OnEvent.build(values))
+            lasts, flags, group, step = self.values
+            fields = {"event": number, "lasts": lasts, "flags": flags, "group": group, "step": step}
+            code = bytes(OnEvent.build(fields))
         elif self.values:
             code = bytes(self.values)
         else:
@@ -62,15 +60,18 @@ class Clause:
 
     def to_list(self) -> list[Any]:
         """For JSON."""
-        expr = self.expr.to_list() if self.expr is not None else None
-        return [int(self.kind), self.name, expr, self.lasts, self.no_interleave, list(self.values)]
+        return [
+            int(self.kind),
+            self.name,
+            self.expr.to_list() if self.expr is not None else None,
+            list(self.values),
+        ]
 
     @classmethod
     def from_list(cls, data: list[Any]) -> Clause:
         """The clause that :meth:`to_list` wrote."""
-        kind, name, expr, lasts, no_interleave, *values = data
-        own = from_list(expr) if expr else None
-        return cls(Aggregate(kind), name, own, lasts, no_interleave, tuple(values[0]) if values else ())
+        kind, name, expr, values = data
+        return cls(Aggregate(kind), name, from_list(expr) if expr else None, tuple(values))
 
     def __str__(self) -> str:
         match self.kind:
@@ -79,12 +80,7 @@ class Clause:
             case Aggregate.SIGNAL:
                 return f"raise event {self.name} with the first of several rows in a row"
             case Aggregate.ON_EVENT:
-                again = (
-                    "an event meanwhile changes nothing"
-                    if self.no_interleave
-                    else "each event starts it anew"
-                )
-                return f"run for {self.lasts} s after event {self.name}; {again}"
+                return _waits(self)
             case Aggregate.STORE | Aggregate.INTO:
                 return f"keep the rows in storage point {self.name}"
             case Aggregate.FROM:
@@ -92,27 +88,99 @@ class Clause:
         return f"stop with event {self.name}" + (f" where {render(self.expr)}" if self.expr else "")
 
 
+def _waits(clause: Clause) -> str:
+    lasts, flags, group, step = clause.values
+    if flags & EventFlag.TIMER:
+        return f"run for {lasts} s each {duration_text(step * 1000)}"
+    again = (
+        "an event meanwhile changes nothing"
+        if flags & EventFlag.NO_INTERLEAVE
+        else "each event starts it anew"
+    )
+    aligned = (
+        f", each {duration_text(step * 1000)} from the event's time on" if flags & EventFlag.ALIGNED else ""
+    )
+    return f"run for {lasts} s after event {clause.name} (alternative {group + 1}){aligned}; {again}"
+
+
 def clauses_of(
-    select: ast.Select, aggregate: bool, lasts_ms: int | None, scope: Scope = SENSORS
+    select: ast.Select, aggregate: bool, period_ms: int, lasts_ms: int | None, scope: Scope = SENSORS
 ) -> tuple[Clause, ...]:
     """What a query waits for and does; ``lasts_ms``: its FOR. Raises QueryError."""
-    found = [_on_event(select, lasts_ms)] if select.event is not None else []
+    found = (
+        _on_event(select.event, select.no_interleave, period_ms, lasts_ms) if select.event is not None else []
+    )
     found += [_stop(stop) for stop in select.stops]
-    for output in select.outputs:
-        if aggregate:
-            hint = "motes act on rows of their own: leave the aggregate out"
-            raise QueryError("an aggregate is known at the root only", hint, output.span)
-        found.append(_output(output, scope))
+    spans = [
+        *(output.span for output in select.outputs),
+        *(signal.span for signal in select.signals),
+        *select.nested,
+    ]
+    if aggregate and spans:
+        hint = "motes act on rows of their own: leave the aggregate out"
+        raise QueryError("an aggregate is known at the root only", hint, spans[0])
+    found += [_action(output, scope) for output in select.outputs]
+    found += [_signal(signal, scope) for signal in select.signals]
+    found += [Clause(Aggregate.SIGNAL, nested_event(select.text, span)) for span in select.nested]
+    raised = [clause for clause in found if clause.kind is Aggregate.SIGNAL]
+    if len(raised) > 1:
+        hint = "let the query that waits for the event raise the next, or ask twice"
+        raise QueryError("a query raises one event", hint, spans[-1])
     return tuple(found)
 
 
-def _on_event(select: ast.Select, lasts_ms: int | None) -> Clause:
-    assert select.event is not None
+def nested_event(text: str, span: Span) -> str:
+    """The event between a query and one that its rows start: its own for each such query."""
+    return f"_{crc32(text[span.start : span.end].encode()):08x}"
+
+
+def _on_event(on: ast.OnEvent, no_interleave: bool, period_ms: int, lasts_ms: int | None) -> list[Clause]:
     if lasts_ms is None:
         hint = "write SAMPLE PERIOD n FOR n, or ONCE"
-        raise QueryError("ON EVENT needs to know how long the query runs", hint, select.event.span)
+        raise QueryError("ON EVENT needs to know how long the query runs", hint, on.span)
+    if len(on.events) > _EVENTS_MAXIMUM:
+        raise QueryError(
+            f"{len(on.events)} events are too many", f"a query waits for at most {_EVENTS_MAXIMUM}", on.span
+        )
     lasts = max(1, -(-lasts_ms // 1000))
-    return Clause(Aggregate.ON_EVENT, select.event.name, None, lasts, select.no_interleave)
+    flags = int(EventFlag.NO_INTERLEAVE) if no_interleave else 0
+    step = 0
+    if on.aligned:
+        flags |= EventFlag.ALIGNED
+        step = period_ms // 1000
+        if period_ms % 1000:
+            hint = "write a sample period of whole seconds, or leave ALIGNED out"
+            raise QueryError(
+                f"epochs of {duration_text(period_ms)} cannot be aligned with an event", hint, on.span
+            )
+    found = []
+    for group, events in enumerate(on.alternatives):
+        for event in events:
+            if event.every is not None:
+                if len(on.events) > 1 or on.aligned:
+                    hint = "ask in two queries"
+                    raise QueryError("a timer cannot be joined with events", hint, event.span)
+                step, flags = _timer(event.every, lasts), flags | EventFlag.TIMER
+            found.append(Clause(Aggregate.ON_EVENT, event.name.name, None, (lasts, flags, group, step)))
+    return found
+
+
+def _timer(every: ast.Duration, lasts: int) -> int:
+    """Its period in s."""
+    if every.milliseconds % 1000 or every.milliseconds < 1000:
+        hint = "write whole seconds, at least 1"
+        raise QueryError(f"a timer of {duration_text(every.milliseconds)} is too fine", hint, every.span)
+    step = int(every.milliseconds) // 1000
+    if lasts > step:
+        hint = f"write FOR {step} s or less, or leave ON EVENT out"
+        raise QueryError("the query would run longer than its timer takes", hint, every.span)
+    if step >= 2**32:
+        raise QueryError(
+            f"a timer of {duration_text(every.milliseconds)} is too long",
+            "network time ends after 136 years",
+            every.span,
+        )
+    return step
 
 
 def _stop(stop: ast.StopOn) -> Clause:
@@ -126,18 +194,48 @@ def _stop(stop: ast.StopOn) -> Clause:
     return Clause(Aggregate.STOP_ON, stop.event.name, where)
 
 
-def _output(output: ast.Output, scope: Scope) -> Clause:
-    if output.signal:
-        return Clause(Aggregate.SIGNAL, output.name.name)
-    name = output.name.name.lower()
-    if name not in COMMANDS:
-        hint = f"{did_you_mean(name, list(COMMANDS))}commands are {', '.join(COMMANDS)}"
-        raise QueryError(f"unknown command '{output.name.name}'", hint, output.name.span)
+def _signal(signal: ast.Signal, scope: Scope) -> Clause:
+    own = [
+        p for p in signal.parameters if not (isinstance(p, ast.Name) and p.name.lower() in _IN_EVERY_EVENT)
+    ]
+    if len(own) > 1:
+        hint = f"besides {', '.join(_IN_EVERY_EVENT)} an event carries one value"
+        raise QueryError("these are too many parameters of an event", hint, own[1].span)
+    value = _whole(own[0], "an event", scope, named=True) if own else None
+    return Clause(Aggregate.SIGNAL, signal.name.name, value)
+
+
+def _action(output: ast.Output, scope: Scope) -> Clause:
+    name = output.name.name
+    found = actions.find_or_none(name)
+    if found is None:
+        known = list(actions.known())
+        hint = f"{did_you_mean(name.lower(), known)}commands are {', '.join(known)}"
+        raise QueryError(f"unknown command '{name}'", hint, output.name.span)
+    if found.low is None or found.high is None:
+        # The paper's power-on(nodeid): the mote whose row it is.
+        own = isinstance(output.argument, ast.Name) and output.argument.name.lower() in ("nodeid", "id")
+        if output.argument is not None and not own:
+            hint = f"write {found.name}: it acts on the mote whose row it is"
+            raise QueryError(f"{found.name} takes no argument", hint, output.argument.span)
+        return Clause(Aggregate.ACTION, found.name)
     if output.argument is None:
-        raise QueryError(f"{name} needs an argument", f"it is {COMMANDS[name][1]}", output.span)
+        raise QueryError(f"{found.name} needs an argument", f"it is {found.takes}", output.span)
+    argument = _whole(output.argument, found.name, scope)
+    if argument.is_constant and not found.low <= (argument.operand or 0) <= found.high:
+        raise QueryError(
+            f"{found.name}({render(argument)}) is out of range", f"it is {found.takes}", output.argument.span
+        )
+    return Clause(Aggregate.ACTION, found.name, argument)
+
+
+def _whole(node: ast.Expression, of: str, scope: Scope, *, named: bool = False) -> Expr:
+    """An expression that a mote can compute: a whole number, or, ``named``, an attribute itself."""
     resolver = Resolver("is not allowed here: a mote acts on its own row", scope=scope)
-    argument = resolver.number(output.argument, name)
-    if argument.digits or (reason := obstacle(argument)):
-        reason = "it has to be a whole number" if argument.digits else reason
-        raise QueryError(f"this is no argument of {name}", reason or "", output.argument.span)
-    return Clause(Aggregate.ACTION, name, argument)
+    argument = resolver.number(node, of)
+    attribute = named and isinstance(node, ast.Name) and event_parameter(node) is not None
+    fraction = argument.digits and not attribute
+    if fraction or (reason := obstacle(argument)):
+        reason = "it has to be a whole number" if fraction else reason
+        raise QueryError(f"this is no argument of {of}", reason or "", node.span)
+    return argument

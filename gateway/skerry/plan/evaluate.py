@@ -82,6 +82,11 @@ class Evaluator:
             return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
         if expr.is_attribute and expr.operand == _EPOCH:
             return self.sample_ms // period_ms, np.ones(rows, np.bool_)
+        if expr.is_attribute:
+            for brought, vector in self._brought.copy().items():
+                # The value of an event, which its query reads as another attribute's.
+                if brought.is_attribute and brought.operand == expr.operand:
+                    return vector
         if not expr.args or expr.aggregate:
             raise KeyError(f"this stream has no column for {expr}")
         vectors = [self(argument, period_ms) for argument in expr.args]
@@ -117,6 +122,16 @@ def rounded_quotients(a: Values, b: Values) -> Values:
     return np.where((a < 0) == (b < 0), quotient, -quotient)
 
 
+def _hypotenuses(a: Values, b: Values) -> Values:
+    """``sqrt(a * a + b * b)``, rounded; exact, though the square root of a float64 is not."""
+    square = a * a + b * b
+    root = np.sqrt(square.astype(np.float64)).astype(np.int64)
+    root -= root * root > square
+    root += (root + 1) * (root + 1) <= square
+    root += square - root * root > root
+    return root
+
+
 def _scaled_down(values: Values, factor: int) -> Values:
     return values if factor == 1 else rounded_quotients(values, np.full(1, factor, np.int64))
 
@@ -128,6 +143,7 @@ _NUMERIC: dict[Op, Callable[[Values, Values, int], NDArray[np.generic]]] = {
     Op.DIV: lambda a, b, factor: rounded_quotients(a * factor, b),
     Op.MOD: lambda a, b, _: np.fmod(a, b),
     Op.NEG: lambda a, _b, _: -a,
+    Op.HYPOT: lambda a, b, _: _hypotenuses(a, b),
     Op.UPSCALE: lambda a, _b, factor: a * factor,
     Op.DOWNSCALE: lambda a, _b, factor: _scaled_down(a, factor),
     Op.EQ: lambda a, b, _: a == b,

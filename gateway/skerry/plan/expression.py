@@ -121,6 +121,8 @@ def render(expr: Expr) -> str:
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         return render(expr.args[0])
+    if expr.op is Op.HYPOT:
+        return f"hypot({', '.join(map(render, expr.args))})"
     inner = [f"({render(a)})" if _is_binary(a) else render(a) for a in expr.args]
     if len(inner) == 2:
         return f"{inner[0]} {_SYMBOL[expr.op]} {inner[1]}"

@@ -77,6 +77,8 @@ class QueryPlan:
     reads: tuple[str, ...] = ()
     into: str | None = None
     creates: bool = False
+    #: Texts of the queries that its rows start (OUTPUT ACTION (SELECT …)).
+    starts: tuple[str, ...] = ()
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""

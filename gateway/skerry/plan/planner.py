@@ -13,17 +13,18 @@ from skerry.lang.parser import parse
 from skerry.lang.units import duration_text
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
-from skerry.plan.clauses import clauses_of
+from skerry.plan.clauses import clauses_of, nested_event
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
 from skerry.plan.joining import from_clauses, joined_columns, matched
 from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
 from skerry.plan.optimiser import chosen
+from skerry.plan.places import with_axes
 from skerry.plan.points import Point, Points
 from skerry.plan.program import check_program
 from skerry.plan.resolve import Resolver
-from skerry.plan.scope import Scope, scope_of
+from skerry.plan.scope import Scope, event_value, scope_of
 from skerry.plan.storing import (
     UNFILLED_PERIOD_MS,
     check_period,
@@ -34,7 +35,7 @@ from skerry.plan.storing import (
     stored_columns,
 )
 from skerry.plan.temporal import check_slides, temporal_nodes
-from skerry_protocol.attributes import BY_NAME, BY_NUMBER
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
     FIELDS_MAXIMUM,
@@ -48,6 +49,8 @@ from skerry_protocol.packets import (
 ONCE_PERIOD_MS = 1000
 _EPOCH = BY_NAME["epoch"].number
 NO_POINTS: Points = {}
+#: Epochs of ON ALIGNED EVENT lie on this grid.
+ALIGNED_GRID_MS = 1000
 #: Longest FOR, in ms: network time ends after 2**32 s.
 _DURATION_MAXIMUM_MS = 2**31 * 1000
 
@@ -156,7 +159,8 @@ def _plan(select: ast.Select, points: Points, least: int = PERIOD_MINIMUM_MS) ->
 
 
 def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
-    scope = matched(select, scope_of(tuple(select.tables), points))
+    select = with_axes(select)
+    scope = replace(matched(select, scope_of(tuple(select.tables), points)), event_value=event_value(select))
     period, duration, once = _sampling(select.sampling, least)
     where = _where(select.where, scope)
     if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
@@ -181,12 +185,15 @@ def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
     if windows:
         _check_windows(select, plan)
     lasts = ONCE_PERIOD_MS if once else duration
-    plan = replace(plan, clauses=clauses_of(select, aggregate, lasts, scope))
+    plan = replace(plan, clauses=clauses_of(select, aggregate, period, lasts, scope), starts=_started(select))
     if scope.sources:
         plan = _joined(select, plan, scope)
     if select.event is not None:
         # Its length counts from the event, and its one epoch is the first after it.
         plan = replace(plan, duration_ms=None, once=False)
+        if select.event.aligned:
+            # Motes take the epochs of a second's grid that lie whole periods behind the event.
+            plan = replace(plan, period_ms=ALIGNED_GRID_MS)
     if isinstance(select.sampling, ast.Lifetime):
         period, budget = afford(select.sampling, chosen(merge([plan])).energy)
         plan = replace(plan, period_ms=period, budget=budget)
@@ -305,7 +312,23 @@ def _groups(select: ast.Select, scope: Scope) -> tuple[Expr, ...]:
             hint = f"groups are told apart by motes, and {reason}"
             raise QueryError("this cannot be grouped by", hint, node.span)
         groups[expr] = None
+    outputs = _outputs(select, None, scope) if select.event is not None else ()
+    if any(_has_aggregate(output.expr) for output in outputs):
+        # Of one event there is one value: it need not be said that rows are grouped by it.
+        groups |= {output.expr: None for output in outputs if _is_of_event(output.expr)}
     return tuple(groups)
+
+
+def _is_of_event(expr: Expr) -> bool:
+    return expr.is_attribute and BY_NUMBER[expr.operand or 0] in EVENT_ATTRIBUTES
+
+
+def _started(select: ast.Select) -> tuple[str, ...]:
+    """The queries that its rows start, each waiting for an event of its own."""
+    return tuple(
+        f"ON EVENT {nested_event(select.text, span)}: {select.text[span.start : span.end]}"
+        for span in select.nested
+    )
 
 
 def _having(

@@ -10,7 +10,7 @@ from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
-from skerry.plan import build, functions, temporal
+from skerry.plan import build, functions, places, temporal
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
 from skerry.plan.scope import SENSORS, Scope
 from skerry_protocol.bytecode import Op
@@ -119,6 +119,9 @@ class Resolver:
 
     def _call(self, node: ast.Call) -> Expr:
         name = node.function.upper()
+        if name == "DIST":
+            with _magnitude_at(node.span):
+                return places.distance(node, lambda a: self.number(a, "dist"))
         known = (*functions.NAMES, *temporal.NAMES, "ERROR")
         if name not in known:
             guess = did_you_mean(node.function, [one.lower() for one in known])

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan import build
 from skerry.plan.expression import Expr
 from skerry.plan.points import Point, Points
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
 from skerry_protocol.bytecode import StoredField
 from skerry_protocol.packets import SOURCES_MAXIMUM, Aggregate
 
 #: Other names of attributes: plain words, and those of TinyDB's own catalog.
 SYNONYMS = {
     "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
-    "qual": "link", "quality": "link", "boots": "resets",
+    "qual": "link", "quality": "link", "boots": "resets", "name": "nodeid", "roomno": "room", "accel": "accel_x", "mag": "mag_x",
+    "volume": "noise", "loudness": "noise",
 }  # fmt: skip
 #: Every row says these, whatever it is a row of.
 _IN_EVERY_ROW = ("nodeid", "epoch")
@@ -45,6 +46,8 @@ class Scope:
 
     sensors: str | None = "sensors"
     sources: tuple[Source, ...] = ()
+    #: What the query calls the value of its event, besides what every event says.
+    event_value: str | None = None
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -54,7 +57,7 @@ class Scope:
     def resolve(self, node: ast.Name) -> Expr:
         """What a name stands for. Raises QueryError."""
         if node.table is not None and node.table.lower() == "event":
-            return _event_attribute(node)
+            return self._event_attribute(node)
         found = self._found(node)
         if len(found) > 1:
             hint = f"write {' or '.join(found)}"
@@ -65,6 +68,21 @@ class Scope:
         if node.table is None and name in _IN_EVERY_ROW:
             return build.attribute(BY_NAME[name])
         raise self._unknown(node)
+
+    def _event_attribute(self, node: ast.Name) -> Expr:
+        name = node.name.lower()
+        entry = EVENT_BY_NAME.get(f"event.{'nodeid' if name == 'id' else name}")
+        if entry is None and name == self.event_value:
+            entry = event_parameter(node)
+        if entry is None:
+            known = [*EVENT_BY_NAME, *([f"event.{self.event_value}"] if self.event_value else [])]
+            hint = f"{did_you_mean(f'event.{name}', known)}of an event there are {', '.join(known)}"
+            raise QueryError(
+                f"unknown attribute 'event.{name}'",
+                f"{hint}; name others behind the event, as in ON EVENT hot(temp)",
+                node.span,
+            )
+        return build.attribute(entry)
 
     def star(self) -> list[tuple[str, Expr]]:
         """What ``*`` stands for: all attributes, all fields with the time of their row."""
@@ -139,12 +157,32 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points) -> Scope:
     return Scope(sensors, tuple(sources))
 
 
-def _event_attribute(node: ast.Name) -> Expr:
-    name = f"event.{node.name.lower()}"
-    if name not in EVENT_BY_NAME:
-        hint = f"{did_you_mean(name, list(EVENT_BY_NAME))}of an event there are {', '.join(EVENT_BY_NAME)}"
-        raise QueryError(f"unknown attribute '{name}'", hint, node.span)
-    return build.attribute(EVENT_BY_NAME[name])
+def event_parameter(node: ast.Name) -> Attribute | None:
+    """The value of an event under an attribute's name: that of the mote that raised it. None: there is no such attribute."""
+    name = SYNONYMS.get(node.name.lower(), node.name.lower())
+    own = BY_NAME.get(name)
+    if own is None:
+        return None
+    value = EVENT_BY_NAME["event.value"]
+    return replace(own, number=value.number, name=f"event.{node.name.lower()}", energy=0.0, sample_ms=0.0)
+
+
+def event_value(select: ast.Select) -> str | None:
+    """What a query calls the value of its event. Raises QueryError where it names several."""
+    if select.event is None:
+        return None
+    named = {p.name.lower(): p for event in select.event.events for p in event.parameters}
+    own = [
+        p for name, p in named.items() if f"event.{name}" not in EVENT_BY_NAME and name not in ("loc", "id")
+    ]
+    for parameter in own:
+        if event_parameter(parameter) is None:
+            hint = f"{did_you_mean(parameter.name.lower(), list(BY_NAME))}parameters of events are attributes of the mote that raises it"
+            raise QueryError(f"unknown attribute '{parameter.name}'", hint, parameter.span)
+    if len(own) > 1:
+        hint = "besides nodeid, loc and time an event carries one value"
+        raise QueryError("these are too many parameters of an event", hint, own[1].span)
+    return own[0].name.lower() if own else None
 
 
 def _field(number: int, source: Source, index: int) -> Expr:

@@ -1,0 +1,74 @@
+"""Commands and aggregates from outside this tree: what their C files declare with COMMAND and AGGREGATE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from skerry_protocol.commands import ACTIONS_OUTSIDE
+
+#: Numbers of aggregates from outside.
+AGGREGATES_OUTSIDE = range(16, 32)
+
+_DECLARATION = re.compile(
+    r"^(COMMAND|AGGREGATE)\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*,\s*(-?\d+)\s*\)", re.MULTILINE
+)
+_COMMENT = re.compile(r"\A\s*/\*\s*(.*?)[.;]?\s*\*/", re.DOTALL)
+
+
+class ExtensionError(ValueError):
+    """A C file declares something impossible; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One declaration. Of a COMMAND ``low`` and ``high`` bound the argument; of an AGGREGATE they are the cells of its state and the
+    digits that its value has beyond its argument's."""
+
+    kind: str
+    name: str
+    number: int
+    low: int
+    high: int
+    description: str
+    path: Path
+
+
+def declarations(paths: Iterable[Path]) -> list[Declared]:
+    """What C files declare. Raises ExtensionError for names or numbers that occur twice."""
+    found: list[Declared] = []
+    for path in paths:
+        text = path.read_text()
+        comment = _COMMENT.match(text)
+        about = re.sub(r"\s*\n \* ?", " ", comment[1]) if comment else ""
+        for kind, name, number, low, high in _DECLARATION.findall(text):
+            found.append(Declared(kind, name, int(number), int(low), int(high), about, path))
+    for i, one in enumerate(found):
+        for other in found[:i]:
+            if one.kind == other.kind and (one.name == other.name or one.number == other.number):
+                what = f"{one.kind}({one.name}, {one.number})"
+                raise ExtensionError(
+                    f"{one.path}: {what} and {other.kind}({other.name}, {other.number}) of {other.path} cannot be told apart: "
+                    "give it a name and a number of its own"
+                )
+    return found
+
+
+def outside(folder: Path) -> list[Declared]:
+    """What the C files of a folder of extensions declare. Raises ExtensionError, OSError."""
+    if not folder.is_dir():
+        raise ExtensionError(f"{folder} is no folder: extensions are C files in a folder")
+    found = declarations(sorted(folder.glob("*.c")))
+    for one in found:
+        if one.kind == "COMMAND" and not ACTIONS_OUTSIDE <= one.number <= 255:
+            raise ExtensionError(
+                f"{one.path}: command number {one.number}: from outside they are {ACTIONS_OUTSIDE}..255"
+            )
+        if one.kind == "AGGREGATE" and one.number not in AGGREGATES_OUTSIDE:
+            last = AGGREGATES_OUTSIDE[-1]
+            raise ExtensionError(
+                f"{one.path}: aggregate number {one.number}: from outside they are {AGGREGATES_OUTSIDE[0]}..{last}"
+            )
+    return found
