@@ -8,7 +8,7 @@
 /* Bit n set: attribute n comes from a sensor of this board that answered at boot. */
 uint32_t sensor_available(void);
 /* Begins to acquire all attributes in the mask, in parallel where the hardware can; others keep their values. sensor_done
- * follows from the main loop. False when an acquisition is still under way. */
+ * follows from the main loop. False when an acquisition is still under way. The voltage alone has its value when this returns. */
 bool sensor_acquire(uint32_t mask);
 /* Value of the last acquisition in the attribute's fixed-point unit; false: NULL (absent or failed). */
 bool sensor_value(uint8_t attribute, int32_t *value);

@@ -50,6 +50,7 @@ void status_report(void)
 {
     const struct wire_settings *own = settings();
     int32_t voltage;
+    (void)sensor_acquire(1UL << WIRE_ATTRIBUTE_VOLTAGE); /* where a query's is under way, the last value does */
     if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage)) supply = (uint16_t)voltage;
     watch_supply();
     struct wire_status status = {

@@ -111,6 +111,18 @@ class Client:
         stopped: list[str] = self._request("POST", "/queries", json={"sql": sql})["stopped"]
         return stopped
 
+    def run(self, command: str, argument: int | None = None, mote: int | None = None) -> dict[str, Any]:
+        """Run a command on a mote, or on all; ``token`` of the answer is for :meth:`command`."""
+        sent: dict[str, Any] = self._request(
+            "POST", f"/commands/{command}", json={"argument": argument, "mote": mote}
+        )
+        return sent
+
+    def command(self, token: int) -> dict[str, Any]:
+        """A command that was sent, with ``answers`` by mote: ``done``, ``unknown op`` or ``bad argument``."""
+        found: dict[str, Any] = self._request("GET", f"/commands/{token}")
+        return found
+
     def signal(self, event: str) -> list[str]:
         """Raise an event as if at the root; ids of the queries that it starts or stops."""
         queries: list[str] = self._request("POST", f"/events/{event}")["queries"]

@@ -14,6 +14,7 @@ from construct import Container
 
 from skerry.alarms import Alarms
 from skerry.catalog import Catalog
+from skerry.commands import Running, check
 from skerry.lang.ast import CreatePoint, DropPoint, Stop
 from skerry.lang.errors import QueryError
 from skerry.link.link import Link
@@ -197,7 +198,12 @@ class Gateway:
                 # Newest first: those that read a storage point before it.
                 own = [query.id for query in reversed(self._queries.of(user))]
                 wanted = own if statement.query is None else [str(statement.query)]
-                return Stopped([self.stop(query_id, user) for query_id in wanted][::-1])
+                stopped = [
+                    self.stop(query_id, user)
+                    for query_id in wanted
+                    if statement.query or self._queries.find(query_id)
+                ]
+                return Stopped(stopped[::-1])
             check(len(self._queries.of(user)))
             if isinstance(statement, CreatePoint):
                 number = self._queries.point_number(sql)
@@ -208,20 +214,37 @@ class Gateway:
                 raise QueryError(
                     "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
                 )
-            query = UserQuery(
-                self._queries.next_id(), user, sql, plan, time.time(), self._log.rows, point=point
-            )
-            difference = self._network.demand.add_user(query.id, plan, self._network.now())
-            self._queries.add(query)
-            self.engine.subscribe(query.id, plan)
-            self._adopt(difference)
-            self._refresh_feeds()
+            started = [(text, plan_query(text, self._queries.points())) for text in plan.starts]
+            query = self._add(sql, user, plan, point, None)
             try:
+                for text, inner in started:
+                    assert isinstance(inner, QueryPlan)
+                    self._add(text, user, inner, None, query.id)
                 self._commit()
-            except StorageError:
+            except (QueryError, StorageError):
                 self._remove(query)
                 raise
             return query
+
+    def _add(
+        self, sql: str, user: str, plan: QueryPlan, point: Point | None, started_by: str | None
+    ) -> UserQuery:
+        query = UserQuery(
+            self._queries.next_id(),
+            user,
+            sql,
+            plan,
+            time.time(),
+            self._log.rows,
+            point=point,
+            started_by=started_by,
+        )
+        difference = self._network.demand.add_user(query.id, plan, self._network.now())
+        self._queries.add(query)
+        self.engine.subscribe(query.id, plan)
+        self._adopt(difference)
+        self._refresh_feeds()
+        return query
 
     def stop(self, query_id: str, user: str | None = None) -> UserQuery:
         """Stop a query. Raises UnknownQueryError, QueryError; StorageError: it is stopped, but a restart may bring it back."""
@@ -234,6 +257,8 @@ class Gateway:
             return query
 
     def _remove(self, query: UserQuery) -> None:
+        for inner in self._queries.started_by(query.id):
+            self._remove(inner)
         self._queries.remove(query.id)
         self.engine.unsubscribe(query.id)
         if query.id in self._network.demand.users():
@@ -253,6 +278,21 @@ class Gateway:
             waiting = self._queries.waiting_for(event)
             self._network.raise_event(event)
             return [query for query in waiting if user in (None, self._queries.get(query).user)]
+
+    def run(self, command: str, argument: int | None, mote: int | None) -> Running:
+        """Run a command on a mote, None: on all; returns at once. Raises QueryError."""
+        action = check(command, argument, mote)
+        with self._lock:
+            if not self._network.clock.known:
+                raise QueryError(
+                    "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
+                )
+            return self._network.run(action, argument, mote)
+
+    def command(self, token: int) -> Running | None:
+        """A command that :meth:`run` sent, with the answers so far."""
+        with self._lock:
+            return self._network.commands.find(token)
 
     def queries(self, user: str | None = None) -> list[UserQuery]:
         """All queries, or one user's, oldest first."""

@@ -12,13 +12,14 @@ from construct import Container
 
 from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
+from skerry.commands import Commands, Running, arguments
 from skerry.netclock import NetworkClock
 from skerry.plan.model import Difference, Feed, Installation, QueryPlan
 from skerry.proxy.demand import Demand
 from skerry.streams.ingest import Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
-from skerry_protocol.commands import event_number
+from skerry_protocol.commands import Action, event_number
 from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, CommandOp, Event, PacketType
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Network:
         self.clock = NetworkClock()
         self.catalog = Catalog()
         self.refusals = Refusals()
+        self.commands = Commands()
         self.demand = Demand()
         #: Mote queries of all times by number, and those of this session by their query id.
         self.streams: dict[int, Stream] = {}
@@ -84,6 +86,8 @@ class Network:
             self.clock.sighting(packet.body.seconds, time.time())
         elif packet.type is PacketType.REFUSAL:
             log.warning("%s", self.refusals.add(packet.body))
+        elif packet.type is PacketType.COMMAND_ACK:
+            self.commands.answer(packet.body.node, packet.body.token, packet.body.status)
         elif packet.type is PacketType.LOG:
             log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
 
@@ -161,16 +165,21 @@ class Network:
             "event": event_number(event), "node": root.nodeid if root else 0, "x": round(root.xpos * 100) if root else 0,
             "y": round(root.ypos * 100) if root else 0, "seconds": self.now(), "value": -(2**31),
         }  # fmt: skip
+        self._command(BROADCAST, CommandOp.EVENT, bytes(Event.build(values)))
+
+    def run(self, action: Action, argument: int | None, mote: int | None) -> Running:
+        """Send a command to a mote, None: to all."""
+        target = BROADCAST if mote is None else mote
+        token = self._command(target, CommandOp.RUN, arguments(action, argument))
+        running = Running(token, action.name, argument, mote)
+        self.commands.add(running)
+        return running
+
+    def _command(self, target: int, op: CommandOp, data: bytes) -> int:
+        """Send it; its token."""
         self._token = self._token % 0x7FFF + 1
-        self._send(
-            codec.encode(
-                PacketType.COMMAND,
-                target=BROADCAST,
-                token=self._token,
-                op=CommandOp.EVENT,
-                arguments=Event.build(values),
-            )
-        )
+        self._send(codec.encode(PacketType.COMMAND, target=target, token=self._token, op=op, arguments=data))
+        return self._token
 
     # ---- kept over a restart ----
 

@@ -40,13 +40,15 @@ class UserQuery:
     point: Point | None = None
     #: By stream number, the streams that have ended included, for readers that are behind.
     feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
+    #: The query whose rows start this one; it ends with that.
+    started_by: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the plan is made of the text again."""
         return {
             "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
             "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
-            "point": self.point.number if self.point is not None else None,
+            "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
             "feeds": {number: dataclasses.asdict(feed) for number, feed in self.feeds.items()},
         }  # fmt: skip
 
@@ -57,7 +59,7 @@ class UserQuery:
         feeds = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
         return cls(
             entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
-            point, feeds,
+            point, feeds, entry["started_by"],
         )  # fmt: skip
 
 
@@ -93,6 +95,10 @@ class Queries:
     def find(self, query_id: str) -> UserQuery | None:
         """One query, None when there is none."""
         return self._by_id.get(query_id)
+
+    def started_by(self, query_id: str) -> list[UserQuery]:
+        """Those that the rows of one start."""
+        return [query for query in self._by_id.values() if query.started_by == query_id]
 
     def next_id(self) -> str:
         """An id above all those there are."""

@@ -19,7 +19,7 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import COMMAND, Daemon, free_port, queue_rows, wait_for
 from skerry.streams.log import read
 from skerry_protocol import codec
-from skerry_protocol.packets import PacketType
+from skerry_protocol.packets import Aggregate, CommandOp, PacketType
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -244,3 +244,56 @@ def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer
     ada.stop(reader.id)
     assert ada.stop_by("DROP STORAGE POINT recent") == ["1"]
     assert ada.points() == []
+
+
+def test_a_query_that_rows_start_comes_and_goes_with_theirs(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    ada = skerry.connect(daemon.url, user="ada")
+    outer = ada.query(
+        "SELECT nodeid WHERE temp > 50 OUTPUT ACTION (SELECT AVG(light) FROM sensors SAMPLE PERIOD 2 s FOR 10 s) SAMPLE PERIOD 10 s"
+    )
+    (inner,) = [entry for entry in ada.queries() if entry["started_by"] == outer.id]
+    assert [column["name"] for column in inner["columns"]] == ["AVG(light)"]
+    wait_for(lambda: len(peer.programs()) == 2)
+    clauses = [
+        {
+            field.aggregate: bytes(field.code)
+            for field in codec.decode_program(program).fields
+            if field.aggregate >= 64
+        }
+        for program in peer.programs().values()
+    ]
+    raised = next(c[Aggregate.SIGNAL] for c in clauses if Aggregate.SIGNAL in c)
+    awaited = next(c[Aggregate.ON_EVENT] for c in clauses if Aggregate.ON_EVENT in c)
+    assert raised[:2] == awaited[:2], "the one raises what the other waits for"
+    daemon.kill()
+    daemon.start()
+    assert [entry["started_by"] for entry in ada.queries()] == [None, outer.id]
+    ada.stop(outer.id)
+    assert ada.queries() == []
+
+
+def test_commands_go_out_and_answers_come_back(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    command = subprocess.Popen(
+        [COMMAND, "run", "set-room", "214", "--mote", "3", "--url", daemon.url],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: PacketType.COMMAND in [packet.type for packet in list(peer.received)])
+    (sent,) = [packet.body for packet in list(peer.received) if packet.type is PacketType.COMMAND]
+    assert (sent.target, sent.op, bytes(sent.arguments)) == (3, CommandOp.RUN, b"\4\xd6\0\0\0")
+    peer.waiting.append(codec.encode(PacketType.COMMAND_ACK, node=3, token=sent.token, status=0))
+    assert command.communicate(timeout=60)[0] == "mote 3: done\n"
+    assert command.returncode == 0
+    for arguments, message in (
+        (("set_room",), "set_room needs an argument: it is 0 to 65535: the attribute room, kept"),
+        (("leds", "8"), "leds(8) is out of range: it is 0 to 7: 1 red, 2 green and 4 yellow, added up"),
+        (("lods", "1"), "unknown command 'lods': did you mean 'leds'? commands are leds,"),
+        (("power_on", "1"), "power_on takes no argument: leave 1 out"),
+    ):
+        refused = run("run", *arguments, "--url", daemon.url)
+        assert refused.returncode == 1
+        assert message in refused.stderr
+    silent = run("run", "leds", "1", "--mote", "9", "--wait", "0", "--url", daemon.url)
+    assert (silent.returncode, silent.stderr) == (1, "no answer from mote 9 in 0 s; it may still come\n")

@@ -25,6 +25,13 @@ POLL_S = 0.02
 PING_S = 15
 
 
+class Command(BaseModel):
+    """A command's argument, where it takes one, and the mote that runs it: none, all of them."""
+
+    argument: int | None = None
+    mote: int | None = None
+
+
 class Question(BaseModel):
     """A query and who asks: here or as parameter ``user``."""
 
@@ -88,6 +95,17 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     def signal(event: str, caller: Who) -> dict[str, Any]:
         return {"event": event, "queries": gateway.signal(event, caller.user)}
 
+    @app.post("/commands/{command}", status_code=202)
+    def run(command: str, how: Command, _: Who) -> dict[str, Any]:
+        return gateway.run(command, how.argument, how.mote).to_dict()
+
+    @app.get("/commands/{token}")
+    def answers(token: int, _: Who) -> dict[str, Any]:
+        running = gateway.command(token)
+        if running is None:
+            raise HTTPException(404, f"no command with token {token} was sent lately")
+        return running.to_dict()
+
     @app.get("/queries/{query}/rows")
     async def rows(
         query: str, caller: Who, last_event_id: Annotated[str | None, Header()] = None
@@ -135,6 +153,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "period_ms": query.plan.period_ms,
         "finished": query.finished,
         "into": query.plan.into,
+        "started_by": query.started_by,
         "refused": gateway.refused(query),
     }
 

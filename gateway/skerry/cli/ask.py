@@ -68,6 +68,12 @@ def query(
         print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
         return
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
+    for inner in client.queries():
+        if inner["started_by"] == answer.id:
+            print(
+                f"its rows start query {inner['id']}: 'skerry rows {inner['id']}' shows what that says",
+                file=sys.stderr,
+            )
     if limit is not None:
         timer = threading.Timer(limit, answer.stop)
         timer.daemon = True
@@ -95,6 +101,25 @@ def _print(answer: Rows, format: Format, limit: int | None) -> int:
         if count == limit:
             break
     return count
+
+
+def rows(
+    id: Annotated[str, typer.Argument(help="as 'skerry list' shows it")],
+    format: Annotated[
+        Format, typer.Option(help="csv and json write only data to standard output")
+    ] = Format.TABLE,
+    rows: Annotated[int | None, typer.Option(min=1, help="leave after so many rows")] = None,
+    user: User = None,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """Show the rows of a query that runs, from its first on, until Ctrl-C; the query runs on."""
+    try:
+        _print(connect(url, user=user, token=token).resume(id), format, rows)
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:
+        sys.stderr.close()
 
 
 def explain(

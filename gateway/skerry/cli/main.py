@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 
 import typer
 
-from skerry.cli import ask, gateway, show
+from skerry.cli import ask, gateway, run, show
 from skerry.client import GatewayError
 
 app = typer.Typer(
@@ -18,9 +18,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("query")(ask.query)
+app.command("rows")(ask.rows)
 app.command("explain")(ask.explain)
 app.command("stop")(ask.stop)
 app.command("signal")(ask.signal)
+app.command("run")(run.run)
 app.command("list")(show.list_queries)
 app.command("catalog")(show.catalog)
 app.command("motes")(show.motes)

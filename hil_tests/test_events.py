@@ -1,0 +1,139 @@
+"""Events from motes themselves, timers, alignment, commands: on emulated motes."""
+
+from __future__ import annotations
+
+import pytest
+
+from hil_tests.queries import ask, rows
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.commands import ACTION_BY_NAME
+from skerry_protocol.packets import BROADCAST, CommandOp, CommandStatus, PacketType
+from skerry_testbed.network import Environment, Field
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
+
+BOTH = ("iris", "cc2538")
+LIGHT = Environment(fields={"light": Field(base=100.0, gradient=(10.0, 0.0))})
+
+
+def run(net: NetworkHandle, command: str, argument: int, mote: int = BROADCAST) -> dict[int, int]:
+    """Run a command; status by mote."""
+    action = ACTION_BY_NAME[command]
+    data = bytes([action.number]) + argument.to_bytes(4, "little", signed=True)
+    token = 100 + len(net.line.of(PacketType.COMMAND_ACK))
+    net.line.command(mote, CommandOp.RUN, data, token)
+    net.advance("25s")
+    answers = [record.body for record in net.line.of(PacketType.COMMAND_ACK)]
+    return {answer.node: answer.status for answer in answers if answer.token == token}
+
+
+def test_commands_change_what_motes_say_of_themselves(network: MakeNetwork) -> None:
+    """A constant is set on one mote, and is still there after a power cycle."""
+    net = network(line_of(3, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    assert run(net, "set_floor", -2, 2) == {2: CommandStatus.DONE}
+    assert run(net, "set_room", 214) == dict.fromkeys(range(3), CommandStatus.DONE)
+    assert run(net, "leds", 8, 1) == {1: CommandStatus.BAD_ARGUMENT}
+    net.motes[2].reboot()
+    net.advance("30s")
+    query = ask(net, 1, "SELECT room, floor, group FROM sensors WHERE floor < 0 SAMPLE PERIOD 5 s")
+    net.advance("40s")
+    found = rows(net.line, 1, query)
+    assert len(found) >= 4
+    assert {(row["nodeid"], row["room"], row["floor"], row["group"]) for row in found} == {(2, 214, -2, 0)}
+
+
+def test_less_radio_power_reaches_less_far(network: MakeNetwork) -> None:
+    """Frames of a mote at its lowest power are not heard where they were."""
+    radio = disc(12)
+    net = network(line_of(2, spacing=10, boards=BOTH), radio=radio, environment=LIGHT)
+    net.advance("20s")
+    assert run(net, "radio_power", -17, 1) == {1: CommandStatus.DONE}
+    before = net.motes[1].energy["radio_tx_j"] / net.motes[1].energy["radio_tx_s"]
+    net.advance("60s")
+    after = net.motes[1].energy["radio_tx_j"] / net.motes[1].energy["radio_tx_s"]
+    assert after < before, "a weaker frame takes less energy"
+
+
+def test_a_row_sets_a_constant_of_its_mote(network: MakeNetwork) -> None:
+    """Actuation: the far motes' rows put them into group 7, and end thereby."""
+    net = network(line_of(3, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    acting = ask(
+        net,
+        1,
+        "SELECT nodeid FROM sensors WHERE light > 150 AND group <> 7 OUTPUT ACTION set_group(7) SAMPLE PERIOD 4 s",
+    )
+    query = ask(net, 2, "SELECT light, group FROM sensors SAMPLE PERIOD 4 s")
+    net.advance("60s")
+    last = {row["nodeid"]: row for row in rows(net.line, 2, query)}
+    assert {node: row["group"] for node, row in last.items()} == {
+        node: 7 if row["light"] > 150 else 0 for node, row in last.items()
+    }
+    lit = sorted(node for node, row in last.items() if row["group"] == 7)
+    assert 0 < len(lit) < 3
+    assert sorted(row["nodeid"] for row in rows(net.line, 1, acting)) == lit, "once each"
+
+
+def test_a_start_and_a_low_battery_are_events(network: MakeNetwork) -> None:
+    net = network(line_of(4, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    starts = ask(net, 1, "ON EVENT boot SELECT event.nodeid ONCE")
+    low = ask(net, 2, "ON EVENT battery-low SELECT event.nodeid ONCE")
+    net.advance("60s")
+    assert rows(net.line, 1, starts) == rows(net.line, 2, low) == [], "all motes had started before"
+    net.motes[3].reboot()
+    net.advance("90s")
+    found = rows(net.line, 1, starts)
+    assert {row["event.nodeid"] for row in found} == {3}
+    assert {row["nodeid"] for row in found} == {0, 1, 2, 3}
+    net.motes[2].sense(voltage=2.1)
+    # Reports are seldom where nothing is asked for.
+    net.advance("10min")
+    assert {row["event.nodeid"] for row in rows(net.line, 2, low)} == {2}
+    assert len(rows(net.line, 2, low)) == 4, "once, though it stays low"
+
+
+def test_a_timer_starts_bursts_on_all_motes_together(network: MakeNetwork) -> None:
+    net = network(line_of(4, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    query = ask(net, 1, "ON EVENT every(20 s): SELECT light FROM sensors SAMPLE PERIOD 1 s FOR 4 s")
+    net.advance("100s")
+    found = rows(net.line, 1, query)
+    assert {row["epoch"] % 20 for row in found} == {0, 1, 2, 3}
+    first = min(row["epoch"] for row in found)
+    whole = [e for e in range(first, first + 60) if e % 20 < 4]
+    assert {(row["nodeid"], row["epoch"]) for row in found} >= {(node, e) for node in range(4) for e in whole}
+
+
+def test_aligned_epochs_follow_the_event_on_all_motes(network: MakeNetwork) -> None:
+    """The event comes at a time that is no multiple of the period."""
+    net = network(line_of(4, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    ask(net, 1, "SELECT nodeid FROM sensors WHERE temp > 50 SIGNAL hot(temp) SAMPLE PERIOD 1 s")
+    query = ask(
+        net, 2, "ON ALIGNED EVENT hot(temp): SELECT event.time, event.temp SAMPLE PERIOD 7 s FOR 40 s"
+    )
+    net.advance("30.4s")
+    net.motes[3].sense(temp=60.0)
+    net.advance("80s")
+    found = rows(net.line, 2, query)
+    assert {row["nodeid"] for row in found} == {0, 1, 2, 3}
+    assert len({row["event.time"] for row in found}) == 1
+    assert all((row["epoch"] - row["event.time"]) % 7 == 0 for row in found)
+    assert all(row["event.value"] == pytest.approx(6000, abs=5) for row in found)
+
+
+def test_energy_is_estimated_from_the_radio(network: MakeNetwork) -> None:
+    """Against the testbed's meter: radio and standby, within a quarter."""
+    net = network(line_of(3, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    query = ask(net, 1, "SELECT energy, mag_x FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("120s")
+    digits = BY_NAME["energy"].digits
+    assert digits == 3
+    for node in range(3):
+        (*_, last) = [row for row in rows(net.line, 1, query) if row["nodeid"] == node]
+        meter = net.motes[node].energy
+        radio = sum(meter[key] for key in meter if key.startswith("radio") and key.endswith("_j"))
+        assert last["energy"] == pytest.approx(radio, rel=0.25)
+        assert last["mag_x"] is None, "no board carries the sensor"
