@@ -53,7 +53,12 @@ def _check_mote(mote: Mote, network: Network) -> None:
     require(1800 <= mote.battery_mv <= 5500, f"{key}: battery_mv", mote.battery_mv, "1800..5500")
     for name in ("room", "floor", "group"):
         low, high = BY_NAME[name].minimum, BY_NAME[name].maximum
-        require(low <= getattr(mote, name) <= high, f"{key}: {name}", getattr(mote, name), f"{low:.0f}..{high:.0f}")
+        require(
+            low <= getattr(mote, name) <= high,
+            f"{key}: {name}",
+            getattr(mote, name),
+            f"{low:.0f}..{high:.0f}",
+        )
     require(abs(mote.clock_ppm or 0.0) <= PPM_MAXIMUM, f"{key}: clock_ppm", mote.clock_ppm, "-500..500")
     if mote.boot is not None:
         duration(f"{key}: boot", mote.boot)
