@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from hil_tests.clocks import time_errors
 from hil_tests.queries import ask, rows
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
-
-#: IRIS at 250 kbit/s: preamble and SFD take 5 bytes of 32 us.
-SFD_NS = 160_000
 
 
 def test_a_mote_that_comes_late_gets_the_queries_that_run(network: MakeNetwork) -> None:
@@ -77,12 +75,6 @@ def test_time_follows_a_crystal_that_drifts(network: MakeNetwork) -> None:
     net.advance("20s")
     net.frames.clear()
     net.advance("60s")
-    stamps: dict[int, list[float]] = {}
-    for frame, decoded, packet in net.packets():
-        if packet.type is PacketType.BEACON:
-            told = packet.body.seconds + packet.body.ticks / 32768
-            stamps.setdefault(decoded.source, []).append(told - (frame.start_ns + SFD_NS) / 1e9)
-    offset = sum(stamps[0]) / len(stamps[0])
-    assert set(stamps) == set(range(5))
-    worst = {node: max(abs(value - offset) for value in values) for node, values in stamps.items()}
+    worst = time_errors(net)
+    assert set(worst) == set(range(5))
     assert max(worst.values()) < 0.002, worst

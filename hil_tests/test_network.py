@@ -7,13 +7,11 @@ from collections import Counter
 
 import pytest
 
+from hil_tests.clocks import time_errors
 from hil_tests.queries import ask, rows
 from skerry_protocol import mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
-
-#: IRIS at 250 kbit/s: preamble and SFD take 5 bytes of 32 us.
-SFD_NS = 160_000
 
 
 def levels(net: NetworkHandle) -> dict[int, int]:
@@ -31,13 +29,7 @@ def test_time_is_good_to_2_ms_over_5_hops(network: MakeNetwork) -> None:
     net.advance("30s")
     net.frames.clear()
     net.advance("120s")
-    stamps: dict[int, list[float]] = {}
-    for frame, decoded, packet in net.packets():
-        if packet.type is PacketType.BEACON:
-            told = packet.body.seconds + packet.body.ticks / 32768
-            stamps.setdefault(decoded.source, []).append(told - (frame.start_ns + SFD_NS) / 1e9)
-    offset = sum(stamps[0]) / len(stamps[0])
-    worst = {node: max(abs(value - offset) for value in values) for node, values in stamps.items()}
+    worst = time_errors(net)
     assert set(worst) == set(range(6))
     assert max(worst.values()) < 0.002, worst
 

@@ -31,6 +31,12 @@ class Links:
         # The same seed each time: a mote that moves leaves the shadowing of all others as it was.
         return radio.links(self._model, self._motes, np.random.default_rng(self._seed))
 
+    def reception(self, sender: int, receiver: int) -> float:
+        """Share of frames of 100 bytes that arrive, without bursts and interference."""
+        gain, probability = self._links.get((sender, receiver), (NO_GAIN, math.nan))
+        uncut = self.gain(sender, receiver) > NO_GAIN
+        return radio.reception(gain, probability, self._model.noise_dbm) if uncut else 0.0
+
     def gain(self, sender: int, receiver: int) -> float:
         """Received minus sent power in dB; -1000: they do not hear each other."""
         pair = (sender, receiver)

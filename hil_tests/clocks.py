@@ -1,0 +1,24 @@
+"""How well motes keep the network's time, read off their beacons."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skerry_protocol.packets import TICKS_PER_SECOND, PacketType
+from skerry_testbed.pytest import NetworkHandle
+
+#: At 250 kbit/s preamble and SFD take 5 bytes of 32 us.
+SFD_NS = 160_000
+
+
+def time_errors(net: NetworkHandle, root: int = 0) -> dict[int, float]:
+    """s by which each mote's beacons in ``net.frames`` were off at worst: what they say of their own SFD, against the root's clock.
+
+    That one's rate and offset are taken from its own beacons. Motes that sent none are left out."""
+    stamps: dict[int, list[tuple[float, float]]] = {}
+    for frame, decoded, packet in net.packets():
+        if packet.type is PacketType.BEACON:
+            told = packet.body.seconds + packet.body.ticks / TICKS_PER_SECOND
+            stamps.setdefault(decoded.source, []).append(((frame.start_ns + SFD_NS) / 1e9, told))
+    clock = np.polynomial.Polynomial.fit(*np.array(stamps[root]).T, deg=1)
+    return {node: float(max(abs(told - clock(at)) for at, told in values)) for node, values in stamps.items()}
