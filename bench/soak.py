@@ -7,6 +7,7 @@ import sys
 import time
 
 from hil_tests import soak
+from skerry_testbed.pytest import NetworkHandle
 
 
 def main() -> None:
@@ -22,7 +23,10 @@ def main() -> None:
     for seed in range(options.seed, options.seed + options.seeds):
         began = time.monotonic()
         try:
-            outcome = soak.run(seed, options.minutes)
+            net = NetworkHandle(soak.draw(seed, options.minutes))
+            net.advance(2.5)
+            net.line.connect()
+            outcome = soak.run(net, options.minutes)
         except AssertionError as error:
             print(f"| {seed} | | | | | | | {error} |", flush=True)
             failed.append(seed)

@@ -14,11 +14,16 @@ SFD_NS = 160_000
 def time_errors(net: NetworkHandle, root: int = 0) -> dict[int, float]:
     """s by which each mote's beacons in ``net.frames`` were off at worst: what they say of their own SFD, against the root's clock.
 
-    That one's rate and offset are taken from its own beacons. Motes that sent none are left out."""
+    That one is read off the root's beacons, in a straight line from each to the next; others before its first and after its last do not
+    count. Motes that sent none are left out."""
     stamps: dict[int, list[tuple[float, float]]] = {}
     for frame, decoded, packet in net.packets():
         if packet.type is PacketType.BEACON:
             told = packet.body.seconds + packet.body.ticks / TICKS_PER_SECOND
             stamps.setdefault(decoded.source, []).append(((frame.start_ns + SFD_NS) / 1e9, told))
-    clock = np.polynomial.Polynomial.fit(*np.array(stamps[root]).T, deg=1)
-    return {node: float(max(abs(told - clock(at)) for at, told in values)) for node, values in stamps.items()}
+    at, told = np.array(stamps[root]).T
+    return {
+        node: max(abs(value - float(np.interp(when, at, told))) for when, value in values)
+        for node, sent in stamps.items()
+        if (values := [(when, value) for when, value in sent if at[0] <= when <= at[-1]])
+    }

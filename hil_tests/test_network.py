@@ -24,14 +24,14 @@ def test_motes_in_a_line_join_hop_by_hop(network: MakeNetwork) -> None:
     assert levels(net) == {node: node for node in range(6)}
 
 
-def test_time_is_good_to_2_ms_over_5_hops(network: MakeNetwork) -> None:
+def test_time_is_good_to_1_ms_over_5_hops(network: MakeNetwork) -> None:
     net = network(line_of(6, spacing=10), radio=disc(12), seed=5)
     net.advance("30s")
     net.frames.clear()
     net.advance("120s")
     worst = time_errors(net)
     assert set(worst) == set(range(6))
-    assert max(worst.values()) < 0.002, worst
+    assert max(worst.values()) < 0.001, worst
 
 
 def test_epochs_start_together(network: MakeNetwork) -> None:

@@ -1,4 +1,4 @@
-"""Soaks from seeds. A seed that failed once stays in the list; SKERRY_SOAK_SEEDS and SKERRY_SOAK_MINUTES ask for more, as `python -m bench.soak` does."""
+"""Soaks from seeds. A seed that failed once stays in the list; SKERRY_SOAK_SEEDS asks for so many more, of SKERRY_SOAK_MINUTES each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ import pytest
 from hil_tests import soak
 from skerry_testbed.pytest import MakeNetwork
 
-#: Of faults, in each run.
-MINUTES = float(os.environ.get("SKERRY_SOAK_MINUTES", "5"))
-SEEDS = [1, *range(1000, 1000 + int(os.environ.get("SKERRY_SOAK_SEEDS", "0")))]
+MINUTES = float(os.environ.get("SKERRY_SOAK_MINUTES", "10"))
+#: Seed, minutes of faults, seconds to recover.
+RUNS = [
+    (1, 3.0, 400.0),
+    *(
+        (1000 + more, MINUTES, soak.RECOVER_S)
+        for more in range(int(os.environ.get("SKERRY_SOAK_SEEDS", "0")))
+    ),
+]
 
 
 def test_a_seed_draws_the_same_network_each_time_and_others_others() -> None:
@@ -19,8 +25,9 @@ def test_a_seed_draws_the_same_network_each_time_and_others_others() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_network_recovers_from_whatever_its_seed_draws(network: MakeNetwork, seed: int) -> None:
-    """The fixture is asked for because it skips where nothing has been built."""
-    outcome = soak.run(seed, MINUTES)
+@pytest.mark.parametrize(("seed", "minutes", "recover_s"), RUNS)
+def test_a_network_recovers_from_whatever_its_seed_draws(
+    network: MakeNetwork, seed: int, minutes: float, recover_s: float
+) -> None:
+    outcome = soak.run(network(soak.draw(seed, minutes)), minutes, recover_s)
     assert not outcome.problems, outcome
