@@ -33,6 +33,14 @@ def test_commands_change_what_motes_say_of_themselves(network: MakeNetwork) -> N
     assert run(net, "set_floor", -2, 2) == {2: CommandStatus.DONE}
     assert run(net, "set_room", 214) == dict.fromkeys(range(3), CommandStatus.DONE)
     assert run(net, "leds", 8, 1) == {1: CommandStatus.BAD_ARGUMENT}
+    assert net.motes[2].outputs == set()
+    assert run(net, "leds", 5) == dict.fromkeys(range(3), CommandStatus.DONE)
+    assert run(net, "power_on", 0, 1) == {1: CommandStatus.DONE}
+    assert [net.motes[node].outputs for node in range(3)] == [
+        {"red", "yellow"},
+        {"red", "yellow", "actuator"},
+        {"red", "yellow"},
+    ]
     net.motes[2].reboot()
     net.advance("30s")
     query = ask(net, 1, "SELECT room, floor, group FROM sensors WHERE floor < 0 SAMPLE PERIOD 5 s")
@@ -137,3 +145,26 @@ def test_energy_is_estimated_from_the_radio(network: MakeNetwork) -> None:
         radio = sum(meter[key] for key in meter if key.startswith("radio") and key.endswith("_j"))
         assert last["energy"] == pytest.approx(radio, rel=0.25)
         assert last["mag_x"] is None, "no board carries the sensor"
+
+
+def test_a_button_is_an_event_that_nobody_waits_for_awake(network: MakeNetwork) -> None:
+    """On both boards; the CPU sleeps as deeply while it waits as without."""
+    net = network(line_of(3, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    net.motes[1].press()
+    query = ask(net, 1, "ON EVENT button SELECT event.nodeid ONCE")
+    net.advance("60s")
+    assert rows(net.line, 1, query) == [], "pressed before anybody asked"
+    for pressed in (1, 2):
+        net.motes[pressed].press()
+        net.advance("40s")
+        found = [row for row in rows(net.line, 1, query) if row["event.nodeid"] == pressed]
+        assert sorted(row["nodeid"] for row in found) == [0, 1, 2]
+    net.inject(kind="press", mote=2)
+    net.advance("60s")
+    assert len(rows(net.line, 1, query)) == 9, "held down, it is pressed once"
+    awake = net.motes[2].energy["cpu_active_s"]
+    net.inject(kind="release", mote=2)
+    net.advance("60s")
+    assert net.motes[2].energy["cpu_active_s"] - awake < 1.0
+    assert len(rows(net.line, 1, query)) == 9

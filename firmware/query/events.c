@@ -4,6 +4,7 @@
 
 #include "commands/command.h"
 #include "drivers/settings.h"
+#include "kernel/button.h"
 #include "kernel/event.h"
 #include "net/time.h"
 #include "query/attribute.h"
@@ -155,6 +156,8 @@ void query_own_event(enum query_own_event which)
     own |= (uint8_t)which;
     event_post(&telling);
 }
+
+void button_pressed(void) { query_own_event(QUERY_EVENT_BUTTON); }
 
 void events_changed(void)
 {

@@ -138,6 +138,7 @@ struct mote {
     const skerry_backend *backend;
     skerry_cpu *cpu;
     bool alive;
+    uint8_t outputs;            /* skerry_mote_outputs */
     uint64_t boot_at;
     uint64_t next;              /* when the CPU has something to do */
     double supply_mv;

@@ -59,7 +59,8 @@ static struct event event_take(skerry_world *world)
 static void host_pin(void *m, uint64_t now, enum skerry_pin pin, int level)
 {
     struct mote *mote = m;
-    if (pin == SKERRY_PIN_ACCEL_POWER) sensors_accel_power(&mote->sensors, now, level);
+    if (pin >= SKERRY_PIN_RED) mote->outputs = (uint8_t)((mote->outputs & ~(1 << (pin - SKERRY_PIN_RED))) | level << (pin - SKERRY_PIN_RED));
+    else if (pin == SKERRY_PIN_ACCEL_POWER) sensors_accel_power(&mote->sensors, now, level);
     else if (pin == SKERRY_PIN_SENSOR_POWER) analogue_power(&mote->sensors, now, level);
     else mote->radio.model->pin(&mote->radio, now, pin, level);
 }
@@ -346,6 +347,22 @@ int skerry_mote_clock(skerry_world *world, uint32_t index, double ppm)
     mote->backend->clock(mote->cpu, ppm);
     if (mote->alive) mote->next = world->now; /* what it waits for comes at another time now */
     return 0;
+}
+
+int skerry_mote_button(skerry_world *world, uint32_t index, int down)
+{
+    struct mote *mote = world_mote(world, index);
+    if (!mote) return -1;
+    catch_up(mote, world->now);
+    mote->backend->button(mote->cpu, down);
+    if (mote->alive) mote->next = world->now;
+    return 0;
+}
+
+int skerry_mote_outputs(const skerry_world *world, uint32_t index)
+{
+    const struct mote *mote = world_mote(world, index);
+    return mote ? mote->outputs : -1;
 }
 
 int skerry_mote_alive(const skerry_world *world, uint32_t index)

@@ -158,6 +158,16 @@ class World:
         """Power cycle; EEPROM is kept."""
         self._check(self._lib.skerry_mote_reboot(self._world, mote))
 
+    def button(self, mote: int, down: bool) -> None:
+        """Press the mote's button, or let it go."""
+        self._check(self._lib.skerry_mote_button(self._world, mote, down))
+
+    def outputs(self, mote: int) -> set[str]:
+        """Which of ``red``, ``green``, ``yellow`` and ``actuator`` its firmware has switched on."""
+        bits = self._lib.skerry_mote_outputs(self._world, mote)
+        self._check(min(bits, 0))
+        return {name for bit, name in enumerate(("red", "green", "yellow", "actuator")) if bits >> bit & 1}
+
     def set_clock(self, mote: int, ppm: float) -> None:
         """Error of the crystal from now on."""
         self._check(self._lib.skerry_mote_clock(self._world, mote, ppm))

@@ -138,6 +138,8 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     kind: Literal[
         "kill",
         "reboot",
+        "press",
+        "release",
         "battery_drained",
         "link_down",
         "link_up",
@@ -186,7 +188,7 @@ class Network(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 #: Arguments each fault kind needs.
 FAULT_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "kill": ("mote",), "reboot": ("mote",), "battery_drained": ("mote",), "link_down": ("mote", "to"), "link_up": ("mote", "to"),
+    "kill": ("mote",), "reboot": ("mote",), "press": ("mote",), "release": ("mote",), "battery_drained": ("mote",), "link_down": ("mote", "to"), "link_up": ("mote", "to"),
     "partition": ("motes",), "move": ("mote", "x", "y"), "clock_drift": ("mote", "ppm"), "serial_noise": (), "mass_reboot": (),
 }  # fmt: skip
 #: Arguments that it takes besides.

@@ -67,6 +67,12 @@ class Faults:
     def _reboot(self, fault: Fault) -> None:
         self._world.reboot(self._mote(fault))
 
+    def _press(self, fault: Fault) -> None:
+        self._world.button(self._mote(fault), True)
+
+    def _release(self, fault: Fault) -> None:
+        self._world.button(self._mote(fault), False)
+
     def _mass_reboot(self, fault: Fault) -> None:
         """Drawn from the run's seed: who, and in which order; they follow each other within the time asked for."""
         named = fault.motes or [mote.id for mote in self._motes]

@@ -76,6 +76,17 @@ class MoteHandle:
         """Power cycle: RAM lost, EEPROM kept."""
         self._network.bed.world.reboot(self.index)
 
+    def press(self) -> None:
+        """Press its button for a fifth of a second."""
+        self._network.bed.world.button(self.index, True)
+        self._network.advance("200ms")
+        self._network.bed.world.button(self.index, False)
+
+    @property
+    def outputs(self) -> set[str]:
+        """What it has switched on: ``red``, ``green``, ``yellow``, ``actuator``."""
+        return self._network.bed.world.outputs(self.index)
+
     @property
     def alive(self) -> bool:
         """Powered and not crashed."""

@@ -2,6 +2,7 @@
 #include "board.h"
 
 #include "drivers/cc2538/registers.h"
+#include "kernel/button.h"
 #include "kernel/clock.h"
 
 /* A compare value nearer than this may be missed (12.2). */
@@ -18,6 +19,7 @@
 #define LED_GREEN 0x80UL
 #define SENSOR_POWER 0x01UL
 #define ACTUATOR 0x02UL
+#define BUTTON 0x08UL /* PA3 */
 /* Survives a reset, not a loss of power. */
 #define RESET_BY_FIRMWARE 0x7E5E7B1DUL
 static uint32_t reset_mark __attribute__((section(".noinit")));
@@ -32,6 +34,7 @@ extern uint32_t _end_of_data, _top_of_stack;
 
 void sleep_timer_isr(void);
 void systick_isr(void);
+void gpio_a_isr(void);
 
 ticks_t clock_now(void)
 {
@@ -63,7 +66,14 @@ void board_init(void)
     reset_cause = reset_mark == RESET_BY_FIRMWARE ? 1 << 3 : 1 << 0;
     reset_mark = 0;
     SYS_CTRL_CLOCK_CTRL = CLOCK_CRYSTAL;
-    SYS_CTRL_IWE = IWE_SLEEP_TIMER;
+    IOC_PA3_OVER = IOC_PULL_UP;
+    GPIO_IS(GPIO_A) = BUTTON;
+    GPIO_IEV(GPIO_A) = 0;
+    GPIO_P_EDGE_CTRL(GPIO_A) = BUTTON;
+    GPIO_PI_IEN(GPIO_A) = BUTTON;
+    NVIC_ISER(IRQ_GPIO_A / 32) = 1UL << IRQ_GPIO_A % 32;
+    board_button_watch(true);
+    SYS_CTRL_IWE = IWE_SLEEP_TIMER | IWE_PORT_A;
     GPIO_DIR(GPIO_C) = LED_RED | LED_YELLOW | LED_GREEN | SENSOR_POWER | ACTUATOR;
     GPIO_DATA(GPIO_C, LED_RED | LED_YELLOW | LED_GREEN | SENSOR_POWER | ACTUATOR) = 0;
     board_clock_wait();
@@ -149,6 +159,17 @@ uint32_t board_interrupts_off(void)
 }
 
 void board_interrupts_restore(uint32_t state) { __asm__ volatile("msr primask, %0" ::"r"(state) : "memory"); }
+
+/* By level (9.2.4), and by edge in power mode 2 (9.2.5), where the port has no clock. */
+void gpio_a_isr(void)
+{
+    GPIO_IRQ_DETECT_ACK(GPIO_A) = BUTTON;
+    button_interrupt();
+}
+
+void board_button_watch(bool on) { GPIO_IE(GPIO_A) = on ? BUTTON : 0; }
+
+bool board_button_down(void) { return !(GPIO_DATA(GPIO_A, BUTTON) & BUTTON); }
 
 void board_actuator(bool on) { GPIO_DATA(GPIO_C, ACTUATOR) = on ? ACTUATOR : 0; }
 

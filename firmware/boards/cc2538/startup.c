@@ -14,6 +14,7 @@ void fault_handler(void) __attribute__((noreturn));
 void unexpected_isr(void);
 void systick_isr(void);
 void sleep_timer_isr(void);
+void gpio_a_isr(void);
 void uart0_isr(void);
 void rf_isr(void);
 
@@ -30,6 +31,7 @@ __attribute__((section(".vectors"), used)) handler *const vectors[16 + IRQ_COUNT
     [5] = fault_handler,
     [6] = fault_handler,
     [15] = systick_isr,
+    EXTERNAL(IRQ_GPIO_A) = gpio_a_isr,
     EXTERNAL(IRQ_UART0) = uart0_isr,
     EXTERNAL(IRQ_RF) = rf_isr,
     EXTERNAL(IRQ_SLEEP_TIMER) = sleep_timer_isr,

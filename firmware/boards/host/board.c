@@ -36,6 +36,8 @@ uint32_t board_interrupts_off(void) { return 0; }
 void board_interrupts_restore(uint32_t state) { (void)state; }
 void board_leds(uint8_t mask) { (void)mask; }
 void board_actuator(bool on) { (void)on; }
+void board_button_watch(bool on) { (void)on; }
+bool board_button_down(void) { return false; }
 uint16_t board_free_ram(void) { return 4000; }
 void board_watchdog(void) {}
 ticks_t clock_now(void) { return now; }

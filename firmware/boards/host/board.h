@@ -21,6 +21,9 @@ bool board_alarm_reached(void);
 uint32_t board_interrupts_off(void);
 void board_interrupts_restore(uint32_t state);
 void board_leds(uint8_t mask);
+/* Whether a low button pin calls button_interrupt, in deep sleep as well; on after a start. */
+void board_button_watch(bool on);
+bool board_button_down(void);
 /* Sets the pin that switches an actuator. Low after a start. */
 void board_actuator(bool on);
 uint16_t board_free_ram(void);

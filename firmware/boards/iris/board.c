@@ -7,6 +7,7 @@
 #include <avr/wdt.h>
 
 #include "drivers/rf230/pins.h"
+#include "kernel/button.h"
 #include "kernel/clock.h"
 
 /* Timer 2 counts the crystal asynchronously, prescaler 1 (p. 184); its overflow, 128 times a second, carries into these.
@@ -87,6 +88,8 @@ void board_init(void)
     DDRA = _BV(PA0) | _BV(PA1) | _BV(PA2);
     PORTA = _BV(PA0) | _BV(PA1) | _BV(PA2); /* LEDs are on at low */
     DDRC = _BV(PC0) | _BV(PC1); /* PW0: accelerometer, PW1: actuator */
+    PORTB |= _BV(PB5); /* pulled up */
+    board_button_watch(true);
     rf230_pins_init();
     ASSR = _BV(AS2);
     TCNT2 = 0;
@@ -163,6 +166,20 @@ uint32_t board_interrupts_off(void)
 }
 
 void board_interrupts_restore(uint32_t state) { SREG = (uint8_t)state; }
+
+/* PWM1A of the connector, PB5: a change of the pin ends a deep sleep, where the edges of INT4 to INT7 do not (p. 110). */
+ISR(PCINT0_vect)
+{
+    if (board_button_down()) button_interrupt();
+}
+
+void board_button_watch(bool on)
+{
+    PCMSK0 = on ? _BV(PCINT5) : 0;
+    PCICR = _BV(PCIE0);
+}
+
+bool board_button_down(void) { return !(PINB & _BV(PB5)); }
 
 void board_actuator(bool on) { PORTC = (uint8_t)((PORTC & ~_BV(PC1)) | (on ? _BV(PC1) : 0)); }
 

@@ -27,6 +27,9 @@ uint32_t board_interrupts_off(void);          /* returns the previous state */
 void board_interrupts_restore(uint32_t state);
 /* Bit 0 red, 1 green, 2 yellow. */
 void board_leds(uint8_t mask);
+/* Whether a low button pin calls button_interrupt, in deep sleep as well; on after a start. */
+void board_button_watch(bool on);
+bool board_button_down(void);
 /* Sets the pin that switches an actuator. Low after a start. */
 void board_actuator(bool on);
 /* Bytes between data and the deepest stack so far. */

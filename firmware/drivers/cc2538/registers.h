@@ -19,7 +19,7 @@ enum { SCR_SLEEPDEEP = 1 << 2 };
 #define AIRCR_RESET 0x05FA0004UL
 
 /* Interrupt numbers, regular map (table 5-2). */
-enum { IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_COUNT = 163 };
+enum { IRQ_GPIO_A = 0, IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_COUNT = 163 };
 
 /* Clocks and power modes (chapter 7). */
 #define SYS_CTRL_CLOCK_CTRL REGISTER(0x400D2000)
@@ -35,6 +35,7 @@ enum { IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_COUNT = 163 };
 #define CLOCK_RC 0x00010000UL
 #define CLOCK_STA_RC 0x00010000UL
 #define IWE_SLEEP_TIMER 0x20UL
+#define IWE_PORT_A 0x01UL
 enum { POWER_MODE_0 = 0, POWER_MODE_2 = 2 };
 
 /* Sleep timer (chapter 12): reading ST0 latches the other three, writing it loads the compare value. */
@@ -55,7 +56,15 @@ enum { IOC_SELECT_UART0_TXD = 0, IOC_OVERRIDE_ANALOGUE = 4, IOC_OVERRIDE_OUTPUT 
 /* Only the pins in `mask` are read or written. */
 #define GPIO_DATA(port, mask) REGISTER((port) + ((mask) << 2))
 #define GPIO_DIR(port) REGISTER((port) + 0x400)
+#define GPIO_IS(port) REGISTER((port) + 0x404)
+#define GPIO_IEV(port) REGISTER((port) + 0x40C)
+#define GPIO_IE(port) REGISTER((port) + 0x410)
 #define GPIO_AFSEL(port) REGISTER((port) + 0x420)
+#define GPIO_P_EDGE_CTRL(port) REGISTER((port) + 0x700)
+#define GPIO_PI_IEN(port) REGISTER((port) + 0x710)
+#define GPIO_IRQ_DETECT_ACK(port) REGISTER((port) + 0x718)
+#define IOC_PA3_OVER REGISTER(0x400D408C)
+#define IOC_PULL_UP 4UL
 
 /* UART0, a PL011 (chapter 18). */
 #define UART0_DR REGISTER(0x4000C000)

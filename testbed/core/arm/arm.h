@@ -31,7 +31,7 @@
 
 /* Exception numbers; interrupts follow from 16 on. */
 enum { EXCEPTION_HARD_FAULT = 3, EXCEPTION_SYSTICK = 15, EXCEPTION_IRQ = 16 };
-enum { IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_COUNT = 163, EXCEPTIONS = EXCEPTION_IRQ + IRQ_COUNT };
+enum { IRQ_GPIO_A = 0, IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_COUNT = 163, EXCEPTIONS = EXCEPTION_IRQ + IRQ_COUNT };
 /* Nested at most: each preempts by a higher priority, of which the chip has eight, and two faults. */
 #define NESTING 10
 #define REPORTED 32
@@ -71,6 +71,7 @@ struct skerry_cpu {
     struct uart uart;
     uint32_t clock_control, power_mode; uint64_t crystal_stable;
     uint32_t flash_control, flash_address;
+    bool button_down, button_watched;
     uint32_t plain[64];         /* registers that only keep what is written */
     uint8_t gpio[4][2];         /* data and direction of ports A..D */
     uint32_t adc_result; uint64_t adc_done;
@@ -117,6 +118,8 @@ uint32_t peripherals_read(skerry_cpu *cpu, uint32_t address);
 void peripherals_write(skerry_cpu *cpu, uint32_t address, uint32_t value);
 /* When one of them next has something to do, and doing what is due. */
 uint64_t peripherals_due(const skerry_cpu *cpu);
+/* The button is pressed or let go. */
+void peripherals_button(skerry_cpu *cpu, bool down);
 void peripherals_run(skerry_cpu *cpu, uint64_t now);
 bool uart_receive(skerry_cpu *cpu, uint8_t byte);
 /* Ticks of the sleep timer at a time. */

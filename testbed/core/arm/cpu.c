@@ -330,6 +330,7 @@ static skerry_cpu *create(const skerry_host *host, const char *elf, char *error)
 
 static void radio_interrupt(skerry_cpu *cpu, int level) { nvic_line(cpu, IRQ_RF, level); }
 static int receive(skerry_cpu *cpu, uint8_t byte) { return uart_receive(cpu, byte); }
+static void button(skerry_cpu *cpu, int down) { peripherals_button(cpu, down); }
 static void supply(skerry_cpu *cpu, uint32_t millivolts) { cpu->millivolts = millivolts; }
 
 /* Only the 32 kHz crystal errs; the CPU's speed shows in nothing else. */
@@ -377,7 +378,7 @@ const skerry_backend *skerry_backend_get(void)
 {
     /* SWRS096D: 13 mA at 32 MHz; idle with the crystal running, less the 17 mA of the receiver, 7 mA; power mode 2 1.3 uA. */
     static const skerry_backend backend = {SKERRY_BACKEND_ABI, "arm", SKERRY_RADIO_CC2538, {13.0, 7.0, 0.0013}, create, cpu_free, power_on, run,
-                                           radio_interrupt, receive, supply, set_clock, settings_write, settings_read, state_times, get_fault,
+                                           radio_interrupt, receive, button, supply, set_clock, settings_write, settings_read, state_times, get_fault,
                                            get_resets, memory};
     return &backend;
 }

@@ -20,7 +20,7 @@ static const uint32_t plain[] = {
     0x400D2028, 0x400D202C, 0x400D2094, 0x400D20A8, 0x400D20AC, 0x400D6004, 0x400D4100,
     0x400D4000, 0x400D4004, 0x400D4008, 0x400D400C, 0x400D4010, 0x400D4014, 0x400D4018, 0x400D401C,
     0x400D4080, 0x400D4084, 0x400D4088, 0x400D408C, 0x400D4090, 0x400D4094, 0x400D4098, 0x400D409C,
-    0x400D9420, 0x400DA420, 0x400DB420, 0x400DC420,
+    0x400D9404, 0x400D940C, 0x400D9700, 0x400D9710, 0x400D9718, 0x400D9420, 0x400DA420, 0x400DB420, 0x400DC420,
 };
 #define PLAIN (sizeof plain / sizeof *plain)
 _Static_assert(PLAIN <= sizeof ((skerry_cpu *)0)->plain / sizeof(uint32_t), "room for the plain registers");
@@ -38,6 +38,7 @@ void peripherals_reset(skerry_cpu *cpu)
     memset(&cpu->uart, 0, sizeof cpu->uart);
     memset(cpu->plain, 0, sizeof cpu->plain);
     memset(cpu->gpio, 0, sizeof cpu->gpio);
+    cpu->button_watched = false;
     cpu->timer = (struct sleep_timer){.due = NEVER};
     cpu->crystal_ns = now;
     cpu->crystal_ticks = 0;
@@ -269,17 +270,32 @@ static uint32_t adc_read(skerry_cpu *cpu, uint32_t offset)
     }
 }
 
-/* ---- GPIO (chapter 9): data masked by the address, direction ---- */
+/* ---- GPIO (chapter 9): data masked by the address, direction; the button on PA3, pulled up, interrupts at low level ---- */
+#define BUTTON 0x08U
+#define GPIO_IE 0x410U
+
+static void button_line(skerry_cpu *cpu) { nvic_line(cpu, IRQ_GPIO_A, cpu->button_down && cpu->button_watched); }
+
+void peripherals_button(skerry_cpu *cpu, bool down)
+{
+    cpu->button_down = down;
+    button_line(cpu);
+}
+
 static void gpio_write(skerry_cpu *cpu, uint32_t address, uint32_t value)
 {
     uint32_t port = (address - GPIO_A) >> 12, offset = address & 0xFFF;
     uint8_t *data = &cpu->gpio[port][0];
     if (offset == 0x400) { cpu->gpio[port][1] = (uint8_t)value; return; }
+    if (address == GPIO_A + GPIO_IE) { cpu->button_watched = value & BUTTON; button_line(cpu); return; }
     if (offset > 0x3FC) { cpu_report(cpu, address, "written"); return; }
     uint8_t before = *data, mask = (uint8_t)(offset >> 2);
     *data = (uint8_t)((*data & ~mask) | (value & mask));
-    /* PC0 switches the sensors. */
-    if (port == 2 && (before ^ *data) & 1) cpu->host.pin(cpu->host.mote, cpu_now(cpu), SKERRY_PIN_SENSOR_POWER, *data & 1);
+    static const struct { uint8_t bit; enum skerry_pin pin; } pins[] = {
+        {0, SKERRY_PIN_SENSOR_POWER}, {1, SKERRY_PIN_ACTUATOR}, {4, SKERRY_PIN_RED}, {6, SKERRY_PIN_YELLOW}, {7, SKERRY_PIN_GREEN},
+    };
+    for (unsigned i = 0; port == 2 && i < sizeof pins / sizeof *pins; i++)
+        if ((before ^ *data) >> pins[i].bit & 1) cpu->host.pin(cpu->host.mote, cpu_now(cpu), pins[i].pin, *data >> pins[i].bit & 1);
 }
 
 static uint32_t gpio_read(skerry_cpu *cpu, uint32_t address)
@@ -287,6 +303,8 @@ static uint32_t gpio_read(skerry_cpu *cpu, uint32_t address)
     uint32_t port = (address - GPIO_A) >> 12, offset = address & 0xFFF;
     if (offset == 0x400) return cpu->gpio[port][1];
     if (offset > 0x3FC) { cpu_report(cpu, address, "read"); return 0; }
+    if (port == 0 && cpu->button_down) return cpu->gpio[port][0] & offset >> 2 & ~(uint32_t)BUTTON;
+    if (port == 0) return (cpu->gpio[port][0] | BUTTON) & offset >> 2;
     return cpu->gpio[port][0] & offset >> 2;
 }
 

@@ -113,10 +113,14 @@ static void on_reset(avr_t *avr)
 
 static void on_pin(struct avr_irq_t *irq, uint32_t value, void *parameter)
 {
-    static const int map[] = {['S'] = SKERRY_PIN_RADIO_SELECT, ['T'] = SKERRY_PIN_RADIO_SLEEP, ['R'] = SKERRY_PIN_RADIO_RESET, ['A'] = SKERRY_PIN_ACCEL_POWER};
+    static const int map[] = {['S'] = SKERRY_PIN_RADIO_SELECT, ['T'] = SKERRY_PIN_RADIO_SLEEP, ['R'] = SKERRY_PIN_RADIO_RESET, ['A'] = SKERRY_PIN_ACCEL_POWER,
+                              ['r'] = SKERRY_PIN_RED, ['g'] = SKERRY_PIN_GREEN, ['y'] = SKERRY_PIN_YELLOW, ['P'] = SKERRY_PIN_ACTUATOR};
     skerry_cpu *cpu = owner(((avr_t **)parameter)[0]);
     (void)irq;
-    cpu->host.pin(cpu->host.mote, now_ns(cpu), map[(uint8_t)((uintptr_t *)parameter)[1]], (int)value & 1);
+    uint8_t role = (uint8_t)((uintptr_t *)parameter)[1];
+    int level = (int)value & 1;
+    /* LEDs are on at low. */
+    cpu->host.pin(cpu->host.mote, now_ns(cpu), map[role], role == 'r' || role == 'g' || role == 'y' ? !level : level);
 }
 
 /* simavr gives every SPI byte 100 us, whatever the clock; the data register is served here instead. The CPU polls for the
@@ -209,10 +213,12 @@ static void quiet(avr_t *avr, const int level, const char *format, va_list argum
 static void wire(skerry_cpu *cpu)
 {
     /* One (avr, role) pair a pin; they live as long as the avr_t. */
-    static const struct { char port; int bit; char role; } pins[] = {{'B', 0, 'S'}, {'B', 7, 'T'}, {'A', 6, 'R'}, {'C', 0, 'A'}};
-    uintptr_t (*pairs)[2] = calloc(4, sizeof *pairs);
+    static const struct { char port; int bit; char role; } pins[] = {{'B', 0, 'S'}, {'B', 7, 'T'}, {'A', 6, 'R'}, {'C', 0, 'A'},
+                                                                     {'A', 0, 'r'}, {'A', 1, 'g'}, {'A', 2, 'y'}, {'C', 1, 'P'}};
+    enum { PINS = sizeof pins / sizeof *pins };
+    uintptr_t (*pairs)[2] = calloc(PINS, sizeof *pairs);
     if (!pairs) abort();
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < PINS; i++) {
         pairs[i][0] = (uintptr_t)cpu->avr;
         pairs[i][1] = (uintptr_t)pins[i].role;
         avr_irq_register_notify(avr_io_getirq(cpu->avr, AVR_IOCTL_IOPORT_GETIRQ(pins[i].port), pins[i].bit), on_pin, pairs[i]);
@@ -341,6 +347,11 @@ static void radio_interrupt(skerry_cpu *cpu, int level)
     avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_TIMER_GETIRQ('1'), TIMER_IRQ_IN_ICP), (uint32_t)level);
 }
 
+static void button(skerry_cpu *cpu, int down)
+{
+    if (cpu->avr) avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_IOPORT_GETIRQ('B'), 5), !down);
+}
+
 static int uart_receive(skerry_cpu *cpu, uint8_t byte)
 {
     if (!cpu->avr) return 1;
@@ -388,7 +399,7 @@ static uint64_t memory(const skerry_cpu *cpu)
 const skerry_backend *skerry_backend_get(void)
 {
     /* ATmega1281 at 8 MHz, 3 V (2549Q, figures 32-1, 32-6 and 32-10). */
-    static const skerry_backend backend = {SKERRY_BACKEND_ABI, "avr", SKERRY_RADIO_RF230, {6.2, 2.0, 0.009}, create, cpu_free, power_on, run, radio_interrupt, uart_receive, set_supply,
+    static const skerry_backend backend = {SKERRY_BACKEND_ABI, "avr", SKERRY_RADIO_RF230, {6.2, 2.0, 0.009}, create, cpu_free, power_on, run, radio_interrupt, uart_receive, button, set_supply,
                                            set_clock, eeprom_write, eeprom_read, state_times, get_fault, get_resets, memory};
     return &backend;
 }

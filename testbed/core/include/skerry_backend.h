@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define SKERRY_BACKEND_ABI 2
+#define SKERRY_BACKEND_ABI 3
 
 /* Output pins that the board gives a meaning. */
 enum skerry_pin {
@@ -14,6 +14,10 @@ enum skerry_pin {
     SKERRY_PIN_RADIO_RESET,   /* low: reset; a radio on chip is reset with the chip */
     SKERRY_PIN_ACCEL_POWER,   /* the accelerometer alone (IRIS) */
     SKERRY_PIN_SENSOR_POWER,  /* all of an analogue sensor board */
+    SKERRY_PIN_RED,           /* LEDs, and a pin for an actuator: 1 is on */
+    SKERRY_PIN_GREEN,
+    SKERRY_PIN_YELLOW,
+    SKERRY_PIN_ACTUATOR,
 };
 
 /* Analogue inputs, by what is connected to them. */
@@ -75,6 +79,8 @@ typedef struct {
     void (*radio_interrupt)(skerry_cpu *cpu, int level);
     /* A byte arrives at the UART. 0 when its buffer is full. */
     int (*uart_receive)(skerry_cpu *cpu, uint8_t byte);
+    /* The board's button, which pulls its pin low. */
+    void (*button)(skerry_cpu *cpu, int down);
     void (*supply)(skerry_cpu *cpu, uint32_t millivolts);
     /* Error of the crystal in ppm, from now on. */
     void (*clock)(skerry_cpu *cpu, double ppm);

@@ -116,6 +116,10 @@ int skerry_uart_write(skerry_world *world, uint32_t mote, const uint8_t *data, u
 int skerry_mote_kill(skerry_world *world, uint32_t mote);    /* power off, for good or until reboot */
 int skerry_mote_reboot(skerry_world *world, uint32_t mote);  /* power cycle: RAM lost, EEPROM kept */
 int skerry_mote_clock(skerry_world *world, uint32_t mote, double ppm);
+/* Presses the mote's button, or lets it go. */
+int skerry_mote_button(skerry_world *world, uint32_t mote, int down);
+/* What its firmware has switched on: bit 0 the red LED, 1 the green, 2 the yellow, 3 the actuator pin; -1 on failure. */
+int skerry_mote_outputs(const skerry_world *world, uint32_t mote);
 int skerry_mote_alive(const skerry_world *world, uint32_t mote);
 /* "" or what stopped the CPU, with its program counter. */
 const char *skerry_mote_fault(const skerry_world *world, uint32_t mote);
