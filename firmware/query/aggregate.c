@@ -83,20 +83,6 @@ bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
     return true;
 }
 
-uint16_t aggregate_counts(uint16_t a, uint16_t b)
-{
-    return a > UINT16_MAX - b ? UINT16_MAX : (uint16_t)(a + b);
-}
-
-bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
-{
-    bool alone = into->count == 0 || from->count == 0;
-    if (into->count == 0)
-        into->value = from->value;
-    into->count = aggregate_counts(into->count, from->count);
-    return alone;
-}
-
 /* Whether two states of the query are of the same group: all of them are where nothing is grouped by. */
 static bool same_group(const struct slot *slot, const struct wire_partial *a, const struct wire_partial *b)
 {

@@ -21,6 +21,13 @@ struct aggregate {
     bool (*merge)(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells);
 };
 
+/* Declares an aggregate from outside this tree, a C file in the folder that make firmware EXTENSIONS= and the gateway's --extensions name:
+ * number 16..31, cells of its state, decimal places of its value beyond those of its argument, and what it is (EXEMPLARY or SUMMARY, | MONOTONIC;
+ * TinyDB 2005, table I). The file defines aggregate_<name> and, for the gateway, its value in units of the last decimal place; false: NULL. */
+#define AGGREGATE(name, number, cells, digits, properties)                                                                                 \
+    extern const struct aggregate aggregate_##name;                                                                                        \
+    bool aggregate_##name##_evaluate(const struct wire_aggregate_state *state, uint8_t count, int64_t *value);
+
 extern const struct aggregate aggregate_count; /* aggregate_sum.c */
 extern const struct aggregate aggregate_sum;   /* and of AVG */
 extern const struct aggregate aggregate_minimum; /* aggregate_extreme.c */

@@ -21,17 +21,6 @@ static void begin_sum(struct wire_aggregate_state *state, uint8_t cells, int32_t
     state->value = reading;
 }
 
-bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
-{
-    if (aggregate_one_sided(into, from))
-        return true;
-    int32_t sum = into->value, other = from->value;
-    if (other < 0 ? sum < INT32_MIN - other : sum > INT32_MAX - other)
-        return false;
-    into->value = sum + other;
-    return true;
-}
-
 static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
     (void)cells;

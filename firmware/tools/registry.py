@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
-from skerry_protocol.extensions import Declared, ExtensionError, declarations
+from skerry_protocol.extensions import Declared, ExtensionError, declarations, outside
 
 
 def source(found: list[Declared]) -> str:
@@ -49,12 +50,18 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("output", type=Path)
-    parser.add_argument("sources", type=Path, nargs="*")
+    parser.add_argument("sources", type=Path, nargs="*", help="the files of this tree")
+    parser.add_argument("--extensions", type=Path, help="a folder of others")
+    parser.add_argument("--describe", type=Path, help="where to say what the extensions are, as JSON")
     options = parser.parse_args()
     try:
-        text = source(declarations(options.sources))
+        others = outside(options.extensions) if options.extensions else []
+        text = source(declarations([*options.sources, *dict.fromkeys(d.path for d in others)]))
     except ExtensionError as error:
         sys.exit(f"{error}")
+    if options.describe:
+        options.describe.parent.mkdir(parents=True, exist_ok=True)
+        options.describe.write_text(json.dumps([d.to_dict() for d in others], indent=1))
     # Left alone where nothing has changed, so that nothing is compiled again.
     if not options.output.exists() or options.output.read_text() != text:
         options.output.parent.mkdir(parents=True, exist_ok=True)

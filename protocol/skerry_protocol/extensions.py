@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from skerry_protocol.commands import ACTIONS_OUTSIDE
+from skerry_protocol.packets import FIELDS_MAXIMUM
 
 #: Numbers of aggregates from outside.
 AGGREGATES_OUTSIDE = range(16, 32)
 
 _DECLARATION = re.compile(
-    r"^(COMMAND|AGGREGATE)\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*,\s*(-?\d+)\s*\)", re.MULTILINE
+    r"^(COMMAND|AGGREGATE)\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*([\w\s|]+?)\s*)?\)",
+    re.MULTILINE,
 )
+#: What an aggregate may say of itself (TinyDB 2005, table I): a sample of the readings or a summary of them; never smaller,
+#: or never larger, for more readings.
+PROPERTIES = ("EXEMPLARY", "SUMMARY", "MONOTONIC")
 _COMMENT = re.compile(r"\A\s*/\*\s*(.*?)[.;]?\s*\*/", re.DOTALL)
 
 
@@ -34,6 +40,16 @@ class Declared:
     high: int
     description: str
     path: Path
+    properties: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "path": self.path.name}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Declared:
+        """The inverse."""
+        return cls(**{**data, "path": Path(data["path"]), "properties": tuple(data["properties"])})
 
 
 def declarations(paths: Iterable[Path]) -> list[Declared]:
@@ -43,8 +59,12 @@ def declarations(paths: Iterable[Path]) -> list[Declared]:
         text = path.read_text()
         comment = _COMMENT.match(text)
         about = re.sub(r"\s*\n \* ?", " ", comment[1]) if comment else ""
-        for kind, name, number, low, high in _DECLARATION.findall(text):
-            found.append(Declared(kind, name, int(number), int(low), int(high), about, path))
+        for kind, name, number, low, high, words in _DECLARATION.findall(text):
+            properties = tuple(word.strip() for word in words.split("|")) if words else ()
+            wrong = [word for word in properties if word not in PROPERTIES]
+            if wrong:
+                raise ExtensionError(f"{path}: property {wrong[0]}: there are {', '.join(PROPERTIES)}")
+            found.append(Declared(kind, name, int(number), int(low), int(high), about, path, properties))
     for i, one in enumerate(found):
         for other in found[:i]:
             if one.kind == other.kind and (one.name == other.name or one.number == other.number):
@@ -66,6 +86,8 @@ def outside(folder: Path) -> list[Declared]:
             raise ExtensionError(
                 f"{one.path}: command number {one.number}: from outside they are {ACTIONS_OUTSIDE}..255"
             )
+        if one.kind == "AGGREGATE" and not 1 <= one.low <= FIELDS_MAXIMUM:
+            raise ExtensionError(f"{one.path}: {one.low} cells: a state has 1..{FIELDS_MAXIMUM}")
         if one.kind == "AGGREGATE" and one.number not in AGGREGATES_OUTSIDE:
             last = AGGREGATES_OUTSIDE[-1]
             raise ExtensionError(

@@ -154,6 +154,15 @@ class Aggregate(IntEnum):
     FROM = 70  # rows are joined with those of a storage point; the code is a From, then an Aggregate for each field to COMBINE
     INTO = 71  # rows go to a storage point; the code is its number, uint16
 
+    @classmethod
+    def _missing_(cls, value: object) -> Aggregate | None:
+        """16 to 31: those from outside this tree (skerry_protocol.extensions)."""
+        if not isinstance(value, int) or not 16 <= value < 32:
+            return None
+        member = int.__new__(cls, value)
+        member._name_, member._value_ = f"OUTSIDE_{value}", value
+        return cls._value2member_map_.setdefault(value, member)  # type: ignore[return-value]
+
 
 class RefusalReason(IntEnum):
     """Why a mote does not run a query."""

@@ -188,7 +188,8 @@ class Network(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 #: Arguments each fault kind needs.
 FAULT_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "kill": ("mote",), "reboot": ("mote",), "press": ("mote",), "release": ("mote",), "battery_drained": ("mote",), "link_down": ("mote", "to"), "link_up": ("mote", "to"),
+    "kill": ("mote",), "reboot": ("mote",),
+    "press": ("mote",), "release": ("mote",), "battery_drained": ("mote",), "link_down": ("mote", "to"), "link_up": ("mote", "to"),
     "partition": ("motes",), "move": ("mote", "x", "y"), "clock_drift": ("mote", "ppm"), "serial_noise": (), "mass_reboot": (),
 }  # fmt: skip
 #: Arguments that it takes besides.

@@ -195,7 +195,7 @@ def network() -> Iterator[MakeNetwork]:
         seed: int = 1,
         faults: list[Fault] | None = None,
         clock_ppm: float = 40.0,
-        firmware: Path | None = None,
+        firmware: Path | dict[str, str] | None = None,
     ) -> NetworkHandle:
         if isinstance(motes, Network):
             description = motes
@@ -205,7 +205,7 @@ def network() -> Iterator[MakeNetwork]:
             description = check(
                 Network(
                     name="test", seed=seed, mote=motes, radio=radio or disc(15), environment=environment or Environment(),
-                    fault=faults or [], clock_ppm=clock_ppm, firmware=str(firmware) if firmware else None,
+                    fault=faults or [], clock_ppm=clock_ppm, firmware=str(firmware) if isinstance(firmware, Path) else firmware,
                 )
             )  # fmt: skip
         handle = NetworkHandle(description)

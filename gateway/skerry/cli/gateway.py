@@ -42,6 +42,12 @@ def gateway(
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="its private key in PEM")] = None,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
+    extensions: Annotated[
+        Path | None,
+        typer.Option(
+            help="folder of built extensions: build/firmware/extensions after make firmware EXTENSIONS=…"
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log what happens")] = False,
 ) -> None:
     """Serve the motes behind a root mote to any number of users, until Ctrl-C."""
@@ -52,11 +58,14 @@ def gateway(
     from skerry.api.app import create_app
     from skerry.daemon import Gateway
     from skerry.link.link import PortError
+    from skerry.plan import functions, outside, temporal
     from skerry.state import DataError
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="skerry: %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
+        if extensions is not None:
+            outside.load(extensions, {*functions.NAMES, *temporal.NAMES})
         tokens = Tokens(token_file) if token_file is not None else None
         default = DEFAULT_LIMITS if tokens is not None else Limits()
         limits = Limits(user_queries or default.queries, user_rate or default.rate)

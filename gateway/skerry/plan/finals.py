@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from skerry.plan import summaries
+from skerry.plan import outside, summaries
 from skerry.plan.build import QUOTIENT_DIGITS
 from skerry.plan.evaluate import Vector
 from skerry.plan.expression import Expr
@@ -16,7 +16,10 @@ from skerry.plan.summaries import State
 
 def final_vector(node: Expr, states: Sequence[State]) -> Vector:
     """A number for each state, scaled by the node's digits; NULL where there is none."""
-    found = [_final(node.final, state) for state in states]
+    if node.final[0] == "outside":
+        found = [outside.by_number(node.aggregate).evaluate(state) for state in states]
+    else:
+        found = [_final(node.final, state) for state in states]
     values = np.array([0 if value is None else value for value in found], np.int64)
     return values, np.array([value is not None for value in found], np.bool_)
 

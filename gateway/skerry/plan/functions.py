@@ -10,6 +10,7 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.plan import build
 from skerry.plan.expression import MIXED, Expr, Kind
+from skerry.plan.outside import OutsideAggregate
 from skerry.plan.summaries import BINS_OF_CELL
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 
@@ -19,6 +20,8 @@ SIMPLE = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Ag
 SKETCH_CELLS = 8
 BINS_MAXIMUM = BINS_OF_CELL * FIELDS_MAXIMUM
 _MILLION = 1_000_000
+#: Bounds of the integers of an aggregate from outside, so that the gateway can reckon with them.
+_OUTSIDE_MAXIMUM = 10**12
 
 
 def variance(argument: Expr) -> Expr:
@@ -74,6 +77,22 @@ def quantile(argument: Expr, share: Decimal) -> Expr:
 def distinct(argument: Expr) -> Expr:
     """COUNT(DISTINCT …), estimated."""
     return _state(Aggregate.DISTINCT, argument, SKETCH_CELLS, ("distinct",), 0, 0, 0xFFFFFFFF, "")
+
+
+def from_outside(one: OutsideAggregate, argument: Expr) -> Expr:
+    """An aggregate from outside this tree; its value has its argument's unit."""
+    bound = _OUTSIDE_MAXIMUM
+    final = ("outside", one.number)
+    return _state(
+        Aggregate(one.number),
+        argument,
+        one.cells,
+        final,
+        argument.digits + one.digits,
+        -bound,
+        bound,
+        argument.unit,
+    )
 
 
 def error_of(node: ast.Call, inner: Expr) -> Expr:

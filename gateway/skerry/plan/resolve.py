@@ -10,7 +10,7 @@ from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
-from skerry.plan import build, functions, places, temporal
+from skerry.plan import build, functions, outside, places, temporal
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
 from skerry.plan.scope import SENSORS, Scope
 from skerry_protocol.bytecode import Op
@@ -122,11 +122,11 @@ class Resolver:
         if name == "DIST":
             with _magnitude_at(node.span):
                 return places.distance(node, lambda a: self.number(a, "dist"))
-        known = (*functions.NAMES, *temporal.NAMES, "ERROR")
+        known = (*functions.NAMES, *outside.names(), *temporal.NAMES, "ERROR")
         if name not in known:
             guess = did_you_mean(node.function, [one.lower() for one in known])
             over_time = dict.fromkeys(kind.name for kind in temporal.NAMES.values())
-            hint = f"{guess}aggregates are {', '.join(functions.NAMES)}; over time {', '.join(over_time)}"
+            hint = f"{guess}aggregates are {', '.join([*functions.NAMES, *outside.names()])}; over time {', '.join(over_time)}"
             raise QueryError(f"unknown function '{node.function}'", hint, node.span)
         if self._no_aggregates is not None:
             raise QueryError(f"{name} {self._no_aggregates}", "", node.span)
@@ -161,7 +161,12 @@ class Resolver:
             return functions.distinct(resolved)
         if name in functions.OF_ONE:
             return functions.OF_ONE[name](resolved)
-        return build.aggregate(functions.SIMPLE[name], resolved)
+        added = outside.find(name)
+        return (
+            functions.from_outside(added, resolved)
+            if added is not None
+            else build.aggregate(functions.SIMPLE[name], resolved)
+        )
 
 
 def _shift(left: Expr, right: Expr, node: ast.Binary) -> Expr:

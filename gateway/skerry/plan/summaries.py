@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 
+from skerry.plan import outside
 from skerry_protocol.packets import Aggregate
 
 #: (count, value); value None: it left its bits, and means nothing.
@@ -24,7 +25,8 @@ BITS_OF_CELL = 48
 
 def merge_cells(kind: Aggregate, a: State, b: State) -> list[Cell]:
     """Two states of one aggregate as one."""
-    return _MERGES[kind](a, b)
+    own = _MERGES.get(kind)
+    return own(a, b) if own is not None else outside.by_number(kind).merge(a, b)
 
 
 def _counts(a: int, b: int) -> int:

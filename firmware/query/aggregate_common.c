@@ -1,0 +1,27 @@
+/* What the merges of several aggregates share. */
+#include "query/aggregate.h"
+
+uint16_t aggregate_counts(uint16_t a, uint16_t b)
+{
+    return a > UINT16_MAX - b ? UINT16_MAX : (uint16_t)(a + b);
+}
+
+bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
+{
+    bool alone = into->count == 0 || from->count == 0;
+    if (into->count == 0)
+        into->value = from->value;
+    into->count = aggregate_counts(into->count, from->count);
+    return alone;
+}
+
+bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
+{
+    if (aggregate_one_sided(into, from))
+        return true;
+    int32_t sum = into->value, other = from->value;
+    if (other < 0 ? sum < INT32_MIN - other : sum > INT32_MAX - other)
+        return false;
+    into->value = sum + other;
+    return true;
+}
