@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,6 +62,8 @@ class Rows:
                     continue
                 if event.get("event") == "end":
                     return
+                if event.get("event") == "dropped":
+                    warnings.warn(json.loads(event["data"])["message"], stacklevel=3)
                 if event.get("event") == "row":
                     self._last = event["id"]
                     yield json.loads(event["data"])
@@ -147,6 +150,11 @@ class Client:
         """Link, log, streams, users."""
         status: dict[str, Any] = self._request("GET", "/status")
         return status
+
+    def compact(self) -> dict[str, Any]:
+        """Bring the log into the files of the history now; what there is then."""
+        done: dict[str, Any] = self._request("POST", "/history")
+        return done
 
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where."""

@@ -15,12 +15,16 @@ from construct import Container
 from skerry.alarms import Alarms
 from skerry.catalog import Catalog
 from skerry.commands import Running, check
+from skerry.history.joint import joined_feeds, joint_of
+from skerry.history.retention import Retention
+from skerry.history.service import HistoryService
 from skerry.lang.ast import CreatePoint, DropPoint, Stop
 from skerry.lang.errors import QueryError
 from skerry.link.link import Link
 from skerry.network import Network
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import Difference, QueryPlan
+from skerry.plan.past import explain_past
 from skerry.plan.planner import plan_point, plan_query
 from skerry.plan.points import Point
 from skerry.proxy.engine import Engine
@@ -28,7 +32,8 @@ from skerry.proxy.spark import StreamingQuery
 from skerry.queries import Queries, UserQuery
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
-from skerry.streams.ingest import KEYS, Ingest
+from skerry.streams.ingest import KEYS, Ingest, Stream
+from skerry.streams.log import RowsGoneError
 from skerry.streams.record import Block
 from skerry_protocol.codec import Packet
 
@@ -48,7 +53,9 @@ class Stopped:
 class Gateway:
     """One daemon. Public methods may be called from any thread."""
 
-    def __init__(self, link_url: str, data: Path, master: str = "local[2]") -> None:
+    def __init__(
+        self, link_url: str, data: Path, master: str = "local[2]", retention: Retention | None = None
+    ) -> None:
         self._lock = threading.RLock()
         self._data = DataDirectory(data)
         self._log = stream_log.StreamLog(data)
@@ -58,6 +65,8 @@ class Gateway:
         self._queries = Queries()
         self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc)
         self.engine = Engine(self._network.stream)
+        self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
+        self._opened = self._log.rows
         self._restore()
         self._ingest.remember(self._log.tail(KEYS), self._network.streams)
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
@@ -69,11 +78,13 @@ class Gateway:
         """Open the link, then Spark in the background. Raises PortError."""
         self.link.start()
         self.spark.start()
+        self.history.start()
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
         self.link.close()
         self.spark.stop()
+        self.history.stop()
         self._log.close()
         self._data.close()
 
@@ -95,7 +106,8 @@ class Gateway:
             plans[entry["id"]] = plan
             query = UserQuery.from_dict(entry, plan, point)
             self._queries.add(query)
-            self.engine.subscribe(query.id, query.plan)
+            if not query.past_only:
+                self.engine.subscribe(query.id, query.plan)
         self._network.restore(state, plans)
         self._refresh_feeds()
 
@@ -182,8 +194,23 @@ class Gateway:
     def _refresh_feeds(self) -> None:
         """Tell the engine which rows are whose; feeds of streams that have ended stay, for readers that are behind."""
         for query in self._queries.all():
-            query.feeds.update(self._network.feeds(query.id))
+            self._refresh_feed(query)
             self.engine.set_feeds(query.id, dict(query.feeds))
+
+    def _refresh_feed(self, query: UserQuery) -> None:
+        feeds, network = self._network.feeds(query.id), self._network
+        if query.plan.history is not None and feeds:
+            query.joint = joint_of(query.joint, feeds, network.session, network.now() * 1000)
+            streams = list(network.streams.values())
+            feeds = joined_feeds(feeds, query.joint, query.id, query.plan.period_ms, streams)
+        for number in network.called_off(query.id, query.feeds, feeds):
+            del query.feeds[number]
+        query.feeds.update(feeds)
+
+    def _streams(self) -> list[Stream]:
+        """All there have been."""
+        with self._lock:
+            return list(self._network.streams.values())
 
     # ---- the users' side ----
 
@@ -210,6 +237,8 @@ class Gateway:
                 point, plan = plan_point(statement, number, self._queries.points())
             else:
                 plan = statement
+            if plan.history is not None and plan.history.only:
+                return self._ask_past(sql, user, plan)
             if not self._network.clock.known:
                 raise QueryError(
                     "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
@@ -246,6 +275,19 @@ class Gateway:
         self._refresh_feeds()
         return query
 
+    def _ask_past(self, sql: str, user: str, plan: QueryPlan) -> UserQuery:
+        """A query that motes have no part in: over what the log holds now."""
+        query = UserQuery(
+            self._queries.next_id(), user, sql, plan, time.time(), self._log.rows, finished=True
+        )
+        self._queries.add(query)
+        try:
+            self._save()
+        except StorageError:
+            self._queries.remove(query.id)
+            raise
+        return query
+
     def stop(self, query_id: str, user: str | None = None) -> UserQuery:
         """Stop a query. Raises UnknownQueryError, QueryError; StorageError: it is stopped, but a restart may bring it back."""
         with self._lock:
@@ -260,6 +302,7 @@ class Gateway:
         for inner in self._queries.started_by(query.id):
             self._remove(inner)
         self._queries.remove(query.id)
+        self.history.forget(query.id)
         self.engine.unsubscribe(query.id)
         if query.id in self._network.demand.users():
             self._adopt(self._network.demand.remove_user(query.id, self._network.now()))
@@ -312,9 +355,13 @@ class Gateway:
     def rows_after(self, query_id: str, position: int) -> tuple[list[tuple[int, dict[str, Any]]], int, bool]:
         """Rows of a query behind a row of the log: (row number, values), the position reached, and whether more follow at once."""
         query, subscriber = self.query(query_id), self.engine.subscriber(query_id)
+        if query.plan.history is not None and position < query.position - 1:
+            past = self.history.after(query_id, query.plan, query.created, query.position, position)
+            rows, reached, more = past
+            return rows, reached, more or not query.past_only
         if subscriber is None:
             return [], position, False
-        done = self.engine.done - 1
+        done = self._through - 1
         found = subscriber.buffer.deliveries(position)
         if found is not None:
             return [row for part in found[0] for row in part.values()], found[1], False
@@ -325,10 +372,27 @@ class Gateway:
         block = Block(start, stream_log.read(self._log.path, start, end))
         return self.engine.replay(query_id, block, position), end - 1, end <= done
 
+    def begin(self, query: UserQuery, after: int | None) -> int:
+        """The position that a reader of a query begins at, who has seen the rows up to ``after``; None: none.
+
+        Raises RowsGoneError when rows behind it have left the log.
+        """
+        if query.plan.history is not None and (after is None or after < query.position):
+            return -1 if after is None else after
+        begin = max(query.position - 1, -1 if after is None else after)
+        first = self._log.first
+        if begin + 1 < first and begin + 1 < self._log.rows:
+            raise RowsGoneError(begin + 1, first)
+        return begin
+
+    def caught_up(self, query: UserQuery) -> bool:
+        """Whether every row of the log that may be a query's has been through the proxy."""
+        return query.past_only or self._through >= self._log.rows
+
     @property
-    def caught_up(self) -> bool:
-        """Whether every row of the log has been through the proxy."""
-        return self.engine.done >= self._log.rows
+    def _through(self) -> int:
+        """Rows of the log that readers may have: what was there at the start needs no batch to come first."""
+        return max(self.engine.done, self._opened)
 
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where. Raises QueryError."""
@@ -338,6 +402,8 @@ class Gateway:
                 raise QueryError("what stops queries has no plan", "explain a SELECT")
             if isinstance(plan, CreatePoint):
                 _, plan = plan_point(plan, self._queries.point_number(sql), self._queries.points())
+            if plan.history is not None and plan.history.only:
+                return explain_past(plan)
             described = explain(plan, self.catalog, self._network.demand)
         return {**described, "text": explain_text(described)}
 
@@ -360,8 +426,9 @@ class Gateway:
                 "query_version": network.query_version,
                 "motes": len(self.catalog.motes()),
                 "rows": self._log.rows,
-                "processed": self.engine.done,
+                "processed": self._through,
                 **dataclasses.asdict(counters),
+                "history": self.history.status(),
                 "spark": {"state": self.spark.state, "batches": self.spark.batches},
                 "streams": [
                     {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,

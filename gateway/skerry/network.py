@@ -6,6 +6,7 @@ import logging
 import time
 from binascii import crc32
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from construct import Container
@@ -23,6 +24,9 @@ from skerry_protocol.commands import Action, event_number
 from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, CommandOp, Event, PacketType
 
 log = logging.getLogger(__name__)
+
+#: So long after a query was to be stopped its samples still count: the order takes its time.
+STOPPING_S = 2
 
 
 class Network:
@@ -72,6 +76,18 @@ class Network:
         found = [(self.current.get(feed.query), feed) for feed in self.demand.feeds(user)]
         return {stream.number: feed for stream, feed in found if stream is not None}
 
+    def called_off(self, user: str, had: Iterable[int], feeds: Mapping[int, Feed]) -> list[int]:
+        """Of the streams that a user had, those that are not his any more though they have not ended long ago: another took their
+        place before he was to read them, and rows that motes send until they hear of it are not his."""
+        if user not in self.demand.users():
+            return []
+        known = [(number, self.streams[number]) for number in had if number not in feeds]
+        return [
+            number
+            for number, stream in known
+            if self.current.get(stream.query) is stream and self.demand.installation(stream.query) is not None
+        ]
+
     def refused(self, user: str) -> list[str]:
         """Which motes do not run what a user asked, and why."""
         running = [feed.query for feed in self.demand.feeds(user)] if user in self.demand.users() else []
@@ -112,11 +128,18 @@ class Network:
     # ---- what they are told ----
 
     def adopt(self, difference: Difference) -> None:
-        """Give what is to be installed a stream each."""
+        """Give what is to be installed a stream each, and those of what is to be stopped an end."""
+        for query in difference.stop:
+            stream = self.current.get(query)
+            if stream is not None and stream.until_ms is None:
+                self._keep(replace(stream, until_ms=(self.now() + STOPPING_S) * 1000))
         for installation in difference.install:
-            number = len(self.streams) + 1
-            stream = Stream(number, self.session, installation.query, installation.mote_query)
-            self.streams[number] = self.current[installation.query] = stream
+            number, query = len(self.streams) + 1, installation.query
+            since_ms = self.demand.cut_ms(query)
+            self._keep(Stream(number, self.session, query, installation.mote_query, since_ms))
+
+    def _keep(self, stream: Stream) -> None:
+        self.streams[stream.number] = self.current[stream.query] = stream
 
     def prepare(self) -> bool:
         """Make the packets that let the motes run what the demand asks; whether there are any to send."""

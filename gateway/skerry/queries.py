@@ -7,6 +7,7 @@ import time
 from binascii import crc_hqx
 from typing import Any
 
+from skerry.history.joint import Joint
 from skerry.lang.ast import DropPoint
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan.model import Feed, QueryPlan
@@ -38,10 +39,17 @@ class UserQuery:
     finished: bool = False
     #: What CREATE STORAGE POINT made.
     point: Point | None = None
+    #: Of one with HISTORY that goes on: where its own feed begins.
+    joint: Joint | None = None
     #: By stream number, the streams that have ended included, for readers that are behind.
     feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
     #: The query whose rows start this one; it ends with that.
     started_by: str | None = None
+
+    @property
+    def past_only(self) -> bool:
+        """Whether no rows are to come: HISTORY … ONLY."""
+        return self.plan.history is not None and self.plan.history.only
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the plan is made of the text again."""
@@ -49,6 +57,7 @@ class UserQuery:
             "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
             "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
             "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
+            "joint": dataclasses.asdict(self.joint) if self.joint is not None else None,
             "feeds": {number: dataclasses.asdict(feed) for number, feed in self.feeds.items()},
         }  # fmt: skip
 
@@ -59,7 +68,7 @@ class UserQuery:
         feeds = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
         return cls(
             entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
-            point, feeds, entry["started_by"],
+            point, Joint(**entry["joint"]) if entry.get("joint") else None, feeds, entry["started_by"],
         )  # fmt: skip
 
 

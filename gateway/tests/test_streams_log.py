@@ -154,6 +154,18 @@ def test_dropping_keeps_the_segment_that_grows(tmp_path: Path) -> None:
     assert LogReader(str(log.path)).initialOffset() == {"row": 4}
 
 
+def test_spark_goes_on_where_the_log_begins(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path, 4)
+    for first in range(0, 12, 4):
+        log.append(records(first, 4))
+    log.drop_before(8)
+    reader = LogReader(str(log.path))
+    for end, rows in ((10, 2), (8, 0), (5, 0)):
+        parts = reader.partitions({"row": 2}, {"row": end})
+        found = [row for part in parts for batch in reader.read(part) for row in batch.column("records")]
+        assert sum(len(row.as_py()) for row in found) == rows * RECORD.itemsize
+
+
 def test_a_segment_that_a_crash_left_empty_is_filled(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, 4)
     log.append(records(0, 4))

@@ -18,6 +18,7 @@ from skerry.daemon import Gateway, Stopped
 from skerry.lang.errors import QueryError
 from skerry.queries import UnknownEventError, UnknownQueryError, UserQuery
 from skerry.state import StorageError
+from skerry.streams.log import RowsGoneError
 
 #: How often a feed is looked at for new rows, in s.
 POLL_S = 0.02
@@ -75,6 +76,11 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     async def full(_: Request, error: StorageError) -> JSONResponse:
         return JSONResponse({"message": f"this could not be remembered: {error}"}, status_code=507)
 
+    @app.exception_handler(RowsGoneError)
+    async def gone(request: Request, error: RowsGoneError) -> JSONResponse:
+        message = _gone(request.path_params["query"], error)
+        return JSONResponse({"message": message, "first": error.first}, status_code=410)
+
     @app.post("/queries", status_code=201)
     def ask(question: Question, caller: Who) -> dict[str, Any]:
         caller = access.named(caller, question.user)
@@ -110,14 +116,21 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     async def rows(
         query: str, caller: Who, last_event_id: Annotated[str | None, Header()] = None
     ) -> EventSourceResponse:
-        begin = gateway.query(query, caller.user).position - 1
-        if last_event_id is not None:
-            if not last_event_id.isdigit():
-                raise HTTPException(
-                    400, f"Last-Event-ID {last_event_id!r}: expected the id of an event of this query"
-                )
-            begin = int(last_event_id)
+        if last_event_id is not None and not last_event_id.isdigit():
+            raise HTTPException(
+                400, f"Last-Event-ID {last_event_id!r}: expected the id of an event of this query"
+            )
+        after = None if last_event_id is None else int(last_event_id)
+        begin = gateway.begin(gateway.query(query, caller.user), after)
         return EventSourceResponse(_events(gateway, query, begin), ping=PING_S)
+
+    @app.post("/history")
+    def compact(_: Who) -> dict[str, Any]:
+        try:
+            rows = gateway.history.compact()
+        except OSError as error:
+            raise StorageError(str(error)) from None
+        return {"compacted": rows, **gateway.history.status()}
 
     @app.get("/motes")
     def motes(_: Who) -> list[dict[str, Any]]:
@@ -158,20 +171,32 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
     }
 
 
+def _gone(query: str, error: RowsGoneError) -> str:
+    return (
+        f"query {query}: rows up to {error.first - 1} have left the log, which keeps them for a time (docs/history.md): go on behind "
+        f"them with Last-Event-ID {error.first - 1}, and ask for older samples with HISTORY"
+    )
+
+
 async def _events(gateway: Gateway, query: str, position: int) -> AsyncIterator[ServerSentEvent]:
     """Rows behind a position, for ever; ``end`` when no more can come. The id of an event is its row's number in the log."""
     while True:
         try:
-            finished = gateway.query(query).finished
+            asked = gateway.query(query)
+            finished = asked.finished
             found, position, more = await asyncio.to_thread(gateway.rows_after, query, position)
         except UnknownQueryError:
             yield ServerSentEvent(event="end", data="stopped")
             return
+        except RowsGoneError as error:
+            yield ServerSentEvent(event="dropped", data=json.dumps({"message": _gone(query, error)}))
+            position = error.first - 1
+            continue
         for number, values in found:
             yield ServerSentEvent(id=str(number), event="row", data=json.dumps(values))
         if more or found:
             continue
-        if finished and gateway.caught_up:
+        if finished and gateway.caught_up(asked):
             yield ServerSentEvent(event="end", data="finished")
             return
         await asyncio.sleep(POLL_S)

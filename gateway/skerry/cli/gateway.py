@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from skerry.history.retention import GIGABYTE, Retention
+
 
 def _default_data() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
@@ -41,6 +43,19 @@ def gateway(
         Path | None, typer.Option(help="certificate in PEM, for https; needs --tls-key")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="its private key in PEM")] = None,
+    keep_days: Annotated[
+        float, typer.Option(min=1, help="days that the history's files are kept")
+    ] = Retention.history_days,
+    keep_gb: Annotated[
+        float, typer.Option(min=0.001, help="GB of them at most; the oldest days go first")
+    ] = Retention.history_bytes / GIGABYTE,
+    keep_log_days: Annotated[
+        float, typer.Option(min=0, help="days for which feeds can be resumed from the log")
+    ] = Retention.log_days,
+    keep_log_gb: Annotated[
+        float,
+        typer.Option(min=0.001, help="GB of log at most, of rows that have been compacted and delivered"),
+    ] = Retention.log_bytes / GIGABYTE,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
     extensions: Annotated[
         Path | None,
@@ -71,7 +86,8 @@ def gateway(
         limits = Limits(user_queries or default.queries, user_rate or default.rate)
         server_socket = _bind(listen, guarded=tokens is not None)
         tls = _tls(tls_cert, tls_key)
-        daemon = Gateway(link, data or _default_data(), master)
+        retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
+        daemon = Gateway(link, data or _default_data(), master, retention)
         application = create_app(daemon, Access(tokens, limits))
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
         config.load()

@@ -28,6 +28,7 @@ app.command("catalog")(show.catalog)
 app.command("motes")(show.motes)
 app.command("points")(show.points)
 app.command("status")(show.status)
+app.command("compact")(show.compact)
 app.command("gateway")(gateway.gateway)
 app.command("token")(gateway.token)
 for entry in entry_points(group="skerry.commands"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,15 @@ def points(url: Url = URL, token: Token = None) -> None:
     _table(
         shown,
         ("name", "fields", "rows", "seconds", "circular", "memory", "bytes", "query", "user", "used_by"),
+    )
+
+
+def compact(url: Url = URL, token: Token = None) -> None:
+    """Bring the log into the Parquet files of the history now; the gateway does so by itself every ten minutes."""
+    done = connect(url, token=token).compact()
+    size, days = done["bytes"] / 1e6, f"{done['from']} to {done['to']}" if done["from"] else "no day"
+    print(
+        f"{done['compacted']} rows compacted; {done['files']} files of {days}, {size:.1f} MB", file=sys.stderr
     )
 
 

@@ -163,6 +163,22 @@ class Lifetime:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """No clause says when to sample: rows of the past as they were recorded."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """``HISTORY duration [ONLY]``: rows of the past, too, or no others."""
+
+    duration: Duration
+    only: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """``OUTPUT ACTION name(argument)``, also ``TRIGGER ACTION``."""
 
@@ -243,7 +259,7 @@ class Select:
     where: Expression | None
     groups: tuple[Expression, ...]
     having: Expression | None
-    sampling: SamplePeriod | Once | Lifetime
+    sampling: SamplePeriod | Once | Lifetime | Recorded
     event: OnEvent | None
     no_interleave: bool
     outputs: tuple[Output, ...]
@@ -254,6 +270,7 @@ class Select:
     combine: tuple[Expression, ...]
     interpolate: Interpolate | None
     text: str
+    history: History | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ _DIGITS = 18
 _REPEATED = ("action", "nested", "buffered", "signal", "stop_on")
 
 #: Clauses of which a query has one, besides that which says when to sample.
-_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate")
+_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate", "history")
 
 _Node = Tree[Token] | Token
 
@@ -94,7 +94,7 @@ class TreeBuilder:
             if groups is not None
             else (),
             _expression(having.children[1]) if having is not None else None,
-            _sampling(clauses["sampling"]),
+            _sampling(clauses["sampling"]) if "sampling" in clauses else ast.Recorded(_span(tree)),
             event,
             no_interleave is not None,
             tuple(_output(clause) for clause in trees if clause.data == "action"),
@@ -105,6 +105,7 @@ class TreeBuilder:
             tuple(map(_expression, combine.children[1:])) if combine is not None else (),
             ast.Interpolate(_span(interpolate)) if interpolate is not None else None,
             self._text,
+            _history(clauses["history"]) if "history" in clauses else None,
         )
         _check_tables(select)
         return select
@@ -125,11 +126,12 @@ class TreeBuilder:
                     f"{what} is said twice", "leave one of them out", _span(_token(tree.children[0]))
                 )
             found[kind] = tree
-        if "sampling" not in found:
+        past = found.get("history")
+        if "sampling" not in found and (past is None or past.children[-1] is None):
             end = len(self._text.rstrip().rstrip(";").rstrip())
             # What has been said already is not expected again.
             left = ["WHERE"] if "where" not in found else []
-            words = ["ONCE", "SAMPLE PERIOD", *left]
+            words = ["ONLY", "SAMPLE PERIOD", *left] if past is not None else ["ONCE", "SAMPLE PERIOD", *left]
             raise QueryError(
                 "the query ends too early",
                 f"expected {', '.join(words[:-1])} or {words[-1]}",
@@ -223,6 +225,10 @@ def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
     return ast.SamplePeriod(
         _duration(_tree(period)), _length(_tree(length)) if length is not None else None, _span(tree)
     )
+
+
+def _history(tree: Tree[Token]) -> ast.History:
+    return ast.History(_duration(_tree(tree.children[1])), tree.children[-1] is not None, _span(tree))
 
 
 def _event_name(node: Any) -> ast.Name:

@@ -38,8 +38,8 @@ class Evaluator:
         self.sample_ms = sample_ms
 
     def __call__(self, expr: Expr, period_ms: int) -> Vector:
-        """The expression for each row, for a user of this period. Raises KeyError for an attribute that
-        the batch lacks."""
+        """The expression for each row, for a user of this period. An attribute that the batch lacks is NULL: nobody asked
+        for it then. Raises KeyError for anything else that it lacks."""
         found = self._brought.get(expr)
         if found is not None:
             return found
@@ -87,6 +87,7 @@ class Evaluator:
                 # The value of an event, which its query reads as another attribute's.
                 if brought.is_attribute and brought.operand == expr.operand:
                     return vector
+            return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
         if not expr.args or expr.aggregate:
             raise KeyError(f"this stream has no column for {expr}")
         vectors = [self(argument, period_ms) for argument in expr.args]

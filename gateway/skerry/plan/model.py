@@ -47,6 +47,16 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """What HISTORY asks for: samples of the last ``span_ms``; ``only``: and none to come; ``recorded``: each as it was
+    taken, not the first in each epoch of the query, and aggregates over all of them."""
+
+    span_ms: int
+    only: bool
+    recorded: bool
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPlan:
     """One user's query. ``duration_ms``: the FOR clause, None without; for ONCE the period is 1000 ms.
 
@@ -79,6 +89,7 @@ class QueryPlan:
     creates: bool = False
     #: Texts of the queries that its rows start (OUTPUT ACTION (SELECT …)).
     starts: tuple[str, ...] = ()
+    history: Past | None = None
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""

@@ -20,6 +20,7 @@ from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
 from skerry.plan.optimiser import chosen
+from skerry.plan.past import past_of
 from skerry.plan.places import with_axes
 from skerry.plan.points import Point, Points
 from skerry.plan.program import check_program
@@ -86,7 +87,8 @@ def plan_point(statement: CreatePoint, number: int, points: Points = NO_POINTS) 
 def _checked(text: str, planned: Callable[[], QueryPlan]) -> QueryPlan:
     try:
         plan = planned()
-        check_program(merge([plan]))
+        if plan.history is None or not plan.history.only:
+            check_program(merge([plan]))
     except QueryError as error:
         raise error.within(text) from None
     except RecursionError:
@@ -188,6 +190,8 @@ def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
     plan = replace(plan, clauses=clauses_of(select, aggregate, period, lasts, scope), starts=_started(select))
     if scope.sources:
         plan = _joined(select, plan, scope)
+    if select.history is not None:
+        plan = replace(plan, history=past_of(select, select.history, plan))
     if select.event is not None:
         # Its length counts from the event, and its one epoch is the first after it.
         plan = replace(plan, duration_ms=None, once=False)
@@ -230,9 +234,11 @@ def _joined(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
 
 
 def _sampling(
-    sampling: ast.SamplePeriod | ast.Once | ast.Lifetime, least: int
+    sampling: ast.SamplePeriod | ast.Once | ast.Lifetime | ast.Recorded, least: int
 ) -> tuple[int, int | None, bool]:
     """Period and length in ms, and whether it is ONCE; of a lifetime the period is still to be found."""
+    if isinstance(sampling, ast.Recorded):
+        return PERIOD_MINIMUM_MS, None, False
     if isinstance(sampling, ast.Once):
         return ONCE_PERIOD_MS, None, True
     if isinstance(sampling, ast.Lifetime):
@@ -432,7 +438,8 @@ def _check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None
             span = select.items[0].span.to(select.items[-1].span)
             raise QueryError("this aggregate cannot be computed by a mote", hint, span)
     number = plan.cells()
-    if number > FIELDS_MAXIMUM:
+    # Of the past alone, no mote keeps a state.
+    if number > FIELDS_MAXIMUM and not (select.history is not None and select.history.only):
         hint = f"a partial state has {FIELDS_MAXIMUM}: one for COUNT, SUM, AVG, MIN, MAX and each GROUP BY, more for others"
         span = select.items[0].span.to(select.items[-1].span)
         raise QueryError(f"these aggregates need {number} cells", hint, span)

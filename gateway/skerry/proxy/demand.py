@@ -64,6 +64,10 @@ class Demand:
         running = self._running.get(query)
         return running.installation if running else None
 
+    def cut_ms(self, query: int) -> int:
+        """From which sample time on users read a mote query. Raises KeyError for an unknown one."""
+        return self._running[query].cut_ms
+
     def installations(self) -> tuple[Installation, ...]:
         """All that motes are to run now, the ones due to be stopped included."""
         return tuple(r.installation for r in self._running.values() if r.stopped_at is None)

@@ -1,0 +1,114 @@
+"""The past as a running gateway keeps it: compacts in the background, answers queries with HISTORY."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from skerry.history.answer import Answer, Row
+from skerry.history.reader import Reader
+from skerry.history.retention import Retention
+from skerry.history.store import History
+from skerry.plan.model import QueryPlan
+from skerry.streams.ingest import Stream
+from skerry.streams.log import StreamLog
+
+log = logging.getLogger(__name__)
+
+#: The log is compacted when so many rows have come since, or after so many s when any have.
+COMPACT_ROWS = 100_000
+COMPACT_S = 600.0
+#: How often it is looked at, in s.
+_LOOK_S = 5.0
+#: Answers that are kept for their readers' next piece.
+_ANSWERS = 16
+
+
+class HistoryService:
+    """``streams``: a copy of all there have been; ``processed``: how many rows of the log have been through the proxy."""
+
+    def __init__(
+        self,
+        data: Path,
+        stream_log: StreamLog,
+        streams: Callable[[], Sequence[Stream]],
+        processed: Callable[[], int],
+        retention: Retention | None = None,
+    ) -> None:
+        self._history = History(data, retention)
+        self._log, self._streams, self._processed = stream_log, streams, processed
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="compact", daemon=True)
+        self._compacted = time.monotonic()
+        self._trouble: str | None = None
+
+    def start(self) -> None:
+        """Compact in the background from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """A pass that has begun is ended first."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_LOOK_S):
+            waiting = self._log.rows - self._history.manifest.rows
+            due = time.monotonic() - self._compacted >= COMPACT_S
+            if waiting < COMPACT_ROWS and not due:
+                continue
+            try:
+                self.compact()
+            except OSError as error:
+                # The rows stay in the log; it is tried again.
+                log.warning("history: %s", error)
+
+    def compact(self) -> int:
+        """Bring all rows that the log has now into the files, then drop what is too old or too much; returns how many rows
+        there were. Raises OSError, of a full disk: nothing is lost."""
+        try:
+            # Streams after rows: each row is of a stream that is known.
+            rows = self._log.rows
+            done = self._history.compact(self._log.path, rows, self._streams())
+            self._history.retain(self._log, self._processed())
+        except OSError as error:
+            self._trouble = str(error)
+            raise
+        self._compacted, self._trouble = time.monotonic(), None
+        return done
+
+    def after(
+        self, query: str, plan: QueryPlan, asked: float, end: int, position: int
+    ) -> tuple[list[Row], int, bool]:
+        """A query's rows of the past behind a row of the log: (row number, values), the position reached, whether more follow.
+
+        ``asked``: when, UTC in s; ``end``: what the log had then.
+        """
+        with self._lock:
+            answer = self._answers.pop(query, None)
+            if answer is None:
+                assert plan.history is not None
+                since_us = round(asked * 1e6) - plan.history.span_ms * 1000
+                reader = Reader(self._history, self._log.path, self._streams(), plan.attributes, since_us)
+                answer = Answer(plan, reader, end)
+            self._answers[query] = answer
+            if len(self._answers) > _ANSWERS:
+                self._answers.popitem(last=False)
+        return answer.after(position)
+
+    def forget(self, query: str) -> None:
+        """The query is gone."""
+        with self._lock:
+            self._answers.pop(query, None)
+
+    def status(self) -> dict[str, Any]:
+        """For people."""
+        return {**self._history.status(self._log.path, self._log.rows), "trouble": self._trouble}

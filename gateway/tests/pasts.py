@@ -1,0 +1,69 @@
+"""Streams and records as a gateway would have logged them, for tests of the past."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from skerry.plan.merge import merge
+from skerry.plan.model import QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.streams.ingest import Stream
+from skerry.streams.record import RECORD, Records
+
+#: UTC in us at network time 0 of session 1: ten minutes before a midnight.
+ORIGIN = (1_795_132_800 - 600) * 1_000_000
+
+
+def plan_of(sql: str) -> QueryPlan:
+    plan = plan_query(sql)
+    assert isinstance(plan, QueryPlan)
+    return plan
+
+
+def stream_of(
+    number: int, sql: str, since_ms: int = 0, until_ms: int | None = None, session: int = 1
+) -> Stream:
+    return Stream(number, session, number, merge([plan_of(sql)]), since_ms, until_ms)
+
+
+def origin_of(session: int) -> int:
+    """Sessions begin a day apart."""
+    return ORIGIN + (session - 1) * 86_400_000_000
+
+
+def plain_records(
+    stream: Stream, epochs: Sequence[int], nodes: Sequence[int], seed: int = 0, nulls: float = 0.1
+) -> Records:
+    """A row for each epoch and mote."""
+    rng = np.random.default_rng(seed)
+    made = np.zeros(len(epochs) * len(nodes), RECORD)
+    made["stream"] = stream.number
+    made["epoch"] = np.repeat(epochs, len(nodes))
+    made["node"] = np.tile(nodes, len(epochs))
+    network_ms = made["epoch"].astype(np.int64) * stream.mote_query.period_ms
+    made["sample"] = origin_of(stream.session) + network_ms * 1000
+    made["arrival"] = made["sample"] + rng.integers(50_000, 3_000_000, len(made))
+    for i, column in enumerate(stream.mote_query.columns):
+        low, high = max(column.format.minimum, -500), min(column.format.maximum, 9000)
+        made["value"][:, i] = rng.integers(low, high + 1, len(made))
+        made["nulls"] |= ((rng.random(len(made)) < nulls) << i).astype(np.uint16)
+        if stream.mote_query.aggregate:
+            made["count"][:, i] = rng.integers(0, 5, len(made))
+    made["value"][made["nulls"][:, None] >> np.arange(12)[None, :] & 1 == 1] = 0
+    return made
+
+
+def shuffled(parts: Sequence[Records], seed: int = 0, reach: int = 30) -> Records:
+    """All of them in the order of time, some up to about ``reach`` places late."""
+    records = np.concatenate(list(parts))
+    rng = np.random.default_rng(seed)
+    order = np.argsort(records["sample"], kind="stable")
+    late = np.arange(len(order)) + rng.integers(0, reach, len(order)) * (rng.random(len(order)) < 0.2)
+    return records[order][np.argsort(late, kind="stable")]
+
+
+def ended(stream: Stream, until_ms: int) -> Stream:
+    return dataclasses.replace(stream, until_ms=until_ms)

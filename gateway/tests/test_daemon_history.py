@@ -1,0 +1,120 @@
+"""The past through the daemon: HISTORY on into the live stream, compaction, and what has left the log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import skerry
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import COMMAND, Daemon, queue_rows, wait_for
+from skerry_protocol import codec
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def taken(rows: Any, count: int) -> list[tuple[int, float]]:
+    return [(row["nodeid"], row["temp"]) for _, row in zip(range(count), rows, strict=False)]
+
+
+def expected(epochs: Any) -> list[tuple[int, float]]:
+    return [(n, (2000 + e * 10 + n) / 100) for e in epochs for n in range(1, 4)]
+
+
+def test_history_goes_on_into_the_live_stream_without_gap_or_repeat(peer: RootPeer, daemon: Daemon) -> None:
+    peer.began -= 1000
+    daemon.start()
+    ada, grace = daemon.client("ada"), daemon.client("grace")
+    ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    first = codec.decode_program(program).start + 1
+    queue_rows(peer, query, range(first, first + 6), program)
+    wait_for(lambda: not peer.waiting)
+    assert ada.compact()["compacted"] == 18
+    queue_rows(peer, query, range(first + 8, first + 12), program)
+    wait_for(lambda: not peer.waiting)
+    wait_for(lambda: grace.status()["network_time_s"] > first + 14)
+    past = grace.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s HISTORY 1 h")
+    # Two epochs that were sampled before the query was asked come after it.
+    queue_rows(peer, query, range(first + 6, first + 8), program)
+    queue_rows(peer, query, range(first + 12, first + 40), program)
+    order = [
+        *range(first, first + 6),
+        *range(first + 8, first + 12),
+        *range(first + 6, first + 8),
+        *range(first + 12, first + 40),
+    ]
+    got = taken(past, 40)
+    assert got == expected(order)[:40]
+    assert grace.status()["history"]["compacted"] == 18
+    last = past._last
+    daemon.kill()
+    daemon.start()
+    assert grace.compact()["compacted"] > 0
+    rest = taken(grace.resume(past.id, last), len(order) * 3 - 40)
+    assert got + rest == expected(order)
+    whole = taken(grace.resume(past.id), len(order) * 3)
+    assert whole == expected(order), "from the beginning once more"
+    assert len(peer.programs()) == 1, "nobody's coming has changed what motes do"
+
+    summary = "SELECT nodeid, AVG(temp) AS mean, COUNT(*) AS n"
+    only = subprocess.run(
+        [COMMAND, "query", f"{summary} FROM sensors WHERE nodeid < 3 GROUP BY nodeid HISTORY 1 day ONLY",
+         "--format", "csv", "--url", daemon.url],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    compacted = subprocess.run(
+        [COMMAND, "compact", "--url", daemon.url], capture_output=True, text=True, check=True
+    )
+    assert "files of" in compacted.stderr
+    files = daemon.data / "history" / "sensors" / "*.parquet"
+    want = duckdb.sql(
+        f"SELECT nodeid, avg(temp), count(*) FROM '{files}' WHERE nodeid < 3 GROUP BY nodeid ORDER BY nodeid"
+    ).fetchall()
+    found = [
+        (int(r["nodeid"]), float(r["mean"]), int(r["n"])) for r in csv.DictReader(io.StringIO(only.stdout))
+    ]
+    assert sorted(found) == [(node, pytest.approx(mean, abs=1e-5), n) for node, mean, n in want]
+    assert all(entry["id"] != "3" for entry in grace.queries()), "what has ended is not left behind"
+
+
+def test_who_comes_back_too_late_is_told(peer: RootPeer, daemon: Daemon, tmp_path: Path) -> None:
+    daemon.start()
+    ada = daemon.client("ada")
+    asked = ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    first = codec.decode_program(program).start + 1
+    queue_rows(peer, query, range(first, first + 10), program)
+    wait_for(lambda: ada.status()["processed"] == 30, 120)
+    daemon.kill()
+    # As if the segments had been full earlier.
+    log = tmp_path / "data" / "log"
+    whole = (log / f"{0:020d}.rows").read_bytes()
+    width = len(whole) // 30
+    for begin in (20, 10, 0):
+        (log / f"{begin:020d}.rows").write_bytes(whole[begin * width : (begin + 10) * width])
+    daemon.start("--keep-log-days", "0")
+    assert ada.compact()["log_from"] == 0, "Spark has not said yet where it goes on"
+    queue_rows(peer, query, range(first + 10, first + 11), program)
+    wait_for(lambda: ada.status()["processed"] == 33, 120)
+    status = ada.compact()
+    assert status["log_from"] == 20
+    assert status["keep"]["log_days"] == 0
+    with pytest.raises(
+        skerry.GatewayError, match=r"query 1: rows up to 19 have left the log.* Last-Event-ID 19"
+    ):
+        next(iter(ada.resume(asked.id, "3")))
+    with pytest.raises(skerry.GatewayError, match="rows up to 19"):
+        next(iter(ada.resume(asked.id)))
+    epochs = range(first, first + 11)
+    assert taken(ada.resume(asked.id, "19"), 13) == expected(epochs)[20:]
+    past = ada.query("SELECT nodeid, temp FROM sensors HISTORY 1 day ONLY")
+    assert taken(past, 1000) == expected(epochs), "all of it is in the files"

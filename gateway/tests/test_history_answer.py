@@ -1,0 +1,340 @@
+"""HISTORY: the past in the language of queries, against DuckDB over the same files."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.pasts import ORIGIN, ended, plain_records, plan_of, shuffled, stream_of
+from skerry.history import answer as answer_module
+from skerry.history.answer import Answer
+from skerry.history.layout import READINGS
+from skerry.history.reader import Reader
+from skerry.history.store import History
+from skerry.lang.errors import QueryError
+from skerry.plan.past import explain_past
+from skerry.plan.planner import plan_query
+from skerry.streams.ingest import Stream
+from skerry.streams.log import StreamLog
+from skerry.streams.record import Records
+
+ATTRIBUTES = ["temp", "light", "humidity", "voltage", "level"]
+
+
+@pytest.fixture(scope="module")
+def streams() -> list[Stream]:
+    """A slow one, a fast one from a cut-over on, one beside them, a second session."""
+    return [
+        stream_of(1, "SELECT temp, light, level FROM sensors SAMPLE PERIOD 5 s", 0, 1_820_000),
+        stream_of(
+            2, "SELECT temp, humidity, light, voltage FROM sensors SAMPLE PERIOD 2 s", 903_001, 1_820_000
+        ),
+        stream_of(3, "SELECT temp, voltage FROM sensors LIFETIME 24 weeks", 300_000, None),
+        stream_of(4, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 30 s", 0, None),
+        stream_of(5, "SELECT temp, light, level FROM sensors SAMPLE PERIOD 10 s", 8000, None, session=2),
+    ]
+
+
+@pytest.fixture(scope="module")
+def records(streams: list[Stream]) -> Records:
+    parts = []
+    for stream in streams:
+        period = stream.mote_query.period_ms
+        last = 1_815_000 if stream.session == 1 else 600_000
+        epochs = np.random.default_rng(stream.number).permutation(last // period)
+        parts.append(
+            plain_records(stream, np.sort(epochs[: len(epochs) * 4 // 5]), [1, 2, 3], seed=stream.number)
+        )
+    return shuffled(parts)
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory, records: Records, streams: list[Stream]) -> Any:
+    """History and log: nothing compacted, a part, everything."""
+    found = []
+    for share in (0.0, 0.6, 1.0):
+        data = tmp_path_factory.mktemp("data")
+        log, history = StreamLog(data, 1000), History(data)
+        for start in range(0, len(records), 700):
+            log.append(records[start : start + 700].copy())
+        history.compact(log.path, int(log.rows * share), streams)
+        log.drop_before(history.manifest.rows)
+        found.append((history, log))
+    return found
+
+
+def answered(
+    history: History, log: StreamLog, streams: list[Stream], sql: str, now_us: int, end: int
+) -> list[tuple[int, dict[str, Any]]]:
+    plan = plan_of(sql)
+    assert plan.history is not None
+    reader = Reader(history, log.path, streams, plan.attributes, now_us - plan.history.span_ms * 1000)
+    answer, rows, position, more = Answer(plan, reader, end), [], -1, True
+    while more:
+        found, position, more = answer.after(position)
+        rows += found
+    assert [number for number, _ in rows] == sorted({number for number, _ in rows})
+    middle = rows[len(rows) // 2][0] if rows else 0
+    assert (
+        Answer(plan, reader, end).after(middle)[0]
+        == [r for r in rows if r[0] > middle][: len(Answer(plan, reader, end).after(middle)[0])]
+    )
+    return rows
+
+
+def sensors_view(history: History, since_us: int, end: int) -> duckdb.DuckDBPyConnection:
+    """The files as a table of exact decimals."""
+    connection = duckdb.connect()
+    exact = ", ".join(f"{r.name}::DECIMAL(18, {r.digits}) AS {r.name}" for r in READINGS if r.digits)
+    connection.execute(
+        f"CREATE VIEW sensors AS SELECT * REPLACE ({exact}) FROM '{history.path}/sensors/*.parquet' "
+        f"WHERE epoch_us(time) >= {since_us} AND row < {end}"
+    )
+    return connection
+
+
+def plain(value: Any) -> Any:
+    """A decimal as the nearest double."""
+    return float(value) if isinstance(value, Decimal) else value
+
+
+NOW = ORIGIN + 86_400_000_000 + 700_000_000
+
+numbers = st.one_of(
+    st.sampled_from(ATTRIBUTES),
+    st.builds("({} + {})".format, st.sampled_from(ATTRIBUTES), st.integers(-9, 9)),
+)
+wheres = st.one_of(
+    st.just("TRUE"),
+    st.builds("{} > {}".format, st.sampled_from(ATTRIBUTES), st.integers(0, 60)),
+    st.builds(
+        "({} < {} OR nodeid = {})".format, st.sampled_from(ATTRIBUTES), st.integers(0, 60), st.integers(1, 3)
+    ),
+    st.builds("{} IS NOT NULL".format, st.sampled_from(ATTRIBUTES)),
+)
+spans = st.sampled_from(
+    [("HISTORY 7 day", 7 * 86400), ("HISTORY 1450 min", 1450 * 60), ("HISTORY 8 min", 480)]
+)
+
+
+def where_of(condition: str) -> str:
+    return "" if condition == "TRUE" else f"WHERE {condition}"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(numbers, min_size=1, max_size=3, unique=True),
+    wheres,
+    spans,
+    st.integers(0, 2),
+    st.floats(0.1, 1),
+)
+def test_rows_as_recorded_equal_duckdbs(
+    past: Any,
+    streams: list[Stream],
+    columns: list[str],
+    where: str,
+    span: tuple[str, int],
+    which: int,
+    share: float,
+) -> None:
+    history, log = past[which]
+    end = int(log.rows * share)
+    selected = ", ".join(f"{column} AS c{i}" for i, column in enumerate(columns))
+    rows = answered(
+        history,
+        log,
+        streams,
+        f"SELECT nodeid, {selected} FROM sensors {span[0]} ONLY {where_of(where)}",
+        NOW,
+        end,
+    )
+    with sensors_view(past[2][0], NOW - span[1] * 1_000_000, end) as connection:
+        expected = connection.execute(
+            f"SELECT row, nodeid, {selected} FROM sensors {where_of(where)} ORDER BY row"
+        ).fetchall()
+    assert [(number, row["nodeid"]) for number, row in rows] == [row[:2] for row in expected]
+    for (_, got), want in zip(rows, expected, strict=True):
+        assert list(got.values())[1:] == [plain(v) for v in want[2:]]
+
+
+aggregates = st.sampled_from(
+    ["COUNT(*)", "COUNT(temp)", "SUM(light)", "MIN(temp)", "MAX(voltage)", "SUM(temp + light)"]
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(aggregates, min_size=1, max_size=3, unique=True), wheres, spans, st.integers(0, 2),
+    st.sampled_from(["", "nodeid", "level", "light > 20, nodeid"]), st.sampled_from(["", "COUNT(*) > 20"]),
+    st.sampled_from([None, 10, 30]),
+)  # fmt: skip
+def test_aggregates_equal_duckdbs(
+    past: Any,
+    streams: list[Stream],
+    wanted: list[str],
+    where: str,
+    span: tuple[str, int],
+    which: int,
+    group: str,
+    having: str,
+    period: int | None,
+) -> None:
+    history, log = past[which]
+    end = log.rows
+    having_clause = f"HAVING {having}" if having else ""
+    keys = [f"{key} AS k{i}" for i, key in enumerate(group.split(", "))] if group else []
+    selected = ", ".join([*keys, *(f"{a} AS c{i}" for i, a in enumerate(wanted))])
+    sql = f"SELECT {selected} FROM sensors {span[0]} ONLY {where_of(where)} {f'GROUP BY {group}' if group else ''} {having_clause}"
+    if period is not None:
+        sql += f" SAMPLE PERIOD {period} s"
+    rows = answered(history, log, streams, sql, NOW, end)
+    epochs = f"session, network_ms // {(period or 1) * 1000}" if period is not None else ""
+    grouped = ", ".join(part for part in (epochs, group) if part)
+    first = f"{FIRST.format(period=period * 1000)}" if period is not None else "sensors"
+    with sensors_view(past[2][0], NOW - span[1] * 1_000_000, end) as connection:
+        expected = connection.execute(
+            f"SELECT max(row), {selected} FROM {first} {where_of(where)} {f'GROUP BY {grouped}' if grouped else ''} {having_clause} "
+            "ORDER BY 1"
+        ).fetchall()
+    assert len(rows) == len(expected)
+    for (number, got), (largest, *want) in zip(rows, expected, strict=True):
+        assert number == (end - 1 if largest is None else largest)
+        assert list(got.values()) == [plain(v) for v in want]
+
+
+#: The first sample that a query of this period sees in each of its epochs: the sample before it, by the schedule, lies in an earlier
+#: one. Session 1 sampled each 5 s up to 900 s, then each 2 s, and from 1,820 s on what LIFETIME affords.
+FIRST = (
+    "(SELECT * FROM sensors WHERE "
+    "network_ms // {period} <> floor((network_ms - CASE WHEN network_ms = 904000 THEN 4000 "
+    "WHEN stream = 1 THEN 5000 WHEN stream = 2 THEN 2000 WHEN stream = 5 THEN 10000 END) / {period}))"
+)
+
+
+def test_the_first_reading_in_each_epoch_over_a_cut_over(past: Any, streams: list[Stream]) -> None:
+    for history, log in past:
+        rows = answered(
+            history,
+            log,
+            streams,
+            "SELECT nodeid, epoch, temp FROM sensors HISTORY 7 day ONLY SAMPLE PERIOD 10 s",
+            NOW,
+            log.rows,
+        )
+        with sensors_view(past[2][0], NOW - 7 * 86_400_000_000, log.rows) as connection:
+            expected = connection.execute(
+                f"SELECT nodeid, network_ms // 10000, temp FROM {FIRST.format(period=10000)} ORDER BY row"
+            ).fetchall()
+        assert [tuple(row.values()) for _, row in rows] == [tuple(map(plain, row)) for row in expected]
+        assert len(rows) > 500
+
+
+def test_averages_and_summaries_are_exact(past: Any, streams: list[Stream]) -> None:
+    history, log = past[1]
+    sql = (
+        "SELECT nodeid, AVG(temp) AS mean, STDDEV(light) AS deviation, VARIANCE(temp) AS variance, MEDIAN(light) AS median, "
+        "QUANTILE(temp, 0.9) AS q, COUNT(DISTINCT level) AS levels FROM sensors GROUP BY nodeid HISTORY 7 day ONLY"
+    )
+    rows = answered(history, log, streams, sql, NOW, log.rows)
+    with sensors_view(past[2][0], 0, log.rows) as connection:
+        expected = connection.execute(
+            "SELECT nodeid, avg(temp), stddev_samp(light), var_samp(temp), quantile_disc(light, 0.5), quantile_disc(temp, 0.9), "
+            "count(DISTINCT level) FROM sensors GROUP BY nodeid ORDER BY max(row)"
+        ).fetchall()
+    assert len(rows) == 3
+    for (_, row), (node, mean, deviation, variance, median, q, levels) in zip(rows, expected, strict=True):
+        assert row["nodeid"] == node
+        assert math.isclose(row["mean"], float(mean), abs_tol=0.51e-5)
+        assert math.isclose(row["deviation"], float(deviation), abs_tol=0.51e-3)
+        assert math.isclose(row["variance"], float(variance), abs_tol=0.51e-7)
+        assert (row["median"], row["q"], row["levels"]) == (median, plain(q), levels)
+
+
+def test_lists_over_the_past(past: Any, streams: list[Stream]) -> None:
+    history, log = past[1]
+    rows = answered(
+        history,
+        log,
+        streams,
+        "SELECT TOP(3, light) AS t, HISTOGRAM(temp, 0, 90, 9) AS h FROM sensors HISTORY 7 day ONLY",
+        NOW,
+        log.rows,
+    )
+    [(_, row)] = rows
+    with sensors_view(past[2][0], 0, log.rows) as connection:
+        best = connection.execute(
+            "SELECT light, nodeid FROM sensors ORDER BY light DESC NULLS LAST, nodeid LIMIT 3"
+        ).fetchall()
+        bins = connection.execute(
+            "SELECT least(greatest(floor(temp / 10), 0), 8)::INT AS b, count(*) FROM sensors WHERE temp IS NOT NULL GROUP BY b ORDER BY b"
+        ).fetchall()
+    assert [(entry["value"], entry["nodeid"]) for entry in row["t"]] == best
+    assert row["h"] == [count for _, count in bins]
+
+
+def test_pieces_are_found_through_stretches_without_rows(
+    past: Any, streams: list[Stream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, log = past[1]
+    sql = "SELECT nodeid FROM sensors HISTORY 7 day ONLY WHERE temp > 88"
+    whole = answered(history, log, streams, sql, NOW, log.rows)
+    monkeypatch.setattr(answer_module, "PIECE_ROWS", 13)
+    assert answered(history, log, streams, sql, NOW, log.rows) == whole
+    assert 0 < len(whole) < 400
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT temp FROM sensors HISTORY 7 day", "expected ONLY, SAMPLE PERIOD or WHERE"),
+        ("SELECT temp HISTORY 0 s ONLY", "HISTORY 0 ms is out of range"),
+        ("SELECT temp HISTORY 3 h ONLY ONCE", "HISTORY does not go with ONCE"),
+        ("SELECT temp HISTORY 3 h LIFETIME 3 week", "HISTORY does not go with LIFETIME"),
+        ("SELECT epoch HISTORY 3 h ONLY", "no epoch of yours"),
+        ("SELECT temp SAMPLE PERIOD 10 s FOR 1 h HISTORY 3 h ONLY", "leave FOR out"),
+        ("SELECT WINAVG(10, temp) HISTORY 3 h SAMPLE PERIOD 10 s", "windows that motes compute"),
+        ("SELECT temp HISTORY 3 h SAMPLE PERIOD 10 s SIGNAL hot", "events and actions"),
+        ("SELECT AVG(temp) HISTORY 3 h SAMPLE PERIOD 10 s", "an aggregate that goes on"),
+        ("SELECT temp HISTORY 3 h HISTORY 4 h ONLY", "HISTORY is said twice"),
+    ],
+)
+def test_what_the_past_cannot_answer_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        plan_query(sql)
+
+
+def test_explain_says_that_motes_do_nothing() -> None:
+    text = explain_past(
+        plan_of("SELECT AVG(temp) FROM sensors WHERE light > 3 HISTORY 7 day ONLY SAMPLE PERIOD 10 s")
+    )["text"]
+    assert "motes\n  nothing" in text
+    assert "the first sample in each 10 s in the last 1 week" in text
+
+
+def test_over_no_rows_there_is_one_answer(tmp_path: Path) -> None:
+    log, history = StreamLog(tmp_path), History(tmp_path)
+    stream = ended(stream_of(1, "SELECT temp FROM sensors SAMPLE PERIOD 1 s"), 10)
+    [(_, row)] = answered(
+        history, log, [stream], "SELECT COUNT(*) AS n, AVG(temp) AS t FROM sensors HISTORY 1 h ONLY", NOW, 0
+    )
+    assert row == {"n": 0, "t": None}
+    assert (
+        answered(
+            history,
+            log,
+            [stream],
+            "SELECT level, COUNT(*) FROM sensors GROUP BY level HISTORY 1 h ONLY",
+            NOW,
+            0,
+        )
+        == []
+    )

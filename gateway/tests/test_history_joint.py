@@ -1,0 +1,174 @@
+"""Each sample once where the past ends and the live stream goes on, while users come and go and rows are late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.pasts import plan_of
+from skerry.history.answer import Answer
+from skerry.history.charge import in_charge
+from skerry.history.joint import Joint, joined_feeds, joint_of
+from skerry.history.reader import Reader
+from skerry.history.store import History
+from skerry.lang.errors import QueryError
+from skerry.network import Network
+from skerry.plan.model import Feed
+from skerry.streams.log import StreamLog
+from skerry.streams.record import RECORD
+
+#: Network time at which a run begins, and s that it takes.
+BEGIN, LENGTH = 1000, 150
+UTC_US = 1_795_000_000_000_000
+
+
+class Clock:
+    """Network time as the run has it."""
+
+    known = True
+
+    def __init__(self) -> None:
+        self.seconds = BEGIN
+
+    def now(self) -> float:
+        return float(self.seconds)
+
+
+class Run:
+    """Motes that sample what they were told, from its start until some s after it was to stop; rows take their time."""
+
+    def __init__(self, data: Path, seed: int) -> None:
+        self.network, self.clock = Network(lambda _: None), Clock()
+        self.network.clock = self.clock  # type: ignore[assignment]
+        self.network.session = 1
+        self.log, self.history = StreamLog(data, 200), History(data)
+        self.random = np.random.default_rng(seed)
+        self.underway: list[tuple[int, Any]] = []
+        self.joint: Joint | None = None
+        self.feeds: dict[int, Feed] = {}
+        self.stopped: dict[int, int] = {}
+
+    def change(self, difference: Any) -> None:
+        for query in difference.stop:
+            self.stopped[self.network.current[query].number] = self.clock.seconds
+        self.network.adopt(difference)
+        self.refresh()
+
+    def refresh(self) -> None:
+        feeds = self.network.feeds("past")
+        if feeds:
+            self.joint = joint_of(self.joint, feeds, 1, self.clock.seconds * 1000)
+            streams = list(self.network.streams.values())
+            feeds = joined_feeds(feeds, self.joint, "past", self.period_ms, streams)
+            for number in self.network.called_off("past", self.feeds, feeds):
+                del self.feeds[number]
+            self.feeds.update(feeds)
+
+    def second(self) -> None:
+        """One more second: samples are taken, rows arrive."""
+        self.clock.seconds += 1
+        now_ms = self.clock.seconds * 1000
+        self.change(self.network.demand.advance(self.clock.seconds))
+        for stream in self.network.streams.values():
+            period, start = stream.mote_query.period_ms, stream.since_ms // 1000 * 1000
+            if self.stopped.get(stream.number, 1 << 40) * 1000 + 3000 < now_ms:
+                continue
+            for sample in range(-(-(now_ms - 999) // period) * period, now_ms + 1, period):
+                if sample >= start:
+                    self.underway += [
+                        (self._arrival(now_ms), self._record(stream, sample, node)) for node in (1, 2)
+                    ]
+        due = [record for at, record in self.underway if at <= now_ms]
+        self.underway = [entry for entry in self.underway if entry[0] > now_ms]
+        if due:
+            self.log.append(np.array(due, RECORD))
+
+    def _arrival(self, now_ms: int) -> int:
+        return now_ms + int(self.random.choice([0, 1000, 2000, 15_000], p=[0.5, 0.3, 0.1, 0.1]))
+
+    def _record(self, stream: Any, sample: int, node: int) -> Any:
+        record = np.zeros((), RECORD)
+        record["stream"], record["node"], record["epoch"] = (
+            stream.number,
+            node,
+            sample // stream.mote_query.period_ms,
+        )
+        record["sample"] = record["arrival"] = UTC_US + sample * 1000
+        return record
+
+
+PERIODS = [1, 2, 3, 5, 7, 10]
+others = st.lists(
+    st.tuples(st.integers(1, LENGTH - 30), st.integers(5, 80), st.sampled_from(PERIODS), st.sampled_from(["temp", "light", "temp, light"])),
+    max_size=5,
+)  # fmt: skip
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    others,
+    st.integers(5, LENGTH - 40),
+    st.sampled_from(PERIODS),
+    st.integers(0, 1000),
+    st.integers(0, LENGTH),
+)
+def test_each_sample_comes_once(
+    tmp_path_factory: pytest.TempPathFactory,
+    users: list[tuple[int, int, int, str]],
+    asked: int,
+    period: int,
+    seed: int,
+    compact: int,
+) -> None:
+    run = Run(tmp_path_factory.mktemp("data"), seed)
+    run.period_ms = period * 1000
+    plan = plan_of(f"SELECT nodeid, temp FROM sensors SAMPLE PERIOD {period} s HISTORY 1 day")
+    end = None
+    for second in range(LENGTH):
+        for number, (came, stayed, of, columns) in enumerate(users):
+            try:
+                if came == second:
+                    other = plan_of(f"SELECT {columns} FROM sensors SAMPLE PERIOD {of} s")
+                    run.change(run.network.demand.add_user(str(number), other, run.clock.seconds))
+                elif came + stayed == second and str(number) in run.network.demand.users():
+                    run.change(run.network.demand.remove_user(str(number), run.clock.seconds))
+            except QueryError:
+                # The motes have no room for one more change now.
+                continue
+        if second == asked:
+            try:
+                difference = run.network.demand.add_user("past", plan, run.clock.seconds)
+            except QueryError:
+                return
+            end = run.log.rows
+            run.change(difference)
+        if second == compact:
+            run.history.compact(run.log.path, run.log.rows, list(run.network.streams.values()))
+        run.second()
+    assert end is not None
+    streams = list(run.network.streams.values())
+    reader = Reader(run.history, run.log.path, streams, plan.attributes, 0)
+    found = [number for number, _ in Answer(plan, reader, end).after(-1)[0]]
+    whole = Answer(plan, reader, run.log.rows)
+    records = np.concatenate([np.empty(0, RECORD), *(run.log.tail(run.log.rows) for _ in [0])])
+    for number in range(end, run.log.rows):
+        record = records[number]
+        feed = run.feeds.get(int(record["stream"]))
+        stream = run.network.streams[int(record["stream"])]
+        if feed is not None and feed.passes(int(record["epoch"]) * stream.mote_query.period_ms):
+            found.append(number)
+    wanted = [number for number, _ in whole.after(-1)[0]]
+    assert found == wanted
+    keys = [(int(r["node"]), int(r["sample"])) for r in records[found]]
+    assert len(set(keys)) == len(keys)
+    for stream in streams:
+        mine = records[records["stream"] == stream.number]
+        times = mine["epoch"].astype(np.int64) * stream.mote_query.period_ms
+        assert set(mine["sample"][in_charge(stream, streams, times)]) >= {
+            r["sample"] for r in records[found] if r["stream"] == stream.number
+        }

@@ -1,0 +1,275 @@
+"""Compaction: the log as Parquet by stream and day."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_of
+from skerry.history import store as store_module
+from skerry.history.charge import intervals, sampled_before
+from skerry.history.manifest import Manifest
+from skerry.history.store import DAY_US, History, Retention
+from skerry.state import DataError
+from skerry.streams.ingest import Stream
+from skerry.streams.log import StreamLog, segments
+from skerry.streams.record import Records
+
+PLAIN = "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s"
+
+
+def logged(data: Path, records: Records, batch: int = 500, segment_rows: int = 1000) -> StreamLog:
+    log = StreamLog(data, segment_rows)
+    for start in range(0, len(records), batch):
+        log.append(records[start : start + batch].copy())
+    return log
+
+
+def ask(history: History, sql: str) -> list[Any]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone='UTC'")
+        return connection.execute(sql.replace("$", str(history.path))).fetchall()
+
+
+def test_rows_become_a_file_for_each_day_in_users_units(tmp_path: Path) -> None:
+    stream = stream_of(1, PLAIN)
+    records = shuffled([plain_records(stream, range(240), [1, 2, 3])])
+    log, history = logged(tmp_path, records), History(tmp_path)
+    assert history.compact(log.path, log.rows, [stream]) == len(records)
+    assert sorted(p.name for p in (history.path / "sensors").iterdir()) == [
+        "2026-11-19.parquet",
+        "2026-11-20.parquet",
+    ]
+    rows = ask(
+        history,
+        "SELECT row, epoch_us(time), epoch_us(arrival), nodeid, network_ms, temp, light, humidity, stream, session"
+        " FROM '$/sensors/*.parquet' ORDER BY row",
+    )
+    columns = [column.name for column in stream.mote_query.columns]
+    temp, light = columns.index("temp"), columns.index("light")
+    expected = []
+    for number, record in enumerate(records):
+        known = [not record["nulls"] >> i & 1 for i in range(2)]
+        expected.append((
+            number, int(record["sample"]), int(record["arrival"]), int(record["node"]), int(record["epoch"]) * 5000,
+            int(record["value"][temp]) / 100 if known[temp] else None, int(record["value"][light]) if known[light] else None,
+            None, 1, 1,
+        ))  # fmt: skip
+    assert rows == expected
+    [(days,)] = ask(history, "SELECT count(DISTINCT time::DATE) FROM '$/sensors/2026-11-20.parquet'")
+    assert days == 1
+
+
+def test_of_aggregates_the_states_become_values(tmp_path: Path) -> None:
+    sql = "SELECT level, AVG(temp), MAX(light), VARIANCE(temp) FROM sensors GROUP BY level SAMPLE PERIOD 30 s"
+    stream, again = stream_of(4, sql), stream_of(7, sql, session=2)
+    records = np.concatenate([plain_records(s, range(40), [0], seed=s.number) for s in (stream, again)])
+    log, history = logged(tmp_path, records), History(tmp_path)
+    history.compact(log.path, log.rows, [stream, again])
+    assert list(history.manifest.streams) == ["stream-4"], "equal mote queries share a directory"
+    names = [column.name for column in stream.mote_query.columns]
+    kinds = [column.aggregate.name for column in stream.mote_query.columns]
+    average, group = kinds.index("AVG"), kinds.index("GROUP")
+    assert len(names) == 5
+    rows = ask(
+        history,
+        'SELECT "AVG(temp)", "SUM(temp)", "COUNT(temp)", level, epoch FROM \'$/stream-4/*.parquet\' ORDER BY row',
+    )
+    for record, (mean, total, count, level, epoch) in zip(records, rows, strict=True):
+        known = record["count"][average] and not record["nulls"] >> average & 1
+        value = int(record["value"][average])
+        assert count == record["count"][average]
+        assert total == (value / 100 if known else None)
+        assert mean is None if not known else abs(mean - value / 100 / count) <= 0.5e-5
+        assert level == (record["value"][group] if record["count"][group] else None)
+        assert epoch == record["epoch"]
+
+
+def contents(history: History) -> list[Any]:
+    found = []
+    for directory in sorted({Path(name).parent for name in history.manifest.files}):
+        found += ask(
+            history,
+            f"SELECT '{directory}', row, stream, nodeid, time, network_ms, temp FROM '$/{directory}/*.parquet'",
+        )
+    return sorted(found, key=lambda row: row[1])
+
+
+STREAMS = [
+    stream_of(1, PLAIN, 0, 2_000_000),
+    stream_of(2, "SELECT temp, humidity FROM sensors SAMPLE PERIOD 3 s", 600_000, 2_000_000),
+    stream_of(3, "SELECT temp, voltage FROM sensors LIFETIME 24 weeks", 300_000, None),
+]
+
+
+def many() -> Records:
+    parts = []
+    for stream in STREAMS:
+        period = stream.mote_query.period_ms
+        parts.append(plain_records(stream, range(0, 2_500_000 // period, 3), [1, 2], seed=stream.number))
+    return shuffled(parts)
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    ends=st.lists(st.integers(1, 3000), min_size=1, max_size=5),
+    crashes=st.lists(st.integers(0, 12), max_size=4),
+    pass_rows=st.integers(100, 2000),
+)
+def test_a_crash_at_any_moment_loses_and_doubles_nothing(
+    tmp_path_factory: pytest.TempPathFactory, ends: list[int], crashes: list[int], pass_rows: int
+) -> None:
+    """Each replacement of a file, before or after its rename, may be the last thing that happens."""
+    data = tmp_path_factory.mktemp("data")
+    records = many()
+    log = logged(data, records)
+    left = list(crashes)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(store_module, "PASS_ROWS", pass_rows)
+    real = os.replace
+    count = [left.pop() if left else -1]
+
+    def replaced(source: Any, target: Any) -> None:
+        if count[0] == 0:
+            if len(left) % 2:
+                real(source, target)
+            count[0] = left.pop() if left else -1
+            raise Crash
+        count[0] -= 1
+        real(source, target)
+
+    patch.setattr(Path, "replace", replaced)
+    try:
+        history = History(data)
+        for end in [*sorted(min(end, log.rows) for end in ends), log.rows]:
+            while True:
+                try:
+                    history.compact(log.path, end, STREAMS)
+                    break
+                except Crash:
+                    history = History(data)
+    finally:
+        patch.undo()
+    found = contents(history)
+    assert [row[1] for row in found] == list(range(len(records)))
+    assert not list(history.path.rglob("*.new"))
+    clean = History(tmp_path_factory.mktemp("clean"))
+    clean.compact(log.path, log.rows, STREAMS)
+    assert found == contents(clean)
+    assert sum(file.rows for file in history.manifest.files.values()) == len(records)
+    listed = {p.relative_to(history.path).as_posix() for p in history.path.rglob("*.parquet")}
+    assert listed == set(history.manifest.files)
+
+
+def test_one_stream_is_in_charge_at_a_time(tmp_path: Path) -> None:
+    records = many()
+    log, history = logged(tmp_path, records), History(tmp_path)
+    history.compact(log.path, log.rows, STREAMS)
+    [(rows, keys)] = ask(
+        history, "SELECT count(*), count(DISTINCT (session, nodeid, network_ms)) FROM '$/sensors/*.parquet'"
+    )
+    assert rows == keys
+    by_stream = {
+        number: (low, high)
+        for number, low, high in ask(
+            history,
+            "SELECT stream, min(network_ms), max(network_ms) FROM '$/sensors/*.parquet' GROUP BY stream",
+        )
+    }
+    assert by_stream[1][1] < 600_000 <= by_stream[2][0]
+    assert by_stream[2][1] < 2_000_000 <= by_stream[3][0]
+    [(beside,)] = ask(history, "SELECT count(*) FROM '$/beside/*.parquet'")
+    assert rows + beside == len(records)
+
+
+def test_charge_goes_by_cut_overs() -> None:
+    first, second = (
+        stream_of(1, PLAIN, 8000),
+        stream_of(2, "SELECT temp FROM sensors SAMPLE PERIOD 2 s", 20_001),
+    )
+    alone = stream_of(3, "SELECT temp FROM sensors ONCE", 15_000, 26_000)
+    third = stream_of(4, PLAIN, 30_000, 25_000)
+    streams = [ended(first, 31_000), ended(second, 50_000), alone, third]
+    assert intervals(streams[0], streams) == [(8000, 20_001)]
+    assert intervals(streams[1], streams) == [(20_001, 50_000)], "the third was called off before it began"
+    assert intervals(alone, streams) == intervals(third, streams) == []
+    assert intervals(alone, [alone]) == [(15_000, 26_000)]
+    assert sampled_before(streams[1], streams) == {20_001: 20_000}
+    other_session = stream_of(9, PLAIN, 0, session=2)
+    assert intervals(other_session, [*streams, other_session]) == [(0, None)]
+    assert intervals(stream_of(5, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 5 s"), streams) == []
+
+
+def test_old_days_go_first_for_age_and_for_room(tmp_path: Path) -> None:
+    streams = [stream_of(n, PLAIN, session=n) for n in range(1, 7)]
+    records = np.concatenate([plain_records(s, range(150, 200), [1, 2]) for s in streams])
+    log = logged(tmp_path, records, batch=100, segment_rows=100)
+    history = History(tmp_path, Retention(history_days=4, log_days=1e6))
+    history.compact(log.path, log.rows, streams)
+    days = sorted(history.manifest.of("sensors"))
+    assert len(days) == 6
+    noon_of_last = (ORIGIN // DAY_US + 6) * 86400 + 43200
+    history.retain(log, log.rows, noon_of_last)
+    assert sorted(history.manifest.of("sensors")) == days[-5:], "the day four days ago is not over everywhere"
+    assert history.manifest.gone == days[0]
+    one = next(iter(history.manifest.files.values())).bytes
+    tight = History(tmp_path, Retention(history_days=400, history_bytes=one * 2 + 10, log_days=1e6))
+    tight.retain(log, log.rows, noon_of_last)
+    assert sorted(tight.manifest.of("sensors")) == days[-2:]
+    assert sorted(p.stem for p in (history.path / "sensors").iterdir()) == days[-2:]
+    status = tight.status(log.path, log.rows)
+    assert (status["from"], status["to"], status["dropped_to"]) == (days[-2], days[-1], days[-3])
+    assert status["keep"]["history_days"] == 400
+    assert tight.compact(log.path, log.rows, streams) == 0, "what was dropped does not come back"
+
+
+def test_segments_go_when_compacted_read_and_old_or_large(tmp_path: Path) -> None:
+    stream = stream_of(1, PLAIN)
+    log = logged(tmp_path, plain_records(stream, range(500), [1]), batch=100, segment_rows=100)
+    history = History(tmp_path, Retention(log_days=1))
+    tomorrow = time.time() + 2 * 86400
+    history.retain(log, log.rows, tomorrow)
+    assert log.first == 0, "not compacted"
+    history.compact(log.path, 250, [stream])
+    history.retain(log, 150, tomorrow)
+    assert log.first == 100, "not yet been through the proxy"
+    history.retain(log, log.rows, time.time())
+    assert log.first == 100, "still young"
+    history.retain(log, log.rows, tomorrow)
+    assert log.first == 200
+    history.compact(log.path, log.rows, [stream])
+    segment_bytes = os.path.getsize(log.path / f"{400:020d}.rows")
+    full = History(tmp_path, Retention(log_days=1e6, log_bytes=segment_bytes))
+    full.retain(log, log.rows, time.time())
+    assert segments(log.path) == [400]
+    assert full.manifest.rows == 500
+
+
+def test_a_manifest_of_another_version_is_named(tmp_path: Path) -> None:
+    History(tmp_path)
+    (tmp_path / "history" / "manifest.json").write_text(json.dumps({"version": 99}))
+    with pytest.raises(DataError, match="version 99"):
+        History(tmp_path)
+    (tmp_path / "history" / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match=r"manifest\.json"):
+        Manifest.load(tmp_path / "history")
+
+
+def test_rows_of_streams_that_nobody_knows_are_passed_over(tmp_path: Path) -> None:
+    stream: Stream = stream_of(1, PLAIN)
+    log, history = logged(tmp_path, plain_records(stream, range(10), [1])), History(tmp_path)
+    assert history.compact(log.path, log.rows, []) == 10
+    assert history.manifest.files == {}
