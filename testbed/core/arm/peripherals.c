@@ -66,6 +66,8 @@ void sleep_timer_schedule(skerry_cpu *cpu)
     uint64_t ahead = (uint32_t)(cpu->timer.compare - (uint32_t)ticks);
     if (!ahead) ahead = 1ULL << 32;
     cpu->timer.due = cpu->crystal_ns + (uint64_t)ceil((double)(ticks + ahead - cpu->crystal_ticks) * cpu->tick_ns);
+    /* Rounding may make that a nanosecond early: the count would not be there yet, and the interrupt would come for ever at one and the same time. */
+    while (sleep_timer_ticks(cpu, cpu->timer.due) < ticks + ahead) cpu->timer.due++;
 }
 
 static uint32_t sleep_timer_read(skerry_cpu *cpu, uint32_t byte)
