@@ -36,9 +36,12 @@ def links() -> dict[tuple[int, int], float]:
 
 def heard(network: Network) -> dict[tuple[int, int], float]:
     """Share of frames of 100 bytes that arrive on each link of a description, by mote id, without bursts."""
-    model, ids = network.radio, [mote.id for mote in network.mote]
-    found = radio.links(model, network.mote, np.random.default_rng(network.seed))
-    return {(ids[a], ids[b]): radio.reception(*link, model.noise_dbm) for (a, b), link in found.items()}
+    model, motes = network.radio, network.mote
+    found = radio.links(model, motes, np.random.default_rng(network.seed))
+    return {
+        (motes[a].id, motes[b].id): radio.reception(*link, model.noise_dbm, motes[b].board)
+        for (a, b), link in found.items()
+    }
 
 
 def reachable(found: dict[tuple[int, int], float]) -> set[int]:

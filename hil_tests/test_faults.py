@@ -100,3 +100,20 @@ def test_time_is_good_to_1_ms_over_8_hops_while_crystals_warm_up_and_cool_down(
     worst = time_errors(net)
     assert set(worst) == set(range(9))
     assert max(worst.values()) < 0.001, worst
+
+
+@pytest.mark.parametrize("board", ["iris", "cc2538"])
+def test_a_mote_leaves_a_parent_that_it_hears_but_that_does_not_hear_it(
+    network: MakeNetwork, board: str
+) -> None:
+    """All hear the root; what mote 2 sends to it is lost, so it goes over mote 1."""
+    net = network(line_of(3, spacing=5, boards=[board]), radio=disc(12))
+    net.inject(kind="link_down", mote=2, to=0, one_way=True)
+    net.advance("20s")
+    query = ask(net, 1, "SELECT parent FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("120s")
+    last = [
+        row["parent"] for row in rows(net.line, 1, query) if row["nodeid"] == 2 and row["at"] > net.now - 12
+    ]
+    assert last
+    assert set(last) == {1}

@@ -199,7 +199,11 @@ static void sent(enum radio_outcome outcome)
 
 static void greeting_sent(enum radio_outcome outcome)
 {
-    if (outcome == RADIO_SENT && ((const struct wire_mac_header *)frame.bytes)->destination == greeted) greeted = WIRE_NO_NODE;
+    if (((const struct wire_mac_header *)frame.bytes)->destination == greeted) {
+        bool blocks = greeting_blocks;
+        if (outcome == RADIO_SENT) greeted = WIRE_NO_NODE;
+        if (blocks && (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)) tree_greeted(outcome == RADIO_SENT);
+    }
     dissemination_sent();
 }
 

@@ -21,6 +21,8 @@
 #define DEAD_SLOTS 40
 /* After so many, it is told again whose parent it is. */
 #define ASK_SLOTS 4
+/* A parent that is heard but does not hear: after so many JOINs in vain, each of several tries, it is left. */
+#define VAIN_GREETINGS 6
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
@@ -41,7 +43,7 @@ static uint16_t parent = WIRE_NO_NODE;
 static uint8_t level = WIRE_NO_LEVEL;
 static uint16_t root, session;
 static bool session_known;
-static uint8_t silent_slots, orphaned, lonely;
+static uint8_t silent_slots, vain_greetings, orphaned, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
 static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
@@ -112,6 +114,7 @@ static void adopt(const struct neighbour *up)
     silent_slots = 0;
     lonely = 0;
     if (changed) {
+        vain_greetings = 0;
         news = NEWS_WINDOWS;
         dissemination_greet(parent, false);
     }
@@ -237,6 +240,24 @@ void tree_sent(bool acknowledged)
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
     uint8_t limit = uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
     if (silent_slots >= limit || (silent_slots >= DOUBTFUL_SLOTS && up->age >= DOUBTFUL_WINDOWS)) lose_parent();
+}
+
+void tree_greeted(bool acknowledged)
+{
+    struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
+    if (!up) return;
+    neighbour_sent(up, acknowledged);
+    if (acknowledged) { vain_greetings = 0; return; }
+    /* Its beacons do not tell that this direction is the worse one: several tries count for more than one frame. */
+    neighbour_sent(up, false);
+    if (++vain_greetings < VAIN_GREETINGS) return;
+    vain_greetings = 0;
+    struct neighbour *next = best(parent);
+    if (next) { adopt(next); return; }
+    /* Others of its own level will do once it has none: the neighbour is kept, and what is known of the link to it. */
+    for (uint8_t i = 0; i < NEIGHBOURS && !next; i++)
+        if (neighbours()[i].node != WIRE_NO_NODE && neighbours()[i].node != parent && neighbours()[i].level == level) next = &neighbours()[i];
+    if (next) leave();
 }
 
 void tree_age(void)

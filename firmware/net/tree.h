@@ -28,6 +28,8 @@ void tree_child_heard(uint16_t source, uint8_t lqi);
 uint8_t tree_write_beacon(struct wire_beacon *beacon);
 /* Frames to the parent: one acknowledged, or a slot's tries all in vain. */
 void tree_sent(bool acknowledged);
+/* JOIN to the parent: acknowledged, or all its tries in vain. */
+void tree_greeted(bool acknowledged);
 /* After each control window. */
 void tree_age(void);
 

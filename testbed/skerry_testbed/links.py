@@ -34,8 +34,9 @@ class Links:
     def reception(self, sender: int, receiver: int) -> float:
         """Share of frames of 100 bytes that arrive, without bursts and interference."""
         gain, probability = self._links.get((sender, receiver), (NO_GAIN, math.nan))
-        uncut = self.gain(sender, receiver) > NO_GAIN
-        return radio.reception(gain, probability, self._model.noise_dbm) if uncut else 0.0
+        if self.gain(sender, receiver) <= NO_GAIN:
+            return 0.0
+        return radio.reception(gain, probability, self._model.noise_dbm, self._motes[receiver].board)
 
     def gain(self, sender: int, receiver: int) -> float:
         """Received minus sent power in dB; -1000: they do not hear each other."""

@@ -17,6 +17,8 @@ GAIN_GOOD_DB = -70.0
 
 #: What the firmware sends with, dBm, and a frame of 100 bytes, as bits: for the reception rates of links that are given as gains.
 TRANSMIT_DBM, FRAME_BITS = 3.0, 800
+#: As the core's models of the chips have it, data sheets doc5131E and SWRS096D.
+SENSITIVITY_DBM = {"iris": -101.0, "cc2538": -97.0}
 
 Links = dict[tuple[int, int], tuple[float, float]]
 
@@ -51,8 +53,12 @@ def links(radio: Radio, motes: list[Mote], rng: np.random.Generator) -> Links:
     }
 
 
-def reception(gain_db: float, probability: float, noise_dbm: float) -> float:
-    """Share of frames of 100 bytes that arrive, sent as the firmware does. IEEE 802.15.4-2006, E.4.1.8, for a link given as a gain."""
+def reception(gain_db: float, probability: float, noise_dbm: float, board: str) -> float:
+    """Share of frames of 100 bytes that arrive at such a board, sent as the firmware does.
+
+    IEEE 802.15.4-2006, E.4.1.8, for a link given as a gain; nothing below the chip's sensitivity."""
+    if TRANSMIT_DBM + gain_db < SENSITIVITY_DBM[board]:
+        return 0.0
     if not math.isnan(probability):
         return probability
     ratio = 10 ** ((TRANSMIT_DBM + gain_db - noise_dbm) / 10)

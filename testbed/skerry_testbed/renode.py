@@ -20,6 +20,8 @@ from skerry_testbed.duration import seconds
 from skerry_testbed.network import Fault, Mote, Network, NetworkError
 from skerry_testbed.runner import Crystal, crystals, image_of, settings_of
 
+#: The one that Renode has a model of.
+BOARD = "cc2538"
 FILES = PROJECT / "testbed" / "renode"
 ADC_ADDRESS, ADC_SIZE = 0x400D7000, 0x100
 #: Where the firmware looks for its settings; firmware/drivers/cc2538/settings.c.
@@ -46,9 +48,9 @@ def script(network: Network, *, port: int, quantum_s: float, duration_s: float, 
     ``duration_s`` is how much of the environment to write down; ``fastest``: not paced to the wall clock.
     """
     for mote in network.mote:
-        if mote.board != "cc2538":
+        if mote.board != BOARD:
             raise NetworkError(
-                f"mote {mote.id}: board = {mote.board!r}: Renode has no model of it; expected 'cc2538'"
+                f"mote {mote.id}: board = {mote.board!r}: Renode has no model of it; expected {BOARD!r}"
             )
     for fault in network.fault:
         if fault.kind not in EXPORTED_FAULTS:
@@ -118,7 +120,7 @@ def _medium(network: Network) -> Iterator[str]:
         return
     links = radio.links(model, network.mote, np.random.default_rng(network.seed))
     rates = (
-        f"{sender} {receiver} {radio.reception(gain, probability, model.noise_dbm):.4f}"
+        f"{sender} {receiver} {radio.reception(gain, probability, model.noise_dbm, 'cc2538'):.4f}"
         for (sender, receiver), (gain, probability) in sorted(links.items())
     )
     yield f"include @{_path(FILES / 'MatrixMedium.cs')}"

@@ -90,6 +90,7 @@ static uint64_t run(skerry_cpu *cpu, uint64_t until)
 
 static void radio_interrupt(skerry_cpu *cpu, int level) { cpu->received = level; }
 static int uart_receive(skerry_cpu *cpu, uint8_t byte) { (void)cpu; (void)byte; return 1; }
+static void button(skerry_cpu *cpu, int down) { (void)cpu; (void)down; }
 static void supply(skerry_cpu *cpu, uint32_t millivolts) { (void)cpu; (void)millivolts; }
 static void set_clock(skerry_cpu *cpu, double ppm) { cpu->ppm = ppm; }
 static int settings_write(skerry_cpu *cpu, const uint8_t *data, uint32_t length)
@@ -117,7 +118,7 @@ static uint64_t memory(const skerry_cpu *cpu) { return sizeof *cpu; }
 const skerry_backend *skerry_backend_get(void)
 {
     static const skerry_backend backend = {SKERRY_BACKEND_ABI, "probe", SKERRY_RADIO_CC2538, {0, 0, 0}, create, release, power_on, run,
-                                           radio_interrupt, uart_receive, supply, set_clock, settings_write, settings_read, state_times, fault,
+                                           radio_interrupt, uart_receive, button, supply, set_clock, settings_write, settings_read, state_times, fault,
                                            resets, memory};
     return &backend;
 }
