@@ -2,77 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 
+from skerry.errors import GatewayError, reason
+from skerry.rows import Rows
+
 DEFAULT_URL = "http://127.0.0.1:8642"
-#: Attempts to reach a gateway that went away while rows were read, a second apart.
-RECONNECTS = 60
-
-
-class GatewayError(RuntimeError):
-    """The gateway is not there, or refused; the message says which and why."""
-
-
-class Rows:
-    """The rows of one query. Iterating reconnects and resumes where it was; each row comes once."""
-
-    def __init__(self, client: Client, description: dict[str, Any]) -> None:
-        self.id: str = description["id"]
-        self.columns: list[dict[str, Any]] = description["columns"]
-        #: The storage point on the motes that the rows go to: then none arrive here.
-        self.into: str | None = description["into"]
-        self._client = client
-        self._last: str | None = None
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        failures = 0
-        while True:
-            try:
-                for row in self._stream():
-                    failures = 0
-                    yield row
-                return
-            except (httpx.TransportError, ConnectionError):
-                failures += 1
-                if failures > RECONNECTS:
-                    raise GatewayError(f"{self._client.url}: the gateway does not come back") from None
-                time.sleep(1.0)
-
-    def _stream(self) -> Iterator[dict[str, Any]]:
-        headers = {} if self._last is None else {"Last-Event-ID": self._last}
-        path = f"/queries/{self.id}/rows"
-        with self._client.http.stream(
-            "GET", path, headers=headers, timeout=httpx.Timeout(10, read=60)
-        ) as response:
-            if response.status_code != 200:
-                response.read()
-                raise GatewayError(_reason(response))
-            event: dict[str, str] = {}
-            for line in response.iter_lines():
-                if line:
-                    name, _, value = line.partition(":")
-                    event[name] = value.strip()
-                    continue
-                if event.get("event") == "end":
-                    return
-                if event.get("event") == "dropped":
-                    warnings.warn(json.loads(event["data"])["message"], stacklevel=3)
-                if event.get("event") == "row":
-                    self._last = event["id"]
-                    yield json.loads(event["data"])
-                event = {}
-        raise ConnectionError("the stream ended without an end")
-
-    def stop(self) -> None:
-        """Stop the query."""
-        self._client.stop(self.id)
 
 
 class Client:
@@ -81,23 +19,31 @@ class Client:
 
     def __init__(self, url: str = DEFAULT_URL, user: str | None = None, token: str | None = None) -> None:
         self.url, self.user = url, user
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.http = httpx.Client(
-            base_url=url, timeout=10, headers=headers, params={"user": user} if user else {}
-        )
+        self._options: dict[str, Any] = {
+            "base_url": url,
+            "timeout": 10,
+            "headers": {"Authorization": f"Bearer {token}"} if token else {},
+            "params": {"user": user} if user else {},
+        }
+        self.http = httpx.Client(**self._options)
 
-    def query(self, sql: str) -> Rows:
-        """Ask. Raises GatewayError with the gateway's message when the query is wrong."""
-        return Rows(self, self._request("POST", "/queries", json={"sql": sql}))
+    def asynchronous(self) -> httpx.AsyncClient:
+        """A connection of the same user that is asked asynchronously."""
+        return httpx.AsyncClient(**self._options)
 
-    def resume(self, query: str, after: str | None = None) -> Rows:
-        """The rows of a query that was asked before, behind an event's id."""
+    def query(self, sql: str, linger_s: float | None = None) -> Rows:
+        """Ask. ``linger_s``: the query is stopped once nobody has read it for so long; None: it runs until somebody stops it.
+
+        Raises GatewayError with the gateway's message when the query is wrong.
+        """
+        return Rows(self, self._request("POST", "/queries", json={"sql": sql, "linger_s": linger_s}))
+
+    def resume(self, query: str, after: int | None = None) -> Rows:
+        """The rows of a query that was asked before, behind a position (:attr:`skerry.Rows.position`)."""
         found = [entry for entry in self.queries() if entry["id"] == query]
         if not found:
             raise GatewayError(f"no query {query}")
-        rows = Rows(self, found[0])
-        rows._last = after
-        return rows
+        return Rows(self, found[0], after)
 
     def queries(self) -> list[dict[str, Any]]:
         """The queries that the user may see."""
@@ -173,16 +119,8 @@ class Client:
                 f"no gateway at {self.url}: start one with 'skerry gateway --link …' or 'skerry up NETWORK.toml'"
             ) from None
         if response.is_error:
-            raise GatewayError(_reason(response))
+            raise GatewayError(reason(response))
         return response.json()
-
-
-def _reason(response: httpx.Response) -> str:
-    try:
-        body = response.json()
-    except ValueError:
-        return f"HTTP {response.status_code}"
-    return str(body.get("text") or body.get("message") or body.get("detail") or body)
 
 
 def connect(url: str | None = None, user: str | None = None, token: str | None = None) -> Client:

@@ -6,7 +6,9 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +32,13 @@ from skerry.plan.points import Point
 from skerry.proxy.engine import Engine
 from skerry.proxy.spark import StreamingQuery
 from skerry.queries import Queries, UserQuery
+from skerry.reading import BACKLOG_ROWS, Reader
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
 from skerry.streams.ingest import KEYS, Ingest, Stream
-from skerry.streams.log import RowsGoneError
-from skerry.streams.record import Block
 from skerry_protocol.codec import Packet
 
 log = logging.getLogger(__name__)
-
-#: Rows that a reader is served from the log at a time.
-REPLAY_ROWS = 65536
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +49,17 @@ class Stopped:
 
 
 class Gateway:
-    """One daemon. Public methods may be called from any thread."""
+    """One daemon. Public methods may be called from any thread. ``backlog``: rows of the log that a reader may be behind."""
 
     def __init__(
-        self, link_url: str, data: Path, master: str = "local[2]", retention: Retention | None = None
+        self,
+        link_url: str,
+        data: Path,
+        master: str = "local[2]",
+        retention: Retention | None = None,
+        backlog: int = BACKLOG_ROWS,
     ) -> None:
+        self._backlog = backlog
         self._lock = threading.RLock()
         self._data = DataDirectory(data)
         self._log = stream_log.StreamLog(data)
@@ -165,7 +169,11 @@ class Gateway:
         with self._lock:
             difference = self._network.demand.advance(self._network.now())
             self._adopt(difference)
-            if difference or self._unsaved:
+            abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
+            for query in abandoned:
+                log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)
+                self._remove(query)
+            if difference or abandoned or self._unsaved:
                 self._try_commit()
 
     def _adopt(self, difference: Difference) -> None:
@@ -214,7 +222,13 @@ class Gateway:
 
     # ---- the users' side ----
 
-    def ask(self, sql: str, user: str, check: Callable[[int], object] = int) -> UserQuery | Stopped:
+    def ask(
+        self,
+        sql: str,
+        user: str,
+        check: Callable[[int], object] = int,
+        linger_s: float | None = None,
+    ) -> UserQuery | Stopped:
         """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. ``check`` is told how many
         queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError, StorageError."""
         with self._lock:
@@ -238,13 +252,14 @@ class Gateway:
             else:
                 plan = statement
             if plan.history is not None and plan.history.only:
-                return self._ask_past(sql, user, plan)
+                return self._ask_past(sql, user, plan, linger_s)
             if not self._network.clock.known:
                 raise QueryError(
                     "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
                 )
             started = [(text, plan_query(text, self._queries.points())) for text in plan.starts]
-            query = self._add(sql, user, plan, point, None)
+            # What fills a storage point has no readers.
+            query = self._add(sql, user, plan, point, None, None if plan.into else linger_s)
             try:
                 for text, inner in started:
                     assert isinstance(inner, QueryPlan)
@@ -256,7 +271,13 @@ class Gateway:
             return query
 
     def _add(
-        self, sql: str, user: str, plan: QueryPlan, point: Point | None, started_by: str | None
+        self,
+        sql: str,
+        user: str,
+        plan: QueryPlan,
+        point: Point | None,
+        started_by: str | None,
+        linger_s: float | None = None,
     ) -> UserQuery:
         query = UserQuery(
             self._queries.next_id(),
@@ -267,6 +288,7 @@ class Gateway:
             self._log.rows,
             point=point,
             started_by=started_by,
+            linger_s=linger_s,
         )
         difference = self._network.demand.add_user(query.id, plan, self._network.now())
         self._queries.add(query)
@@ -275,10 +297,17 @@ class Gateway:
         self._refresh_feeds()
         return query
 
-    def _ask_past(self, sql: str, user: str, plan: QueryPlan) -> UserQuery:
+    def _ask_past(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that motes have no part in: over what the log holds now."""
         query = UserQuery(
-            self._queries.next_id(), user, sql, plan, time.time(), self._log.rows, finished=True
+            self._queries.next_id(),
+            user,
+            sql,
+            plan,
+            time.time(),
+            self._log.rows,
+            finished=True,
+            linger_s=linger_s,
         )
         self._queries.add(query)
         try:
@@ -352,44 +381,40 @@ class Gateway:
         with self._lock:
             return self._network.refused(query.id)
 
-    def rows_after(self, query_id: str, position: int) -> tuple[list[tuple[int, dict[str, Any]]], int, bool]:
-        """Rows of a query behind a row of the log: (row number, values), the position reached, and whether more follow at once."""
-        query, subscriber = self.query(query_id), self.engine.subscriber(query_id)
-        if query.plan.history is not None and position < query.position - 1:
-            past = self.history.after(query_id, query.plan, query.created, query.position, position)
-            rows, reached, more = past
-            return rows, reached, more or not query.past_only
-        if subscriber is None:
-            return [], position, False
-        done = self._through - 1
-        found = subscriber.buffer.deliveries(position)
-        if found is not None:
-            return [row for part in found[0] for row in part.values()], found[1], False
-        start = max(position + 1, query.position)
-        end = min(start + REPLAY_ROWS, done + 1)
-        if end <= start:
-            return [], position, False
-        block = Block(start, stream_log.read(self._log.path, start, end))
-        return self.engine.replay(query_id, block, position), end - 1, end <= done
+    def reader(self, query: UserQuery, position: int | None) -> Reader:
+        """For one reader of a query, who has come to a row of the log; None: from the beginning."""
+        past = None
+        if query.plan.history is not None:
+            past = partial(self.history.after, query.id, query.plan, query.created, query.position)
+        begin = -1 if past is not None else query.position - 1
+        begin = begin if position is None else position
+        return Reader(query, begin, self.engine, self._log, self._through, self._backlog, past)
 
-    def begin(self, query: UserQuery, after: int | None) -> int:
-        """The position that a reader of a query begins at, who has seen the rows up to ``after``; None: none.
+    @contextmanager
+    def reading(self, query: UserQuery, wake: Callable[[], None]) -> Iterator[None]:
+        """While a feed is open: ``wake`` is called, in another thread, when rows may have come."""
+        subscriber = self.engine.subscriber(query.id)
+        end = subscriber.buffer.listen(wake) if subscriber is not None else None
+        with self._lock:
+            query.readers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                query.readers -= 1
+                query.left = time.monotonic()
+            if end is not None:
+                end()
 
-        Raises RowsGoneError when rows behind it have left the log.
-        """
-        if query.plan.history is not None and (after is None or after < query.position):
-            return -1 if after is None else after
-        begin = max(query.position - 1, -1 if after is None else after)
-        first = self._log.first
-        if begin + 1 < first and begin + 1 < self._log.rows:
-            raise RowsGoneError(begin + 1, first)
-        return begin
+    @property
+    def rows(self) -> int:
+        """Number of the next row of the log."""
+        return self._log.rows
 
     def caught_up(self, query: UserQuery) -> bool:
         """Whether every row of the log that may be a query's has been through the proxy."""
-        return query.past_only or self._through >= self._log.rows
+        return query.past_only or self._through() >= self._log.rows
 
-    @property
     def _through(self) -> int:
         """Rows of the log that readers may have: what was there at the start needs no batch to come first."""
         return max(self.engine.done, self._opened)
@@ -426,7 +451,7 @@ class Gateway:
                 "query_version": network.query_version,
                 "motes": len(self.catalog.motes()),
                 "rows": self._log.rows,
-                "processed": self._through,
+                "processed": self._through(),
                 **dataclasses.asdict(counters),
                 "history": self.history.status(),
                 "spark": {"state": self.spark.state, "batches": self.spark.batches},
@@ -437,4 +462,5 @@ class Gateway:
                     for s in network.current.values()
                 ],
                 "users": len(self._queries.all()),
+                "feeds": sum(query.readers for query in self._queries.all()),
             }  # fmt: skip

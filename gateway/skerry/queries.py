@@ -41,6 +41,11 @@ class UserQuery:
     point: Point | None = None
     #: Of one with HISTORY that goes on: where its own feed begins.
     joint: Joint | None = None
+    #: It is stopped once nobody has read it for so long, in s; None: never.
+    linger_s: float | None = None
+    #: Feeds that are open, and when the last one closed (monotonic).
+    readers: int = 0
+    left: float = dataclasses.field(default_factory=time.monotonic)
     #: By stream number, the streams that have ended included, for readers that are behind.
     feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
     #: The query whose rows start this one; it ends with that.
@@ -58,6 +63,7 @@ class UserQuery:
             "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
             "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
             "joint": dataclasses.asdict(self.joint) if self.joint is not None else None,
+            "linger_s": self.linger_s,
             "feeds": {number: dataclasses.asdict(feed) for number, feed in self.feeds.items()},
         }  # fmt: skip
 
@@ -68,8 +74,13 @@ class UserQuery:
         feeds = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
         return cls(
             entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
-            point, Joint(**entry["joint"]) if entry.get("joint") else None, feeds, entry["started_by"],
+            point, Joint(**entry["joint"]) if entry.get("joint") else None, feeds=feeds, started_by=entry["started_by"],
+            linger_s=entry["linger_s"],
         )  # fmt: skip
+
+    def abandoned(self, now: float) -> bool:
+        """Whether nobody has read it for longer than it is to linger; ``now`` in s, monotonic."""
+        return self.linger_s is not None and not self.readers and now - self.left > self.linger_s
 
 
 class Queries:

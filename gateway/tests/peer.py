@@ -9,12 +9,12 @@ import time
 from collections import deque
 
 from skerry_protocol import codec
-from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
+from skerry_protocol.framing import REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
 
 
 class RootPeer:
-    """Sends queued packets with go-back-N, one unacknowledged; collects what the gateway sends."""
+    """Sends queued packets with go-back-N, a window unacknowledged; collects what the gateway sends."""
 
     def __init__(self, session: int = 1, version: int | None = None) -> None:
         self._server = socket.socket()
@@ -82,7 +82,7 @@ class RootPeer:
             client.close()
 
     def _serve(self, client: socket.socket) -> None:
-        deframer, connected, expected, base, sent_at = Deframer(), False, 0, 0, 0.0
+        deframer, connected, expected, base, flying, sent_at = Deframer(), False, 0, 0, 0, 0.0
         while not self._stop.is_set():
             try:
                 data = client.recv(4096)
@@ -92,17 +92,20 @@ class RootPeer:
                 data = b""
             for frame in deframer.feed(data):
                 if frame.kind is FrameKind.RESET:
-                    connected, expected, base, sent_at = True, 0, 0, 0.0
+                    connected, expected, base, flying = True, 0, 0, 0
                     client.sendall(LinkFrame(FrameKind.RESET_ACK, 0, self._hello()).to_bytes())
                 elif frame.kind is FrameKind.DATA:
                     if frame.sequence == expected:
                         expected = (expected + 1) & 0xFF
                         self.received.append(codec.decode(frame.payload))
                     client.sendall(LinkFrame(FrameKind.ACK, expected).to_bytes())
-                elif frame.kind is FrameKind.ACK and frame.sequence == (base + 1) & 0xFF and sent_at:
-                    base, sent_at = (base + 1) & 0xFF, 0.0
-                    self.waiting.popleft()
-                    self.acknowledged += 1
-            if connected and self.waiting and (not sent_at or time.monotonic() - sent_at > 0.3):
-                client.sendall(self.noise + LinkFrame(FrameKind.DATA, base, self.waiting[0]).to_bytes())
-                sent_at = time.monotonic()
+                elif frame.kind is FrameKind.ACK and (frame.sequence - base) & 0xFF <= flying:
+                    for _ in range((frame.sequence - base) & 0xFF):
+                        self.waiting.popleft()
+                        base, flying, self.acknowledged = (base + 1) & 0xFF, flying - 1, self.acknowledged + 1
+            if flying and time.monotonic() - sent_at > REPEAT_MS / 1000:
+                flying = 0
+            while connected and flying < min(WINDOW, len(self.waiting)):
+                data = LinkFrame(FrameKind.DATA, (base + flying) & 0xFF, self.waiting[flying]).to_bytes()
+                client.sendall(self.noise + data)
+                flying, sent_at = flying + 1, time.monotonic()

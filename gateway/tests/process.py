@@ -56,7 +56,7 @@ class Daemon:
         self.process.wait(30)
 
 
-def wait_for(condition: Any, limit_s: float = 60) -> None:
+def wait_for(condition: Any, limit_s: float = 240) -> None:
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -52,8 +52,10 @@ def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon
     wait_for(lambda: alarms(daemon) == ["intake"])
     [alarm] = daemon.client().status()["alarms"]
     assert "File too large" in alarm["text"]
-    assert stored(daemon) == rows_of(range(60, 80))[:34]
-    assert peer.acknowledged == 34, "what is not stored is not acknowledged"
+    there = stored(daemon)
+    assert there == rows_of(range(60, 80))[: len(there)]
+    assert 30 <= len(there) <= 34
+    assert peer.acknowledged == len(there), "what is not stored is not acknowledged"
     assert daemon.client().status()["link"]["state"] == "connected"
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, before)
     wait_for(lambda: not peer.waiting)

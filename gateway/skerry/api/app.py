@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel, Field
 
 from skerry.access import Access, AccessError, Caller
+from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, EventWriter, FeedResponse, feed, media_type
 from skerry.daemon import Gateway, Stopped
 from skerry.lang.errors import QueryError
 from skerry.queries import UnknownEventError, UnknownQueryError, UserQuery
 from skerry.state import StorageError
-from skerry.streams.log import RowsGoneError
-
-#: How often a feed is looked at for new rows, in s.
-POLL_S = 0.02
-#: A comment goes out after so much silence, so that dead connections are noticed, in s.
-PING_S = 15
 
 
 class Command(BaseModel):
@@ -38,6 +29,8 @@ class Question(BaseModel):
 
     sql: str
     user: str | None = None
+    #: The query is stopped once nobody has read it for so long, in s.
+    linger_s: float | None = Field(None, ge=1)
 
 
 def admit(
@@ -76,15 +69,12 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     async def full(_: Request, error: StorageError) -> JSONResponse:
         return JSONResponse({"message": f"this could not be remembered: {error}"}, status_code=507)
 
-    @app.exception_handler(RowsGoneError)
-    async def gone(request: Request, error: RowsGoneError) -> JSONResponse:
-        message = _gone(request.path_params["query"], error)
-        return JSONResponse({"message": message, "first": error.first}, status_code=410)
-
     @app.post("/queries", status_code=201)
     def ask(question: Question, caller: Who) -> dict[str, Any]:
         caller = access.named(caller, question.user)
-        answer = gateway.ask(question.sql, caller.name, partial(access.check_queries, caller))
+        answer = gateway.ask(
+            question.sql, caller.name, partial(access.check_queries, caller), question.linger_s
+        )
         if isinstance(answer, Stopped):
             return {"stopped": [query.id for query in answer.queries]}
         return _describe(gateway, answer)
@@ -114,15 +104,19 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
 
     @app.get("/queries/{query}/rows")
     async def rows(
-        query: str, caller: Who, last_event_id: Annotated[str | None, Header()] = None
-    ) -> EventSourceResponse:
-        if last_event_id is not None and not last_event_id.isdigit():
-            raise HTTPException(
-                400, f"Last-Event-ID {last_event_id!r}: expected the id of an event of this query"
-            )
-        after = None if last_event_id is None else int(last_event_id)
-        begin = gateway.begin(gateway.query(query, caller.user), after)
-        return EventSourceResponse(_events(gateway, query, begin), ping=PING_S)
+        query: str,
+        caller: Who,
+        accept: Annotated[str | None, Header()] = None,
+        last_event_id: Annotated[str | None, Header()] = None,
+        after: str | None = None,
+    ) -> FeedResponse:
+        asked = gateway.query(query, caller.user)
+        chosen = media_type(accept)
+        if chosen is None:
+            raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")
+        reader = gateway.reader(asked, _position(gateway, last_event_id or after))
+        writer = EventWriter() if chosen == SSE else ArrowWriter(asked, reader.schema)
+        return FeedResponse(feed(gateway, asked, reader, writer), chosen)
 
     @app.post("/history")
     def compact(_: Who) -> dict[str, Any]:
@@ -165,38 +159,22 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         ],
         "period_ms": query.plan.period_ms,
         "finished": query.finished,
+        "linger_s": query.linger_s,
+        "readers": query.readers,
         "into": query.plan.into,
         "started_by": query.started_by,
         "refused": gateway.refused(query),
     }
 
 
-def _gone(query: str, error: RowsGoneError) -> str:
-    return (
-        f"query {query}: rows up to {error.first - 1} have left the log, which keeps them for a time (docs/history.md): go on behind "
-        f"them with Last-Event-ID {error.first - 1}, and ask for older samples with HISTORY"
-    )
-
-
-async def _events(gateway: Gateway, query: str, position: int) -> AsyncIterator[ServerSentEvent]:
-    """Rows behind a position, for ever; ``end`` when no more can come. The id of an event is its row's number in the log."""
-    while True:
-        try:
-            asked = gateway.query(query)
-            finished = asked.finished
-            found, position, more = await asyncio.to_thread(gateway.rows_after, query, position)
-        except UnknownQueryError:
-            yield ServerSentEvent(event="end", data="stopped")
-            return
-        except RowsGoneError as error:
-            yield ServerSentEvent(event="dropped", data=json.dumps({"message": _gone(query, error)}))
-            position = error.first - 1
-            continue
-        for number, values in found:
-            yield ServerSentEvent(id=str(number), event="row", data=json.dumps(values))
-        if more or found:
-            continue
-        if finished and gateway.caught_up(asked):
-            yield ServerSentEvent(event="end", data="finished")
-            return
-        await asyncio.sleep(POLL_S)
+def _position(gateway: Gateway, text: str | None) -> int | None:
+    """Where a reader says he is: the number of a row of the log."""
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) > gateway.rows:
+        raise HTTPException(
+            400,
+            f"position {text!r}: expected the id of an event of this query, or the last {ROW} of its Arrow stream; "
+            f"the log ends before row {gateway.rows}",
+        )
+    return int(text)

@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+import warnings
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,7 +15,8 @@ import typer
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, writer
-from skerry.client import Rows, connect
+from skerry.client import connect
+from skerry.rows import Rows
 
 Sql = Annotated[
     str, typer.Argument(metavar="SQL", help='as in "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 5 s"')
@@ -27,6 +29,9 @@ class ExplainFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
 
+
+#: A query of a command that was killed is stopped after so long, in s.
+LINGER_S = 60.0
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
 
@@ -63,7 +68,8 @@ def query(
             file=sys.stderr,
         )
         return
-    answer = client.query(sql)
+    warnings.showwarning = _warn
+    answer = client.query(sql, linger_s=LINGER_S)
     if answer.into is not None:
         print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
         return
@@ -90,6 +96,11 @@ def query(
         if answer.id in {entry["id"] for entry in client.queries()}:
             answer.stop()
     print(f"{count} rows in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Such as of rows that were dropped: a line."""
+    print(f"skerry: {message}", file=sys.stderr)
 
 
 def _print(answer: Rows, format: Format, limit: int | None) -> int:

@@ -56,6 +56,10 @@ def gateway(
         float,
         typer.Option(min=0.001, help="GB of log at most, of rows that have been compacted and delivered"),
     ] = Retention.log_bytes / GIGABYTE,
+    backlog: Annotated[
+        int,
+        typer.Option(min=1, help="rows of the log that a slow reader may be behind before some are dropped"),
+    ] = 10_000_000,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
     extensions: Annotated[
         Path | None,
@@ -87,7 +91,7 @@ def gateway(
         server_socket = _bind(listen, guarded=tokens is not None)
         tls = _tls(tls_cert, tls_key)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
-        daemon = Gateway(link, data or _default_data(), master, retention)
+        daemon = Gateway(link, data or _default_data(), master, retention, backlog)
         application = create_app(daemon, Access(tokens, limits))
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
         config.load()

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 import typer
 
 from skerry.cli import ask, gateway, run, show
-from skerry.client import GatewayError
+from skerry.errors import GatewayError
 
 app = typer.Typer(
     name="skerry",

@@ -109,16 +109,20 @@ class FeedBuffer:
         self.feeds: dict[int, Feed] = {}
         self._wakers: tuple[Callable[[], None], ...] = ()
 
-    def deliveries(self, position: int) -> tuple[list[Delivery], int] | None:
+    def deliveries(self, position: int, most: int = ROWS_MAXIMUM) -> tuple[list[Delivery], int] | None:
         """His rows behind a position as Arrow, and the position reached with them (rows of others included).
+
+        Of many it is the first batches only, with ``most`` rows or the last batch's more.
 
         None when some of them are no longer (or not yet) in memory.
         """
         batches = None if position < self.floor else self._recent.behind(position)
         if batches is None:
             return None
-        found, feeds = [], self.feeds
+        found, feeds, count = [], self.feeds, 0
         for batch in batches:
+            if count >= most:
+                break
             parts = []
             for part in batch.parts:
                 feed = feeds.get(part.stream)
@@ -126,7 +130,9 @@ class FeedBuffer:
                 if delivery is not None and delivery.numbers[-1] > position:
                     parts.append(delivery.behind(position))
             found += in_order(parts)
-        return found, batches[-1].end - 1 if batches else position
+            count += sum(len(part.numbers) for part in parts)
+            position = max(position, batch.end - 1)
+        return found, position
 
     def after(self, position: int) -> list[tuple[int, dict[str, Any]]] | None:
         """His rows behind a position; None as with :meth:`deliveries`."""

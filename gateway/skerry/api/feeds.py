@@ -1,0 +1,229 @@
+"""Feeds over HTTP: one loop for each, which waits for rows, and two ways to write them: server-sent events and Arrow."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import io
+import json
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
+from typing import Protocol
+
+import pyarrow as pa
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from skerry.daemon import Gateway
+from skerry.proxy.feeds import Delivery
+from skerry.queries import UnknownQueryError, UserQuery
+from skerry.reading import Dropped, Reader
+
+SSE = "text/event-stream"
+ARROW = "application/vnd.apache.arrow.stream"
+#: The column of an Arrow feed that tells each row's number, from which a reader resumes.
+ROW = "_row"
+#: A silent feed is looked after so often, in s: has its query been stopped, or ended?
+LOOK_S = 1.0
+#: After so much silence in s a feed says how far it has come: its reader keeps that, and a dead connection is noticed.
+MARK_S = 15.0
+#: Rows written at a time: what a reader who stops reading holds in memory.
+CHUNK_ROWS = 1024
+
+
+class Writer(Protocol):
+    """How a feed is written; each method returns bytes to send."""
+
+    media_type: str
+
+    def begin(self, position: int) -> bytes:
+        """Once: rows behind this position follow."""
+
+    def rows(self, delivery: Delivery) -> bytes:
+        """Some rows."""
+
+    def mark(self, position: int) -> bytes:
+        """No row of his up to this one."""
+
+    def dropped(self, dropped: Dropped) -> bytes:
+        """Rows that he does not get."""
+
+    def end(self, why: str) -> bytes:
+        """No more can come: the query is ``finished`` or ``stopped``."""
+
+
+class EventWriter:
+    """Server-sent events: ``row``, ``dropped``, ``end``. An event's id is a row's number in the log."""
+
+    media_type = SSE
+
+    def begin(self, position: int) -> bytes:
+        """A comment: the headers go out at once."""
+        return f": rows behind {position} follow\n\n".encode()
+
+    def rows(self, delivery: Delivery) -> bytes:
+        """An event each."""
+        return "".join(
+            f"id: {number}\nevent: row\ndata: {json.dumps(values)}\n\n"
+            for number, values in delivery.values()
+        ).encode()
+
+    def mark(self, position: int) -> bytes:
+        """An id without an event: clients remember it as the last one."""
+        return f"id: {position}\n\n".encode()
+
+    def dropped(self, dropped: Dropped) -> bytes:
+        """An event with what was dropped."""
+        data = json.dumps(dataclasses.asdict(dropped))
+        return f"id: {dropped.last}\nevent: dropped\ndata: {data}\n\n".encode()
+
+    def end(self, why: str) -> bytes:
+        """The last event."""
+        return f"event: end\ndata: {why}\n\n".encode()
+
+
+class ArrowWriter:
+    """An Arrow IPC stream: the user's columns behind :data:`ROW`. What is no row is told in the metadata of empty batches:
+    ``skerry.event`` is ``position``, ``dropped`` or ``end``, ``skerry.data`` its JSON."""
+
+    media_type = ARROW
+
+    def __init__(self, query: UserQuery, schema: pa.Schema) -> None:
+        units = {output.name: output.unit for output in query.plan.outputs}
+        fields = [field.with_metadata({"unit": units[field.name]}) for field in schema]
+        self._schema = pa.schema(
+            [pa.field(ROW, pa.int64(), nullable=False), *fields], {"skerry.query": query.id}
+        )
+        self._sink = io.BytesIO()
+        self._stream = pa.ipc.new_stream(self._sink, self._schema)
+
+    def _taken(self) -> bytes:
+        data = self._sink.getvalue()
+        self._sink.seek(0)
+        self._sink.truncate()
+        return data
+
+    def _event(self, event: str, data: object) -> bytes:
+        empty = self._schema.empty_table().to_batches() or [
+            pa.RecordBatch.from_pylist([], schema=self._schema)
+        ]
+        self._stream.write_batch(
+            empty[0], custom_metadata={"skerry.event": event, "skerry.data": json.dumps(data)}
+        )
+        return self._taken()
+
+    def begin(self, position: int) -> bytes:
+        """The schema, which Arrow writes with the first batch."""
+        return self.mark(position)
+
+    def rows(self, delivery: Delivery) -> bytes:
+        """A batch."""
+        arrays = [pa.array(delivery.numbers), *delivery.columns.columns]
+        self._stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        return self._taken()
+
+    def mark(self, position: int) -> bytes:
+        """A position without rows."""
+        return self._event("position", position)
+
+    def dropped(self, dropped: Dropped) -> bytes:
+        """What was dropped."""
+        return self._event("dropped", dataclasses.asdict(dropped))
+
+    def end(self, why: str) -> bytes:
+        """The end of the stream, and why."""
+        last = self._event("end", why)
+        self._stream.close()
+        return last + self._taken()
+
+
+class FeedResponse(StreamingResponse):
+    """A response without end that is over as soon as its client is gone, also while nothing is to be sent."""
+
+    def __init__(self, content: AsyncGenerator[bytes, None], media_type: str) -> None:
+        # Proxies between must not collect rows, and keep none.
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Accept"}
+        super().__init__(content, media_type=media_type, headers=headers)
+        self._content = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until one side ends it."""
+        del scope
+        sending = asyncio.ensure_future(self.stream_response(send))
+        gone = asyncio.ensure_future(self.listen_for_disconnect(receive))
+        try:
+            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, gone):
+                task.cancel()
+            await asyncio.gather(sending, gone, return_exceptions=True)
+            await self._content.aclose()
+
+
+async def feed(
+    gateway: Gateway, query: UserQuery, reader: Reader, writer: Writer
+) -> AsyncGenerator[bytes, None]:
+    """A query's feed as bytes, until the query ends."""
+    loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        # In the thread of the proxy, which must not mind that the server has ended.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(woken.set)
+
+    with gateway.reading(query, wake):
+        yield writer.begin(reader.position)
+        spoken = time.monotonic()
+        while True:
+            woken.clear()
+            # What is asked before reading holds for what is read.
+            over = query.finished and gateway.caught_up(query)
+            try:
+                # Threads are for those who are behind: a change of threads costs more than a few rows.
+                portion = reader.read() if reader.near else await asyncio.to_thread(reader.read)
+            except UnknownQueryError:
+                yield writer.end("stopped")
+                return
+            if portion.dropped is not None:
+                yield writer.dropped(portion.dropped)
+            for part in _chunks(portion.deliveries):
+                yield writer.rows(part)
+            if portion.deliveries or portion.dropped:
+                spoken = time.monotonic()
+            if portion.more:
+                continue
+            if over:
+                yield writer.end("finished")
+                return
+            if time.monotonic() - spoken >= MARK_S:
+                yield writer.mark(portion.position)
+                spoken = time.monotonic()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), LOOK_S)
+
+
+def _chunks(deliveries: list[Delivery]) -> Iterator[Delivery]:
+    """The same rows, in parts that are small enough to be held for a reader who does not read."""
+    for whole in deliveries:
+        for begin in range(0, len(whole.numbers), CHUNK_ROWS):
+            end = begin + CHUNK_ROWS
+            yield Delivery(whole.numbers[begin:end], whole.columns.slice(begin, CHUNK_ROWS))
+
+
+def media_type(accept: str | None) -> str | None:
+    """What to answer to an Accept header: server-sent events where both will do; None: neither will."""
+    quality = {SSE: 0.0, ARROW: 0.0}
+    ranges: list[tuple[int, str, float]] = []
+    for entry in (accept or "*/*").split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        q = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        with suppress(ValueError):
+            ranges.append((name.count("*"), name, float(q)))
+    # The most particular range that fits a type counts.
+    for _, name, wanted in sorted(ranges, reverse=True):
+        for known in quality:
+            if name in (known, "*/*", known.split("/", maxsplit=1)[0] + "/*"):
+                quality[known] = wanted
+    best = max(quality, key=lambda known: quality[known])
+    return best if quality[best] > 0 else None
