@@ -201,6 +201,12 @@ class Access:
         self._rate.take(caller.name, time.monotonic())
         return caller
 
+    def still_knows(self, caller: Caller, authorization: str | None) -> bool:
+        """Whether who was admitted by this header would be again, but for his rate: his token may have been taken away."""
+        if self._tokens is None:
+            return True
+        return self._tokens.user((authorization or "").partition(" ")[2].strip()) == caller.user
+
     def named(self, caller: Caller, user: str | None) -> Caller:
         """The caller, where he names himself once more. AccessError 403: as another."""
         if not user or user == caller.user:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -11,6 +12,8 @@ from skerry.errors import GatewayError, reason
 from skerry.rows import Rows
 
 DEFAULT_URL = "http://127.0.0.1:8642"
+#: A gateway that is there but says nothing for so long, in s, will not.
+ANSWER_S = 60.0
 
 
 class Client:
@@ -21,7 +24,7 @@ class Client:
         self.url, self.user = url, user
         self._options: dict[str, Any] = {
             "base_url": url,
-            "timeout": 10,
+            "timeout": httpx.Timeout(10, read=ANSWER_S),
             "headers": {"Authorization": f"Bearer {token}"} if token else {},
             "params": {"user": user} if user else {},
         }
@@ -77,15 +80,44 @@ class Client:
         queries: list[str] = self._request("POST", f"/events/{event}")["queries"]
         return queries
 
-    def motes(self) -> list[dict[str, Any]]:
-        """The motes as they reported themselves."""
-        found: list[dict[str, Any]] = self._request("GET", "/motes")
+    def motes(
+        self,
+        near: tuple[float, float] | None = None,
+        within: float | None = None,
+        has: Sequence[str] = (),
+        tags: Mapping[str, str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """The motes as they reported themselves: all, or those within so many m of a place, that have these attributes and tags."""
+        params: dict[str, Any] = {"has": list(has), "tag": [f"{k}={v}" for k, v in (tags or {}).items()]}
+        if near is not None:
+            params |= {"x": near[0], "y": near[1]}
+        if within is not None:
+            params["within"] = within
+        found: list[dict[str, Any]] = self._request("GET", "/motes", params=params)
         return found
+
+    def substitutes(
+        self, mote: int, has: Sequence[str] = (), count: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Motes that could stand in for one, best first: ``nodeid``, ``distance`` in m, ``lacks``."""
+        params: dict[str, Any] = {"has": list(has)} | ({} if count is None else {"count": count})
+        found: list[dict[str, Any]] = self._request("GET", f"/motes/{mote}/substitutes", params=params)
+        return found
+
+    def tag(self, mote: int, **tags: str | None) -> dict[str, str]:
+        """Set tags of a mote, take away those that are None; all it has then."""
+        kept: dict[str, str] = self._request("PUT", f"/motes/{mote}/tags", json=tags)
+        return kept
 
     def catalog(self) -> list[dict[str, Any]]:
         """The attributes."""
         found: list[dict[str, Any]] = self._request("GET", "/catalog")
         return found
+
+    def select(self, sql: str) -> list[dict[str, Any]]:
+        """A SELECT over the catalog: motes, attributes, events, commands, streams, queries, tags …"""
+        found = self._request("GET", "/catalog", params={"sql": sql})
+        return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
     def points(self) -> list[dict[str, Any]]:
         """The storage points."""
@@ -115,6 +147,8 @@ class Client:
                 raise GatewayError(
                     f"{self.url}: {error}; SSL_CERT_FILE names certificates to trust"
                 ) from None
+            if isinstance(error, httpx.ReadTimeout):
+                raise GatewayError(f"{self.url}: no answer within {ANSWER_S:g} s") from None
             raise GatewayError(
                 f"no gateway at {self.url}: start one with 'skerry gateway --link …' or 'skerry up NETWORK.toml'"
             ) from None

@@ -20,6 +20,7 @@ from skerry.commands import Running, check
 from skerry.history.joint import joined_feeds, joint_of
 from skerry.history.retention import Retention
 from skerry.history.service import HistoryService
+from skerry.inventory import Inventory
 from skerry.lang.ast import CreatePoint, DropPoint, Stop
 from skerry.lang.errors import QueryError
 from skerry.link.link import Link
@@ -67,6 +68,7 @@ class Gateway:
         self.link = Link(link_url, self._on_packets, self._on_hello, self._on_idle)
         self._network = Network(self.link.send)
         self._queries = Queries()
+        self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc)
         self.engine = Engine(self._network.stream)
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
@@ -113,6 +115,7 @@ class Gateway:
             if not query.past_only:
                 self.engine.subscribe(query.id, query.plan)
         self._network.restore(state, plans)
+        self.inventory.restore(state.get("tags", []))
         self._refresh_feeds()
 
     def _plan(self, sql: str, number: int | None) -> tuple[QueryPlan, Point | None]:
@@ -129,8 +132,9 @@ class Gateway:
         """Remember everything. Raises StorageError, with an alarm; it is tried again until it works."""
         self._unsaved = True
         queries = [query.to_dict() for query in self._queries.all()]
+        state = {**self._network.to_dict(), "queries": queries, "tags": self.inventory.to_list()}
         try:
-            self._data.save("gateway", {**self._network.to_dict(), "queries": queries})
+            self._data.save("gateway", state)
         except StorageError as error:
             self.alarms.on("state", f"what users ask cannot be remembered: {error}")
             raise

@@ -96,7 +96,9 @@ class Network:
     # ---- what motes say ----
 
     def hear(self, packet: Packet) -> None:
-        """A packet that is no row."""
+        """A packet of any kind; rows tell only that their mote is there."""
+        if packet.type in (PacketType.RESULT, PacketType.STATUS, PacketType.COMMAND_ACK):
+            self.catalog.hear(packet.body.node, time.time())
         if packet.type is PacketType.STATUS:
             self.catalog.update(packet.body, time.time())
             self.clock.sighting(packet.body.seconds, time.time())

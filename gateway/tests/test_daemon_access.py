@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         ["env", *(f"{name}={value}" for name, value in environment.items()), COMMAND, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 
@@ -97,7 +98,7 @@ def test_users_see_and_stop_only_their_own(guarded: Daemon) -> None:
 
 def test_nothing_without_a_token_and_no_token_in_the_log(guarded: Daemon) -> None:
     stranger = new_token()
-    with httpx.Client(base_url=guarded.url) as http:
+    with httpx.Client(base_url=guarded.url, timeout=60) as http:
         requests = [
             ("POST", "/queries"), ("GET", "/queries"), ("DELETE", "/queries/1"), ("GET", "/queries/1/rows"), ("GET", "/motes"),
             ("GET", "/catalog"), ("GET", "/points"), ("GET", "/status"), ("GET", f"/explain?sql={SQL}"), ("POST", "/events/e"),
@@ -114,6 +115,25 @@ def test_nothing_without_a_token_and_no_token_in_the_log(guarded: Daemon) -> Non
     assert refused.stderr == "skerry: no token: set SKERRY_TOKEN, or send 'Authorization: Bearer …'\n"
     log = guarded.log.read_text()
     assert not any(token in log for token in (*TOKENS.values(), stranger))
+
+
+def test_who_is_taken_out_of_the_file_is_read_to_no_more(guarded: Daemon, token_file: Path) -> None:
+    asked = skerry.connect(guarded.url, token=TOKENS["grace"]).query(SQL)
+    refused: list[Exception] = []
+
+    def read() -> None:
+        try:
+            list(asked)
+        except skerry.GatewayError as error:
+            refused.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    wait_for(lambda: guarded.client().status()["feeds"] == 1)
+    token_file.write_text(f"ada: {TOKENS['ada']}\n")
+    reader.join(240)
+    assert "does not know this token" in str(refused[0])
+    assert guarded.client().status()["feeds"] == 0
 
 
 def test_limits_are_each_users(guarded: Daemon) -> None:

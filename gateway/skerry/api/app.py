@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Request
-from fastapi.responses import JSONResponse
+from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
-from skerry.access import Access, AccessError, Caller
+from skerry.access import Access, Caller
+from skerry.api.errors import answer_errors
 from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, EventWriter, FeedResponse, feed, media_type
+from skerry.catalog.places import Wanted
 from skerry.daemon import Gateway, Stopped
-from skerry.lang.errors import QueryError
-from skerry.queries import UnknownEventError, UnknownQueryError, UserQuery
+from skerry.queries import UserQuery
 from skerry.state import StorageError
 
 
@@ -51,23 +52,7 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     """The application over one gateway."""
     app = FastAPI(title="skerry", version="1", openapi_url="/openapi.json" if access.open else None)
     app.state.access = access
-
-    @app.exception_handler(AccessError)
-    async def denied(_: Request, error: AccessError) -> JSONResponse:
-        return JSONResponse({"message": str(error)}, status_code=error.status, headers=error.headers)
-
-    @app.exception_handler(QueryError)
-    async def refused(_: Request, error: QueryError) -> JSONResponse:
-        return JSONResponse(error.to_dict(), status_code=400)
-
-    @app.exception_handler(UnknownQueryError)
-    @app.exception_handler(UnknownEventError)
-    async def unknown(_: Request, error: KeyError) -> JSONResponse:
-        return JSONResponse({"message": error.args[0]}, status_code=404)
-
-    @app.exception_handler(StorageError)
-    async def full(_: Request, error: StorageError) -> JSONResponse:
-        return JSONResponse({"message": f"this could not be remembered: {error}"}, status_code=507)
+    answer_errors(app)
 
     @app.post("/queries", status_code=201)
     def ask(question: Question, caller: Who) -> dict[str, Any]:
@@ -108,6 +93,7 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
         caller: Who,
         accept: Annotated[str | None, Header()] = None,
         last_event_id: Annotated[str | None, Header()] = None,
+        authorization: Annotated[str | None, Header()] = None,
         after: str | None = None,
     ) -> FeedResponse:
         asked = gateway.query(query, caller.user)
@@ -116,7 +102,8 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
             raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")
         reader = gateway.reader(asked, _position(gateway, last_event_id or after))
         writer = EventWriter() if chosen == SSE else ArrowWriter(asked, reader.schema)
-        return FeedResponse(feed(gateway, asked, reader, writer), chosen)
+        allowed = partial(access.still_knows, caller, authorization)
+        return FeedResponse(feed(gateway, asked, reader, writer, allowed), chosen)
 
     @app.post("/history")
     def compact(_: Who) -> dict[str, Any]:
@@ -127,12 +114,34 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
         return {"compacted": rows, **gateway.history.status()}
 
     @app.get("/motes")
-    def motes(_: Who) -> list[dict[str, Any]]:
-        return gateway.catalog.motes()
+    def motes(
+        _: Who,
+        x: float | None = None,
+        y: float | None = None,
+        within: float | None = None,
+        has: Annotated[list[str] | None, Query()] = None,
+        tag: Annotated[list[str] | None, Query()] = None,
+    ) -> list[dict[str, Any]]:
+        near = None if x is None or y is None else (x, y)
+        tags = dict(_assignment(text) for text in tag or ())
+        return gateway.inventory.motes(Wanted(near, within, has or (), tags))
+
+    @app.get("/motes/{mote}/substitutes")
+    def substitutes(
+        mote: int, _: Who, has: Annotated[list[str] | None, Query()] = None, count: int | None = None
+    ) -> list[dict[str, Any]]:
+        return [dataclasses.asdict(one) for one in gateway.inventory.substitutes(mote, has or (), count)]
+
+    @app.put("/motes/{mote}/tags")
+    def tag(mote: int, changes: dict[str, str | None], caller: Who) -> dict[str, str]:
+        return gateway.inventory.tag(mote, changes, caller.name)
 
     @app.get("/catalog")
-    def catalog(_: Who) -> list[dict[str, Any]]:
-        return gateway.catalog.attributes()
+    def catalog(caller: Who, sql: str | None = None) -> Any:
+        if sql is None:
+            return gateway.catalog.attributes()
+        columns, rows = gateway.inventory.select(sql, caller.user)
+        return {"columns": columns, "rows": rows}
 
     @app.get("/points")
     def points(caller: Who) -> list[dict[str, Any]]:
@@ -165,6 +174,13 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "started_by": query.started_by,
         "refused": gateway.refused(query),
     }
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise HTTPException(400, f"tag {text!r}: expected key=value")
+    return key, value
 
 
 def _position(gateway: Gateway, text: str | None) -> int | None:

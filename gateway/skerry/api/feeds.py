@@ -7,7 +7,7 @@ import dataclasses
 import io
 import json
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
@@ -162,9 +162,9 @@ class FeedResponse(StreamingResponse):
 
 
 async def feed(
-    gateway: Gateway, query: UserQuery, reader: Reader, writer: Writer
+    gateway: Gateway, query: UserQuery, reader: Reader, writer: Writer, allowed: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
-    """A query's feed as bytes, until the query ends."""
+    """A query's feed as bytes, until the query ends, or breaking off when its reader is no longer ``allowed``."""
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -175,7 +175,7 @@ async def feed(
     with gateway.reading(query, wake):
         yield writer.begin(reader.position)
         spoken = time.monotonic()
-        while True:
+        while allowed():
             woken.clear()
             # What is asked before reading holds for what is read.
             over = query.finished and gateway.caught_up(query)

@@ -65,6 +65,7 @@ class Catalog:
 
     def __init__(self) -> None:
         self._motes: dict[int, Mote] = {}
+        self._heard: dict[int, float] = {}
 
     def update(self, status: Mapping[str, Any], received: float) -> Mote:
         """Take in the body of a decoded STATUS packet. Older reports of the same boot change nothing:
@@ -76,6 +77,19 @@ class Catalog:
         self._motes[mote.nodeid] = mote
         return mote
 
+    def hear(self, nodeid: int, now: float) -> None:
+        """A packet that a mote made has come; ``now``: UTC in s."""
+        self._heard[nodeid] = now
+
+    def heard(self, nodeid: int) -> float:
+        """When a mote's last packet came, UTC in s; 0: never."""
+        mote = self._motes.get(nodeid)
+        return max(self._heard.get(nodeid, 0.0), mote.received if mote else 0.0)
+
+    def all(self) -> list[Mote]:
+        """All motes by address."""
+        return [self._motes[nodeid] for nodeid in sorted(self._motes)]
+
     def mote(self, nodeid: int) -> Mote | None:
         """One mote, None when it has never reported."""
         return self._motes.get(nodeid)
@@ -86,7 +100,7 @@ class Catalog:
 
     def motes(self) -> list[dict[str, Any]]:
         """All motes by address, as plain values; ``attributes`` are names."""
-        return [_described(self._motes[nodeid]) for nodeid in sorted(self._motes)]
+        return [_described(mote) for mote in self.all()]
 
     def attributes(self) -> list[dict[str, Any]]:
         """All attributes; ``motes``: short addresses of those that can acquire it. Energy J, time s."""

@@ -68,7 +68,6 @@ def query(
             file=sys.stderr,
         )
         return
-    warnings.showwarning = _warn
     answer = client.query(sql, linger_s=LINGER_S)
     if answer.into is not None:
         print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
@@ -104,6 +103,7 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _print(answer: Rows, format: Format, limit: int | None) -> int:
+    warnings.showwarning = _warn
     write = writer(format, answer.columns)
     count = 0
     for row in answer:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from skerry.cli.options import URL, Token, Url, User
+from skerry.cli.options import URL, Asker, Token, Url, User, asker
+from skerry.cli.output import Format, writer
 from skerry.client import connect
 
 
@@ -23,32 +25,121 @@ def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
 
 def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:
     """The queries that run: of all users, of one, or your own where the gateway asks for a token."""
-    _table(connect(url, user=user, token=token).queries(), ("id", "user", "finished", "sql"))
+    _table(connect(url, user=user, token=token).queries(), ("id", "user", "readers", "finished", "sql"))
 
 
-def catalog(url: Url = URL, token: Token = None) -> None:
-    """The attributes: unit, range, cost, and how many motes have them."""
-    rows = [{**row, "motes": len(row["motes"])} for row in connect(url, token=token).catalog()]
-    _table(rows, list(rows[0]))
-
-
-def motes(url: Url = URL, token: Token = None) -> None:
-    """The motes as they last reported themselves."""
-    rows = connect(url, token=token).motes()
-    shown = (
-        "nodeid",
-        "level",
-        "parent",
-        "x",
-        "y",
-        "voltage",
-        "link",
-        "neighbours",
-        "queue_length",
-        "dropped",
-        "uptime",
+def catalog(
+    sql: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SELECT …]",
+            help="over motes, attributes, mote_attributes, tags, substitutes, events, commands, streams, queries, "
+            "query_streams, points",
+        ),
+    ] = None,
+    format: Annotated[
+        Format, typer.Option(help="csv and json write only data to standard output")
+    ] = Format.TABLE,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """The attributes: unit, range, cost, and how many motes have them; or what a SELECT finds in the catalog's tables."""
+    client = connect(url, token=token)
+    rows = (
+        [{**row, "motes": len(row["motes"])} for row in client.catalog()]
+        if sql is None
+        else client.select(sql)
     )
-    _table(rows, [name for name in shown if not rows or name in rows[0]])
+    if format is Format.TABLE:
+        _table(rows, list(rows[0]) if rows else ())
+        return
+    write = writer(format, [{"name": name} for name in (rows[0] if rows else ())])
+    for row in rows:
+        write(row)
+
+
+def motes(
+    near: Annotated[str | None, typer.Option(metavar="X,Y", help="nearest first, m")] = None,
+    within: Annotated[float | None, typer.Option(min=0, help="m from --near at most")] = None,
+    has: Annotated[list[str] | None, typer.Option(help="with this attribute; may be repeated")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="with this tag; may be repeated")
+    ] = None,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """The motes as they last reported themselves: all, or by place, attributes and tags."""
+    rows = connect(url, token=token).motes(
+        None if near is None else _place(near), within, has or (), dict(map(_assignment, tag or ()))
+    )
+    shown = ("nodeid", "level", "parent", "x", "y", "distance", "voltage", "link", "neighbours", "queue_length", "dropped",
+             "uptime", "silent", "tags")  # fmt: skip
+    described = [
+        {
+            **row,
+            "x": row["xpos"],
+            "y": row["ypos"],
+            "silent": "yes" if row["silent"] else "",
+            "tags": ", ".join(f"{key}={value}" for key, value in row["tags"].items()),
+        }
+        for row in rows
+    ]
+    _table(described, [name for name in shown if name != "distance" or near is not None])
+
+
+def substitutes(
+    mote: Annotated[int, typer.Argument(help="its address")],
+    has: Annotated[
+        list[str] | None, typer.Option(help="an attribute that is needed; default: all that the mote has")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="so many at most")] = 5,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """Motes that could stand in for one that is silent: those that lack least of what it measures, then the nearest."""
+    rows = connect(url, token=token).substitutes(mote, has or (), count)
+    _table(
+        [{**row, "distance": f"{row['distance']:.1f}", "lacks": ", ".join(row["lacks"])} for row in rows],
+        ("nodeid", "distance", "lacks"),
+    )
+
+
+def tag(
+    motes: Annotated[str, typer.Argument(metavar="MOTE[,MOTE…]", help="their addresses")],
+    tags: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]…", help="KEY= takes a tag away; none: show what there is"),
+    ] = None,
+    user: Asker = None,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """Note something about motes, for 'skerry motes --tag' and the catalog."""
+    client = asker(url, user, token)
+    changes = {key: value or None for key, value in map(_assignment, tags or ())}
+    for text in motes.split(","):
+        if not text.strip().isdecimal():
+            raise typer.BadParameter(
+                f"{text!r}: expected addresses of motes as in 7 or 7,8", param_hint="MOTE"
+            )
+    for text in motes.split(","):
+        kept = client.tag(int(text), **changes)
+        print(f"mote {int(text)}: {', '.join(f'{key}={value}' for key, value in kept.items()) or 'no tags'}")
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r}: expected KEY=VALUE, as in room=12", param_hint="tag")
+    return key.strip(), value.strip()
+
+
+def _place(text: str) -> tuple[float, float]:
+    try:
+        x, y = map(float, text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}: expected X,Y in m, as in 10,20.5", param_hint="--near") from None
+    return x, y
 
 
 def points(url: Url = URL, token: Token = None) -> None:

@@ -1,0 +1,89 @@
+"""One SELECT over tables that are made for it: SQLite in memory, read only, within bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skerry.lang.errors import QueryError, did_you_mean
+
+#: Longest time for a SELECT, in s, and most rows of its answer.
+SECONDS = 2.0
+ROWS_MAXIMUM = 100_000
+_ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its columns and rows of plain values."""
+
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+
+
+def select(sql: str, tables: Mapping[str, Table]) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows of the answer. Raises QueryError."""
+    if not re.match(r"\s*(select|with|values)\b", sql, re.IGNORECASE):
+        raise QueryError("the catalog is read by SELECT", f"its tables are {', '.join(tables)}", text=sql)
+    database = sqlite3.connect(":memory:")
+    try:
+        for name, table in tables.items():
+            columns = ", ".join(f'"{column}"' for column in table.columns)
+            database.execute(f'CREATE TABLE "{name}" ({columns})')
+            places = ", ".join("?" * len(table.columns))
+            database.executemany(f'INSERT INTO "{name}" VALUES ({places})', table.rows)
+        return _run(database, sql)
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise _explained(error, sql, tables) from None
+    finally:
+        database.close()
+
+
+def _run(database: sqlite3.Connection, sql: str) -> tuple[list[str], list[list[Any]]]:
+    deadline = time.monotonic() + SECONDS
+    database.create_function("distance", 4, _distance, deterministic=True)
+    database.set_authorizer(
+        lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+    )
+    database.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000_000)
+    cursor = database.execute(sql)
+    rows = [list(row) for row in cursor.fetchmany(ROWS_MAXIMUM + 1)]
+    if len(rows) > ROWS_MAXIMUM:
+        raise QueryError(
+            f"the answer has more than {ROWS_MAXIMUM} rows", "add a condition or LIMIT", text=sql
+        )
+    for row in rows:
+        for i, value in enumerate(row):
+            if isinstance(value, bytes):
+                row[i] = value.hex()
+    return [column[0] for column in cursor.description], rows
+
+
+def _distance(x1: float | None, y1: float | None, x2: float | None, y2: float | None) -> float | None:
+    """Between two places, in m."""
+    if x1 is None or y1 is None or x2 is None or y2 is None:
+        return None
+    return math.dist((x1, y1), (x2, y2))
+
+
+def _explained(error: Exception, sql: str, tables: Mapping[str, Table]) -> QueryError:
+    text = str(error)
+    if text == "interrupted":
+        return QueryError(f"the catalog query takes longer than {SECONDS:g} s", "ask for less", text=sql)
+    if text.startswith("not authorized"):
+        return QueryError("the catalog is only read", "set tags by 'skerry tag'", text=sql)
+    missing = re.fullmatch(r"no such (table|column): (\S+)", text)
+    if missing is None:
+        return QueryError(f"catalog: {text}", f"tables are {', '.join(tables)}", text=sql)
+    kind, name = missing[1], missing[2]
+    used = [table for table in tables if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
+    columns = {column for table in used for column in tables[table].columns}
+    known = list(tables) if kind == "table" else sorted(columns)
+    hint = did_you_mean(name.rpartition(".")[2], known)
+    return QueryError(f"unknown {kind} '{name}'", f"{hint}{kind}s are {', '.join(known)}", text=sql)

@@ -1,0 +1,102 @@
+"""What the gateway knows as tables: motes, attributes, events, commands, streams, queries, storage points, tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from skerry.catalog.catalog import Catalog, Mote
+from skerry.catalog.places import silent, substitutes
+from skerry.catalog.sql import Table
+from skerry.catalog.tags import Tags
+from skerry.queries import UserQuery
+from skerry.streams.ingest import Stream
+from skerry_protocol.commands import ACTIONS, MOTE_EVENTS, event_number
+from skerry_protocol.packets import Aggregate
+
+#: Columns of motes: what they report, without the bits of ``attributes``, and when they were heard.
+_OWN = tuple(entry.name for entry in fields(Mote) if entry.name != "attributes")
+_MOTE = (*_OWN, "radio_duty_cycle", "heard", "silent")
+_ROLES = {Aggregate.ON_EVENT: "starts it", Aggregate.STOP_ON: "stops it", Aggregate.SIGNAL: "is raised by it"}
+
+
+def tables(
+    catalog: Catalog,
+    tags: Tags,
+    streams: Iterable[Stream],
+    current: Mapping[int, Stream],
+    queries: list[UserQuery],
+    points: list[dict[str, Any]],
+    now: float,
+) -> dict[str, Table]:
+    """All of them; ``queries`` and ``points`` as the asker may see them. ``now``: UTC in s."""
+    attributes = catalog.attributes()
+    return {
+        "motes": Table(_MOTE, [_mote(catalog, mote, now) for mote in catalog.all()]),
+        "attributes": Table(
+            tuple(attributes[0]),
+            [(*list(entry.values())[:-1], len(entry["motes"])) for entry in attributes],
+        ),
+        "mote_attributes": Table(
+            ("nodeid", "attribute"),
+            [(nodeid, entry["name"]) for entry in attributes for nodeid in entry["motes"]],
+        ),
+        "tags": Table(("nodeid", "key", "value", "user", "set_at"), tags.all()),
+        "substitutes": Table(("nodeid", "substitute", "distance", "lacks", "place"), _substitutes(catalog, now)),
+        "events": Table(("event", "number", "role", "query"), _events(queries)),
+        "commands": Table(
+            ("command", "number", "low", "high", "description"),
+            [(action.name, action.number, action.low, action.high, action.description) for action in ACTIONS],
+        ),
+        "streams": Table(
+            ("stream", "session", "query", "runs", "period_ms", "aggregate", "columns"),
+            [
+                (s.number, s.session, s.query, int(current.get(s.query) is s), s.mote_query.period_ms,
+                 int(s.mote_query.aggregate), ", ".join(column.name for column in s.mote_query.columns))
+                for s in streams
+            ],
+        ),
+        "queries": Table(
+            ("query", "user", "sql", "created", "period_ms", "finished", "readers", "linger_s"),
+            [
+                (q.id, q.user, q.sql, q.created, q.plan.period_ms, int(q.finished), q.readers, q.linger_s)
+                for q in queries
+            ],
+        ),
+        "query_streams": Table(
+            ("query", "stream"), [(q.id, number) for q in queries for number in sorted(q.feeds)]
+        ),
+        "points": Table(
+            ("name", "query", "user", "rows", "bytes", "memory", "fields"),
+            [
+                (p["name"], p["query"], p["user"], p["rows"], p["bytes"], p["memory"], ", ".join(f["name"] for f in p["fields"]))
+                for p in points
+            ],
+        ),
+    }  # fmt: skip
+
+
+def _mote(catalog: Catalog, mote: Mote, now: float) -> tuple[Any, ...]:
+    heard = catalog.heard(mote.nodeid)
+    own = (getattr(mote, name) for name in _OWN)
+    return (*own, mote.radio_duty_cycle, heard, int(silent(mote, heard, now)))
+
+
+def _substitutes(catalog: Catalog, now: float) -> Iterator[tuple[int, int, float, str, int]]:
+    """For each silent mote, by place."""
+    for mote in catalog.all():
+        if silent(mote, catalog.heard(mote.nodeid), now):
+            for place, one in enumerate(substitutes(catalog, mote.nodeid, now), start=1):
+                yield mote.nodeid, one.nodeid, one.distance, ", ".join(one.lacks), place
+
+
+def _events(queries: list[UserQuery]) -> list[tuple[str, int, str, str | None]]:
+    """Those that motes raise by themselves, and those that queries wait for or raise."""
+    own = [(name, event_number(name), text, None) for name, text in MOTE_EVENTS.items()]
+    return own + [
+        (clause.name, event_number(clause.name), _ROLES[clause.kind], query.id)
+        for query in queries
+        for clause in query.plan.clauses
+        if clause.kind in _ROLES
+    ]
