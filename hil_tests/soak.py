@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -245,7 +246,7 @@ def run(net: NetworkHandle, minutes: float, recover_s: float = RECOVER_S) -> Out
     outcome = Outcome(
         seed=network.seed, motes=len(net.motes), faults=Counter(fault.kind for fault in network.fault if fault.kind != "link_up"),
         yield_during=len(during) / living, yield_after=arrived.total() / (len(counted) * FINAL_EPOCHS),
-        worst_time_s=max(clocks.get(n, 0.0) for n in counted), duplicates=sum(count - 1 for count in copies.values()),
+        worst_time_s=max(clocks.get(n, math.inf) for n in counted), duplicates=sum(count - 1 for count in copies.values()),
     )  # fmt: skip
     _judge(net, network, session, outcome, {n: FINAL_EPOCHS - arrived[n] for n in counted})
     return outcome

@@ -71,3 +71,15 @@ def test_without_asymmetry_both_directions_are_shadowed_alike() -> None:
     places = motes(*((float(x), 0.0) for x in range(20)))
     found = links(Radio(exponent=2, reference_db=10, shadowing_db=6, asymmetry_db=0), places, seed=2)
     assert all(found[b, a][0] == pytest.approx(gain) for (a, b), (gain, _) in found.items())
+
+
+def test_reception_falls_with_gain_and_ends_at_each_chips_sensitivity() -> None:
+    gains = np.arange(-104.0, -90.0, 0.5)
+    shares = [radio.reception(gain, math.nan, -98.0, "iris") for gain in gains]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.01
+    assert shares[-1] > 0.99
+    # 3 dBm - 100.5 dB is too little for a CC2538 (-97 dBm), though there would be signal enough for an AT86RF230 (-101 dBm).
+    assert radio.reception(-100.5, math.nan, -101.0, "cc2538") == 0
+    assert radio.reception(-100.5, math.nan, -101.0, "iris") > 0.9
+    assert radio.reception(-70.0, 0.4, -98.0, "iris") == 0.4
