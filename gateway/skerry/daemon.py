@@ -70,7 +70,7 @@ class Gateway:
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc)
-        self.engine = Engine(self._network.stream)
+        self.engine = Engine(self._network.stream, self._rows)
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
         self._opened = self._log.rows
         self._restore()
@@ -99,6 +99,14 @@ class Gateway:
         """Motes and attributes."""
         return self._network.catalog
 
+    def _rows(self, start: int, end: int) -> Block:
+        """Rows of the log that it still has."""
+        start = max(start, self._log.first)
+        try:
+            return Block(start, stream_log.read(self._log.path, start, end))
+        except stream_log.RowsGoneError:
+            return self._rows(start, end)
+
     # ---- remembering ----
 
     def _restore(self) -> None:
@@ -113,7 +121,7 @@ class Gateway:
             query = UserQuery.from_dict(entry, plan, point)
             self._queries.add(query)
             if not query.past_only:
-                self.engine.subscribe(query.id, query.plan)
+                self.engine.subscribe(query.id, query.plan, query.position)
         self._network.restore(state, plans)
         self.inventory.restore(state.get("tags", []))
         self._refresh_feeds()
@@ -296,7 +304,7 @@ class Gateway:
         )
         difference = self._network.demand.add_user(query.id, plan, self._network.now())
         self._queries.add(query)
-        self.engine.subscribe(query.id, plan)
+        self.engine.subscribe(query.id, plan, query.position)
         self._adopt(difference)
         self._refresh_feeds()
         return query

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -119,7 +120,7 @@ class ArrowWriter:
 
     def rows(self, delivery: Delivery) -> bytes:
         """A batch."""
-        arrays = [pa.array(delivery.numbers), *delivery.columns.columns]
+        arrays = [pa.array(delivery.positions), *delivery.columns.columns]
         self._stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         return self._taken()
 
@@ -206,9 +207,13 @@ async def feed(
 def _chunks(deliveries: list[Delivery]) -> Iterator[Delivery]:
     """The same rows, in parts that are small enough to be held for a reader who does not read."""
     for whole in deliveries:
-        for begin in range(0, len(whole.numbers), CHUNK_ROWS):
-            end = begin + CHUNK_ROWS
-            yield Delivery(whole.numbers[begin:end], whole.columns.slice(begin, CHUNK_ROWS))
+        numbers, begin = whole.numbers, 0
+        while begin < len(numbers):
+            # Rows that one row of the log brought stay together: a reader resumes behind all of them.
+            last = numbers[min(begin + CHUNK_ROWS, len(numbers)) - 1]
+            end = int(np.searchsorted(numbers, last, side="right"))
+            yield Delivery(numbers[begin:end], whole.columns.slice(begin, end - begin))
+            begin = end
 
 
 def media_type(accept: str | None) -> str | None:

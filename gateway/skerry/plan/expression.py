@@ -14,6 +14,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from skerry.lang.units import duration_text
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
@@ -132,6 +133,9 @@ def render(expr: Expr) -> str:
 def _render_aggregate(expr: Expr) -> str:
     inner = render(expr.args[0]) if expr.args else "*"
     match expr.final:
+        case ("window", int(length), int(slide)):
+            since = duration_text(length) if length else "start"
+            inner = f"{inner}, {since}" if slide == length else f"{inner}, {since}, {duration_text(slide)}"
         case ("temporal", int(low), int(high), _) if expr.aggregate in (Aggregate.DELTA, Aggregate.ADPDELTA):
             inner = f"{decimal_text(low | high << 8, expr.digits)}, {inner}"
         case ("temporal", int(window), int(slide), _):

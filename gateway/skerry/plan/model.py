@@ -23,6 +23,7 @@ from typing import Any
 from skerry.plan.clauses import Clause
 from skerry.plan.expression import Expr, Kind, from_list
 from skerry.plan.lifetime import LifetimeBudget
+from skerry.plan.windows import Window
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.packets import Aggregate
 
@@ -77,6 +78,8 @@ class QueryPlan:
     groups: tuple[Expr, ...] = ()
     #: Temporal aggregates that its columns and HAVING need, each once.
     temporal: tuple[Expr, ...] = ()
+    #: Over which its aggregates are taken, at the gateway; None: over none.
+    window: Window | None = None
     #: What LIFETIME allows each mote.
     budget: LifetimeBudget | None = None
     #: What it waits for and does.

@@ -83,6 +83,11 @@ def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tupl
             "write HISTORY … ONLY, and ask for what is to come in another query",
         ),
         (
+            plan.window is not None,
+            "windows over time",
+            "aggregate each epoch of the past, as in AVG(temp) with a longer SAMPLE PERIOD",
+        ),
+        (
             bool(plan.temporal),
             "windows that motes compute",
             "aggregate with AVG, MIN, MAX … and SAMPLE PERIOD instead",

@@ -36,6 +36,7 @@ from skerry.plan.storing import (
     stored_columns,
 )
 from skerry.plan.temporal import check_slides, temporal_nodes
+from skerry.plan.windows import check_windows, is_windowed, windows_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
@@ -120,7 +121,7 @@ def _plan_point(statement: CreatePoint, number: int, points: Points) -> tuple[Po
 
 
 def _check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
-    if plan.aggregate:
+    if plan.aggregate or plan.window is not None:
         hint = (
             "it is known at the root only: store each mote's own rows, and aggregate them when they are read"
         )
@@ -170,9 +171,10 @@ def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
     known = None if isinstance(select.sampling, ast.Lifetime) else period
     outputs = _outputs(select, known, scope)
     groups = _groups(select, scope)
-    aggregate = bool(groups) or any(_has_aggregate(output.expr) for output in outputs)
+    windowed = bool(windows_of(output.expr for output in outputs))
+    aggregate = not windowed and (bool(groups) or any(_has_aggregate(output.expr) for output in outputs))
     windows = temporal_nodes(output.expr for output in outputs)
-    having = _having(select, aggregate, groups, windows, known, scope)
+    having = _having(select, aggregate or windowed, _named(groups, windowed), windows, known, scope)
     if having is not None:
         windows = temporal_nodes([*windows, having])
     exprs = (*(output.expr for output in outputs), where, having, *groups)
@@ -182,12 +184,18 @@ def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
         select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups,
         tuple(windows), reads=scope.points,
     )  # fmt: skip
+    if windowed or (having is not None and windows_of([having])):
+        plan = _windowed(select, plan, scope)
     if aggregate:
         _check_aggregates(select, plan, scope)
     if windows:
         _check_windows(select, plan)
     lasts = ONCE_PERIOD_MS if once else duration
     plan = replace(plan, clauses=clauses_of(select, aggregate, period, lasts, scope), starts=_started(select))
+    if plan.window is not None and (plan.clauses or plan.starts):
+        span = select.items[0].span.to(select.items[-1].span)
+        hint = "give them to a query without windows"
+        raise QueryError("events and actions are of motes' own rows, not of windows", hint, span)
     if scope.sources:
         plan = _joined(select, plan, scope)
     if select.history is not None:
@@ -202,6 +210,34 @@ def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
         period, budget = afford(select.sampling, chosen(merge([plan])).energy)
         plan = replace(plan, period_ms=period, budget=budget)
     return plan
+
+
+def _named(groups: tuple[Expr, ...], windowed: bool) -> tuple[Expr, ...]:
+    """What may be named outside of aggregates: of a window's row its last epoch, too."""
+    return (*groups, build.attribute(BY_NAME["epoch"])) if windowed else groups
+
+
+def _windowed(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
+    """The plan of a query whose aggregates are over a window, which the gateway computes from motes' rows."""
+    span = select.items[0].span.to(select.items[-1].span)
+    exprs = [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
+    window = check_windows(exprs, span)
+    if plan.temporal or any(_has_aggregate(expr) for expr in exprs):
+        hint = "give each aggregate the window, or ask in two queries"
+        raise QueryError("this row has a window, and an aggregate without it", hint, span)
+    if scope.sources:
+        hint = "take windows of FROM sensors, or aggregate the joined rows of each epoch"
+        raise QueryError("windows over time are not over the rows of a join", hint, span)
+    if plan.once:
+        raise QueryError("ONCE gives one epoch, and windows need several", "write SAMPLE PERIOD", span)
+    if select.event is not None:
+        hint = "leave ON EVENT out, or aggregate each epoch"
+        raise QueryError("windows over time have no beginning in events", hint, span)
+    if plan.period_ms < PERIOD_MINIMUM_MS or select.into is not None:
+        hint = "it is known at the gateway only: store each mote's own rows"
+        raise QueryError("a window over all motes cannot be stored on a mote", hint, span)
+    _check_bare(select, plan, _named(plan.groups, windowed=True), "a window", scope)
+    return replace(plan, window=window)
 
 
 def _check_speed(select: ast.Select, period_ms: int, scope: Scope) -> None:
@@ -383,7 +419,10 @@ def _output(name: str, expr: Expr) -> Output:
 
 
 def _has_aggregate(expr: Expr) -> bool:
-    return any(Aggregate.NONE < node.aggregate < Aggregate.WINAVG for node in expr.walk())
+    """Whether any is over the rows of one epoch."""
+    return any(
+        Aggregate.NONE < node.aggregate < Aggregate.WINAVG and not is_windowed(node) for node in expr.walk()
+    )
 
 
 def _has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
@@ -415,13 +454,15 @@ def _check_windows(select: ast.Select, plan: QueryPlan) -> None:
         raise QueryError(f"{columns} windows and attributes are too many", hint, span)
 
 
-def _check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
-    whom = "each group" if plan.groups else "all"
+def _check_bare(
+    select: ast.Select, plan: QueryPlan, groups: tuple[Expr, ...], whom: str, scope: Scope
+) -> None:
+    """Raises QueryError where a column names an attribute outside of aggregates and ``groups``."""
     for item in select.items:
         star = isinstance(item.expression, ast.Star)
         resolver = Resolver(period_ms=plan.period_ms, scope=scope)
         if isinstance(item.expression, ast.Star) or _has_bare_attribute(
-            resolver.expression(item.expression), plan.groups
+            resolver.expression(item.expression), groups
         ):
             what = "*" if star else f"'{select.text[item.span.start : item.span.end]}'"
             raise QueryError(
@@ -429,6 +470,10 @@ def _check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None
                 "name it in GROUP BY, or ask for them in two queries",
                 item.span,
             )
+
+
+def _check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
+    _check_bare(select, plan, plan.groups, "each group" if plan.groups else "all", scope)
     if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
         hint = f"aggregates are computed by motes, and {reason}"
         raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)

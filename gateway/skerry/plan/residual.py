@@ -11,6 +11,7 @@ evaluates ``residual.rest`` instead of the whole condition.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skerry.plan import build
-from skerry.plan.evaluate import Evaluator, Mask, Values, Vector, rounded_quotients
+from skerry.plan.evaluate import REMEMBERED, Evaluator, Mask, Values, Vector, rounded_quotients
 from skerry.plan.expression import Expr, Kind
 from skerry.plan.finals import final_vector, list_array, list_type
 from skerry.plan.merge import field_of
@@ -42,27 +43,29 @@ class Rows:
         self.sample_ms: Values = epochs * query.period_ms
         columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
         self.evaluate = Evaluator(columns, self.sample_ms)
-        self._arrays: dict[tuple[Expr, int, int], pa.Array] = {}
+        self._shared: dict[str, pa.RecordBatch] = {}
 
     def column(self, name: str) -> Vector:
         """An attribute's integers, and where they are known."""
         return self.evaluate(build.attribute(BY_NAME[name]), self.query.period_ms)
 
-    def array(self, output: Output, period_ms: int) -> pa.Array | None:
-        """An attribute or what the batch brings, as users of this period see it, made once for all of them; None for
-        other columns."""
-        expr = output.expr
-        if not (expr.is_attribute or self.evaluate.brings(expr)):
-            return None
-        key = expr, output.digits, period_ms
-        found = self._arrays.get(key)
+    def shared(self, residual: Residual) -> pa.RecordBatch | None:
+        """All rows as the user sees them, made once for all users with the same columns; None where a column has to be
+        computed, which is done for the user's rows only."""
+        found = self._shared.get(residual.layout)
         if found is None:
-            found = self._arrays[key] = to_array(*self.evaluate(expr, period_ms), output)
+            plan = residual.plan
+            if not all(o.expr.is_attribute or self.evaluate.brings(o.expr) for o in plan.outputs):
+                return None
+            arrays = [to_array(*self.evaluate(o.expr, plan.period_ms), o) for o in plan.outputs]
+            found = pa.RecordBatch.from_arrays(arrays, schema=residual.schema())
+            if len(self._shared) < REMEMBERED:
+                self._shared[residual.layout] = found
         return found
 
-    def prepare(self, plan: QueryPlan) -> None:
-        """Make sure that the aggregates of a plan are there."""
-        for node in plan.aggregates():
+    def prepare(self, aggregates: Iterable[Expr]) -> None:
+        """Make sure that they are there."""
+        for node in aggregates:
             if node.kind is Kind.NUMBER and not self.evaluate.brings(node):
                 if node.final:
                     vector = final_vector(node, self.states(node, np.arange(len(self.sample_ms))))
@@ -97,6 +100,9 @@ class Residual:
         alone = plan.aggregate or plan.once or plan.temporal or plan.columns
         self.where = None if alone and plan.where == plan.mote_where else plan.where
         self.range, self.rest = split_range(self.where)
+        self._aggregates = plan.aggregates()
+        #: The same for users with the same columns.
+        self.layout = repr((plan.outputs, plan.period_ms))
         self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
 
     def select(self, rows: Rows, feed: Feed, candidates: Indices | None = None) -> Indices:
@@ -107,7 +113,7 @@ class Residual:
         condition = self.where if candidates is None else self.rest
         having = self.plan.having
         if having is not None:
-            rows.prepare(self.plan)
+            rows.prepare(self._aggregates)
         evaluate = rows.evaluate if candidates is None else rows.evaluate.at(candidates)
         passing = in_feed(evaluate.sample_ms, feed)
         if condition is not None:
@@ -118,18 +124,17 @@ class Residual:
 
     def project(self, rows: Rows, indices: Indices) -> pa.RecordBatch:
         """The user's columns for these rows: decimals as float64, rounded at their digits; NULL as null."""
-        rows.prepare(self.plan)
-        places = pa.array(indices)
-        arrays: list[pa.Array] = []
-        mine: Evaluator | None = None
-        for output in self.plan.outputs:
-            if output.expr.kind is Kind.LIST:
-                arrays.append(list_array(output.expr, rows.states(output.expr, indices)))
-            elif (shared := rows.array(output, self.plan.period_ms)) is not None:
-                arrays.append(shared.take(places))
-            else:
-                mine = mine or rows.evaluate.at(indices)
-                arrays.append(to_array(*mine(output.expr, self.plan.period_ms), output))
+        rows.prepare(self._aggregates)
+        shared = rows.shared(self)
+        if shared is not None:
+            return shared.take(pa.array(indices))
+        mine = rows.evaluate.at(indices)
+        arrays = [
+            list_array(output.expr, rows.states(output.expr, indices))
+            if output.expr.kind is Kind.LIST
+            else to_array(*mine(output.expr, self.plan.period_ms), output)
+            for output in self.plan.outputs
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def schema(self) -> pa.Schema:

@@ -10,7 +10,7 @@ from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import UNITS, units_of
-from skerry.plan import build, functions, outside, places, temporal
+from skerry.plan import build, functions, outside, places, temporal, windows
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
 from skerry.plan.scope import SENSORS, Scope
 from skerry_protocol.bytecode import Op
@@ -137,6 +137,11 @@ class Resolver:
                 hint = "only COUNT takes *" + (f": write {name}(temp)" if name in functions.SIMPLE else "")
                 raise QueryError(f"{name}(*) has no meaning", hint, node.span)
             return build.aggregate(Aggregate.COUNT, None)
+        if windows.is_call(node):
+            inner = Resolver("cannot stand inside an aggregate", scope=self._scope)
+            resolve = inner.expression if name == "COUNT" else lambda a: inner.number(a, name)
+            with _magnitude_at(node.span):
+                return windows.windowed(node, self._period_ms, resolve)
         with _magnitude_at(node.span):
             return self._temporal(name, node) if name in temporal.NAMES else self._aggregate(name, node)
 

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.residual import Residual, Rows
 from skerry.proxy.batches import stream_batch
-from skerry.proxy.feeds import Batch, Delivery, FeedBuffer, Recent, in_order
-from skerry.proxy.matching import Audience, Listener, Part
+from skerry.proxy.feeds import Batch, Delivery, FeedBuffer, Readable, Recent, in_order
+from skerry.proxy.matching import Audience, Part, View
+from skerry.proxy.windows import Windows, WindowView
 from skerry.streams.ingest import Stream
-from skerry.streams.record import Block
+from skerry.streams.record import RECORD, Block
+
+#: Rows of the log read at a time to find out what windows hold.
+STEP = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Subscriber:
-    """A user's query as the proxy sees it."""
+    """A user's query as the proxy sees it. ``begin``: row of the log that it begins with; ``feeds``: which rows of which
+    stream are his."""
 
     plan: QueryPlan
     residual: Residual
     buffer: FeedBuffer
+    begin: int
+    feeds: dict[int, Feed] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Replay:
+    """One user's windows again, as far as row ``at`` of the log."""
+
+    windows: Windows
+    views: Mapping[Hashable, WindowView]
+    at: int
 
 
 class Engine:
@@ -31,30 +49,49 @@ class Engine:
     A batch is kept once for all and searched once for all users' conditions; those who have rows in it are woken.
     """
 
-    def __init__(self, stream: Callable[[int], Stream | None]) -> None:
+    def __init__(
+        self, stream: Callable[[int], Stream | None], read: Callable[[int, int], Block] | None = None
+    ) -> None:
+        """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has."""
         self._stream = stream
+        self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._subscribers: dict[str, Subscriber] = {}
         self._audiences: dict[int, Audience] = {}
+        self._windows = self._new_windows()
+        self._replays: dict[str, Replay] = {}
         self._recent = Recent()
         self._lock = threading.RLock()
         #: Rows of the log that have been through.
         self.done = 0
         self._started = False
 
-    def subscribe(self, user: str, plan: QueryPlan) -> None:
-        """A new user; his rows begin with the next batch."""
+    def _new_windows(self) -> Windows:
+        def session(number: int) -> int | None:
+            stream = self._stream(number)
+            return None if stream is None else stream.session
+
+        return Windows(session)
+
+    def subscribe(self, user: str, plan: QueryPlan, begin: int | None = None) -> None:
+        """A new user, or one that there was before a restart; his rows begin with the next batch. ``begin``: the row of the
+        log that his query began with, if not the next one."""
         with self._lock:
-            residual = Residual(plan)
-            buffer = FeedBuffer(self._recent, residual, self.done - 1)
-            self._subscribers[user] = Subscriber(plan, residual, buffer)
+            buffer = FeedBuffer(self._recent, self.done - 1)
+            begin = self.done if begin is None else begin
+            self._subscribers[user] = Subscriber(plan, Residual(plan), buffer, begin)
 
     def set_feeds(self, user: str, feeds: dict[int, Feed]) -> None:
         """Which rows are the user's, by stream number."""
         with self._lock:
             subscriber = self._subscribers.get(user)
-            if subscriber is None:
+            if subscriber is None or subscriber.feeds == feeds:
                 return
-            had, subscriber.buffer.feeds = subscriber.buffer.feeds, feeds
+            had, subscriber.feeds = subscriber.feeds, feeds
+            if subscriber.plan.window is not None:
+                self._replays.pop(user, None)
+                subscriber.buffer.views = self._windows.set_feeds(user, subscriber.residual, feeds, self.done)
+                return
+            subscriber.buffer.views = {n: View(subscriber.residual, feed) for n, feed in feeds.items()}
             for number in had.keys() | feeds.keys():
                 if had.get(number) != feeds.get(number):
                     self._audiences.pop(number, None)
@@ -63,7 +100,9 @@ class Engine:
         """The user is gone."""
         with self._lock:
             gone = self._subscribers.pop(user, None)
-            for number in gone.buffer.feeds if gone else ():
+            self._replays.pop(user, None)
+            self._windows.remove(user)
+            for number in gone.feeds if gone else ():
                 self._audiences.pop(number, None)
 
     def subscriber(self, user: str) -> Subscriber | None:
@@ -79,30 +118,44 @@ class Engine:
             block = block.behind(self.done) if self._started else block
             if not len(block.records):
                 return 0
-            self._started = True
-            parts, hits = [], set[str]()
-            for number, rows, records in block.streams():
-                stream = self._stream(number)
-                if stream is not None:
-                    part = Part(number, Rows(stream_batch(records, stream), stream.mote_query), rows)
-                    hits.update(self._audience(stream).hits(part))
-                    parts.append(part)
-            self._recent.add(Batch(block.first, block.end, parts))
+            if not self._started:
+                self._started = True
+                self._catch_up(block.first)
+            parts = self._parts(block)
+            hits = {user for n, part in parts.items() for user in self._audience(n, part).hits(part)}
+            of_windows, users = self._windows.process(parts)
+            of_batch: list[tuple[Hashable, Readable]] = [*parts.items(), *of_windows.items()]
+            self._recent.add(Batch(block.first, block.end, dict(of_batch)))
             self.done = block.end
-            woken = [self._subscribers[user].buffer for user in hits]
+            woken = [self._subscribers[user].buffer for user in hits | users]
         for buffer in woken:
             buffer.wake()
         return len(block.records)
 
-    def _audience(self, stream: Stream) -> Audience:
-        audience = self._audiences.get(stream.number)
+    def _parts(self, block: Block) -> dict[int, Part]:
+        """The rows by stream; rows of streams that nobody knows are left out."""
+        parts = {}
+        for number, rows, records in block.streams():
+            stream = self._stream(number)
+            if stream is not None:
+                parts[number] = Part(Rows(stream_batch(records, stream), stream.mote_query), rows)
+        return parts
+
+    def _catch_up(self, end: int) -> None:
+        """What windows hold after a restart, from the log as far as it reaches back."""
+        begins = [s.begin for s in self._subscribers.values() if s.plan.window is not None]
+        for start in range(min(begins, default=end), end, STEP):
+            self._windows.process(self._parts(self._read(start, min(start + STEP, end))))
+
+    def _audience(self, number: int, part: Part) -> Audience:
+        audience = self._audiences.get(number)
         if audience is None:
-            listeners = [
-                Listener(user, subscriber.residual, subscriber.buffer.feeds[stream.number])
+            views = [
+                (user, View(subscriber.residual, subscriber.feeds[number]))
                 for user, subscriber in self._subscribers.items()
-                if stream.number in subscriber.buffer.feeds
+                if number in subscriber.feeds and subscriber.plan.window is None
             ]
-            audience = self._audiences[stream.number] = Audience(listeners, stream.mote_query.aggregate)
+            audience = self._audiences[number] = Audience(views, part.rows.query.aggregate)
         return audience
 
     def replay(self, user: str, block: Block, after: int) -> list[tuple[int, dict[str, Any]]]:
@@ -114,13 +167,35 @@ class Engine:
         subscriber = self._subscribers.get(user)
         if subscriber is None:
             return []
+        block = block.behind(after + 1)
+        if subscriber.plan.window is not None:
+            return self._replay_windows(user, subscriber, block)
         found = []
-        for number, numbers, records in block.behind(after + 1).streams():
-            stream, feed = self._stream(number), subscriber.buffer.feeds.get(number)
-            if stream is None or feed is None:
+        for number, part in self._parts(block).items():
+            feed = subscriber.feeds.get(number)
+            if feed is None:
                 continue
-            rows = Rows(stream_batch(records, stream), stream.mote_query)
-            places = subscriber.residual.select(rows, feed)
+            # Sorting does not pay for one user.
+            places = subscriber.residual.select(part.rows, feed)
             if len(places):
-                found.append(Delivery(numbers[places], subscriber.residual.project(rows, places)))
+                found.append(Delivery(part.numbers[places], subscriber.residual.project(part.rows, places)))
         return in_order(found)
+
+    def _replay_windows(self, user: str, subscriber: Subscriber, block: Block) -> list[Delivery]:
+        """What his windows gave with some rows: the rows since his query began tell, so that the way there is kept for the
+        next call."""
+        with self._lock:
+            replay = self._replays.pop(user, None)
+            feeds = subscriber.feeds
+        if replay is None or replay.at > block.first:
+            windows = self._new_windows()
+            replay = Replay(windows, windows.set_feeds(user, subscriber.residual, feeds, 0), subscriber.begin)
+        for start in range(replay.at, block.first, STEP):
+            replay.windows.process(self._parts(self._read(start, min(start + STEP, block.first))))
+        parts, _ = replay.windows.process(self._parts(block))
+        replay.at = block.end
+        with self._lock:
+            if subscriber.feeds == feeds:
+                self._replays[user] = replay
+        found = [part.delivery(replay.views[key]) for key, part in parts.items() if key in replay.views]
+        return in_order([part for part in found if part is not None])

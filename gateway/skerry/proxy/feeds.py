@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-from skerry.plan.model import Feed
-from skerry.plan.residual import Residual
 
 Int64 = npt.NDArray[np.int64]
 #: What is kept in memory at most: rows of the log, and batches (some minutes at rest).
@@ -27,7 +24,8 @@ BATCHES_MAXIMUM = 512
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Rows of one batch for one user: their numbers in the log, ascending, and his columns."""
+    """Rows of one batch for one user: their numbers in the log, ascending, and his columns. Rows of a window, which one row
+    of the log brought, have its number."""
 
     numbers: Int64
     columns: pa.RecordBatch
@@ -37,28 +35,33 @@ class Delivery:
         skip = int(np.searchsorted(self.numbers, position, side="right"))
         return self if skip == 0 else Delivery(self.numbers[skip:], self.columns.slice(skip))
 
+    @property
+    def positions(self) -> Int64:
+        """Behind which number to resume after each row: its own, once all with that number have been read."""
+        more = np.append(self.numbers[1:] == self.numbers[:-1], False)
+        positions: Int64 = self.numbers - more
+        return positions
+
     def values(self) -> list[tuple[int, dict[str, Any]]]:
-        """(row number, values by column)."""
+        """(position to resume behind, values by column)."""
         values: list[dict[str, Any]] = self.columns.to_pylist()
-        return list(zip(self.numbers.tolist(), values, strict=True))
+        return list(zip(self.positions.tolist(), values, strict=True))
 
 
 class Readable(Protocol):
-    """What a batch holds of one stream; see :class:`skerry.proxy.matching.Part`."""
+    """Rows of a batch that several users see in their own ways."""
 
-    stream: int
-
-    def delivery(self, residual: Residual, feed: Feed) -> Delivery | None:
-        """A user's rows, if any, as he sees them."""
+    def delivery(self, view: Any) -> Delivery | None:
+        """A user's rows, if any, as he sees them; ``view`` is of the kind that he has on these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of the log that has been through: rows ``first`` .. ``end`` - 1, by stream."""
+    """A batch of the log that has been through: rows ``first`` .. ``end`` - 1, by stream and by window."""
 
     first: int
     end: int
-    parts: Sequence[Readable]
+    parts: Mapping[Hashable, Readable]
 
 
 class Recent:
@@ -101,12 +104,12 @@ class Recent:
 class FeedBuffer:
     """One user's view of the latest batches, for any number of readers, each with its own position."""
 
-    def __init__(self, recent: Recent, residual: Residual, floor: int) -> None:
-        self._recent, self._residual = recent, residual
+    def __init__(self, recent: Recent, floor: int) -> None:
+        self._recent = recent
         #: Rows up to this one went through before the user came.
         self.floor = floor
-        #: Which rows of which stream are his; replaced as a whole.
-        self.feeds: dict[int, Feed] = {}
+        #: His query on each stream or window that he has; replaced as a whole.
+        self.views: Mapping[Hashable, object] = {}
         self._wakers: tuple[Callable[[], None], ...] = ()
 
     def deliveries(self, position: int, most: int = ROWS_MAXIMUM) -> tuple[list[Delivery], int] | None:
@@ -119,14 +122,14 @@ class FeedBuffer:
         batches = None if position < self.floor else self._recent.behind(position)
         if batches is None:
             return None
-        found, feeds, count = [], self.feeds, 0
+        found, views, count = [], self.views, 0
         for batch in batches:
             if count >= most:
                 break
             parts = []
-            for part in batch.parts:
-                feed = feeds.get(part.stream)
-                delivery = None if feed is None else part.delivery(self._residual, feed)
+            for key, view in views.items():
+                part = batch.parts.get(key)
+                delivery = None if part is None else part.delivery(view)
                 if delivery is not None and delivery.numbers[-1] > position:
                     parts.append(delivery.behind(position))
             found += in_order(parts)
@@ -160,6 +163,6 @@ def in_order(parts: list[Delivery]) -> list[Delivery]:
     if len(parts) < 2:
         return parts
     numbers = np.concatenate([part.numbers for part in parts])
-    order = np.argsort(numbers)
+    order = np.argsort(numbers, kind="stable")
     table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()
     return [Delivery(numbers[order], table.take(pa.array(order)).to_batches()[0])]

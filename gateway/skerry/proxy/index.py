@@ -17,10 +17,11 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 #: Places of rows in a batch.
 Places = npt.NDArray[np.signedinteger[Any]]
-#: A user and his closed range; None: unbounded.
-Range = tuple[str, int | None, int | None]
+#: A user and his closed range.
+Range = tuple[str, int, int]
 
-_LEAST, _MOST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+#: Ends of a range that is open on that side.
+LEAST, MOST = np.int64(np.iinfo(np.int64).min), np.int64(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class Sorted:
     values: Int64
     places: npt.NDArray[np.int32]
 
-    def within(self, low: int | None, high: int | None) -> Places:
-        """Places of the values in a closed range, ascending; None: unbounded."""
-        least, most = _LEAST if low is None else low, _MOST if high is None else high
-        first = self.values.searchsorted(least, side="left")
-        last = self.values.searchsorted(most, side="right")
-        found = self.places[first : max(first, last)].copy()
-        found.sort()
+    def within(self, low: np.int64, high: np.int64) -> Places:
+        """Places of the values in a closed range, ascending."""
+        first = self.values.searchsorted(low)
+        last = self.values.searchsorted(high, "right")
+        found = self.places[first : max(first, last)]
+        if len(found) > 1:
+            found = np.sort(found)
         return found
 
 
@@ -59,11 +60,10 @@ class RangeIndex:
         #: Users by the one value that they ask for.
         self._points: dict[int, list[str]] = {}
         for user, low, high in ranges:
-            bounds = _LEAST if low is None else low, _MOST if high is None else high
-            if bounds[0] == bounds[1]:
-                self._points.setdefault(bounds[0], []).append(user)
-            elif bounds[0] < bounds[1]:
-                spans.setdefault(bounds, []).append(user)
+            if low == high:
+                self._points.setdefault(low, []).append(user)
+            elif low < high:
+                spans.setdefault((low, high), []).append(user)
         # Ends in ascending order keep the binary searches within the cache.
         ordered = sorted(spans)
         self._low = np.array([low for low, _ in ordered], dtype=np.int64)

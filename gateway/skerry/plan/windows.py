@@ -1,0 +1,130 @@
+"""Windows over a user's rows by event time, aggregated at the gateway: ``AVG(temp, 5 min)``.
+
+``AVG(temp, 5 min)`` gives a row for each 5 min (tumbling), ``AVG(temp, 5 min, 1 min)`` one for each minute over the last
+five (sliding), ``AVG(temp, start, 1 min)`` one for each minute over all since the query began (landmark). Windows end
+at multiples of their slide of network time. Source for the kinds: the windows of TelegraphCQ (CIDR 2003), section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from skerry.lang import ast
+from skerry.lang.errors import QueryError
+from skerry.lang.units import TIMES, duration_text
+from skerry.plan import build
+from skerry.plan.expression import Expr
+from skerry_protocol.packets import Aggregate
+
+#: Aggregates that a window may have.
+KINDS = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Aggregate.MAX}
+#: The word in place of a length.
+START = "start"
+#: Longest window and slide.
+_LENGTH_MAXIMUM_MS = 7 * 86_400_000
+#: Pieces of one window, each as long as the greatest common divisor of length and slide.
+PANES_MAXIMUM = 10_000
+_EXAMPLE = "AVG(temp, 5 min), AVG(temp, 5 min, 1 min) or AVG(temp, start, 1 min)"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``length_ms`` 0: since the query began. A row for each ``slide_ms``."""
+
+    length_ms: int
+    slide_ms: int
+
+
+def is_windowed(expr: Expr) -> bool:
+    """Whether the node is an aggregate over a window."""
+    return expr.final[:1] == ("window",)
+
+
+def windows_of(exprs: Iterable[Expr]) -> list[Window]:
+    """The windows in some expressions, each once."""
+    nodes = [node for expr in exprs for node in expr.walk() if is_windowed(node)]
+    return list(dict.fromkeys(window_of(node) for node in nodes))
+
+
+def window_of(node: Expr) -> Window:
+    """The window of an aggregate."""
+    _, length, slide = node.final
+    assert isinstance(length, int)
+    assert isinstance(slide, int)
+    return Window(length, slide)
+
+
+def is_call(node: ast.Call) -> bool:
+    """Whether the call is written with a window: a time, or ``start``, behind what is aggregated."""
+    if node.function.upper() not in KINDS or len(node.arguments) < 2:
+        return False
+    length = node.arguments[1]
+    return _is_start(length) or (isinstance(length, ast.Number) and length.unit in TIMES)
+
+
+def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expression], Expr]) -> Expr:
+    """The aggregate that such a call means; ``resolve`` its argument. Raises QueryError."""
+    if node.distinct:
+        raise QueryError("DISTINCT has no meaning in a window", "leave it out", node.span)
+    if period_ms is None:
+        hint = "LIFETIME chooses the sample period: write SAMPLE PERIOD instead"
+        raise QueryError("a window needs to know the sample period", hint, node.span)
+    if len(node.arguments) > 3:
+        span = node.arguments[3].span.to(node.arguments[-1].span)
+        raise QueryError("a window has a length and a slide", f"write {_EXAMPLE}", span)
+    argument, length_node = node.arguments[:2]
+    length = 0 if _is_start(length_node) else _time(length_node, period_ms)
+    if len(node.arguments) == 3:
+        slide = _time(node.arguments[2], period_ms)
+    elif length:
+        slide = length
+    else:
+        hint = "say how often, as in AVG(temp, start, 1 min)"
+        raise QueryError("a window since the start gives a row for each slide", hint, length_node.span)
+    if length and slide > length:
+        hint = f"the longest slide is the length, {duration_text(length)}"
+        raise QueryError(
+            f"with a slide of {duration_text(slide)} rows would be in no window", hint, node.arguments[2].span
+        )
+    if length and length // math.gcd(length, slide) > PANES_MAXIMUM:
+        hint = f"at most {PANES_MAXIMUM:,}: write a longer slide, or a slide that divides the length"
+        steps = length // math.gcd(length, slide)
+        raise QueryError(f"this window is cut into {steps:,} pieces", hint, node.span)
+    kind, resolved = KINDS[node.function.upper()], resolve(argument)
+    if max(abs(resolved.low), abs(resolved.high)) > build.INT32_MAXIMUM:
+        raise QueryError("the value is too large to be summed up", "scale it down", argument.span)
+    made = build.aggregate(kind, resolved)
+    if kind is Aggregate.COUNT:
+        # Rows of all motes over hours, instead of an epoch's.
+        made = replace(made, high=2**53)
+    elif kind is Aggregate.SUM:
+        made = replace(made, low=-(2**53), high=2**53)
+    return replace(made, final=("window", length, slide))
+
+
+def check_windows(exprs: Iterable[Expr], span: ast.Span) -> Window:
+    """The one window of a query. Raises QueryError where it has several."""
+    found = windows_of(exprs)
+    if len(found) > 1:
+        raise QueryError("a query has one window", "ask for others in queries of their own", span)
+    return found[0]
+
+
+def _is_start(node: ast.Expression) -> bool:
+    return isinstance(node, ast.Name) and node.table is None and node.name.lower() == START
+
+
+def _time(node: ast.Expression, period_ms: int) -> int:
+    """A length or slide in ms: a multiple of the sample period."""
+    if not isinstance(node, ast.Number) or node.unit not in TIMES:
+        raise QueryError("a window's length and slide are times", f"write {_EXAMPLE}", node.span)
+    time = node.value * TIMES[node.unit]
+    if time < period_ms or time % period_ms:
+        hint = f"write a multiple of the sample period of {duration_text(period_ms)}"
+        raise QueryError(f"{duration_text(time)} is no number of sample periods", hint, node.span)
+    if time > _LENGTH_MAXIMUM_MS:
+        hint = f"the longest is {duration_text(_LENGTH_MAXIMUM_MS)}"
+        raise QueryError(f"a window of {duration_text(time)} is too long", hint, node.span)
+    return int(time)

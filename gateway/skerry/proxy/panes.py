@@ -1,0 +1,311 @@
+"""Partial aggregates of rows by group, cut into panes of time, from which windows of any length are put together.
+
+What a window gives is a function of the rows in the order of the log, not of the batches in which they come:
+
+* time is that of the latest sample seen; a window's rows come with the first row sampled a period or more behind
+  its end, so that motes that are slower to report do not change it;
+* a row that is later still changes the windows that hold it: the changed rows come again, with that row;
+* a row more than an hour behind the time is in no window.
+
+Source for panes: Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from skerry.plan.evaluate import Mask, Vector
+from skerry.plan.expression import Expr
+from skerry.plan.windows import Window
+from skerry.proxy.index import Int64
+
+#: How far behind the time a row may be to count, in ms.
+LATENESS_MS = 3_600_000
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+#: A window, and where it begins if it is a landmark's.
+Key = tuple[Window, int]
+#: What a state is without rows: how many are known, sum, least, greatest.
+_EMPTY = (0, 0, _MOST, _LEAST)
+_JOIN: tuple[np.ufunc, ...] = (np.add, np.add, np.minimum, np.maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Rows of a batch in the order of the log, ``chosen`` those that count, ascending places among them.
+
+    ``groups`` and ``arguments`` are of the chosen only.
+    """
+
+    numbers: Int64
+    sample_ms: Int64
+    chosen: Int64
+    groups: Int64
+    arguments: Mapping[Expr, Vector]
+
+
+@dataclass(slots=True)
+class Result:
+    """Rows of windows: by which row of the log they came, when they end, of which group, and the states."""
+
+    numbers: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    states: dict[Expr, list[list[int]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Course:
+    """A window on its way through time. ``first_ms``: of a landmark, where it begins.
+
+    ``closed_ms``: the end of the last one that came; None before the first row. ``before``: states of a landmark's
+    panes that are no longer held, with the number of rows first.
+    """
+
+    window: Window
+    first_ms: int = 0
+    closed_ms: int | None = None
+    before: dict[Expr | None, list[Int64]] | None = None
+
+    def due(self, time_ms: int) -> int:
+        """End of the last window that is over when all before ``time_ms`` has been seen."""
+        return time_ms // self.window.slide_ms * self.window.slide_ms
+
+    def begin(self, end_ms: int) -> int:
+        """Where the window with this end begins."""
+        return end_ms - self.window.length_ms if self.window.length_ms else self.first_ms
+
+
+class Panes:
+    """One selection of rows. ``width_ms`` divides the length and slide of every window over it.
+
+    ``grace_ms``: how far behind a window's end the row is sampled that brings it.
+    """
+
+    def __init__(self, width_ms: int, grace_ms: int) -> None:
+        self.width_ms, self._grace_ms = width_ms, grace_ms
+        self.courses: dict[Key, Course] = {}
+        #: Time: that of the latest sample.
+        self._now_ms: int | None = None
+        #: Number of the first pane held, and how many rows and groups there is room for.
+        self._first = 0
+        self._room = [0, 0]
+        self._groups = 0
+        #: By expression: arrays of panes by groups; None: (rows,).
+        self._states: dict[Expr | None, list[npt.NDArray[np.int64]]] = {None: []}
+
+    def copy(self) -> Panes:
+        """Another one with the same past, without windows."""
+        made = copy.copy(self)
+        made._states = {
+            argument: [array.copy() for array in arrays] for argument, arrays in self._states.items()
+        }
+        made._room, made.courses = list(self._room), {}
+        return made
+
+    def want(self, arguments: Iterable[Expr], window: Window, first_ms: int) -> Course:
+        """A window over expressions, from now on."""
+        for argument in arguments:
+            if argument not in self._states:
+                self._states[argument] = [np.full(self._room, empty, np.int64) for empty in _EMPTY]
+        key = window, first_ms
+        if key not in self.courses:
+            self.courses[key] = Course(window, first_ms)
+        return self.courses[key]
+
+    def adopt(self, other: Panes, key: Key) -> None:
+        """A window of another one with the same past, on its way."""
+        if key not in self.courses:
+            self.courses[key] = copy.deepcopy(other.courses[key])
+
+    def arguments(self) -> list[Expr]:
+        """What is aggregated."""
+        return [argument for argument in self._states if argument is not None]
+
+    def process(self, rows: Input, groups: int) -> dict[Key, Result]:
+        """The next rows; ``groups`` are numbered from 0. Returns what windows give."""
+        results = {key: Result(states={a: [] for a in self._states if a is not None}) for key in self.courses}
+        if not len(rows.numbers):
+            return results
+        first = int(rows.sample_ms[0]) if self._now_ms is None else self._now_ms
+        time = np.maximum(np.maximum.accumulate(rows.sample_ms), first)
+        for course in self.courses.values():
+            if course.closed_ms is None:
+                course.closed_ms = course.due(first - self._grace_ms)
+        self._now_ms, self._groups = first, max(self._groups, groups)
+        fresh = rows.sample_ms[rows.chosen] >= time[rows.chosen] - LATENESS_MS
+        begin = 0
+        while begin < len(time):
+            end = int(np.searchsorted(time, time[begin] + LATENESS_MS, side="right"))
+            self._stretch(rows, time, fresh, begin, end, results)
+            begin = end
+        return results
+
+    def _stretch(
+        self, rows: Input, time: Int64, fresh: Mask, begin: int, end: int, results: dict[Key, Result]
+    ) -> None:
+        """Rows ``begin`` .. ``end`` - 1, in which the time goes on by an hour at most: from the first on, that is."""
+        closings = self._closings(time, begin, end)
+        # What the first row closes lies before it, and may have to go to make room.
+        for key, end_ms in closings.pop(begin, ()):
+            self._emit(results[key], self.courses[key], int(rows.numbers[begin]), end_ms)
+        for course in self.courses.values():
+            assert course.closed_ms is not None
+            course.closed_ms = max(course.closed_ms, course.due(int(time[begin]) - self._grace_ms))
+        self._make_room(int(time[begin]), int(time[end - 1]))
+        at = int(np.searchsorted(rows.chosen, begin))
+        for place, closing in sorted(closings.items()):
+            until = int(np.searchsorted(rows.chosen, place))
+            self._take(rows, fresh, at, until, results)
+            at = until
+            for key, end_ms in closing:
+                self._emit(results[key], self.courses[key], int(rows.numbers[place]), end_ms)
+                self.courses[key].closed_ms = end_ms
+        self._take(rows, fresh, at, int(np.searchsorted(rows.chosen, end)), results)
+        self._now_ms = int(time[end - 1])
+
+    # ---- which windows are over ----
+
+    def _closings(self, time: Int64, begin: int, end: int) -> dict[int, list[tuple[Key, int]]]:
+        """By place of the row that brings them: windows with their ends."""
+        found: dict[int, list[tuple[Key, int]]] = {}
+        assert self._now_ms is not None
+        for key, course in self.courses.items():
+            window, closed = course.window, course.closed_ms
+            assert closed is not None
+            last = course.due(int(time[end - 1]) - self._grace_ms)
+            ends = np.arange(closed + window.slide_ms, last + window.slide_ms, window.slide_ms)
+            places = begin + np.searchsorted(time[begin:end], ends + self._grace_ms)
+            if window.length_ms:
+                # After a long silence nothing is in those that began after the last row before it.
+                holding = (places > begin) | (ends - window.length_ms <= self._now_ms)
+                ends, places = ends[holding], places[holding]
+            for place, end_ms in zip(places.tolist(), ends.tolist(), strict=True):
+                found.setdefault(place, []).append((key, end_ms))
+        return found
+
+    # ---- rows into panes ----
+
+    def _make_room(self, start_ms: int, end_ms: int) -> None:
+        """Room for all panes that rows of this stretch and windows may still touch; older ones may go."""
+        longest = max((course.window.length_ms for course in self.courses.values()), default=0)
+        first = (start_ms - LATENESS_MS - longest) // self.width_ms - 1
+        if not self._room[0]:
+            self._first = first
+        needed = end_ms // self.width_ms + 1
+        if needed - self._first <= self._room[0] and self._groups <= self._room[1]:
+            return
+        gone = max(0, first - self._first)
+        self._keep_landmarks(gone)
+        kept = max(0, self._room[0] - gone)
+        self._first += gone
+        # Twice what is needed, so that it is seldom copied.
+        panes = max(2 * (needed - first), needed - self._first, kept)
+        width = self._room[1] if self._groups <= self._room[1] else 2 * self._groups
+        for argument, arrays in self._states.items():
+            old = arrays or [np.zeros(self._room, np.int64)]
+            self._states[argument] = []
+            for array, empty in zip(old, _EMPTY, strict=False):
+                new = np.full((panes, width), empty, np.int64)
+                new[:kept, : self._room[1]] = array[gone : gone + kept]
+                self._states[argument].append(new)
+        self._room = [panes, width]
+
+    def _keep_landmarks(self, gone: int) -> None:
+        """Add the first panes, which go, to what landmarks hold."""
+        for course in self.courses.values():
+            if course.window.length_ms or not gone:
+                continue
+            begin = max(course.first_ms // self.width_ms - self._first, 0)
+            if begin < gone:
+                course.before = self._joined(course, begin, gone)
+
+    def _joined(self, course: Course, begin: int, end: int) -> dict[Expr | None, list[Int64]]:
+        """States by group of panes ``begin`` .. ``end`` - 1 (as places), with what a landmark holds."""
+        found = {}
+        for argument, arrays in self._states.items():
+            parts = []
+            for i, (array, join) in enumerate(zip(arrays, _JOIN, strict=False)):
+                part = join.reduce(array[begin:end], axis=0, initial=_EMPTY[i])
+                if course.before is not None and argument in course.before:
+                    old = course.before[argument][i]
+                    part[: len(old)] = join(part[: len(old)], old)
+                parts.append(part)
+            found[argument] = parts
+        return found
+
+    def _take(
+        self,
+        rows: Input,
+        fresh: Mask,
+        at: int,
+        until: int,
+        results: dict[Key, Result],
+    ) -> None:
+        """Chosen rows ``at`` .. ``until`` - 1 into their panes; late ones one by one, with the windows that they change."""
+        if at == until:
+            return
+        samples = rows.sample_ms[rows.chosen[at:until]]
+        closed = max((course.closed_ms or 0 for course in self.courses.values()), default=0)
+        late = samples < closed
+        self._add(rows, at + np.flatnonzero(fresh[at:until] & ~late))
+        for place in np.flatnonzero(fresh[at:until] & late).tolist():
+            self._add(rows, np.array([at + place]))
+            number = int(rows.numbers[rows.chosen[at + place]])
+            group = int(rows.groups[at + place])
+            for key, course in self.courses.items():
+                for end in _holding(course, int(samples[place])):
+                    self._emit(results[key], course, number, end, group)
+
+    def _add(self, rows: Input, places: Int64) -> None:
+        panes = rows.sample_ms[rows.chosen[places]] // self.width_ms - self._first
+        flat = panes * self._room[1] + rows.groups[places]
+        np.add.at(self._states[None][0].reshape(-1), flat, 1)
+        for argument, arrays in self._states.items():
+            if argument is None:
+                continue
+            values, known = rows.arguments[argument]
+            values, known = values[places], known[places]
+            if not known.all():
+                values, cells = values[known], flat[known]
+            else:
+                cells = flat
+            count, total, least, most = (array.reshape(-1) for array in arrays)
+            np.add.at(count, cells, 1)
+            np.add.at(total, cells, values)
+            np.minimum.at(least, cells, values)
+            np.maximum.at(most, cells, values)
+
+    # ---- panes into windows ----
+
+    def _emit(
+        self, result: Result, course: Course, number: int, end_ms: int, group: int | None = None
+    ) -> None:
+        """The rows of a window, of all its groups or of one."""
+        begin_ms = course.begin(end_ms)
+        begin = max(begin_ms // self.width_ms - self._first, 0)
+        end = end_ms // self.width_ms - self._first
+        if end_ms <= begin_ms or (end <= 0 and course.before is None):
+            return
+        states = self._joined(course, begin, max(begin, end))
+        groups = np.flatnonzero(states[None][0]) if group is None else np.array([group])
+        result.numbers += [number] * len(groups)
+        result.ends += [end_ms] * len(groups)
+        result.groups += groups.tolist()
+        for argument, cells in result.states.items():
+            cells.extend(np.stack([array[groups] for array in states[argument]], axis=1).tolist())
+
+
+def _holding(course: Course, sample_ms: int) -> range:
+    """Ends of the windows that have come and hold a sample."""
+    slide, length = course.window.slide_ms, course.window.length_ms
+    assert course.closed_ms is not None
+    first = (sample_ms // slide + 1) * slide
+    if not length and sample_ms < course.first_ms:
+        return range(0)
+    last = min(course.closed_ms, (sample_ms + length) // slide * slide) if length else course.closed_ms
+    return range(first, last + 1, slide)

@@ -1,0 +1,305 @@
+"""Users' windows over streams: who shares which panes, and what each user sees of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from skerry.plan.evaluate import Evaluator, Values, Vector, rounded_quotients
+from skerry.plan.expression import Expr
+from skerry.plan.model import Feed, QueryPlan
+from skerry.plan.residual import Residual, Rows
+from skerry.plan.windows import is_windowed
+from skerry.proxy.feeds import Delivery
+from skerry.proxy.index import Int64
+from skerry.proxy.matching import Part, View
+from skerry.proxy.panes import Input, Key, Panes, Result
+from skerry_protocol.packets import Aggregate
+
+#: What a window's rows are kept under in a batch: its panes, by number, and itself.
+Place = tuple[int, Key]
+#: A group: the value of each expression that GROUP BY names; None: NULL.
+Group = tuple[int | None, ...]
+#: Stands for NULL among a group's values.
+_NULL = int(np.iinfo(np.int64).min)
+_ALWAYS = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowView:
+    """A user's query on the windows that it has over streams of one session of the network.
+
+    They begin at ``since_ms`` at the earliest, and were brought by rows ``first`` .. ``end`` - 1 of the log.
+    """
+
+    residual: Residual
+    since_ms: int
+    first: int
+    end: int
+
+
+class WindowRows(Rows):
+    """Rows of windows, each sampled in its last epoch, for users' columns and HAVING."""
+
+    def __init__(self, result: Result, groups: Mapping[Expr, Vector]) -> None:
+        self.sample_ms: Values = np.array(result.ends, np.int64) - 1
+        self.evaluate = Evaluator(groups, self.sample_ms)
+        self._shared = {}
+        self._states = {
+            argument: np.array(cells, np.int64).reshape(-1, 4) for argument, cells in result.states.items()
+        }
+
+    def prepare(self, aggregates: Iterable[Expr]) -> None:
+        """Make sure that they are there."""
+        for node in aggregates:
+            if not self.evaluate.brings(node):
+                self.evaluate.add(node, self._final(node))
+
+    def _final(self, node: Expr) -> Vector:
+        count, total, least, most = self._states[node.args[0]].T
+        known = count > 0
+        match node.aggregate:
+            case Aggregate.COUNT:
+                return count, np.ones(len(count), np.bool_)
+            case Aggregate.SUM:
+                return total, known
+            case Aggregate.MIN:
+                return least, known
+            case Aggregate.MAX:
+                return most, known
+            case _:
+                return _averages(
+                    total, np.maximum(count, 1), 10 ** (node.digits - node.args[0].digits)
+                ), known
+
+
+def _averages(total: Values, count: Values, power: int) -> Values:
+    """``total / count`` in units of 1 / ``power``, rounded half away from zero."""
+    if not len(total) or int(np.abs(total).max()) * power < 2**63:
+        return rounded_quotients(total * power, count)
+    exact = [
+        (2 * abs(t) * power + c) // (2 * c) * (-1 if t < 0 else 1)
+        for t, c in zip(total.tolist(), count.tolist(), strict=True)
+    ]
+    return np.array(exact, np.int64)
+
+
+class WindowPart:
+    """What one window over one selection of rows gave in a batch, for all who have it."""
+
+    def __init__(self, result: Result, rows: WindowRows, begins: Int64) -> None:
+        self._numbers = np.array(result.numbers, np.int64)
+        self._rows, self._begins = rows, begins
+
+    def delivery(self, view: WindowView) -> Delivery | None:
+        """A user's rows, if any, as he sees them."""
+        passing = (self._begins >= view.since_ms) & (self._numbers >= view.first) & (self._numbers < view.end)
+        having = view.residual.plan.having
+        if having is not None:
+            self._rows.prepare(view.residual.plan.aggregates())
+            passing &= self._rows.evaluate.truth(having, view.residual.plan.period_ms)
+        places = np.flatnonzero(passing)
+        if not len(places):
+            return None
+        return Delivery(self._numbers[places], view.residual.project(self._rows, places))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which rows of which streams go into panes of which width, by which group.
+
+    ``feeds``: of one session of the network, by time; for all users alike, whenever they came.
+    """
+
+    where: Expr | None
+    groups: tuple[Expr, ...]
+    period_ms: int
+    width_ms: int
+    feeds: tuple[Feed, ...]
+
+
+@dataclass
+class Shared:
+    """The panes of a selection, and who has windows over them."""
+
+    number: int
+    selection: Selection
+    panes: Panes
+    views: dict[int, View]
+    groups: dict[Group, int] = field(default_factory=dict)
+    users: dict[str, Key] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.selection.groups:
+            self.groups[()] = 0
+
+
+class Windows:
+    """The windows of all users. Not for several threads at once."""
+
+    def __init__(self, session: Callable[[int], int | None]) -> None:
+        #: ``session`` of a stream's number: network time begins anew with each.
+        self._session = session
+        self._shared: dict[Selection, Shared] = {}
+        self._of_user: dict[str, dict[int, Shared]] = {}
+        self._views: dict[str, dict[Hashable, WindowView]] = {}
+        self._numbers = 0
+
+    def set_feeds(
+        self, user: str, residual: Residual, feeds: Mapping[int, Feed], row: int
+    ) -> dict[Hashable, WindowView]:
+        """A user's windows, from row ``row`` of the log on over these streams; returns where his rows will be and were, by
+        :data:`Place`."""
+        plan, window = residual.plan, residual.plan.window
+        assert window is not None
+        had, mine = self._of_user.get(user, {}), dict[int, Shared]()
+        views = self._views.setdefault(user, {})
+        current: list[Hashable] = []
+        for session in dict.fromkeys(self._session(number) for number in feeds):
+            if session is None:
+                continue
+            of_session = {n: feed for n, feed in feeds.items() if self._session(n) == session}
+            since = min(feed.since_ms for feed in of_session.values())
+            shared = self._selected(plan, of_session, had.get(session))
+            first = 0 if window.length_ms else -(-since // window.slide_ms) * window.slide_ms
+            nodes = [node for node in plan.aggregates() if is_windowed(node)]
+            old = had.get(session)
+            course = (window, first)
+            if old is not None and old is not shared and course in old.panes.courses:
+                shared.panes.adopt(old.panes, course)
+            shared.panes.want({node.args[0] for node in nodes}, window, first)
+            shared.users[user] = course
+            mine[session] = shared
+            place: Place = shared.number, course
+            current.append(place)
+            if place not in views:
+                views[place] = WindowView(residual, since, row, _ALWAYS)
+        for other, view in list(views.items()):
+            if other not in current and view.end == _ALWAYS:
+                views[other] = replace(view, end=row)
+        self._leave(user, [shared for session, shared in had.items() if shared is not mine.get(session)])
+        self._of_user[user] = mine
+        return dict(views)
+
+    def remove(self, user: str) -> None:
+        """The user is gone."""
+        self._leave(user, self._of_user.pop(user, {}).values())
+        self._views.pop(user, None)
+
+    def _leave(self, user: str, places: Iterable[Shared]) -> None:
+        for shared in places:
+            course = shared.users.pop(user)
+            if course not in shared.users.values():
+                del shared.panes.courses[course]
+            if not shared.users:
+                del self._shared[shared.selection]
+
+    def _selected(self, plan: QueryPlan, feeds: Mapping[int, Feed], before: Shared | None) -> Shared:
+        """The panes for a plan; made of those he had where the feeds have only gone on."""
+        window = plan.window
+        assert window is not None
+        width = math.gcd(window.length_ms or window.slide_ms, window.slide_ms)
+        chain = sorted((replace(feed, user="") for feed in feeds.values()), key=lambda feed: feed.since_ms)
+        streams = dict(sorted(feeds.items(), key=lambda item: item[1].since_ms))
+        # Windows begin behind a user's begin anyway, so that the time when he came does not keep users apart.
+        chain[0] = replace(chain[0], since_ms=_NULL)
+        selection = Selection(plan.where, plan.groups, plan.period_ms, width, tuple(chain))
+        found = self._shared.get(selection)
+        if found is None:
+            base = Residual(replace(plan, outputs=(), having=None, window=None))
+            views = {number: View(base, feed) for number, feed in zip(streams, chain, strict=True)}
+            self._numbers += 1
+            panes = Panes(width, plan.period_ms) if before is None else before.panes.copy()
+            found = Shared(self._numbers, selection, panes, views)
+            if before is not None:
+                found.groups = dict(before.groups)
+            self._shared[selection] = found
+        return found
+
+    def process(self, parts: Mapping[int, Part]) -> tuple[dict[Hashable, WindowPart], set[str]]:
+        """The next rows of all streams: what windows give, by :data:`Place`, and whose they are."""
+        found: dict[Hashable, WindowPart] = {}
+        users: set[str] = set()
+        for shared in self._shared.values():
+            mine = [(view, parts[number]) for number, view in shared.views.items() if number in parts]
+            if not mine:
+                continue
+            results = shared.panes.process(_input(shared, mine), len(shared.groups))
+            brought = {key for key, result in results.items() if result.numbers}
+            for key in brought:
+                found[shared.number, key] = _part(shared, key, results[key])
+            if brought:
+                users.update(user for user, key in shared.users.items() if key in brought)
+        return found, users
+
+
+def _input(shared: Shared, mine: list[tuple[View, Part]]) -> Input:
+    """The rows of all streams of a selection as one, in the order of the log."""
+    arguments, selection = shared.panes.arguments(), shared.selection
+    numbers, samples, chosen, vectors, offset = [], [], [], [], 0
+    for view, part in mine:
+        places = part.places(view)
+        rows = part.rows.evaluate
+        of_places = rows if len(places) == len(part.numbers) else rows.at(places)
+        wanted = (*selection.groups, *arguments)
+        vectors.append([of_places(expr, selection.period_ms) for expr in wanted])
+        numbers.append(part.numbers)
+        samples.append(part.rows.sample_ms)
+        chosen.append(places.astype(np.int64) + offset)
+        offset += len(part.numbers)
+    if len(mine) == 1:
+        merged, order, places = vectors[0], None, chosen[0]
+        all_numbers, all_samples = numbers[0], samples[0]
+    else:
+        all_numbers, all_samples = np.concatenate(numbers), np.concatenate(samples)
+        order = np.argsort(all_numbers)
+        all_numbers, all_samples = all_numbers[order], all_samples[order]
+        rank = np.empty(offset, np.int64)
+        rank[order] = np.arange(offset)
+        places = rank[np.concatenate(chosen)]
+        by_place = np.argsort(places)
+        places = places[by_place]
+        merged = [
+            (
+                np.concatenate([v for v, _ in column])[by_place],
+                np.concatenate([k for _, k in column])[by_place],
+            )
+            for column in zip(*vectors, strict=True)
+        ]
+    count = len(selection.groups)
+    groups = _numbered(shared.groups, merged[:count], len(places))
+    return Input(all_numbers, all_samples, places, groups, dict(zip(arguments, merged[count:], strict=True)))
+
+
+def _numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int64:
+    """The number of each row's group; new ones are added to ``known``."""
+    codes = np.zeros(rows, np.int64)
+    if not columns:
+        return codes
+    values = [np.where(there, value, _NULL) for value, there in columns]
+    for value in values:
+        distinct, code = np.unique(value, return_inverse=True)
+        codes = codes * len(distinct) + code
+    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    numbers = []
+    for row in first.tolist():
+        group = tuple(None if (v := int(value[row])) == _NULL else v for value in values)
+        numbers.append(known.setdefault(group, len(known)))
+    return np.array(numbers, np.int64)[code]
+
+
+def _part(shared: Shared, key: Key, result: Result) -> WindowPart:
+    tuples = list(shared.groups)
+    groups = {}
+    for i, expr in enumerate(shared.selection.groups):
+        values = [tuples[group][i] for group in result.groups]
+        groups[expr] = (
+            np.array([value or 0 for value in values], np.int64),
+            np.array([value is not None for value in values], np.bool_),
+        )
+    course = shared.panes.courses[key]
+    begins = np.array([course.begin(end) for end in result.ends], np.int64)
+    return WindowPart(result, WindowRows(result, groups), begins)

@@ -1,0 +1,81 @@
+"""Generated logs: rows of two streams as the gateway writes them and as DuckDB reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from gateway.tests.generated import NAMES, Row, rows_of_motes
+from skerry.plan.merge import merge
+from skerry.plan.model import QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.streams.ingest import Stream
+from skerry.streams.record import RECORD, Block, Records
+
+EVERYTHING = f"SELECT {', '.join(NAMES)} FROM sensors SAMPLE PERIOD"
+
+
+def plan_of(sql: str) -> QueryPlan:
+    plan = plan_query(sql)
+    assert isinstance(plan, QueryPlan)
+    return plan
+
+
+#: By number: the same motes at 5 s, then at 2 s.
+PERIODS = {1: 5000, 2: 2000}
+STREAMS = {
+    number: Stream(
+        number, 1, number, dataclasses.replace(merge([plan_of(f"{EVERYTHING} {ms} ms")]), where=None)
+    )
+    for number, ms in PERIODS.items()
+}
+
+
+@dataclass
+class Log:
+    """Rows of both streams, as the gateway writes them and as DuckDB reads them."""
+
+    records: Records
+    rows: list[Row]
+
+    def block(self, first: int, end: int) -> Block:
+        return Block(first, self.records[first:end])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    """Rows with known edges and NULLs, some late, some of a stream that began meanwhile."""
+    kinds = draw(st.lists(rows_of_motes, min_size=1, max_size=8))
+    pool = [row for rows in kinds for row in rows]
+    jumps = draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count = draw(st.integers(1, 120))
+    rows: list[Row] = []
+    silent = 0
+    records = np.zeros(count, RECORD)
+    for i in range(count):
+        stream = int(rng.integers(1, 3))
+        silent += int(rng.integers(0, 900)) if jumps and rng.random() < 0.1 else 0
+        # Rows of before the silence may come after it.
+        epoch = max(0, i // 3 - int(rng.integers(0, 3)) + (silent if rng.random() < 0.9 else 0))
+        row = {
+            **pool[rng.integers(len(pool))],
+            "temp": int(rng.integers(1800, 2600)),
+            "nodeid": int(rng.integers(9)),
+        }
+        rows.append({"row": i, "stream": stream, "sample": epoch * PERIODS[stream], **row})
+        record = records[i : i + 1]
+        record["stream"], record["node"], record["epoch"] = stream, row["nodeid"], epoch
+        for c, column in enumerate(STREAMS[stream].mote_query.columns):
+            value = row[column.name]
+            record["value"][0, c] = value or 0
+            record["nulls"] |= (value is None) << c
+    return Log(records, rows)
+
+
+def seen(value: object) -> object:
+    """A value of DuckDB's as users see it: decimals as doubles."""
+    return value if value is None or isinstance(value, bool | int) else float(str(value))

@@ -1,0 +1,317 @@
+"""Windows of all users in one pass, against what DuckDB says each holds at the row that brought it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.generated import NAMES, Row, in_database
+from gateway.tests.logs import PERIODS, STREAMS, Log, logs, plan_of, seen
+from skerry.lang.errors import QueryError
+from skerry.plan.model import Feed, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.proxy.engine import Engine
+from skerry.proxy.panes import LATENESS_MS
+from skerry.streams.record import RECORD
+from skerry_protocol.attributes import BY_NAME
+
+LOG_COLUMNS = ["row", "stream", "sample", *NAMES]
+KINDS = ("AVG", "SUM", "MIN", "MAX", "COUNT")
+
+
+@dataclass
+class User:
+    """A user with windows, and a reader of his own that remembers its position whatever the gateway does."""
+
+    length_ms: int
+    slide_ms: int
+    group: str | None
+    where: str | None
+    having: int | None
+    since_ms: int
+    until_ms: int | None
+    name: str = ""
+    position: int = -1
+    began: int = 0
+    got: list[tuple[object, ...]] = field(default_factory=list)
+
+    @property
+    def plan(self) -> QueryPlan:
+        window = f"{self.length_ms or 'start'} {'ms' if self.length_ms else ''}, {self.slide_ms} ms"
+        columns = ["epoch", *([self.group] if self.group else [])]
+        columns += [f"{kind}(temp, {window})" for kind in KINDS] + [f"MAX(light, {window}) AS brightest"]
+        group = f"GROUP BY {self.group}" if self.group else ""
+        having = f"HAVING COUNT(temp, {window}) > {self.having}" if self.having is not None else ""
+        where = f"WHERE {self.where}" if self.where else ""
+        return plan_of(f"SELECT {', '.join(columns)} FROM sensors {where} {group} {having} SAMPLE PERIOD 5 s")
+
+    @property
+    def feeds(self) -> dict[int, Feed]:
+        if self.until_ms is None:
+            return {1: Feed(self.name, 1, 5000, PERIODS[1], self.since_ms)}
+        return {
+            1: Feed(self.name, 1, 5000, PERIODS[1], self.since_ms, self.until_ms),
+            2: Feed(self.name, 2, 5000, PERIODS[2], self.until_ms, None, self.until_ms - PERIODS[1]),
+        }
+
+    def join(self, engine: Engine) -> None:
+        engine.subscribe(self.name, self.plan, self.began)
+        engine.set_feeds(self.name, self.feeds)
+
+    def read(self, engine: Engine, log: Log) -> None:
+        subscriber = engine.subscriber(self.name)
+        assert subscriber is not None
+        found = subscriber.buffer.deliveries(self.position)
+        if found is not None:
+            parts, self.position = found
+        else:
+            start, end = max(self.position + 1, self.began), engine.done
+            parts = engine.replay_arrow(self.name, log.block(start, end), self.position)
+            self.position = max(self.position, end - 1)
+        for part in parts:
+            rows = zip(part.numbers.tolist(), part.columns.to_pylist(), strict=True)
+            self.got += [(number, *values.values()) for number, values in rows]
+
+    # ---- the same, the slow way ----
+
+    def brought(self, log: Log) -> list[tuple[int, int, int, object]]:
+        """(row that brings it, begin, end, of which group alone) of all windows, by the rules in the docs."""
+        found: list[tuple[int, int, int, object]] = []
+        first = -(-self.since_ms // self.slide_ms) * self.slide_ms
+        now, closed = None, 0
+        for number, row in self._rows(log):
+            sample = row["sample"]
+            assert sample is not None
+            if now is None:
+                now = sample
+                closed = (now - 5000) // self.slide_ms * self.slide_ms
+            now = max(now, sample)
+            if self._counts(row) and sample < closed and sample >= now - LATENESS_MS:
+                for end in range(0, closed + 1, self.slide_ms):
+                    begin = end - self.length_ms if self.length_ms else first
+                    if begin <= sample < end:
+                        found.append((number, begin, end, row[self.group] if self.group else None))
+            while closed + self.slide_ms <= now - 5000:
+                closed += self.slide_ms
+                found.append((number, closed - self.length_ms if self.length_ms else first, closed, "all"))
+        return [brought for brought in found if brought[1] >= self.since_ms]
+
+    def _rows(self, log: Log) -> list[tuple[int, Row]]:
+        return [(i, row) for i, row in enumerate(log.rows) if row["stream"] in self.feeds]
+
+    def _counts(self, row: Row) -> bool:
+        feed = self.feeds[row["stream"]]  # type: ignore[index]
+        temp = row["temp"]
+        assert temp is not None
+        where = {None: True, "temp > 21": temp > 2100, "temp BETWEEN 20 AND 24": 2000 <= temp <= 2400}
+        since = 0 if feed.query == 1 else feed.since_ms
+        sample = row["sample"]
+        assert sample is not None
+        alone = Feed("", 1, 5000, feed.stream_period_ms, since, feed.until_ms, feed.before_ms)
+        return where[self.where] and alone.passes(sample)
+
+    def _literal(self, group: object) -> str:
+        if self.group is None or not isinstance(group, int):
+            return "NULL"
+        return str(Decimal(group).scaleb(-BY_NAME[self.group].digits))
+
+    def alone(self, log: Log) -> list[tuple[object, ...]]:
+        """What DuckDB finds in those windows, of rows up to the one that brought it."""
+        now, counted = 0, []
+        for number, row in self._rows(log):
+            sample = row["sample"]
+            assert sample is not None
+            now = max(now, sample)
+            if self._counts(row) and sample >= now - LATENESS_MS:
+                counted.append({**row, "row": number})
+        brought = self.brought(log)
+        if not brought or not counted:
+            return []
+        values = ", ".join(
+            f"({i}, {number}, {begin}, {end}, {group == 'all'}, {self._literal(group)})"
+            for i, (number, begin, end, group) in enumerate(brought)
+        )
+        group = f"s.{self.group}" if self.group else "0"
+        having = f"HAVING COUNT(temp) > {self.having}" if self.having is not None else ""
+        select = f"""
+            SELECT w.number, (w.finish - 1) // 5000 AS epoch, {f"{group}, " if self.group else ""}
+                NULL, SUM(temp), MIN(temp), MAX(temp), COUNT(temp), MAX(light)
+            FROM (VALUES {values}) AS w(i, number, start, finish, whole, mine) JOIN sensors s
+                ON s.row <= w.number AND s.sample >= w.start AND s.sample < w.finish
+                    AND (w.whole OR {group} IS NOT DISTINCT FROM {"w.mine" if self.group else "0"})
+            GROUP BY w.i, w.number, w.finish {f", {group}" if self.group else ""} {having}
+        """
+        found = []
+        for row in in_database(select, counted, LOG_COLUMNS):
+            *first, _, total, least, most, count, brightest = row
+            mean = None
+            if isinstance(total, Decimal) and isinstance(count, int):
+                # A mean of values of two decimal places is rounded at its fifth, half away from zero.
+                mean = (total / count).quantize(Decimal("0.00001"), ROUND_HALF_UP)
+            found.append(tuple(map(seen, (*first, mean, total, least, most, count, brightest))))
+        return found
+
+
+def ordered(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Groups of a window come in any order."""
+    return sorted(rows, key=lambda row: [(value is not None, value or 0) for value in row])
+
+
+lengths = st.sampled_from(
+    [(5000, 5000), (30_000, 30_000), (30_000, 10_000), (60_000, 5000), (25_000, 10_000), (0, 30_000)]
+)
+users = st.builds(
+    lambda window, group, where, having, since, lasts: User(
+        *window, group, where, having, since, None if lasts is None else since + lasts
+    ),
+    lengths,
+    st.sampled_from([None, None, "nodeid", "voltage"]),
+    st.sampled_from([None, "temp > 21", "temp BETWEEN 20 AND 24"]),
+    st.sampled_from([None, None, 1]),
+    st.sampled_from([0, 0, 7000, 30_000]),
+    st.sampled_from([None, None, 20_000, 21_500]),
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("rows"), st.integers(1, 40)),
+        st.tuples(st.just("again"), st.integers(1, 30)),
+        st.tuples(st.just("restart"), st.integers(0, 30)),
+        st.tuples(st.just("go"), st.integers(0, 99)),
+        st.tuples(st.just("read"), st.integers(0, 99)),
+    ),
+    min_size=3,
+    max_size=15,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(logs(), st.lists(users, min_size=1, max_size=6), steps)
+def test_windows_hold_what_duckdb_finds_in_them(
+    log: Log, present: list[User], happening: list[tuple[str, int]]
+) -> None:
+    engine, end, back = Engine(STREAMS.get, log.block), 0, 0
+    for i, user in enumerate(present):
+        user.name = str(i)
+        user.join(engine)
+    for step, number in [*happening, ("rows", len(log.rows))]:
+        match step:
+            case "rows":
+                first, end = max(0, end - back), min(end + number, len(log.rows))
+                engine.process(log.block(first, end))
+                back = 0
+            case "again":
+                engine.process(log.block(max(0, end - number), end))
+            case "restart":
+                engine, back = Engine(STREAMS.get, log.block), number
+                for user in present:
+                    user.join(engine)
+            case "go" if len(present) > 1:
+                engine.unsubscribe(present.pop(number % len(present)).name)
+            case "read":
+                present[number % len(present)].read(engine, log)
+    for user in present:
+        user.read(engine, log)
+        assert ordered(user.got) == ordered(user.alone(log))
+
+
+def test_users_who_come_at_different_times_share_panes() -> None:
+    log = steady(60)
+    engine = Engine(STREAMS.get, log.block)
+    early = User(30_000, 10_000, None, None, None, 0, None, name="early")
+    early.join(engine)
+    engine.process(log.block(0, 20))
+    late = User(60_000, 10_000, None, None, None, 101_000, None, name="late", began=20)
+    late.join(engine)
+    assert len(engine._windows._shared) == 1
+    engine.process(log.block(20, 60))
+    for user in (early, late):
+        user.read(engine, log)
+        assert ordered(user.got) == ordered(user.alone(log))
+        assert user.got
+
+
+def test_panes_go_on_when_the_motes_query_changes() -> None:
+    log = steady(60)
+    engine = Engine(STREAMS.get, log.block)
+    users = [User(0, 10_000, None, None, None, 0, None, name=str(i)) for i in range(2)]
+    for user in users:
+        user.join(engine)
+    engine.process(log.block(0, 30))
+    for user in users:
+        user.until_ms = 200_000
+        engine.set_feeds(user.name, user.feeds)
+    assert len(engine._windows._shared) == 1
+    engine.process(log.block(30, 60))
+    for user in users:
+        user.read(engine, log)
+        assert ordered(user.got) == ordered(user.alone(log))
+        assert len(user.got) > 20
+
+
+def steady(count: int) -> Log:
+    records = np.zeros(count, RECORD)
+    records["stream"], records["epoch"] = 1, np.arange(count)
+    temp = [column.name for column in STREAMS[1].mote_query.columns].index("temp")
+    records["value"][:, temp] = 2000 + np.arange(count)
+    rows: list[Row] = [
+        {**dict.fromkeys(NAMES, 0), "row": i, "stream": 1, "sample": 5000 * i, "temp": 2000 + i, "nodeid": 0}
+        for i in range(count)
+    ]
+    return Log(records, rows)
+
+
+def test_a_reader_who_stops_amid_the_groups_of_a_window_gets_it_again() -> None:
+    log = steady(40)
+    log.records["node"] = range(40)
+    engine = Engine(STREAMS.get, log.block)
+    User(50_000, 50_000, "nodeid", None, None, 0, None, name="u").join(engine)
+    engine.process(log.block(0, 40))
+    buffer = engine.subscriber("u").buffer  # type: ignore[union-attr]
+    rows = buffer.after(-1) or []
+    assert [position for position, _ in rows] == [10] * 9 + [11] + [20] * 9 + [21] + [30] * 9 + [31]
+    for read in (1, 5, 9, 10, 11):
+        again = buffer.after(rows[read - 1][0]) or []
+        assert again == (rows if read < 10 else rows[10:])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("AVG(temp, 5 min), MAX(temp)", "has a window, and an aggregate without it"),
+        ("AVG(temp, 5 min), temp", "'temp' has one value for each mote"),
+        ("AVG(temp, 5 s, 9 s)", "the longest slide is the length, 5 s"),
+        ("AVG(temp, 5500 ms)", "write a multiple of the sample period of 1 s"),
+        ("AVG(temp, start)", "a row for each slide"),
+        ("AVG(temp, 5 min), AVG(temp, 6 min)", "a query has one window"),
+        ("AVG(temp, 7 day, 1 s)", "604,800 pieces"),
+        ("AVG(temp, 5 min, 1)", "length and slide are times"),
+        ("AVG(temp, 5 min, 1 min, 1 s)", "a window has a length and a slide"),
+        ("COUNT(DISTINCT temp, 5 min)", "DISTINCT has no meaning in a window"),
+        ("WINAVG(3, temp), AVG(temp, 5 min)", "has a window, and an aggregate without it"),
+        ("SUM(temp * 100000000, 5 min)", "too large to be summed up"),
+    ],
+)
+def test_windows_that_have_no_meaning_are_refused(columns: str, message: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        plan_query(f"SELECT {columns} FROM sensors SAMPLE PERIOD 1 s")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "ONCE",
+        "LIFETIME 30 days",
+        "HISTORY 7 day SAMPLE PERIOD 1 s",
+        "SIGNAL hot SAMPLE PERIOD 1 s",
+        "INTO STORAGE POINT p SAMPLE PERIOD 1 s",
+    ],
+)
+def test_windows_are_of_queries_that_run(clause: str) -> None:
+    with pytest.raises(QueryError):
+        plan_query(f"SELECT AVG(temp, 5 min) FROM sensors {clause}")
