@@ -1,86 +1,133 @@
-"""Rows per second from the stream log, through Spark, to 1,000 users with range filters of 0.1 % each."""
+"""Many users on one stream: rows a second, latency, memory, coming, beside a streaming query of Spark's for each.
+
+All in one process, one measurement after the other in several rounds, so that what else runs on the machine
+meets them alike. A row counts as delivered when its user holds it as Arrow columns.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
+from bench.crowd import SPAN, WIDTH, Crowd, plan_of
+from bench.machine import median, proportional_memory, table
+from bench.separate import Separate
+from skerry.proxy.spark import session
 
-from bench.machine import median, table
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.engine import Engine
-from skerry.proxy.spark import StreamingQuery
-from skerry.streams.ingest import Stream
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD
-
-USERS = 1_000
-ROWS = 1_500_000
+USERS = (1, 10, 100, 1_000, 10_000)
+SEPARATE = 30
+ROUNDS = 3
+ROWS = 1_048_576
+#: Rows a second for latencies, in so many steps, and for how long in s.
+RATE, STEPS, LENGTH = 1_000, 50, 8
 
 
 def main() -> None:
     """Print the table."""
-    plans = [
-        plan_query(
-            f"SELECT nodeid, temp FROM sensors WHERE temp BETWEEN {i / 100} AND {i / 100} SAMPLE PERIOD 5 s"
-        )
-        for i in range(USERS)
-    ]
-    stream = Stream(
-        1, 1, 1, dataclasses.replace(merge([p for p in plans if isinstance(p, QueryPlan)]), where=None)
-    )
-    with tempfile.TemporaryDirectory() as directory:
-        log = StreamLog(Path(directory))
-        engine = Engine({1: stream}.get)
-        for i, plan in enumerate(plans):
-            assert isinstance(plan, QueryPlan)
-            engine.subscribe(str(i), plan)
-            engine.set_feeds(str(i), {1: Feed(str(i), 1, 5000, 5000, 0)})
-        spark = StreamingQuery("local[2]", Path(directory), log.path, engine.process)
-        log.append(_rows(1000, 0))
-        spark.start()
-        _wait(engine, 1000)
-        rates = []
-        for run in range(3):
-            log.append(_rows(ROWS, run))
-            began = time.monotonic()
-            _wait(engine, log.rows)
-            rates.append(ROWS / (time.monotonic() - began))
-        found = [engine.subscriber(str(i)).buffer.deliveries(log.rows - ROWS // 2) for i in range(USERS)]  # type: ignore[union-attr]
-        delivered = sum(len(part.numbers) for parts, _ in filter(None, found) for part in parts)
-        spark.stop()
-    assert 0.9 < delivered / (ROWS // 2) < 1.1, "0.1 % to each of 1,000 users is every row once"
+    rates: dict[int, list[float]] = {users: [] for users in USERS}
+    waits: dict[int, list[float]] = {users: [] for users in USERS}
+    with Crowd(1) as crowd:
+        for _ in range(4):  # Java compiles what is used
+            crowd.append(ROWS)
+            crowd.wait()
+        for _ in range(ROUNDS):
+            for users in USERS:
+                crowd.resize(users)
+                rates[users].append(_rate(crowd))
+                waits[users].append(_wait(crowd))
+        firsts = [_first(crowd, i) for i in range(5)]
+        memory = proportional_memory()
+        crowd.resize(SEPARATE)
+        ours = median([_wait(crowd) for _ in range(ROUNDS)])
+    slower = median([many / one for many, one in zip(waits[10_000], waits[1], strict=True)])
     table(
-        "Delivering",
+        f"Delivering: range filters of 0.1 % each, median of {ROUNDS} rounds",
         [
-            (
-                "rows from log to 1,000 users, range filters of 0.1 % each",
-                f"{median(rates):,.0f}/s",
-                "300,000/s",
-            )
+            *(
+                (f"rows from log to {users:,} users", f"{median(rates[users]):,.0f}/s", "400,000/s")
+                for users in USERS
+            ),
+            *(
+                (f"append → row at its user, {users:,} users", f"{1000 * median(waits[users]):.0f} ms", "")
+                for users in USERS
+            ),
+            ("latency with 10,000 users ÷ with 1", f"{slower:.2f}", "1.5"),
+            ("user added among 10,000 → his first row", f"{1000 * median(firsts):.0f} ms", "1 s"),
+            ("memory of gateway's proxy and Spark with 10,000 users", f"{memory / 2**30:.2f} GiB", "3 GB"),
+        ],
+    )
+    apart = _separate()
+    table(
+        f"{SEPARATE} users, 0.1 % each: one streaming query of Spark's own for each, and ours",
+        [
+            ("append → row at its user, separate queries", f"{1000 * apart:,.0f} ms", ""),
+            ("append → row at its user, ours", f"{1000 * ours:,.0f} ms", ""),
+            ("separate ÷ ours", f"{apart / ours:.0f}", "40"),
         ],
     )
 
 
-def _rows(count: int, seed: int) -> np.ndarray:  # type: ignore[type-arg]
-    rng = np.random.default_rng(seed)
-    made = np.zeros(count, RECORD)
-    made["stream"] = 1
-    made["node"] = rng.integers(0, 54, count)
-    made["epoch"] = np.arange(count) // 54
-    made["sample"] = made["epoch"].astype(np.int64) * 5000
-    made["value"][:, 0] = rng.integers(0, USERS, count)
-    return made
+def _rate(crowd: Crowd) -> float:
+    """Rows a second until every user has read his."""
+    delivered = crowd.delivered
+    crowd.append(ROWS)
+    began = time.monotonic()
+    crowd.wait()
+    took = time.monotonic() - began
+    share = (crowd.delivered - delivered) / ROWS / crowd.users
+    assert 0.0008 < share < 0.0012, f"each user gets a thousandth, not {share}"
+    return ROWS / took
 
 
-def _wait(engine: Engine, rows: int) -> None:
-    while engine.done < rows:
-        time.sleep(0.005)
+def _wait(crowd: Crowd) -> float:
+    """Median time from appending a row to its user having it, in s; a row a millisecond."""
+    crowd.waits.clear()
+    crowd.waiting = True
+    _trickle(crowd, LENGTH)
+    crowd.wait()
+    crowd.waiting = False
+    return median(crowd.waits)
+
+
+def _trickle(crowd: Crowd, seconds: float) -> None:
+    began = time.monotonic()
+    for step in range(int(seconds * STEPS)):
+        time.sleep(max(0.0, began + step / STEPS - time.monotonic()))
+        crowd.append(RATE // STEPS)
+
+
+def _first(crowd: Crowd, number: int) -> float:
+    """Time from adding a user who wants every row to his first one, in s, while rows flow."""
+    _trickle(crowd, 1)
+    user, began = f"new {number}", time.monotonic()
+    crowd.add(user, plan_of("SELECT nodeid, light FROM sensors SAMPLE PERIOD 1 s"))
+    while user not in crowd.firsts:
+        _trickle(crowd, 1 / STEPS)
+    took = crowd.firsts[user] - began
+    crowd.remove(user)
+    return took
+
+
+def _separate() -> float:
+    """As :func:`_wait`, with a streaming query of Spark's for each user, from rows that come once all have begun."""
+    crowd = Crowd()
+    crowd.append(1000)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory)
+        lows = [i * (SPAN - WIDTH) // SEPARATE for i in range(SEPARATE)]
+        spark = session("local[2]", path)
+        apart = Separate(spark, crowd.log.path, path, lows, WIDTH)
+        while min(apart.batches) < 2:
+            _trickle(crowd, 1)
+        first = crowd.log.rows
+        _trickle(crowd, 20)
+        while apart.reached() < crowd.log.rows:
+            time.sleep(0.1)
+        apart.stop()
+        spark.stop()
+    crowd.close()
+    return median([at - crowd.when(row) for row, at in apart.seen if row >= first])
 
 
 if __name__ == "__main__":

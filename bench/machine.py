@@ -6,6 +6,7 @@ import os
 import platform
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def table(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
@@ -16,6 +17,21 @@ def table(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
     print("| what | measured | goal |\n| --- | --- | --- |")
     for row in rows:
         print(f"| {' | '.join(row)} |")
+
+
+def proportional_memory(root: int | None = None) -> int:
+    """Bytes that a process (None: this one) and all that it started hold, pages they share counted once."""
+    total, left = 0, [os.getpid() if root is None else root]
+    while left:
+        process = Path("/proc") / str(left.pop())
+        try:
+            text = (process / "smaps_rollup").read_text()
+            for task in (process / "task").iterdir():
+                left += map(int, (task / "children").read_text().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # has ended
+        total += sum(1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+    return total
 
 
 def median(values: Sequence[float]) -> float:

@@ -1,0 +1,95 @@
+"""What one would write without a proxy: a streaming query of Spark's own for each user, over the same log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from skerry.streams import log
+from skerry.streams.source import LogPartition, LogReader
+
+
+class ColumnReader(LogReader):
+    """The log's rows as columns, as a query needs them."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._log = Path(path)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """One Arrow batch."""
+        assert isinstance(partition, LogPartition)
+        records = log.read(self._log, partition.start, partition.end)
+        rows = pa.array(range(partition.start, partition.start + len(records)), pa.int64())
+        nodes, lights = (
+            pa.array(column.astype("i4")) for column in (records["node"], records["value"][:, 0])
+        )
+        yield pa.RecordBatch.from_arrays([rows, nodes, lights], ["row", "nodeid", "light"])
+
+
+class ColumnSource(DataSource):
+    """``spark.readStream.format("log_columns").option("path", …)``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "log_columns"
+
+    def schema(self) -> str:
+        """As DDL."""
+        return "row long, nodeid int, light int"
+
+    def streamReader(self, schema: object) -> DataSourceStreamReader:
+        """For readStream."""
+        del schema
+        return ColumnReader(self.options["path"])
+
+
+class Separate:
+    """So many users' queries; ``seen`` are (row number, when its user had it), ``batches`` those of each query."""
+
+    def __init__(self, spark: SparkSession, path: Path, directory: Path, lows: list[int], width: int) -> None:
+        self.seen: list[tuple[int, float]] = []
+        self.batches = [0] * len(lows)
+        spark.dataSource.register(ColumnSource)
+        frame = spark.readStream.format("log_columns").option("path", str(path)).load()
+        self._queries = []
+        for i, low in enumerate(lows):
+            query = (
+                frame.filter(frame.light.between(low, low + width - 1))
+                .writeStream.foreachBatch(self._sink(i))
+                .option("checkpointLocation", str(directory / f"separate{i}"))
+                .trigger(processingTime="0 seconds")
+                .start()
+            )
+            # One after the other: all at once they wait for their Python workers until Spark gives up.
+            while not self.batches[i]:
+                time.sleep(0.05)
+            self._queries.append(query)
+
+    def _sink(self, query: int):  # type: ignore[no-untyped-def]
+        def take(frame: DataFrame, number: int) -> None:
+            del number
+            rows = frame.select("row", "nodeid", "light").toArrow().column("row").to_pylist()
+            now = time.monotonic()
+            self.seen += [(row, now) for row in rows]
+            self.batches[query] += 1
+
+        return take
+
+    def reached(self) -> int:
+        """Rows of the log that every query has been through."""
+        ends = [
+            (query.lastProgress or {}).get("sources", [{}])[0].get("endOffset") for query in self._queries
+        ]
+        return min(int("".join(filter(str.isdigit, str(end))) or 0) for end in ends)
+
+    def stop(self) -> None:
+        """All of them."""
+        for query in self._queries:
+            query.stop()
