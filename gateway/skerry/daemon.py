@@ -37,6 +37,7 @@ from skerry.reading import BACKLOG_ROWS, Reader
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
 from skerry.streams.ingest import KEYS, Ingest, Stream
+from skerry.streams.record import Block
 from skerry_protocol.codec import Packet
 
 log = logging.getLogger(__name__)
