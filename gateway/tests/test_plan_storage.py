@@ -106,7 +106,7 @@ REFUSED = [
     ("SELECT temp SAMPLE PERIOD 1 s INTO lgo", "lgo",
      "unknown storage point 'lgo' at column 36: did you mean 'log'? there are recentlight, log, fast: make one with CREATE STORAGE POINT"),
     ("SELECT temp INTO log SAMPLE PERIOD 1 s", "log",
-     "log has 2 fields, and the query 1 columns at column 18: select one for each of temp, n"),
+     "log has 2 fields, and the query 1 column at column 18: select one for each of temp, n"),
     ("SELECT light, 1 INTO log SAMPLE PERIOD 1 s", "log",
      "'light' does not fit the field temp at column 22: it is in degC"),
     ("SELECT temp, 1 INTO log SAMPLE PERIOD 100 ms", "log",

@@ -118,11 +118,15 @@ def _not_yet(clause: str, span: Span, text: str) -> QueryError:
 
 
 def _expected(terminals: set[str], before: str) -> str:
+    if "NAME" in terminals:
+        terminals = terminals - {"GROUP"}  # a name there
     if terminals == {"NAME"}:
         last = before.rsplit(maxsplit=1)[-1]
         if last[-1].isdigit():
             return "expected a unit of time: ms, s, min, h, day or week"
         return "expected sensors or a storage point" if last.upper() == "FROM" else "expected a name"
+    if terminals == {"SELECT"}:
+        return "expected SELECT"
     if "SELECT" in terminals:
         return "expected SELECT, CREATE STORAGE POINT, STOP QUERY or DROP"
     if {"NULL", "NUMBER", "NAME"} <= terminals:

@@ -107,6 +107,9 @@ def clauses_of(
     select: ast.Select, aggregate: bool, period_ms: int, lasts_ms: int | None, scope: Scope = SENSORS
 ) -> tuple[Clause, ...]:
     """What a query waits for and does; ``lasts_ms``: its FOR. Raises QueryError."""
+    if select.no_interleave and select.event is None:
+        hint = "leave NO INTERLEAVE out, or begin with ON EVENT name"
+        raise QueryError("a query without an event is never interleaved", hint, select.items[0].span)
     found = (
         _on_event(select.event, select.no_interleave, period_ms, lasts_ms) if select.event is not None else []
     )

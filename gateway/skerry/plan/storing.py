@@ -162,12 +162,16 @@ def declared_columns(point: Point) -> tuple[Column, ...]:
     return tuple(Column(f"s{i}", build.null(), field.format) for i, field in enumerate(point.fields))
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def stored_columns(outputs: Sequence[Output], point: Point, span: ast.Span) -> tuple[Column, ...]:
     """What motes put into a point's fields. Raises QueryError where that is something else."""
     if len(outputs) != len(point.fields):
         names = ", ".join(field.name for field in point.fields)
         raise QueryError(
-            f"{point.name} has {len(point.fields)} fields, and the query {len(outputs)} columns",
+            f"{point.name} has {_counted(len(point.fields), 'field')}, and the query {_counted(len(outputs), 'column')}",
             f"select one for each of {names}",
             span,
         )
