@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
-from skerry.plan.lifetime import CAPACITY, IDLE, power_for, predicted_ms
+from skerry.plan.lifetime import CAPACITY, power_for, predicted_ms
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.optimiser import considered
@@ -69,7 +69,7 @@ def _lifetime(plan: QueryPlan) -> dict[str, Any] | None:
     return {
         "capacity": CAPACITY,
         "power": power_for(plan.duration_ms) / 1e6,
-        "idle_power": IDLE / 1e6,
+        "idle_power": plan.budget.idle / 1e6,
         "energy_per_epoch": plan.budget.energy / 1e9,
         "predicted_ms": predicted_ms(plan.period_ms, plan.budget.energy),
         "slowest_period_ms": plan.period_ms * plan.budget.most,

@@ -19,27 +19,40 @@ from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Budget
 CAPACITY = 23_760
 #: Voltage of fresh ones, and the least at which the SHT21 works (data sheet, May 2010), in mV.
 FULL, EMPTY = 3000, 2100
-#: What a mote in the middle of a network takes without a query: mostly its control windows. In uW.
-IDLE = 1400
-#: What an epoch takes besides sampling, for a mote with a child: its slot, its child's, and those after for repetitions. In nJ.
-EPOCH = 4_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Upkeep:
+    """What a mote in the middle of a network takes: without a query, mostly for its control windows, in uW; and with an epoch besides
+    sampling, for its cell, its children's, and those after for repetitions, in nJ."""
+
+    idle: int
+    epoch: int
+
+
+#: From this sample period on, where no other query is faster, a network has fewer control windows (firmware/net/schedule.c). In ms.
+SLOW_MS = 10_000
+_SLOW, _FAST = _Upkeep(320, 2_300_000), _Upkeep(980, 1_100_000)
 _MOST = 255
 _NANOJOULES, _MICROWATTS = 1e9, 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class LifetimeBudget:
-    """What a program says of it. ``energy`` in nJ for an epoch; ``most``: epochs from sample to sample at most."""
+    """What a program says of it. ``energy`` in nJ for an epoch, ``idle`` in uW without one; ``most``: epochs from sample to sample at
+    most; ``capacity`` of a fresh battery in J."""
 
     energy: int
+    idle: int
     most: int
+    capacity: int = CAPACITY
 
     def encode(self) -> bytes:
         """The code of a BUDGET field."""
         values = {
             "energy": self.energy,
-            "idle": IDLE,
-            "capacity": CAPACITY,
+            "idle": self.idle,
+            "capacity": self.capacity,
             "full": FULL,
             "empty": EMPTY,
             "most": self.most,
@@ -52,29 +65,51 @@ def power_for(duration_ms: float) -> float:
     return CAPACITY / (duration_ms / 1000) * _MICROWATTS
 
 
+def upkeep(period_ms: int) -> _Upkeep:
+    """Of a network whose fastest query has this sample period."""
+    return _SLOW if period_ms >= SLOW_MS else _FAST
+
+
 def predicted_ms(period_ms: int, energy: int) -> float:
-    """How long fresh batteries last at a sample period."""
-    return CAPACITY * _MICROWATTS / (IDLE + energy / period_ms) * 1000
+    """How long fresh batteries last at a sample period. ``energy``: nJ for an epoch."""
+    return CAPACITY * _MICROWATTS / (upkeep(period_ms).idle + energy / period_ms) * 1000
+
+
+def _affordable(power: float, sampling: float) -> int | None:
+    """The shortest sample period in ms that takes no more than so many uW; None: there is none."""
+    for taken, least, most in ((_FAST, PERIOD_MINIMUM_MS, SLOW_MS - 1), (_SLOW, SLOW_MS, math.inf)):
+        if power <= taken.idle:
+            continue
+        energy = taken.epoch + sampling * _NANOJOULES
+        period = max(least, math.ceil(energy / (power - taken.idle) / 1000) * 1000)
+        if period <= most:
+            return period
+    return None
 
 
 def afford(lifetime: ast.Lifetime, sampling: float) -> tuple[int, LifetimeBudget]:
     """Sample period in ms and budget. ``sampling``: J an epoch for the sensors. Raises QueryError where nothing can be afforded."""
     duration = float(lifetime.duration.milliseconds)
-    power = power_for(duration) - IDLE
-    if power <= 0:
-        longest = duration_text(math.floor(predicted_ms(PERIOD_MAXIMUM_MS, EPOCH) / 86_400_000) * 86_400_000)
+    period = _affordable(power_for(duration), sampling)
+    if period is None:
+        longest = duration_text(
+            math.floor(predicted_ms(PERIOD_MAXIMUM_MS, _SLOW.epoch) / 86_400_000) * 86_400_000
+        )
         raise QueryError(
             f"LIFETIME {duration_text(lifetime.duration.milliseconds)} is more than batteries hold",
             f"a mote that only keeps its place in the network lives for {longest}",
             lifetime.duration.span,
         )
-    energy = EPOCH + round(sampling * _NANOJOULES)
-    period = max(PERIOD_MINIMUM_MS, math.ceil(energy / power / 1000) * 1000)
-    if lifetime.least is None:
-        return min(period, PERIOD_MAXIMUM_MS), LifetimeBudget(energy, _MOST)
-    least = int(lifetime.least.milliseconds)
-    if least < PERIOD_MINIMUM_MS or least > PERIOD_MAXIMUM_MS:
-        hint = f"it is the longest time between samples, from {duration_text(PERIOD_MINIMUM_MS)} to {duration_text(PERIOD_MAXIMUM_MS)}"
-        raise QueryError(f"MIN SAMPLE RATE {duration_text(least)} is out of range", hint, lifetime.least.span)
-    period = min(period, least)
-    return period, LifetimeBudget(energy, min(_MOST, least // period))
+    period, most = min(period, PERIOD_MAXIMUM_MS), _MOST
+    if lifetime.least is not None:
+        least = int(lifetime.least.milliseconds)
+        if least < PERIOD_MINIMUM_MS or least > PERIOD_MAXIMUM_MS:
+            bounds = f"from {duration_text(PERIOD_MINIMUM_MS)} to {duration_text(PERIOD_MAXIMUM_MS)}"
+            hint = f"it is the longest time between samples, {bounds}"
+            raise QueryError(
+                f"MIN SAMPLE RATE {duration_text(least)} is out of range", hint, lifetime.least.span
+            )
+        period = min(period, least)
+        most = min(_MOST, least // period)
+    taken = upkeep(period)
+    return period, LifetimeBudget(taken.epoch + round(sampling * _NANOJOULES), taken.idle, most)

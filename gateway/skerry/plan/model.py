@@ -17,7 +17,7 @@ the sample time of a row is ``epoch * period_ms``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from skerry.plan.clauses import Clause
@@ -153,7 +153,7 @@ class MoteQuery:
             "numbered": self.numbered,
             "where": self.where.to_list() if self.where else None,
             "clauses": [clause.to_list() for clause in self.clauses],
-            "budget": [self.budget.energy, self.budget.most] if self.budget else None,
+            "budget": list(astuple(self.budget)) if self.budget else None,
             "columns": [
                 [c.name, c.expr.to_list() if c.expr else None, c.format.code, int(c.aggregate), c.cells]
                 for c in self.columns
