@@ -246,7 +246,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(steps, st.integers(0, 9))
 def test_every_user_sees_each_epoch_once_whatever_others_do(
     actions: list[tuple[str, int, QueryPlan, int]], lead: int

@@ -50,7 +50,7 @@ def at_gateway(plan: QueryPlan, rows: list[Row]) -> list[dict[str, object]]:
     return residual.project(batch, indices).to_pylist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(exact_numbers, conditions(exact_numbers), rows_of_motes)
 def test_gateway_agrees_with_duckdb(number: str, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT {number} AS x, {condition} AS c FROM sensors SAMPLE PERIOD 1 s")
@@ -63,7 +63,7 @@ def test_gateway_agrees_with_duckdb(number: str, condition: str, rows: list[Row]
     assert got == [(None if x is None else float(str(x)), c) for x, c in expected]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(conditions(exact_numbers), rows_of_motes)
 def test_rows_that_pass_are_those_that_duckdb_selects(condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT nodeid FROM sensors WHERE {condition} SAMPLE PERIOD 1 s")
@@ -75,7 +75,7 @@ def test_rows_that_pass_are_those_that_duckdb_selects(condition: str, rows: list
     assert [row["nodeid"] for row in at_gateway(plan, rows)] == [int(str(node)) for (node,) in expected]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(NAMES), st.sampled_from(NAMES), rows_of_motes)
 def test_quotients_agree_with_duckdb_at_their_digits(a: str, b: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT {a} / {b} AS x, {a} / 3 AS y FROM sensors SAMPLE PERIOD 1 s")
@@ -118,7 +118,7 @@ def machine() -> Machine:
     return Machine()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(numbers, conditions(numbers), rows_of_motes)
 def test_motes_agree_with_the_gateway(machine: Machine, number: str, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT {number} AS x, {condition} AS c FROM sensors SAMPLE PERIOD 1 s")
@@ -134,7 +134,7 @@ def test_motes_agree_with_the_gateway(machine: Machine, number: str, condition: 
             assert (None if value is None else value / 10**output.digits) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(conditions(numbers), rows_of_motes)
 def test_motes_drop_no_row_that_the_user_wants(machine: Machine, condition: str, rows: list[Row]) -> None:
     plan = planned(f"SELECT nodeid FROM sensors WHERE {condition} AND light < 1000 SAMPLE PERIOD 1 s")
@@ -150,7 +150,7 @@ def test_motes_drop_no_row_that_the_user_wants(machine: Machine, condition: str,
         assert wanted == sent
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(conditions(exact_numbers), min_size=2, max_size=4), rows_of_motes)
 def test_a_shared_query_drops_no_row_that_any_user_wants(
     machine: Machine, conditions: list[str], rows: list[Row]
@@ -168,7 +168,7 @@ def test_a_shared_query_drops_no_row_that_any_user_wants(
                 assert machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(numbers, conditions(exact_numbers), rows_of_motes)
 def test_once_gives_what_a_periodic_query_gives(
     machine: Machine, number: str, condition: str, rows: list[Row]
@@ -199,7 +199,7 @@ def test_once_gives_what_a_periodic_query_gives(
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["level", "light", "nodeid", "light - 300"]), st.integers(0, 30), rows_of_motes)
 def test_shift_is_duckdbs(machine: Machine, value: str, places: int, rows: list[Row]) -> None:
     """TinyDB's >>; of negative numbers, too, it rounds down."""

@@ -90,7 +90,7 @@ def in_duckdb(select: str, temps: Sequence[int | None]) -> tuple[Any, ...]:
     return tuple(row)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(readings, st.integers(0, 2**32))
 def test_variance_and_deviation(library: Path, temps: list[int | None], seed: int) -> None:
     row = in_network(library, "VARIANCE(temp) AS v, STDDEV(temp) AS s, COUNT(temp) AS n", temps, seed)
@@ -103,7 +103,7 @@ def test_variance_and_deviation(library: Path, temps: list[int | None], seed: in
     assert row["s"] == pytest.approx(s, abs=0.5000001e-5, rel=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(readings, st.integers(0, 2**32), st.sampled_from(["0", "0.1", "0.5", "0.9", "1"]))
 def test_quantiles_are_between_their_bounds(
     library: Path, temps: list[int | None], seed: int, share: str
@@ -129,7 +129,7 @@ def test_median_of_many_is_near(library: Path) -> None:
     assert abs(row["m"] - float(exact)) <= row["e"] <= 0.75
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(readings, st.integers(0, 2**32), st.integers(1, 6))
 def test_top_and_bottom(library: Path, temps: list[int | None], seed: int, number: int) -> None:
     row = in_network(library, f"TOP({number}, temp) AS hot, BOTTOM({number}, temp) AS cold", temps, seed)
@@ -139,7 +139,7 @@ def test_top_and_bottom(library: Path, temps: list[int | None], seed: int, numbe
         assert [(entry["nodeid"], entry["value"]) for entry in row[name]] == best
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(readings, st.integers(0, 2**32), st.integers(1, 36))
 def test_histogram(library: Path, temps: list[int | None], seed: int, bins: int) -> None:
     row = in_network(library, f"HISTOGRAM(temp, -5.5, 30, {bins}) AS h", temps, seed)
@@ -148,7 +148,7 @@ def test_histogram(library: Path, temps: list[int | None], seed: int, bins: int)
     assert row["h"] == list(in_duckdb(cells, temps))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(st.integers(-4000, 12500) | st.integers(0, 9), min_size=1, max_size=80), st.integers(0, 2**32)
 )

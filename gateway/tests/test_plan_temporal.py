@@ -76,7 +76,7 @@ def in_duckdb(select: str, temps: list[int | None]) -> list[tuple[Any, ...]]:
     return duckdb.sql(select).fetchall()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(readings, st.integers(1, 12), st.integers(1, 5))
 def test_windows_are_duckdbs(library: Path, temps: list[int | None], window: int, slide: int) -> None:
     names = ("WINAVG", "WINSUM", "WINMIN", "WINMAX", "WINCOUNT", "TREND")
@@ -99,7 +99,7 @@ def test_windows_are_duckdbs(library: Path, temps: list[int | None], window: int
                 assert got == pytest.approx(float(value), abs=0.5000001e-5, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(readings, st.integers(-4000, 9000), st.integers(1, 5))
 def test_windows_hold_rows_that_pass(library: Path, temps: list[int | None], least: int, window: int) -> None:
     bound = f"{Decimal(least) / 100:f}"
@@ -115,7 +115,7 @@ def test_windows_hold_rows_that_pass(library: Path, temps: list[int | None], lea
     assert got == [(epoch, float(high)) for epoch, high in expected]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(readings, st.integers(1, 15))
 def test_exponential_average(library: Path, temps: list[int | None], weight: int) -> None:
     average: Fraction | None = None
@@ -129,7 +129,7 @@ def test_exponential_average(library: Path, temps: list[int | None], weight: int
         assert average is None or row["a"] == pytest.approx(float(average), abs=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(readings, st.integers(1, 3000))
 def test_delta_reports_what_differs(library: Path, temps: list[int | None], threshold: int) -> None:
     expected, last = [], None

@@ -146,7 +146,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(logs(), st.lists(users, min_size=1, max_size=8), steps)
 def test_each_user_gets_what_duckdb_answers_him_alone(
     log: Log, waiting: list[User], happening: list[tuple[str, int]]
@@ -203,7 +203,6 @@ def test_a_range_includes_its_ends() -> None:
 integers = st.integers(-(2**31), 2**31)
 
 
-@settings(deadline=None)
 @given(st.lists(integers, max_size=30), st.lists(st.tuples(integers, integers), max_size=20))
 def test_the_index_names_those_who_have_rows(values: list[int], ends: list[tuple[int, int]]) -> None:
     ends += [(value, value) for value in values[::2]] + [(value - 1, value) for value in values[::3]]

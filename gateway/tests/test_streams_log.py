@@ -102,7 +102,7 @@ def test_a_block_behind_a_row_and_by_stream() -> None:
     assert block.behind(200).streams() == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30),
     segment_rows=st.integers(1, 20),

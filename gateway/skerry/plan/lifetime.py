@@ -34,6 +34,8 @@ class _Upkeep:
 SLOW_MS = 10_000
 _SLOW, _FAST = _Upkeep(320, 2_300_000), _Upkeep(980, 1_100_000)
 _MOST = 255
+#: Sample periods are multiples of this, in ms, so that little of a battery is left over; from the second length on, of a second.
+_GRID_MS, _COARSE_MS = 100, 100_000
 _NANOJOULES, _MICROWATTS = 1e9, 1e6
 
 
@@ -81,7 +83,9 @@ def _affordable(power: float, sampling: float) -> int | None:
         if power <= taken.idle:
             continue
         energy = taken.epoch + sampling * _NANOJOULES
-        period = max(least, math.ceil(energy / (power - taken.idle) / 1000) * 1000)
+        exact = energy / (power - taken.idle)
+        grid = _GRID_MS if exact < _COARSE_MS else 1000
+        period = max(least, math.ceil(exact / grid) * grid)
         if period <= most:
             return period
     return None
