@@ -24,6 +24,9 @@ REREAD_S = 1.0
 BURST_S = 2.0
 #: When a user with as many queries as he may have shall try again, in s, should he stop none himself.
 QUERIES_RETRY_S = 60
+#: Feeds that a user may read at once, for each query that he may have; and when one with more shall try again, in s.
+FEEDS_PER_QUERY = 2
+FEEDS_RETRY_S = 5
 
 _NOT_HIS = "the request is {0}'s: leave the user out, or ask as {1} with his own token"
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
@@ -247,6 +250,16 @@ class Access:
                 f"{caller.name} has {running} queries, and {self.limits.queries} is the most for a user: stop one "
                 "('skerry list' shows them; finished ones count until they are stopped)",
                 {"Retry-After": str(QUERIES_RETRY_S)},
+            )
+
+    def check_feeds(self, caller: Caller, running: int) -> None:
+        """Whether a user who reads ``running`` feeds may open another. AccessError 429: no."""
+        most = None if self.limits.queries is None else FEEDS_PER_QUERY * self.limits.queries
+        if most is not None and running >= most:
+            raise AccessError(
+                429,
+                f"{caller.name} reads {running} feeds at once, and {most} is the most for a user: close one",
+                {"Retry-After": str(FEEDS_RETRY_S)},
             )
 
 

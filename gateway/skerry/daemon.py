@@ -42,6 +42,9 @@ from skerry_protocol.codec import Packet
 
 log = logging.getLogger(__name__)
 
+#: Rows that wait for Spark for so long, in s, are an alarm.
+STALLED_S = 60.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Stopped:
@@ -78,6 +81,8 @@ class Gateway:
         self._ingest.remember(self._log.tail(KEYS), self._network.streams)
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
         self._advanced = 0.0
+        #: How far the proxy had come when it last moved, and when that was.
+        self._moved = (0, time.monotonic())
         #: Whether something has changed that is not on the disk yet.
         self._unsaved = False
 
@@ -176,6 +181,7 @@ class Gateway:
             self._try_commit()
 
     def _on_idle(self) -> None:
+        self._watch()
         if time.monotonic() - self._advanced < 1.0 or not self._network.clock.known:
             return
         self._advanced = time.monotonic()
@@ -188,6 +194,22 @@ class Gateway:
                 self._remove(query)
             if difference or abandoned or self._unsaved:
                 self._try_commit()
+
+    def _watch(self) -> None:
+        """Alarms for what goes on in the background."""
+        now = time.monotonic()
+        if self.engine.done != self._moved[0] or self._through() >= self._log.rows:
+            self._moved = (self.engine.done, now)
+            self.alarms.off("delivery")
+        elif now - self._moved[1] > STALLED_S:
+            self.alarms.on(
+                "delivery",
+                f"rows wait in the log: Spark has taken none for {STALLED_S:g} s ({self.spark.state})",
+            )
+        if self.history.trouble is None:
+            self.alarms.off("history")
+        else:
+            self.alarms.on("history", f"the log is not compacted: {self.history.trouble}")
 
     def _adopt(self, difference: Difference) -> None:
         """What the demand has decided, before it is remembered and sent."""

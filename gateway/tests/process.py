@@ -50,6 +50,14 @@ class Daemon:
         """A client for a user."""
         return skerry.connect(self.url, user=user, token=self.token)
 
+    def child(self, name: str) -> int:
+        """Process id of its child of this name."""
+        assert self.process is not None
+        lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        children = [int(pid) for text in lists for pid in text.read_text().split()]
+        [found] = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+        return found
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         assert self.process is not None
         self.process.send_signal(number)

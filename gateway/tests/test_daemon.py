@@ -297,3 +297,23 @@ def test_commands_go_out_and_answers_come_back(peer: RootPeer, daemon: Daemon) -
         assert message in refused.stderr
     silent = run("run", "leds", "1", "--mote", "9", "--wait", "0", "--url", daemon.url)
     assert (silent.returncode, silent.stderr) == (1, "no answer from mote 9 in 0 s; it may still come\n")
+
+
+def test_rows_that_wait_for_spark_are_an_alarm(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    ada = daemon.client("ada")
+    rows = iter(ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"))
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    queue_rows(peer, query, range(60, 62), program)
+    assert [next(rows)["nodeid"] for _ in range(6)] == [1, 2, 3, 1, 2, 3]
+    assert ada.status()["alarms"] == []
+    java = daemon.child("java")
+    os.kill(java, signal.SIGSTOP)
+    try:
+        queue_rows(peer, query, range(62, 64), program)
+        wait_for(lambda: [alarm["name"] for alarm in ada.status()["alarms"]] == ["delivery"])
+    finally:
+        os.kill(java, signal.SIGCONT)
+    assert [next(rows)["nodeid"] for _ in range(6)] == [1, 2, 3, 1, 2, 3]
+    wait_for(lambda: ada.status()["alarms"] == [])

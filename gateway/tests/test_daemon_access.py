@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import threading
@@ -145,14 +146,24 @@ def test_limits_are_each_users(guarded: Daemon) -> None:
     ):
         ada.query(SQL)
     assert len(ada.queries()) == 3
+    with contextlib.ExitStack() as feeds:
+        path = f"/queries/{last.id}/rows"
+        for _ in range(6):
+            answer = feeds.enter_context(ada.http.stream("GET", path))
+            assert answer.status_code == 200
+        wait_for(lambda: grace.status()["feeds"] == 6)
+        refused = ada.http.get(path)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "5")
+        assert "ada reads 6 feeds at once, and 6 is the most" in refused.json()["message"]
+    wait_for(lambda: grace.status()["feeds"] == 0)
     grace.query(SQL)
     ada.stop(last.id)
     ada.query(SQL)
     answers = [ada.http.get("/motes") for _ in range(400)]
-    refused = [answer for answer in answers if answer.status_code == 429]
-    if refused:  # A machine that does fewer than 50 a second meets no limit.
-        assert int(refused[0].headers["Retry-After"]) >= 1
-        assert "ada may do 50 requests a second" in refused[0].json()["message"]
+    too_many = [answer for answer in answers if answer.status_code == 429]
+    if too_many:  # A machine that does fewer than 50 a second meets no limit.
+        assert int(too_many[0].headers["Retry-After"]) >= 1
+        assert "ada may do 50 requests a second" in too_many[0].json()["message"]
     assert grace.status()["link"]["state"] == "connected"
 
 

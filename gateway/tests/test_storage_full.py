@@ -130,6 +130,35 @@ def test_a_full_disk_stops_rows_first_and_questions_last(peer: RootPeer, small_d
         daemon.kill(signal.SIGTERM)
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_readers_go_on_by_themselves_when_there_is_room(peer: RootPeer, small_disk: Path) -> None:
+    """Spark's checkpoint is on the full disk too."""
+    daemon = Daemon(peer.url, small_disk / "data")
+    daemon.start()
+    try:
+        asked = daemon.client("ada").query(SQL)
+        wait_for(peer.programs)
+        [(query, program)] = peer.programs().items()
+        reader, begin = iter(asked), 60
+        # Full to the last byte, and with room for the checkpoint but not for rows.
+        for leave in (None, 0, 300_000):
+            filler = fill(small_disk, leave) if leave is not None else None
+            epochs = range(begin, begin + 10)
+            queue_rows(peer, query, epochs, program)
+            if filler is not None:
+                wait_for(lambda: alarms(daemon) == ["intake"])
+                filler.unlink()
+            expected = [(n, (2000 + 10 * e + n) / 100) for e, n in rows_of(epochs)]
+            assert [
+                (row["nodeid"], row["temp"]) for _, row in zip(expected, reader, strict=False)
+            ] == expected
+            begin += 10
+        assert alarms(daemon) == []
+    finally:
+        daemon.kill(signal.SIGTERM)
+
+
 def test_state_that_cannot_be_replaced_stays_as_it_was(small_disk: Path) -> None:
     directory = DataDirectory(small_disk / "data")
     directory.save("state", {"rows": list(range(1000))})

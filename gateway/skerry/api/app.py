@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from skerry.access import Access, Caller
 from skerry.api.errors import answer_errors
-from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, EventWriter, FeedResponse, feed, media_type
+from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
 from skerry.catalog.places import Wanted
 from skerry.daemon import Gateway, Stopped
 from skerry.queries import UserQuery
@@ -51,7 +51,7 @@ Who = Annotated[Caller, Depends(admit)]
 def create_app(gateway: Gateway, access: Access) -> FastAPI:
     """The application over one gateway."""
     app = FastAPI(title="skerry", version="1", openapi_url="/openapi.json" if access.open else None)
-    app.state.access = access
+    app.state.access, app.state.bell = access, None
     answer_errors(app)
 
     @app.post("/queries", status_code=201)
@@ -97,13 +97,16 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
         after: str | None = None,
     ) -> FeedResponse:
         asked = gateway.query(query, caller.user)
+        access.check_feeds(caller, sum(own.readers for own in gateway.queries(caller.user)))
         chosen = media_type(accept)
         if chosen is None:
             raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")
         reader = gateway.reader(asked, _position(gateway, last_event_id or after))
         writer = EventWriter() if chosen == SSE else ArrowWriter(asked, reader.schema)
         allowed = partial(access.still_knows, caller, authorization)
-        return FeedResponse(feed(gateway, asked, reader, writer, allowed), chosen)
+        if app.state.bell is None:
+            app.state.bell = Bell()
+        return FeedResponse(feed(gateway, asked, reader, writer, allowed, app.state.bell), chosen)
 
     @app.post("/history")
     def compact(_: Who) -> dict[str, Any]:

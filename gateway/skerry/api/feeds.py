@@ -6,9 +6,11 @@ import asyncio
 import dataclasses
 import io
 import json
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -139,6 +141,31 @@ class ArrowWriter:
         return last + self._taken()
 
 
+class Bell:
+    """Wakes the feeds of one event loop from other threads: one call into the loop for all that a batch has rows for."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._woken: list[asyncio.Event] = []
+        self._lock = threading.Lock()
+
+    def ring(self, event: asyncio.Event) -> None:
+        """From any thread; returns at once."""
+        with self._lock:
+            self._woken.append(event)
+            if len(self._woken) > 1:
+                return
+        # The server may have ended, which the proxy's thread must not mind.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
+        with self._lock:
+            woken, self._woken = self._woken, []
+        for event in woken:
+            event.set()
+
+
 class FeedResponse(StreamingResponse):
     """A response without end that is over as soon as its client is gone, also while nothing is to be sent."""
 
@@ -163,17 +190,16 @@ class FeedResponse(StreamingResponse):
 
 
 async def feed(
-    gateway: Gateway, query: UserQuery, reader: Reader, writer: Writer, allowed: Callable[[], bool]
+    gateway: Gateway,
+    query: UserQuery,
+    reader: Reader,
+    writer: Writer,
+    allowed: Callable[[], bool],
+    bell: Bell,
 ) -> AsyncGenerator[bytes, None]:
     """A query's feed as bytes, until the query ends, or breaking off when its reader is no longer ``allowed``."""
-    loop, woken = asyncio.get_running_loop(), asyncio.Event()
-
-    def wake() -> None:
-        # In the thread of the proxy, which must not mind that the server has ended.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(woken.set)
-
-    with gateway.reading(query, wake):
+    woken = asyncio.Event()
+    with gateway.reading(query, partial(bell.ring, woken)):
         yield writer.begin(reader.position)
         spoken = time.monotonic()
         while allowed():

@@ -47,7 +47,8 @@ class HistoryService:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="compact", daemon=True)
         self._compacted = time.monotonic()
-        self._trouble: str | None = None
+        #: Why the last pass failed; None: it did not.
+        self.trouble: str | None = None
 
     def start(self) -> None:
         """Compact in the background from now on."""
@@ -80,9 +81,9 @@ class HistoryService:
             done = self._history.compact(self._log.path, rows, self._streams())
             self._history.retain(self._log, self._processed())
         except OSError as error:
-            self._trouble = str(error)
+            self.trouble = str(error)
             raise
-        self._compacted, self._trouble = time.monotonic(), None
+        self._compacted, self.trouble = time.monotonic(), None
         return done
 
     def after(
@@ -111,4 +112,4 @@ class HistoryService:
 
     def status(self) -> dict[str, Any]:
         """For people."""
-        return {**self._history.status(self._log.path, self._log.rows), "trouble": self._trouble}
+        return {**self._history.status(self._log.path, self._log.rows), "trouble": self.trouble}

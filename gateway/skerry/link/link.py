@@ -152,6 +152,7 @@ class Link:
             try:
                 self._port = self._open()
             except PortError:
+                self._on_idle()
                 continue
             self.endpoint.reset()
             log.warning("link %s is back", self.url)
