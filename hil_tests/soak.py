@@ -35,6 +35,8 @@ RECOVER_S = 2500.0
 FINAL_EPOCHS, PATIENCE_S = 20, 60.0
 FINAL_YIELD = 0.98
 TIME_ERROR_S = 0.001
+#: The root says what time it is when it boots and when the line is opened; its crystal drifts from then on.
+CLOCK_SLACK_S = 5.0
 BASE, SLOPE_X, SLOPE_Y = 10.0, 0.4, 0.3
 #: °C; the CC2538 mote's sensor is read to 0.3.
 VALUE_ERROR = 0.8
@@ -185,7 +187,8 @@ class Session:
         while self._net.now < end - 1e-6:
             self._net.advance(min(1.0, end - self._net.now))
             for row in rows(line, 1, self._query):
-                self.rows.append({**row, "session": self._root_session})
+                ahead = row["epoch"] * PERIOD_S - line.network_time()
+                self.rows.append({**row, "session": self._root_session, "ahead": ahead})
             line.records.clear()
             assert line.hello is not None
             if line.hello.session != self._root_session:
@@ -264,6 +267,10 @@ def _judge(
     moving = {mote.id for mote in network.mote if mote.path}
     for row in session.rows:
         mote = next((mote for mote in network.mote if mote.id == row["nodeid"]), None)
+        if row["ahead"] > CLOCK_SLACK_S:
+            problems.append(
+                f"mote {row['nodeid']}: a row of epoch {row['epoch']}, {row['ahead']:.0f} s before it begins"
+            )
         if mote is None:
             problems.append(f"a row of mote {row['nodeid']}, which is none")
         elif mote.id not in moving and row["temp"] is not None:

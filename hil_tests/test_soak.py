@@ -15,6 +15,8 @@ RUNS = [
     (1, 3.0, 400.0),
     # A CC2538 whose sleep timer was due a nanosecond before its count got there never came to an end of it.
     (4, 10.0, soak.RECOVER_S),
+    # The root rebooted, and a mote that had not heard of it went on sending rows of the session before.
+    (21, 10.0, 400.0),
     *(
         (1000 + more, MINUTES, soak.RECOVER_S)
         for more in range(int(os.environ.get("SKERRY_SOAK_SEEDS", "0")))

@@ -42,8 +42,9 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         return;
     case WIRE_PACKET_BUNDLE:
         if (!unicast || length < sizeof(struct wire_bundle)) break;
-        /* In a session just begun, motes that have not beaconed in it still send rows of the one before. */
-        if (schedule_session_young() && !neighbour_find(source)) return;
+        /* In a session just begun, motes that have neither beaconed nor joined in it still send rows of the one before. As long as there is
+         * room, who is not in the table is one of these. */
+        if (!neighbour_find(source) && (schedule_session_young() || (schedule_session_settling() && neighbour_count() < NEIGHBOURS))) return;
         tree_child_heard(source, frame->lqi);
         uplink_bundle(body, length);
         schedule_bundle(source, ((const struct wire_bundle *)body)->flags);

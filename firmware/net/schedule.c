@@ -54,6 +54,8 @@ static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
 #define SEARCH_EVERY 250
 /* Who begins a session stays awake for so long, s: neighbours that still live in the one before beacon by another clock. */
 #define AWAKE_SECONDS 13
+/* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
+#define SETTLING_SECONDS 300
 /* Clocks may disagree by so much: listeners are early and late by it. */
 #define GUARD CLOCK_MS(2)
 /* A parent listens so long in a child's cell, from GUARD before it on, unless a frame comes. */
@@ -107,6 +109,8 @@ bool schedule_session_young(void)
     if (awake && clock_uptime() - session_began >= AWAKE_SECONDS) awake = false;
     return awake;
 }
+
+bool schedule_session_settling(void) { return clock_uptime() - session_began < SETTLING_SECONDS; }
 
 /* Whoever does not know of a fast query yet is awake in a part of its windows. */
 bool schedule_slow(uint32_t second)

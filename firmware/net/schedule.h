@@ -23,6 +23,8 @@ void schedule_beacon_now(void);
 void schedule_session(void);
 /* … and that is not long ago. */
 bool schedule_session_young(void);
+/* For some minutes more, motes may be in the session before. */
+bool schedule_session_settling(void);
 /* The queue holds more than before. */
 void schedule_queue_grew(void);
 /* All queries have long periods, or there are none: control windows and reports are rare. */
