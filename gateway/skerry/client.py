@@ -129,6 +129,11 @@ class Client:
         status: dict[str, Any] = self._request("GET", "/status")
         return status
 
+    def tables(self) -> list[dict[str, Any]]:
+        """The tables that streams can be joined with."""
+        found: list[dict[str, Any]] = self._request("GET", "/tables")
+        return found
+
     def compact(self) -> dict[str, Any]:
         """Bring the log into the files of the history now; what there is then."""
         done: dict[str, Any] = self._request("POST", "/history")

@@ -30,6 +30,7 @@ from skerry.plan.model import Difference, QueryPlan
 from skerry.plan.past import explain_past
 from skerry.plan.planner import plan_point, plan_query
 from skerry.plan.points import Point
+from skerry.plan.tables import Tables, TableSchema
 from skerry.proxy.engine import Engine
 from skerry.proxy.spark import StreamingQuery
 from skerry.queries import Queries, UserQuery
@@ -38,6 +39,9 @@ from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
 from skerry.streams.ingest import KEYS, Ingest, Stream
 from skerry.streams.record import Block
+from skerry.tables.columns import TableError
+from skerry.tables.join import Joiner
+from skerry.tables.store import TableStore
 from skerry_protocol.codec import Packet
 
 log = logging.getLogger(__name__)
@@ -63,6 +67,7 @@ class Gateway:
         master: str = "local[2]",
         retention: Retention | None = None,
         backlog: int = BACKLOG_ROWS,
+        tables: Path | None = None,
     ) -> None:
         self._backlog = backlog
         self._lock = threading.RLock()
@@ -75,6 +80,8 @@ class Gateway:
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc)
         self.engine = Engine(self._network.stream, self._rows)
+        self.tables = TableStore(tables or data / "tables")
+        self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
         self._opened = self._log.rows
         self._restore()
@@ -122,19 +129,22 @@ class Gateway:
         plans: dict[str, QueryPlan] = {}
         for entry in state["queries"]:
             # In the order in which they were asked: a storage point comes before those that read it.
-            plan, point = self._plan(entry["sql"], entry.get("point"))
+            # Its tables may not be there now, which pauses it.
+            known = [TableSchema.from_list(schema) for schema in entry.get("tables", [])]
+            tables = {schema.name: schema for schema in known}
+            plan, point = self._plan(entry["sql"], entry.get("point"), tables)
             plans[entry["id"]] = plan
             query = UserQuery.from_dict(entry, plan, point)
             self._queries.add(query)
             if not query.past_only:
-                self.engine.subscribe(query.id, query.plan, query.position)
+                self._subscribe(query)
         self._network.restore(state, plans)
         self.inventory.restore(state.get("tags", []))
         self._refresh_feeds()
 
-    def _plan(self, sql: str, number: int | None) -> tuple[QueryPlan, Point | None]:
+    def _plan(self, sql: str, number: int | None, tables: Tables) -> tuple[QueryPlan, Point | None]:
         """The plan of a query beside the storage points there are; ``number``: of the point that it creates."""
-        plan = plan_query(sql, self._queries.points())
+        plan = plan_query(sql, self._queries.points(), tables)
         if isinstance(plan, CreatePoint):
             assert number is not None
             point, plan = plan_point(plan, number, self._queries.points())
@@ -250,6 +260,23 @@ class Gateway:
             del query.feeds[number]
         query.feeds.update(feeds)
 
+    def _subscribe(self, query: UserQuery) -> None:
+        join = None
+        if query.plan.probes:
+            joiner = self._joins[query.id] = Joiner(query.plan, self.tables.get)
+            join = joiner.join
+        self.engine.subscribe(query.id, query.plan, query.position, join)
+
+    def paused(self, query: UserQuery) -> str | None:
+        """Why a query waits, which goes on where it was as soon as it can; None: it does not."""
+        try:
+            joiner = self._joins.get(query.id)
+            if joiner is not None:
+                joiner.check()
+        except TableError as error:
+            return str(error)
+        return None
+
     def _streams(self) -> list[Stream]:
         """All there have been."""
         with self._lock:
@@ -267,7 +294,7 @@ class Gateway:
         """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. ``check`` is told how many
         queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError, StorageError."""
         with self._lock:
-            statement, point = plan_query(sql, self._queries.points()), None
+            statement, point = plan_query(sql, self._queries.points(), self.tables.schemas()), None
             if isinstance(statement, DropPoint):
                 return Stopped([self.stop(self._queries.keeper(statement, user), user)])
             if isinstance(statement, Stop):
@@ -327,7 +354,7 @@ class Gateway:
         )
         difference = self._network.demand.add_user(query.id, plan, self._network.now())
         self._queries.add(query)
-        self.engine.subscribe(query.id, plan, query.position)
+        self._subscribe(query)
         self._adopt(difference)
         self._refresh_feeds()
         return query
@@ -367,6 +394,7 @@ class Gateway:
             self._remove(inner)
         self._queries.remove(query.id)
         self.history.forget(query.id)
+        self._joins.pop(query.id, None)
         self.engine.unsubscribe(query.id)
         if query.id in self._network.demand.users():
             self._adopt(self._network.demand.remove_user(query.id, self._network.now()))
@@ -457,7 +485,7 @@ class Gateway:
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where. Raises QueryError."""
         with self._lock:
-            plan = plan_query(sql, self._queries.points())
+            plan = plan_query(sql, self._queries.points(), self.tables.schemas())
             if isinstance(plan, Stop | DropPoint):
                 raise QueryError("what stops queries has no plan", "explain a SELECT")
             if isinstance(plan, CreatePoint):
@@ -489,6 +517,7 @@ class Gateway:
                 "processed": self._through(),
                 **dataclasses.asdict(counters),
                 "history": self.history.status(),
+                "paused": {q.id: why for q in self._queries.all() if (why := self.paused(q)) is not None},
                 "spark": {"state": self.spark.state, "batches": self.spark.batches},
                 "streams": [
                     {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,

@@ -134,7 +134,10 @@ class Network:
         for query in difference.stop:
             stream = self.current.get(query)
             if stream is not None and stream.until_ms is None:
-                self._keep(replace(stream, until_ms=(self.now() + STOPPING_S) * 1000))
+                # What is called off before its cut-over never counts.
+                begun = self.now() * 1000 >= stream.since_ms
+                until_ms = (self.now() + STOPPING_S) * 1000 if begun else stream.since_ms
+                self._keep(replace(stream, until_ms=until_ms))
         for installation in difference.install:
             number, query = len(self.streams) + 1, installation.query
             since_ms = self.demand.cut_ms(query)

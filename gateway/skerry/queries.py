@@ -62,6 +62,7 @@ class UserQuery:
             "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
             "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
             "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
+            "tables": [probe.table.schema.to_list() for probe in self.plan.probes],
             "joint": dataclasses.asdict(self.joint) if self.joint is not None else None,
             "linger_s": self.linger_s,
             "feeds": {number: dataclasses.asdict(feed) for number, feed in self.feeds.items()},

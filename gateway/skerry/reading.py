@@ -16,6 +16,7 @@ from skerry.queries import UnknownQueryError, UserQuery
 from skerry.streams import log as stream_log
 from skerry.streams.log import RowsGoneError, StreamLog
 from skerry.streams.record import Block
+from skerry.tables.columns import TableError
 
 #: Rows of the log that a reader is served at a time.
 PORTION_ROWS = 65536
@@ -85,7 +86,11 @@ class Reader:
 
     def read(self) -> Portion:
         """The next portion; moves on. Raises UnknownQueryError once the query is stopped."""
-        portion = self._of_past() if self._in_past else self._of_log()
+        try:
+            portion = self._of_past() if self._in_past else self._of_log()
+        except TableError:
+            # A table that it is joined with is not there: the query waits (:meth:`skerry.daemon.Gateway.paused` says why).
+            portion = Portion([], self.position)
         self.position = portion.position
         return portion
 

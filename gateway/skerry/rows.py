@@ -73,6 +73,8 @@ class Rows:
         #: What was dropped because the reader was too slow; each comes with a RowsDroppedWarning too.
         self.dropped: list[Dropped] = []
         self._client = client
+        #: Rows that were handed out of those behind the position: of a join, several have one number.
+        self._ahead = 0
 
     def stop(self) -> None:
         """Stop the query."""
@@ -155,7 +157,7 @@ class Rows:
         """
         for batch in self._batches(seconds):
             yield _without_row(batch)
-            self.position = batch.column(_ROW)[-1].as_py()
+            self.position, self._ahead = batch.column(_ROW)[-1].as_py(), 0
 
     def to_arrow(self, rows: int | None = None, seconds: float | None = None) -> pa.Table:
         """The next rows: so many, or those of so long, whichever is reached first; with neither all until the query ends."""
@@ -168,7 +170,7 @@ class Rows:
             part = batch if rows is None else batch.slice(0, rows - count)
             count += part.num_rows
             parts.append(_without_row(part))
-            self.position = part.column(_ROW)[-1].as_py()
+            self.position, self._ahead = part.column(_ROW)[-1].as_py(), 0
             if count == rows:
                 break
         if parts:
@@ -274,6 +276,7 @@ class _Events:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._event: dict[str, str] = {}
+        self._skip = rows._ahead
         self.ended = False
 
     def line(self, line: str) -> dict[str, Any] | None:
@@ -290,7 +293,17 @@ class _Events:
         if "id" in event:
             self._rows.position = int(event["id"])
         self.ended = kind == "end"
-        return json.loads(event["data"]) if kind == "row" else None
+        if kind != "row":
+            return None
+        complete = "id" in event
+        if self._skip:
+            # What the connection before had brought already.
+            self._skip = 0 if complete else self._skip - 1
+            self._rows._ahead = 0 if complete else self._rows._ahead
+            return None
+        self._rows._ahead = 0 if complete else self._rows._ahead + 1
+        row: dict[str, Any] = json.loads(event["data"])
+        return row
 
 
 class _Attempts:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import plan_of
@@ -117,6 +117,7 @@ others = st.lists(
     st.integers(0, 1000),
     st.integers(0, LENGTH),
 )
+@example(users=[(22, 80, 1, "light")], asked=95, period=1, seed=0, compact=0)
 def test_each_sample_comes_once(
     tmp_path_factory: pytest.TempPathFactory,
     users: list[tuple[int, int, int, str]],

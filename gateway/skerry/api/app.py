@@ -150,6 +150,10 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     def points(caller: Who) -> list[dict[str, Any]]:
         return gateway.points(caller.user)
 
+    @app.get("/tables")
+    def tables(_: Who) -> list[dict[str, Any]]:
+        return gateway.tables.described()
+
     @app.get("/status")
     def status(_: Who) -> dict[str, Any]:
         return gateway.status()
@@ -176,6 +180,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "into": query.plan.into,
         "started_by": query.started_by,
         "refused": gateway.refused(query),
+        "paused": gateway.paused(query),
     }
 
 

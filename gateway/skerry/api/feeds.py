@@ -66,10 +66,13 @@ class EventWriter:
         return f": rows behind {position} follow\n\n".encode()
 
     def rows(self, delivery: Delivery) -> bytes:
-        """An event each."""
+        """An event each. Of several rows with one number (of a join, of windows) only the last has an id: who resumes gets them all,
+        and can tell how many he has had."""
+        following = np.append(delivery.numbers[1:], -1)
+        rows = zip(delivery.numbers.tolist(), following.tolist(), delivery.columns.to_pylist(), strict=True)
         return "".join(
-            f"id: {number}\nevent: row\ndata: {json.dumps(values)}\n\n"
-            for number, values in delivery.values()
+            ("" if number == after else f"id: {number}\n") + f"event: row\ndata: {json.dumps(values)}\n\n"
+            for number, after, values in rows
         ).encode()
 
     def mark(self, position: int) -> bytes:
@@ -231,7 +234,7 @@ async def feed(
 
 
 def _chunks(deliveries: list[Delivery]) -> Iterator[Delivery]:
-    """The same rows, in parts that are small enough to be held for a reader who does not read."""
+    """The same rows, in parts that are small enough to be held for a reader who does not read; rows of one number together."""
     for whole in deliveries:
         numbers, begin = whole.numbers, 0
         while begin < len(numbers):

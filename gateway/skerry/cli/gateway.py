@@ -43,6 +43,12 @@ def gateway(
         Path | None, typer.Option(help="certificate in PEM, for https; needs --tls-key")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="its private key in PEM")] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            help="directory of CSV, Parquet and SQLite files to join with; default: tables in --data"
+        ),
+    ] = None,
     keep_days: Annotated[
         float, typer.Option(min=1, help="days that the history's files are kept")
     ] = Retention.history_days,
@@ -91,7 +97,7 @@ def gateway(
         server_socket = _bind(listen, guarded=tokens is not None)
         tls = _tls(tls_cert, tls_key)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
-        daemon = Gateway(link, data or _default_data(), master, retention, backlog)
+        daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables)
         application = create_app(daemon, Access(tokens, limits))
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
         config.load()

@@ -25,7 +25,9 @@ def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
 
 def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:
     """The queries that run: of all users, of one, or your own where the gateway asks for a token."""
-    _table(connect(url, user=user, token=token).queries(), ("id", "user", "readers", "finished", "sql"))
+    _table(
+        connect(url, user=user, token=token).queries(), ("id", "user", "readers", "finished", "paused", "sql")
+    )
 
 
 def catalog(
@@ -152,6 +154,12 @@ def points(url: Url = URL, token: Token = None) -> None:
         shown,
         ("name", "fields", "rows", "seconds", "circular", "memory", "bytes", "query", "user", "used_by"),
     )
+
+
+def tables(url: Url = URL, token: Token = None) -> None:
+    """The tables that streams can be joined with."""
+    shown = [{**row, "columns": ", ".join(row["columns"])} for row in connect(url, token=token).tables()]
+    _table(shown, ("name", "file", "rows", "columns", "trouble"))
 
 
 def compact(url: Url = URL, token: Token = None) -> None:

@@ -51,7 +51,7 @@ def stack_depth(expr: Expr) -> int:
 def obstacle(expr: Expr) -> str | None:
     """Why motes cannot run the expression; None: they can."""
     for node in expr.walk():
-        if node.aggregate is not Aggregate.NONE:
+        if node.aggregate is not Aggregate.NONE or node.final[:1] in (("table",), ("now",)):
             return f"{render(node)} is known at the gateway only"
         if node.low < -INT32_MAXIMUM - 1 or node.high > INT32_MAXIMUM:
             return f"{render(node)} may need more than a mote's 32 bits"

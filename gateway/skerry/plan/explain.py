@@ -50,6 +50,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "motes": _motes(query),
         "root": _root(query),
         "gateway": _gateway(plan, query),
+        "joins": [{"table": probe.table.schema.name, "where": str(probe)} for probe in plan.probes],
         "stream": None,
         "lacking": {},
     }
@@ -163,6 +164,7 @@ def explain_text(explained: dict[str, Any]) -> str:
         "gateway",
     ]
     lines += [f"  keeps rows where {w['condition']} ({w['because']})" for w in gateway["where"]]
+    lines += [f"  joins with {join['table']} where {join['where']}" for join in explained["joins"]]
     lines += [f"  computes {column}" for column in gateway["columns"]]
     lines += [f"  keeps epochs having {gateway['having']}"] if gateway["having"] else []
     idle = not (gateway["where"] or gateway["columns"] or gateway["having"])

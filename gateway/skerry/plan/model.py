@@ -23,6 +23,7 @@ from typing import Any
 from skerry.plan.clauses import Clause
 from skerry.plan.expression import Expr, Kind, from_list
 from skerry.plan.lifetime import LifetimeBudget
+from skerry.plan.tables import Probe
 from skerry.plan.windows import Window
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.packets import Aggregate
@@ -39,11 +40,13 @@ class Output:
 
     @property
     def type(self) -> str:
-        """``integer``, ``decimal``, ``boolean`` or ``list``."""
+        """``integer``, ``decimal``, ``boolean``, ``list`` or ``text``."""
         if self.expr.kind is Kind.CONDITION:
             return "boolean"
         if self.expr.kind is Kind.LIST:
             return "list"
+        if self.expr.kind is Kind.TEXT:
+            return "text"
         return "decimal" if self.digits else "integer"
 
 
@@ -93,6 +96,8 @@ class QueryPlan:
     #: Texts of the queries that its rows start (OUTPUT ACTION (SELECT …)).
     starts: tuple[str, ...] = ()
     history: Past | None = None
+    #: The tables that its rows are joined with, in this order, at the gateway.
+    probes: tuple[Probe, ...] = ()
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns and HAVING need, each once."""

@@ -88,6 +88,11 @@ def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tupl
             "aggregate each epoch of the past, as in AVG(temp) with a longer SAMPLE PERIOD",
         ),
         (
+            plan.window is not None,
+            "windows over all motes",
+            "write SAMPLE PERIOD, which makes a row for each period, and HISTORY … ONLY",
+        ),
+        (
             bool(plan.temporal),
             "windows that motes compute",
             "aggregate with AVG, MIN, MAX … and SAMPLE PERIOD instead",

@@ -35,6 +35,7 @@ from skerry.plan.storing import (
     store_clause,
     stored_columns,
 )
+from skerry.plan.tables import NO_TABLES, Tables, check_joined, probes_of, split
 from skerry.plan.temporal import check_slides, temporal_nodes
 from skerry.plan.windows import check_windows, is_windowed, windows_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
@@ -57,8 +58,10 @@ ALIGNED_GRID_MS = 1000
 _DURATION_MAXIMUM_MS = 2**31 * 1000
 
 
-def plan_query(text: str, points: Points = NO_POINTS) -> QueryPlan | Stop | CreatePoint | DropPoint:
-    """The plan of a query beside these storage points, or a statement that is no query. Raises QueryError for anything
+def plan_query(
+    text: str, points: Points = NO_POINTS, tables: Tables = NO_TABLES
+) -> QueryPlan | Stop | CreatePoint | DropPoint:
+    """The plan of a query beside these storage points and tables, or a statement that is no query. Raises QueryError for anything
     wrong with it.
 
     A plan that is returned fits a mote: its own mote query assembles within all limits.
@@ -66,7 +69,7 @@ def plan_query(text: str, points: Points = NO_POINTS) -> QueryPlan | Stop | Crea
     statement = parse(text)
     if not isinstance(statement, ast.Select):
         return statement
-    return _checked(text, lambda: _plan(statement, points))
+    return _checked(text, lambda: _plan(statement, points, tables=tables))
 
 
 def plan_point(statement: CreatePoint, number: int, points: Points = NO_POINTS) -> tuple[Point, QueryPlan]:
@@ -139,9 +142,11 @@ def _check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
         raise QueryError("this condition cannot be evaluated by a mote", reason, select.where.span)
 
 
-def _plan(select: ast.Select, points: Points, least: int = PERIOD_MINIMUM_MS) -> QueryPlan:
+def _plan(
+    select: ast.Select, points: Points, least: int = PERIOD_MINIMUM_MS, tables: Tables = NO_TABLES
+) -> QueryPlan:
     """``least``: the shortest sample period."""
-    plan = _planned(select, points, PERIOD_STORED_MINIMUM_MS if select.into is not None else least)
+    plan = _planned(select, points, PERIOD_STORED_MINIMUM_MS if select.into is not None else least, tables)
     if select.into is None:
         return plan
     point = points.get(select.into.name.lower())
@@ -161,11 +166,12 @@ def _plan(select: ast.Select, points: Points, least: int = PERIOD_MINIMUM_MS) ->
     )
 
 
-def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
+def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> QueryPlan:
     select = with_axes(select)
-    scope = replace(matched(select, scope_of(tuple(select.tables), points)), event_value=event_value(select))
+    scope = matched(select, scope_of(tuple(select.tables), points, tables))
+    scope = replace(scope, event_value=event_value(select))
     period, duration, once = _sampling(select.sampling, least)
-    where = _where(select.where, scope)
+    where, on = split(_where(select.where, scope))
     if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
         _check_speed(select, period, scope)
     known = None if isinstance(select.sampling, ast.Lifetime) else period
@@ -177,7 +183,7 @@ def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
     having = _having(select, aggregate or windowed, _named(groups, windowed), windows, known, scope)
     if having is not None:
         windows = temporal_nodes([*windows, having])
-    exprs = (*(output.expr for output in outputs), where, having, *groups)
+    exprs = (*(output.expr for output in outputs), where, having, *groups, *on)
     used = frozenset[int]().union(*(attributes_of(expr) for expr in exprs if expr))
     mote_where = where if aggregate or windows or scope.sources else _for_motes(where)
     plan = QueryPlan(
@@ -198,6 +204,9 @@ def _planned(select: ast.Select, points: Points, least: int) -> QueryPlan:
         raise QueryError("events and actions are of motes' own rows, not of windows", hint, span)
     if scope.sources:
         plan = _joined(select, plan, scope)
+    if scope.tables:
+        check_joined(select, plan, sensors=scope.sensors is not None)
+        plan = replace(plan, probes=probes_of(scope.tables, on, select))
     if select.history is not None:
         plan = replace(plan, history=past_of(select, select.history, plan))
     if select.event is not None:

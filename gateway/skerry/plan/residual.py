@@ -11,7 +11,7 @@ evaluates ``residual.rest`` instead of the whole condition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,13 @@ class Rows:
         columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
         self.evaluate = Evaluator(columns, self.sample_ms)
         self._shared: dict[str, pa.RecordBatch] = {}
+        #: What joins remember: places (by their identity, too) sorted by an expression: its values, and where they stand.
+        self.sorted: dict[tuple[int, Expr, int], tuple[Indices, Values, Values]] = {}
+
+    @property
+    def utc_ms(self) -> Values:
+        """When each row was sampled, UTC in ms. Raises KeyError where the batch does not say."""
+        return column_vector(self.batch, "utc_ms")[0]
 
     def column(self, name: str) -> Vector:
         """An attribute's integers, and where they are known."""
@@ -89,6 +96,10 @@ class Rows:
         return [list(state) for state in zip(*cells, strict=True)]
 
 
+#: See :meth:`Residual.rows`.
+Join = Callable[[Rows, Indices], tuple[Indices, pa.RecordBatch]]
+
+
 class Residual:
     """One user's condition and columns. ``range`` and ``rest``: see :func:`skerry.plan.ranges.split_range`.
 
@@ -103,6 +114,8 @@ class Residual:
         self._aggregates = plan.aggregates()
         #: The same for users with the same columns.
         self.layout = repr((plan.outputs, plan.period_ms))
+        #: What makes his rows of those selected, where they are joined with tables: their places, and his columns.
+        self.join: Join | None = None
         self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
 
     def select(self, rows: Rows, feed: Feed, candidates: Indices | None = None) -> Indices:
@@ -121,6 +134,10 @@ class Residual:
         if having is not None:
             passing &= evaluate.truth(having, self.plan.period_ms)
         return np.flatnonzero(passing) if candidates is None else candidates[passing]
+
+    def rows(self, rows: Rows, places: Indices) -> tuple[Indices, pa.RecordBatch]:
+        """What the user sees of these rows: their places, of a join some several times or not at all, and his columns."""
+        return (places, self.project(rows, places)) if self.join is None else self.join(rows, places)
 
     def project(self, rows: Rows, indices: Indices) -> pa.RecordBatch:
         """The user's columns for these rows: decimals as float64, rounded at their digits; NULL as null."""
@@ -147,7 +164,7 @@ def type_of(output: Output) -> pa.DataType:
     return list_type(output.expr) if output.expr.kind is Kind.LIST else _TYPES[output.type]
 
 
-_TYPES = {"integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_()}
+_TYPES = {"integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
 
 
 #: Integers up to this one are doubles, too.

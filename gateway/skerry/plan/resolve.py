@@ -58,6 +58,9 @@ class Resolver:
         return expr
 
     def _no_list(self, expr: Expr, node: ast.Expression) -> None:
+        if expr.kind is Kind.TEXT:
+            what = "texts are for columns of their own: compare numbers"
+            raise QueryError("this is a text, not a value to reckon with", what, node.span)
         if expr.kind is Kind.LIST:
             what = "ask for it as a column of its own"
             raise QueryError("this is a list, not a value to reckon with", what, node.span)

@@ -10,6 +10,7 @@ from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan import build
 from skerry.plan.expression import Expr
 from skerry.plan.points import Point, Points
+from skerry.plan.tables import NO_TABLES, NOW, JoinedTable, Tables, unknown_column
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
 from skerry_protocol.bytecode import StoredField
 from skerry_protocol.packets import SOURCES_MAXIMUM, Aggregate
@@ -46,6 +47,7 @@ class Scope:
 
     sensors: str | None = "sensors"
     sources: tuple[Source, ...] = ()
+    tables: tuple[JoinedTable, ...] = ()
     #: What the query calls the value of its event, besides what every event says.
     event_value: str | None = None
 
@@ -65,6 +67,8 @@ class Scope:
         if found:
             return next(iter(found.values()))
         name = SYNONYMS.get(node.name.lower(), node.name.lower())
+        if node.table is None and name == "now" and self.tables:
+            return NOW
         if node.table is None and name in _IN_EVERY_ROW:
             return build.attribute(BY_NAME[name])
         raise self._unknown(node)
@@ -94,6 +98,11 @@ class Scope:
             columns.append((f"{prefix}{TIME}", _time(i, source)))
             for index, entry in enumerate(source.point.fields):
                 columns.append((f"{prefix}{entry.name}", _field(i, source, index)))
+        for joined in self.tables:
+            for described in joined.schema.columns:
+                column = joined.column(described.name)
+                assert column is not None
+                columns.append((f"{joined.called}.{described.name}", column))
         return columns
 
     def _found(self, node: ast.Name) -> dict[str, Expr]:
@@ -111,6 +120,10 @@ class Scope:
                 found[f"{source.called}.{name}"] = _field(i, source, index)
             elif name == TIME:
                 found[f"{source.called}.{name}"] = _time(i, source)
+        for joined in self.tables:
+            column = joined.column(name) if table in (None, joined.called, joined.schema.name) else None
+            if column is not None:
+                found[f"{joined.called}.{name}"] = column
         return found
 
     def _unknown(self, node: ast.Name) -> QueryError:
@@ -122,6 +135,8 @@ class Scope:
             f"{source.called} has {', '.join([*(f.name for f in source.point.fields), TIME])}"
             for source in self.sources
         ]
+        if self.tables:
+            has.append(unknown_column(node, self.tables))
         return QueryError(f"unknown attribute '{node.name}'", guess + "; ".join(has), node.span)
 
 
@@ -129,10 +144,11 @@ class Scope:
 SENSORS = Scope()
 
 
-def scope_of(tables: tuple[ast.Table, ...], points: Points) -> Scope:
+def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_TABLES) -> Scope:
     """The scope of a FROM. Raises QueryError for tables that are not, or too many."""
     sensors: str | None = None
     sources: list[Source] = []
+    joined: list[JoinedTable] = []
     for table in tables:
         name = table.name.name.lower()
         if name == "sensors":
@@ -142,19 +158,19 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points) -> Scope:
             sensors = table.called
         elif name in points:
             sources.append(Source(table.called, points[name]))
+        elif name in files:
+            joined.append(JoinedTable(table.called, files[name]))
         else:
-            known = ["sensors", *points]
+            known = ["sensors", *points, *files]
+            there = [point.name for point in points.values()]
             hint = f"{did_you_mean(name, known)}tables are sensors and storage points"
-            hint += (
-                f": {', '.join(point.name for point in points.values())}"
-                if points
-                else ", of which there are none"
-            )
+            hint += f": {', '.join(there)}" if there else ", of which there are none"
+            hint += f"; and the files {', '.join(files)}" if files else ""
             raise QueryError(f"unknown table '{table.name.name}'", hint, table.name.span)
     if len(sources) > SOURCES_MAXIMUM:
         hint = f"join at most {SOURCES_MAXIMUM}, and sensors"
         raise QueryError(f"{len(sources)} storage points are too many", hint, tables[-1].name.span)
-    return Scope(sensors, tuple(sources))
+    return Scope(sensors, tuple(sources), tuple(joined))
 
 
 def event_parameter(node: ast.Name) -> Attribute | None:

@@ -16,7 +16,8 @@ def stream_batch(records: Records, stream: Stream) -> pa.RecordBatch:
     """Rows of one stream, all of it, with the columns that :mod:`skerry.plan.model` describes."""
     nulls = _wide(records["nulls"])
     values, counts = records["value"], records["count"]
-    names, arrays = ["epoch"], [pa.array(_wide(records["epoch"]))]
+    names = ["epoch", "utc_ms"]
+    arrays = [pa.array(_wide(records["epoch"])), pa.array(_wide(records["sample"]) // 1000)]
     if stream.mote_query.aggregate:
         names.append("motes")
         arrays.append(pa.array(_wide(records["motes"])))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.residual import Residual, Rows
+from skerry.plan.residual import Join, Residual, Rows
 from skerry.proxy.batches import stream_batch
 from skerry.proxy.feeds import Batch, Delivery, FeedBuffer, Readable, Recent, in_order
 from skerry.proxy.matching import Audience, Part, View
@@ -72,13 +72,17 @@ class Engine:
 
         return Windows(session)
 
-    def subscribe(self, user: str, plan: QueryPlan, begin: int | None = None) -> None:
+    def subscribe(
+        self, user: str, plan: QueryPlan, begin: int | None = None, join: Join | None = None
+    ) -> None:
         """A new user, or one that there was before a restart; his rows begin with the next batch. ``begin``: the row of the
-        log that his query began with, if not the next one."""
+        log that his query began with, if not the next one; ``join``: what joins his rows with tables."""
         with self._lock:
             buffer = FeedBuffer(self._recent, self.done - 1)
             begin = self.done if begin is None else begin
-            self._subscribers[user] = Subscriber(plan, Residual(plan), buffer, begin)
+            residual = Residual(plan)
+            residual.join = join
+            self._subscribers[user] = Subscriber(plan, residual, buffer, begin)
 
     def set_feeds(self, user: str, feeds: dict[int, Feed]) -> None:
         """Which rows are the user's, by stream number."""
@@ -176,9 +180,9 @@ class Engine:
             if feed is None:
                 continue
             # Sorting does not pay for one user.
-            places = subscriber.residual.select(part.rows, feed)
+            places, columns = subscriber.residual.rows(part.rows, subscriber.residual.select(part.rows, feed))
             if len(places):
-                found.append(Delivery(part.numbers[places], subscriber.residual.project(part.rows, places)))
+                found.append(Delivery(part.numbers[places], columns))
         return in_order(found)
 
     def _replay_windows(self, user: str, subscriber: Subscriber, block: Block) -> list[Delivery]:

@@ -89,9 +89,10 @@ class Part:
     def delivery(self, view: View) -> Delivery | None:
         """A user's rows, if any, as he sees them."""
         places = self.places(view)
-        return (
-            Delivery(self.numbers[places], view.residual.project(self.rows, places)) if len(places) else None
-        )
+        if not len(places):
+            return None
+        places, columns = view.residual.rows(self.rows, places)
+        return Delivery(self.numbers[places], columns) if len(places) else None
 
     def _unindexed(self, view: View) -> Places:
         found = self._found.get(view.same)

@@ -1,0 +1,94 @@
+"""Columns of a table as the language has them: scaled integers where they are numbers, or text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skerry.plan.build import rounded_quotient
+from skerry.plan.evaluate import Vector
+from skerry.plan.tables import NUMBER_LIMIT, TableColumn
+
+Int64 = npt.NDArray[np.int64]
+#: Decimal places of a column of floating-point numbers at most.
+DIGITS_MAXIMUM = 6
+
+
+class TableError(ValueError):
+    """A table that cannot be used; one line."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's values: ``text`` or ``values`` scaled by ``described.digits``, with ``known`` where they are not NULL."""
+
+    described: TableColumn
+    values: Int64
+    known: npt.NDArray[np.bool_]
+    text: pa.Array | None = None
+
+    def vector(self, digits: int) -> Vector:
+        """The numbers with so many decimal places, as a query was planned with; rounded where the file has more by now."""
+        shift = digits - self.described.digits
+        if shift >= 0:
+            return self.values * 10**shift if shift else self.values, self.known
+        rounded = [rounded_quotient(int(value), 10**-shift) for value in self.values]
+        return np.array(rounded, np.int64), self.known
+
+
+def column_of(name: str, array: pa.ChunkedArray) -> Column:
+    """A column of a file. Raises TableError for values that the language does not have."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array, kind = array.cast(kind.value_type), kind.value_type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        text = array.combine_chunks().cast(pa.string())
+        empty = np.zeros(len(text), np.int64)
+        return Column(TableColumn(name, 0, True), empty, _known(text), text)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        # Times without a zone are UTC; NOW is in seconds.
+        milliseconds = array.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+        return _integers(name, milliseconds, 3)
+    if pa.types.is_decimal(kind):
+        scaled = pc.multiply(array, pa.scalar(10**kind.scale, pa.decimal128(19, 0)))
+        return _integers(name, scaled.cast(pa.decimal128(38, 0), safe=False).cast(pa.int64()), kind.scale)
+    if pa.types.is_floating(kind):
+        return _decimals(name, array.cast(pa.float64()))
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return _integers(name, array.cast(pa.int64()), 0)
+    raise TableError(f"column {name} is of type {kind}: numbers, times and texts can be joined")
+
+
+def _integers(name: str, array: pa.ChunkedArray, digits: int) -> Column:
+    whole = array.combine_chunks()
+    known = _known(whole)
+    values = np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    if len(values) and int(np.abs(values).max()) > NUMBER_LIMIT:
+        raise TableError(f"column {name} has numbers beyond {NUMBER_LIMIT:.0e} in their last decimal place")
+    return Column(TableColumn(name, digits), values, known)
+
+
+def _decimals(name: str, array: pa.ChunkedArray) -> Column:
+    """With as many decimal places as they need, and a query can reckon with."""
+    numbers = array.combine_chunks()
+    values = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    known = np.isfinite(values)
+    values = np.where(known, values, 0.0)
+    digits = 0
+    while digits < DIGITS_MAXIMUM and not np.allclose(
+        values * 10.0**digits, np.rint(values * 10.0**digits), rtol=1e-12, atol=1e-7
+    ):
+        digits += 1
+    scaled = np.rint(values * 10.0**digits)
+    if len(values) and float(np.abs(scaled).max()) > NUMBER_LIMIT:
+        raise TableError(f"column {name} has numbers beyond {NUMBER_LIMIT:.0e} in their last decimal place")
+    return Column(TableColumn(name, digits), scaled.astype(np.int64), known)
+
+
+def _known(array: pa.Array) -> npt.NDArray[np.bool_]:
+    known: npt.NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    return known

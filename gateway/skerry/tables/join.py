@@ -1,0 +1,196 @@
+"""Rows of a stream joined with tables: each row probes a table's sorted keys; what follows is computed over the pairs only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skerry.plan.evaluate import Evaluator, Vector
+from skerry.plan.expression import Expr
+from skerry.plan.model import QueryPlan
+from skerry.plan.residual import Indices, Rows, to_array, type_of
+from skerry.plan.tables import NOW, Probe, reads_stream, tables_in
+from skerry.tables.columns import Column, TableError
+from skerry.tables.store import Table
+
+Int64 = npt.NDArray[np.int64]
+#: A table of so many times fewer rows than the batch has is searched for, not searched.
+FEW = 4
+#: Sorted columns that a batch remembers.
+REMEMBERED = 8
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """A table's rows that a query may want, by key: ``values`` ascending, ``rows`` where they stand."""
+
+    version: int
+    values: Int64
+    rows: Int64
+
+
+class Joiner:
+    """One query's join. ``tables`` finds a table by name; it raises TableError when that is not there."""
+
+    def __init__(self, plan: QueryPlan, tables: Callable[[str], Table]) -> None:
+        self._plan, self._tables = plan, tables
+        self._keys: dict[str, _Keys] = {}
+        self._exprs = [output.expr for output in plan.outputs]
+        self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
+
+    def check(self) -> None:
+        """Raises TableError when a table is not there, or has not the columns any more that the query was planned with."""
+        for probe in self._plan.probes:
+            self._table(probe)
+
+    def join(self, rows: Rows, places: Indices) -> tuple[Indices, pa.RecordBatch]:
+        """Rows of the stream (their places, some several times, in the same order) and the query's columns for each pair.
+
+        Raises TableError.
+        """
+        left: Indices = places
+        chosen: dict[str, tuple[Table, Int64]] = {}
+        for probe in self._plan.probes:
+            table = self._table(probe)
+            keys = self._keys_of(probe, table)
+            if not chosen and len(keys.values) * FEW < len(left):
+                pairs, found = self._from_table(probe, keys, rows, places)
+            else:
+                evaluate = self._evaluator(rows, left, chosen, [probe.outer])
+                pairs, found = _from_stream(evaluate(probe.outer, self._plan.period_ms), keys)
+            left = left[pairs]
+            chosen = {called: (of, at[pairs]) for called, (of, at) in chosen.items()}
+            chosen[probe.table.called] = table, found
+            rest = [part for part in probe.then if not _of_table_alone(probe, part)]
+            if rest and len(left):
+                evaluate = self._evaluator(rows, left, chosen, rest)
+                passing = np.ones(len(left), np.bool_)
+                for part in rest:
+                    passing &= evaluate.truth(part, self._plan.period_ms)
+                left = left[passing]
+                chosen = {called: (of, at[passing]) for called, (of, at) in chosen.items()}
+        left = left.astype(np.int64)
+        return left, self._project(rows, left, chosen)
+
+    def _from_table(self, probe: Probe, keys: _Keys, rows: Rows, places: Indices) -> tuple[Int64, Int64]:
+        """Which of the rows meet which of the table's, found from the table's side: the rows are sorted once for all queries
+        that probe with the same, so that each costs what it matches."""
+        key = id(places), probe.outer, self._plan.period_ms
+        kept = rows.sorted.get(key)
+        if kept is None or kept[0] is not places:
+            evaluate = self._evaluator(rows, places, {}, [probe.outer])
+            values, known = evaluate(probe.outer, self._plan.period_ms)
+            where = np.flatnonzero(known)
+            order = where[np.argsort(values[where], kind="stable")]
+            if len(rows.sorted) >= REMEMBERED:
+                rows.sorted.clear()
+            kept = rows.sorted[key] = places, values[order], order
+        _, values, order = kept
+        first = np.searchsorted(values, keys.values, side="left")
+        count = np.searchsorted(values, keys.values, side="right") - first
+        pairs = order[_expanded(first, count)]
+        found = np.repeat(keys.rows, count)
+        sequence = np.argsort(pairs, kind="stable")
+        return pairs[sequence], found[sequence]
+
+    def _table(self, probe: Probe) -> Table:
+        table = self._tables(probe.table.schema.name)
+        for wanted in probe.table.schema.columns:
+            column = table.columns.get(wanted.name)
+            used = ("table", probe.table.called, wanted.name)
+            if column is None or column.described.text != wanted.text:
+                if not any(node.final == used for node in self._leaves()):
+                    continue
+                what = "is gone" if column is None else "is no longer of its kind"
+                raise TableError(f"table {table.name} has changed: column {wanted.name} {what}")
+        return table
+
+    def _leaves(self) -> list[Expr]:
+        """The columns of tables, and NOW, that the query reads."""
+        exprs = [output.expr for output in self._plan.outputs]
+        for probe in self._plan.probes:
+            exprs += [probe.inner, probe.outer, *probe.then]
+        return list(
+            dict.fromkeys(node for expr in exprs for node in expr.walk() if node.final[:1] == ("table",))
+        )
+
+    def _keys_of(self, probe: Probe, table: Table) -> _Keys:
+        """Sorted once for each reading of the table; conditions on the table alone are asked then."""
+        kept = self._keys.get(probe.table.called)
+        if kept is not None and kept.version == table.version:
+            return kept
+        alone = [part for part in probe.then if _of_table_alone(probe, part)]
+        everything = np.arange(table.rows)
+        evaluate = Evaluator({}, np.zeros(table.rows, np.int64))
+        self._bring(evaluate, {probe.table.called: (table, everything)}, [probe.inner, *alone])
+        values, known = evaluate(probe.inner, self._plan.period_ms)
+        chosen = known.copy()
+        for part in alone:
+            chosen &= evaluate.truth(part, self._plan.period_ms)
+        rows = np.flatnonzero(chosen)
+        order = np.argsort(values[rows], kind="stable")
+        found = self._keys[probe.table.called] = _Keys(table.version, values[rows][order], rows[order])
+        return found
+
+    def _evaluator(
+        self, rows: Rows, left: Indices, chosen: dict[str, tuple[Table, Int64]], exprs: list[Expr]
+    ) -> Evaluator:
+        evaluate = rows.evaluate.at(left)
+        self._bring(evaluate, chosen, exprs)
+        if any(node == NOW for expr in exprs for node in expr.walk()):
+            evaluate.add(NOW, (rows.utc_ms[left], np.ones(len(left), np.bool_)))
+        return evaluate
+
+    def _bring(self, evaluate: Evaluator, chosen: dict[str, tuple[Table, Int64]], exprs: list[Expr]) -> None:
+        for node in dict.fromkeys(node for expr in exprs for node in expr.walk()):
+            if node.final[:1] == ("table",) and node.final[1] in chosen:
+                column, at = _column(chosen, node)
+                values, known = column.vector(node.digits)
+                evaluate.add(node, (values[at], known[at]))
+
+    def _project(self, rows: Rows, left: Int64, chosen: dict[str, tuple[Table, Int64]]) -> pa.RecordBatch:
+        arrays = []
+        evaluate: Evaluator | None = None
+        for output in self._plan.outputs:
+            expr = output.expr
+            if expr.final[:1] == ("table",):
+                column, at = _column(chosen, expr)
+                if column.text is not None:
+                    arrays.append(column.text.take(pa.array(at)))
+                else:
+                    values, known = column.vector(expr.digits)
+                    arrays.append(to_array(values[at], known[at], output))
+            elif expr.is_attribute and expr != NOW:
+                values, known = rows.evaluate(expr, self._plan.period_ms)
+                arrays.append(to_array(values[left], known[left], output))
+            else:
+                evaluate = evaluate or self._evaluator(rows, left, chosen, self._exprs)
+                arrays.append(to_array(*evaluate(expr, self._plan.period_ms), output))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _from_stream(outer: Vector, keys: _Keys) -> tuple[Int64, Int64]:
+    """The same, found from the rows' side."""
+    values, known = outer
+    first = np.searchsorted(keys.values, values, side="left")
+    count = np.where(known, np.searchsorted(keys.values, values, side="right") - first, 0)
+    return np.repeat(np.arange(len(values)), count), keys.rows[_expanded(first, count)]
+
+
+def _expanded(first: Int64, count: Int64) -> Int64:
+    """``first[i]``, ``first[i] + 1``, … ``count[i]`` of them, one i after the other."""
+    total = int(count.sum())
+    return np.arange(total) - np.repeat(np.cumsum(count) - count - first, count)
+
+
+def _column(chosen: dict[str, tuple[Table, Int64]], leaf: Expr) -> tuple[Column, Int64]:
+    table, at = chosen[str(leaf.final[1])]
+    return table.columns[str(leaf.final[2])], at
+
+
+def _of_table_alone(probe: Probe, part: Expr) -> bool:
+    return tables_in(part) == {probe.table.called} and not reads_stream(part)

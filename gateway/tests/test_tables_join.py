@@ -1,0 +1,325 @@
+"""Streams joined with tables: against DuckDB, over files that change, and the two queries of the Fjords paper."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.pasts import plain_records
+from skerry.lang.errors import QueryError
+from skerry.plan.merge import merge
+from skerry.plan.model import Feed, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.plan.residual import Residual, Rows
+from skerry.proxy.batches import stream_batch
+from skerry.streams.ingest import Stream
+from skerry.streams.record import Records
+from skerry.tables import store as store_module
+from skerry.tables.columns import TableError
+from skerry.tables.join import Joiner
+from skerry.tables.store import TableStore
+
+INCIDENTS = pa.table(
+    {
+        "segment": pa.array([1, 2, 2, 3, None, 9], pa.int64()),
+        "fastest": pa.array([45.5, 30.25, 60.0, None, 10.0, 0.125], pa.float64()),
+        "description": ["stalled car", "debris", "police", None, "flood", "fog"],
+        "severe": [True, False, True, True, False, None],
+        "time": pa.array(
+            [1_795_132_000, 1_795_132_900, 1_795_133_500, 1_795_130_000, None, 0], pa.int64()
+        ).cast(pa.timestamp("s")),
+    }
+)
+OWNERS = pa.table({"owner": [7, 8, 9], "of": [1, 2, 3]})
+
+
+@pytest.fixture(autouse=True)
+def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "LOOK_S", -1.0)
+
+
+def write(path: Path, table: pa.Table) -> None:
+    match path.suffix:
+        case ".parquet":
+            pq.write_table(table, path)
+        case ".csv":
+            table.to_pandas().to_csv(path, index=False, date_format="%Y-%m-%d %H:%M:%S")
+        case _:
+            with sqlite3.connect(path) as connection:
+                frame = table.to_pandas()
+                for name in frame.columns:
+                    if pd.api.types.is_datetime64_any_dtype(frame[name]):
+                        frame[name] = [None if pd.isna(t) else int(t.timestamp()) for t in frame[name]]
+                frame.to_sql(path.stem, connection, index=False)
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TableStore]:
+    found = {}
+    for suffix in ("parquet", "csv", "sqlite"):
+        directory = tmp_path_factory.mktemp(suffix)
+        write(directory / f"incidents.{suffix}", INCIDENTS)
+        write(directory / f"Owners.{suffix}", OWNERS)
+        found[suffix] = TableStore(directory)
+    return found
+
+
+def planned(sql: str, store: TableStore) -> QueryPlan:
+    plan = plan_query(sql, tables=store.schemas())
+    assert isinstance(plan, QueryPlan)
+    return plan
+
+
+def joined(
+    plan: QueryPlan, store: TableStore, records: Records | None = None, stream: Stream | None = None
+) -> list[dict[str, Any]]:
+    stream = stream or Stream(1, 1, 1, merge([plan]))
+    records = plain_records(stream, range(60), [1, 2, 3, 4]) if records is None else records
+    rows = Rows(stream_batch(records, stream), stream.mote_query)
+    residual = Residual(plan)
+    places = residual.select(rows, Feed("u", 1, plan.period_ms, stream.mote_query.period_ms, 0))
+    left, batch = Joiner(plan, store.get).join(rows, places)
+    assert left.tolist() == sorted(left.tolist())
+    found: list[dict[str, Any]] = batch.to_pylist()
+    return found
+
+
+def in_duckdb(sql: str, plan: QueryPlan) -> list[tuple[Any, ...]]:
+    """The same rows, as exact decimals."""
+    stream = Stream(1, 1, 1, merge([plan]))
+    records = plain_records(stream, range(60), [1, 2, 3, 4])
+    columns: dict[str, Any] = {"place": range(len(records)), "nodeid": records["node"].astype(int)}
+    for i, column in enumerate(stream.mote_query.columns):
+        values = records["value"][:, i] / 10**column.digits
+        columns[column.name] = [
+            None if n >> i & 1 else v for v, n in zip(values, records["nulls"], strict=True)
+        ]
+    columns["now"] = records["sample"] // 1000 / 1000
+    with duckdb.connect() as connection:
+        connection.register("raw", pa.table(columns))
+        exact = ", ".join(
+            f"{c.name}::DECIMAL(18, {c.digits}) AS {c.name}" for c in stream.mote_query.columns if c.digits
+        )
+        connection.execute(
+            f"CREATE VIEW sensors AS SELECT * {f'REPLACE ({exact})' if exact else ''} FROM raw"
+        )
+        connection.register("r", INCIDENTS)
+        connection.execute(
+            "CREATE VIEW incidents AS SELECT segment, fastest::DECIMAL(18, 3) AS fastest, description, severe, epoch(time) AS time FROM r"
+        )
+        connection.register("owners", OWNERS)
+        return connection.execute(sql).fetchall()
+
+
+conditions = st.lists(
+    st.sampled_from(
+        ["s.temp < i.fastest", "i.severe = 1", "s.light > 200", "i.fastest > 20", "i.description IS NOT NULL",
+         "i.time >= NOW - 1000", "s.temp + i.fastest > 60 OR i.severe = 0", "s.nodeid IN (1, 2)", "i.fastest IS NULL OR s.temp > 10"]
+    ), max_size=3, unique=True,
+)  # fmt: skip
+selections = st.lists(
+    st.sampled_from(["s.temp", "i.description", "i.fastest", "s.temp - i.fastest", "i.segment * 2", "s.light > i.fastest"]),
+    min_size=1, max_size=4, unique=True,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    selections,
+    conditions,
+    st.sampled_from(["i.segment = s.nodeid", "s.nodeid = i.segment", "s.nodeid + 1 = i.segment"]),
+    st.sampled_from(["parquet", "csv"]),
+    st.booleans(),
+)
+def test_joins_equal_duckdbs(
+    stores: dict[str, TableStore],
+    selection: list[str],
+    more: list[str],
+    equality: str,
+    kind: str,
+    owners: bool,
+) -> None:
+    columns = ", ".join(f"{column} AS c{n}" for n, column in enumerate(selection))
+    owner = ", o.owner AS owner" if owners else ""
+    tables = "sensors AS s, incidents AS i" + (", owners AS o" if owners else "")
+    where = " AND ".join(
+        [equality, *(f"({part})" for part in more), *(["o.of = i.segment"] if owners else [])]
+    )
+    plan = planned(f"SELECT {columns}{owner} FROM {tables} WHERE {where} SAMPLE PERIOD 1 s", stores[kind])
+    spelled = (
+        where.replace("i.severe = 1", "i.severe = true")
+        .replace("i.severe = 0", "i.severe = false")
+        .replace("NOW", "s.now")
+    )
+    expected = in_duckdb(f"SELECT place, {columns}{owner} FROM {tables} WHERE {spelled} ORDER BY place", plan)  # fmt: skip
+    got = [tuple(row.values()) for row in joined(plan, stores[kind])]
+    plain = [tuple(float(v) if hasattr(v, "as_tuple") else v for v in row[1:]) for row in expected]
+
+    def key(row: tuple[Any, ...]) -> str:
+        return repr([float(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in row])
+
+    assert sorted(map(key, got)) == sorted(map(key, plain))
+
+
+def test_tables_of_all_kinds_say_the_same(stores: dict[str, TableStore]) -> None:
+    sql = (
+        "SELECT s.nodeid, i.description, i.fastest, i.time, o.owner FROM sensors s, incidents i, owners o "
+        "WHERE i.segment = s.nodeid AND o.of = i.segment SAMPLE PERIOD 1 s"
+    )
+    found = [joined(planned(sql, store), store) for store in stores.values()]
+    assert found[0] == found[1]
+    assert [{**row, "i.time": float(row["i.time"])} for row in found[2]] == found[0], (
+        "SQLite's times are numbers"
+    )
+    assert {row["i.description"] for row in found[0]} == {"stalled car", "debris", "police", None}
+    assert len(found[0]) == 60 * 4
+
+
+def test_a_table_is_read_again_when_it_changes_and_missed_when_it_vanishes(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    assert store.schemas() == {}
+    path = tmp_path / "places.csv"
+    path.write_text("node,floor,name\n1,3,lab\n2,4,hall\n")
+    plan = planned(
+        "SELECT s.nodeid, p.name, p.floor FROM sensors s, places p WHERE p.node = s.nodeid SAMPLE PERIOD 1 s",
+        store,
+    )
+    assert {(r["p.name"], r["p.floor"]) for r in joined(plan, store)} == {("lab", 3), ("hall", 4)}
+    path.write_text("node,name,floor\n1,cellar,-1.5\n")
+    assert {(r["p.name"], r["p.floor"]) for r in joined(plan, store)} == {("cellar", -2)}, (
+        "rounded as it was planned"
+    )
+    path.write_text("node,floor\n1,3\n")
+    with pytest.raises(TableError, match="table places has changed: column name is gone"):
+        joined(plan, store)
+    path.write_text("node,floor,name\n1,3,lab,7\n")
+    with pytest.raises(TableError, match=r"table places cannot be read: .*Expected 3 columns, got 4"):
+        joined(plan, store)
+    assert "Expected 3 columns" in store.described()[0]["trouble"]
+    path.unlink()
+    with pytest.raises(TableError, match="table places is not there: no file of"):
+        Joiner(plan, store.get).check()
+    path.write_text("node,floor,name\n1,3,lab\n")
+    os.utime(path, ns=(1, 1))
+    assert {r["p.name"] for r in joined(plan, store)} == {"lab"}
+
+
+def test_two_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for suffix in ("csv", "parquet"):
+        write(tmp_path / f"owners.{suffix}", OWNERS)
+    with pytest.raises(TableError, match=r"table owners is in owners\.csv and owners\.parquet: rename one"):
+        TableStore(tmp_path).get("owners")
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT i.description FROM sensors s, incidents i WHERE s.temp > i.fastest SAMPLE PERIOD 1 s", "nothing says which rows of i"),
+        ("SELECT i.descr FROM sensors s, incidents i {JOIN}", "did you mean 'description'"),
+        ("SELECT s.temp FROM sensors s, incident i WHERE i.segment = s.nodeid SAMPLE PERIOD 1 s", "did you mean 'incidents'"),
+        ("SELECT i.description + 1 FROM sensors s, incidents i {JOIN}", "this is a text"),
+        ("SELECT AVG(s.temp) FROM sensors s, incidents i {JOIN}", "aggregates over all motes know no tables"),
+        ("SELECT i.fastest FROM sensors s, incidents i WHERE s.nodeid = i.segment ONCE", "tables do not go with ONCE"),
+        ("SELECT i.fastest FROM incidents i WHERE i.segment = 3 SAMPLE PERIOD 1 s", "do not go with a FROM without sensors"),
+        ("SELECT WINAVG(3, i.fastest) FROM sensors s, incidents i {JOIN}", "i.fastest is known at the gateway only"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_joined_is_refused(stores: dict[str, TableStore], sql: str, message: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        planned(sql.replace("{JOIN}", "WHERE i.segment = s.nodeid SAMPLE PERIOD 1 s"), stores["parquet"])
+    assert message in f"{refused.value.message} {refused.value.hint}"
+
+
+def test_motes_are_asked_for_the_streams_part_only(stores: dict[str, TableStore]) -> None:
+    plan = planned(
+        "SELECT s.temp, i.description FROM sensors s, incidents i "
+        "WHERE s.nodeid = i.segment AND s.temp < 45 AND s.light < i.fastest SAMPLE PERIOD 1 s",
+        stores["parquet"],
+    )
+    query = merge([plan])
+    assert {column.name for column in query.columns} == {"temp", "light"}
+    assert str(query.where) == str(
+        merge(
+            [planned("SELECT temp FROM sensors WHERE temp < 45 SAMPLE PERIOD 1 s", stores["parquet"])]
+        ).where
+    )
+
+
+TRACE = Path(__file__).parents[3] / "shared" / "data" / "i80-emeryville.csv"
+
+
+@pytest.mark.skipif(
+    not TRACE.exists(), reason=f"{TRACE.name} is not there: ../shared/data holds the detectors' records"
+)
+def test_both_queries_of_the_fjords_paper_over_interstate_80(tmp_path: Path) -> None:
+    """Section 5.1. A mote stands for each station and reports the mean speed (mph) as its temperature; windows are of half an hour,
+    which motes average themselves."""
+    trace = pd.read_csv(TRACE, parse_dates=["timestamp"])
+    stations = sorted(trace["station"].unique())
+    trace["segment"] = trace["station"].map({station: i + 1 for i, station in enumerate(stations)})
+    trace["window"] = trace.groupby("segment")["speed"].transform(
+        lambda s: s.rolling(6, min_periods=1).mean()
+    )
+    begin = trace["timestamp"].min()
+    middle = trace["timestamp"].iloc[len(trace) // 2]
+    incidents = pd.DataFrame(
+        {"segment": [1, 2, 3, 1], "time": [middle, middle + pd.Timedelta("2h"), middle, begin],
+         "description": ["stalled car", "debris", "police", "cleared long ago"]}
+    )  # fmt: skip
+    incidents.to_parquet(tmp_path / "incidents.parquet")
+    store = TableStore(tmp_path)
+
+    first = planned(
+        "SELECT s.nodeid, WINAVG(s.temp, 30 min, 5 min) AS speed FROM sensors AS s WHERE s.nodeid IN (1, 2) SAMPLE PERIOD 5 min",
+        store,
+    )
+    second = planned(
+        "SELECT s.nodeid, s.epoch, WINAVG(s.temp, 30 min, 5 min) AS speed, i.description FROM incidents AS i, sensors AS s "
+        "WHERE i.time >= NOW - 7200 AND i.time <= NOW AND i.segment = s.nodeid AND s.nodeid IN (1, 2) "
+        "HAVING WINAVG(s.temp, 30 min, 5 min) < 62 SAMPLE PERIOD 5 min",
+        store,
+    )
+    stream = Stream(1, 1, 1, merge([second]))
+    mine = trace[trace["segment"].isin([1, 2])].sort_values(["timestamp", "segment"])
+    records = plain_records(stream, range(len(mine)), [0], nulls=0)
+    records["node"] = mine["segment"]
+    records["epoch"] = (mine["timestamp"] - begin) // pd.Timedelta("5min")
+    records["sample"] = mine["timestamp"].astype("int64") // 1000
+    digits = [column.digits for column in stream.mote_query.columns]
+    [place] = [i for i, column in enumerate(stream.mote_query.columns) if column.name.startswith("w")]
+    records["value"][:, place] = np.rint(mine["window"].to_numpy() * 10 ** digits[place])
+
+    residual, rows = Residual(first), Rows(stream_batch(records, stream), merge([first]))
+    places = residual.select(rows, Feed("u", 1, first.period_ms, first.period_ms, 0))
+    averages = residual.project(rows, places).to_pylist()
+    with duckdb.connect() as connection:
+        connection.register("trace", trace)
+        connection.register("incidents", incidents)
+        windows = connection.execute(
+            "SELECT segment, timestamp, avg(speed) OVER (PARTITION BY segment ORDER BY timestamp ROWS 5 PRECEDING) AS speed FROM trace "
+            "WHERE segment IN (1, 2) ORDER BY timestamp, segment"
+        ).df()
+        connection.register("windows", windows)
+        expected = connection.execute(
+            "SELECT w.segment, w.timestamp, w.speed, i.description FROM windows w JOIN incidents i USING (segment) "
+            "WHERE i.time BETWEEN w.timestamp - INTERVAL 2 hour AND w.timestamp AND round(w.speed, 5) < 62 "
+            "ORDER BY w.timestamp, w.segment"
+        ).fetchall()
+    assert [row["s.nodeid"] for row in averages] == windows["segment"].tolist()
+    assert np.allclose([row["speed"] for row in averages], windows["speed"], atol=10.0 ** -digits[place])
+    found = joined(second, store, records, stream)
+    assert [(r["s.nodeid"], r["i.description"]) for r in found] == [(e[0], e[3]) for e in expected]
+    assert 0 < len(found) < len(windows)
+    assert {row["i.description"] for row in found} <= {"stalled car", "debris", "cleared long ago"}
