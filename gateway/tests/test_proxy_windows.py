@@ -15,8 +15,8 @@ from gateway.tests.logs import PERIODS, STREAMS, Log, logs, plan_of, seen
 from skerry.lang.errors import QueryError
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
+from skerry.plan.windows import LATENESS_MS
 from skerry.proxy.engine import Engine
-from skerry.proxy.panes import LATENESS_MS
 from skerry.streams.record import RECORD
 from skerry_protocol.attributes import BY_NAME
 
@@ -300,6 +300,13 @@ def test_windows_that_have_no_meaning_are_refused(columns: str, message: str) ->
     with pytest.raises(QueryError) as refused:
         plan_query(f"SELECT {columns} FROM sensors SAMPLE PERIOD 1 s")
     assert message in str(refused.value)
+
+
+def test_groups_that_would_take_too_much_memory_are_refused() -> None:
+    for group, slide in (("nodeid", "1 s"), ("light", "1 min"), ("light >> 8", "10 s")):
+        plan_of(f"SELECT COUNT(light, 5 min, {slide}) FROM sensors GROUP BY {group} SAMPLE PERIOD 1 s")
+    with pytest.raises(QueryError, match="there may be 65,536 groups"):
+        plan_query("SELECT COUNT(light, 5 min, 1 s) FROM sensors GROUP BY light SAMPLE PERIOD 1 s")
 
 
 @pytest.mark.parametrize(

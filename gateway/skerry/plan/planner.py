@@ -37,7 +37,7 @@ from skerry.plan.storing import (
 )
 from skerry.plan.tables import NO_TABLES, Tables, check_joined, probes_of, split
 from skerry.plan.temporal import check_slides, temporal_nodes
-from skerry.plan.windows import check_windows, is_windowed, windows_of
+from skerry.plan.windows import check_groups, check_windows, is_windowed, windows_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
@@ -246,6 +246,7 @@ def _windowed(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
         hint = "it is known at the gateway only: store each mote's own rows"
         raise QueryError("a window over all motes cannot be stored on a mote", hint, span)
     _check_bare(select, plan, _named(plan.groups, windowed=True), "a window", scope)
+    check_groups(window, plan.groups, span)
     return replace(plan, window=window)
 
 

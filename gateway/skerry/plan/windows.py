@@ -16,8 +16,10 @@ from skerry.lang.errors import QueryError
 from skerry.lang.units import TIMES, duration_text
 from skerry.plan import build
 from skerry.plan.expression import Expr
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
+_NODEID = BY_NAME["nodeid"].number
 #: Aggregates that a window may have.
 KINDS = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Aggregate.MAX}
 #: The word in place of a length.
@@ -26,6 +28,12 @@ START = "start"
 _LENGTH_MAXIMUM_MS = 7 * 86_400_000
 #: Pieces of one window, each as long as the greatest common divisor of length and slide.
 PANES_MAXIMUM = 10_000
+#: How far behind the time a row may be to count, in ms.
+LATENESS_MS = 3_600_000
+#: Pieces times groups that are kept at most (40 bytes each and more).
+CELLS_MAXIMUM = 10_000_000
+#: Motes that there may be: groups of ``nodeid``, and of what is no wider.
+_MOTES = 1024
 _EXAMPLE = "AVG(temp, 5 min), AVG(temp, 5 min, 1 min) or AVG(temp, start, 1 min)"
 
 
@@ -110,6 +118,20 @@ def check_windows(exprs: Iterable[Expr], span: ast.Span) -> Window:
     if len(found) > 1:
         raise QueryError("a query has one window", "ask for others in queries of their own", span)
     return found[0]
+
+
+def check_groups(window: Window, groups: Iterable[Expr], span: ast.Span) -> None:
+    """Raises QueryError where there may be too many groups to keep them for each piece of time."""
+    width = math.gcd(window.length_ms or window.slide_ms, window.slide_ms)
+    pieces = 2 * (window.length_ms + LATENESS_MS) // width + 2
+    count = math.prod(
+        _MOTES if group.is_attribute and group.operand == _NODEID else group.high - group.low + 1
+        for group in groups
+    )
+    if count * pieces > CELLS_MAXIMUM:
+        most = CELLS_MAXIMUM // pieces
+        hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
+        raise QueryError(f"there may be {count:,} groups in each of these windows", hint, span)
 
 
 def _is_start(node: ast.Expression) -> bool:

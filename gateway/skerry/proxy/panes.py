@@ -21,11 +21,9 @@ import numpy.typing as npt
 
 from skerry.plan.evaluate import Mask, Vector
 from skerry.plan.expression import Expr
-from skerry.plan.windows import Window
+from skerry.plan.windows import LATENESS_MS, Window
 from skerry.proxy.index import Int64
 
-#: How far behind the time a row may be to count, in ms.
-LATENESS_MS = 3_600_000
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 #: A window, and where it begins if it is a landmark's.
 Key = tuple[Window, int]
