@@ -170,7 +170,7 @@ users = st.builds(
         *window, group, where, having, since, None if lasts is None else since + lasts
     ),
     lengths,
-    st.sampled_from([None, None, "nodeid", "voltage"]),
+    st.sampled_from([None, None, "nodeid", "level"]),
     st.sampled_from([None, "temp > 21", "temp BETWEEN 20 AND 24"]),
     st.sampled_from([None, None, 1]),
     st.sampled_from([0, 0, 7000, 30_000]),

@@ -144,7 +144,8 @@ class Residual:
         rows.prepare(self._aggregates)
         shared = rows.shared(self)
         if shared is not None:
-            return shared.take(pa.array(indices))
+            # A single row, as most users have of a small batch, is there without copying.
+            return shared.slice(int(indices[0]), 1) if len(indices) == 1 else shared.take(pa.array(indices))
         mine = rows.evaluate.at(indices)
         arrays = [
             list_array(output.expr, rows.states(output.expr, indices))

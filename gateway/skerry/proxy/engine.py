@@ -93,9 +93,12 @@ class Engine:
             had, subscriber.feeds = subscriber.feeds, feeds
             if subscriber.plan.window is not None:
                 self._replays.pop(user, None)
-                subscriber.buffer.views = self._windows.set_feeds(user, subscriber.residual, feeds, self.done)
+                views = self._windows.set_feeds(user, subscriber.residual, feeds, self.done)
+                subscriber.buffer.see(views, self.done)
                 return
-            subscriber.buffer.views = {n: View(subscriber.residual, feed) for n, feed in feeds.items()}
+            subscriber.buffer.see(
+                {n: View(subscriber.residual, feed) for n, feed in feeds.items()}, self.done
+            )
             for number in had.keys() | feeds.keys():
                 if had.get(number) != feeds.get(number):
                     self._audiences.pop(number, None)
@@ -129,9 +132,11 @@ class Engine:
             hits = {user for n, part in parts.items() for user in self._audience(n, part).hits(part)}
             of_windows, users = self._windows.process(parts)
             of_batch: list[tuple[Hashable, Readable]] = [*parts.items(), *of_windows.items()]
+            woken = [self._subscribers[user].buffer for user in hits | users]
+            for buffer in woken:
+                buffer.hit(block.end)
             self._recent.add(Batch(block.first, block.end, dict(of_batch)))
             self.done = block.end
-            woken = [self._subscribers[user].buffer for user in hits | users]
         for buffer in woken:
             buffer.wake()
         return len(block.records)

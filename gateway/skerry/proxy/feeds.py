@@ -108,9 +108,24 @@ class FeedBuffer:
         self._recent = recent
         #: Rows up to this one went through before the user came.
         self.floor = floor
-        #: His query on each stream or window that he has; replaced as a whole.
-        self.views: Mapping[Hashable, object] = {}
+        self._views: Mapping[Hashable, object] = {}
+        #: Ends of batches that may have rows of his, of those that end behind ``_known``; of others it is not known.
+        self._hits: deque[int] = deque(maxlen=BATCHES_MAXIMUM)
+        self._known = floor + 1
         self._wakers: tuple[Callable[[], None], ...] = ()
+
+    @property
+    def views(self) -> Mapping[Hashable, object]:
+        """His query on each stream or window that he has."""
+        return self._views
+
+    def see(self, views: Mapping[Hashable, object], done: int) -> None:
+        """Other views; :meth:`hit` tells of batches behind row ``done`` what they show."""
+        self._known, self._views = done, views
+
+    def hit(self, end: int) -> None:
+        """The batch with this end, which is still to come to the latest ones, may have rows of his; others have none."""
+        self._hits.append(end)
 
     def deliveries(self, position: int, most: int = ROWS_MAXIMUM) -> tuple[list[Delivery], int] | None:
         """His rows behind a position as Arrow, and the position reached with them (rows of others included).
@@ -122,10 +137,14 @@ class FeedBuffer:
         batches = None if position < self.floor else self._recent.behind(position)
         if batches is None:
             return None
-        found, views, count = [], self.views, 0
+        found, views, count = [], self._views, 0
+        hits = set(self._hits) if len(batches) > 1 else self._hits
         for batch in batches:
             if count >= most:
                 break
+            if batch.end > self._known and batch.end not in hits:
+                position = max(position, batch.end - 1)
+                continue
             parts = []
             for key, view in views.items():
                 part = batch.parts.get(key)
