@@ -88,8 +88,8 @@ class User:
         engine.subscribe(self.name, self.plan)
         engine.set_feeds(self.name, self.feeds)
 
-    def read(self, engine: Engine, log: Log) -> None:
-        """As :meth:`skerry.daemon.Gateway.rows_after`: from memory, or from the log what is no longer there."""
+    def read(self, engine: Engine, log: Log, through: int) -> None:
+        """As :class:`skerry.reading.Reader`: from memory, or from the log what is no longer there of the rows before ``through``."""
         subscriber = engine.subscriber(self.name)
         assert subscriber is not None
         found = subscriber.buffer.deliveries(self.position)
@@ -97,7 +97,7 @@ class User:
             parts, self.position = found
             rows = [row for part in parts for row in part.values()]
         else:
-            start, end = max(self.position + 1, self.began), engine.done
+            start, end = max(self.position + 1, self.began), through
             rows = engine.replay(self.name, log.block(start, end), self.position)
             self.position = max(self.position, end - 1)
         self.got += [(number, *values.values()) for number, values in rows]
@@ -176,9 +176,9 @@ def test_each_user_gets_what_duckdb_answers_him_alone(
                     assert user.got == user.alone(log, user.position + 1)
                     engine.unsubscribe(user.name)
                 case "read" if present:
-                    present[number % len(present)].read(engine, log)
+                    present[number % len(present)].read(engine, log, end)
         for user in present:
-            user.read(engine, log)
+            user.read(engine, log, end)
             assert user.got == user.alone(log, end)
     except duckdb.Error:
         assume(False)

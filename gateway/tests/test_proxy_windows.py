@@ -63,14 +63,14 @@ class User:
         engine.subscribe(self.name, self.plan, self.began)
         engine.set_feeds(self.name, self.feeds)
 
-    def read(self, engine: Engine, log: Log) -> None:
+    def read(self, engine: Engine, log: Log, through: int) -> None:
         subscriber = engine.subscriber(self.name)
         assert subscriber is not None
         found = subscriber.buffer.deliveries(self.position)
         if found is not None:
             parts, self.position = found
         else:
-            start, end = max(self.position + 1, self.began), engine.done
+            start, end = max(self.position + 1, self.began), through
             parts = engine.replay_arrow(self.name, log.block(start, end), self.position)
             self.position = max(self.position, end - 1)
         for part in parts:
@@ -213,9 +213,9 @@ def test_windows_hold_what_duckdb_finds_in_them(
             case "go" if len(present) > 1:
                 engine.unsubscribe(present.pop(number % len(present)).name)
             case "read":
-                present[number % len(present)].read(engine, log)
+                present[number % len(present)].read(engine, log, end)
     for user in present:
-        user.read(engine, log)
+        user.read(engine, log, end)
         assert ordered(user.got) == ordered(user.alone(log))
 
 
@@ -230,7 +230,7 @@ def test_users_who_come_at_different_times_share_panes() -> None:
     assert len(engine._windows._shared) == 1
     engine.process(log.block(20, 60))
     for user in (early, late):
-        user.read(engine, log)
+        user.read(engine, log, 60)
         assert ordered(user.got) == ordered(user.alone(log))
         assert user.got
 
@@ -248,7 +248,7 @@ def test_panes_go_on_when_the_motes_query_changes() -> None:
     assert len(engine._windows._shared) == 1
     engine.process(log.block(30, 60))
     for user in users:
-        user.read(engine, log)
+        user.read(engine, log, 60)
         assert ordered(user.got) == ordered(user.alone(log))
         assert len(user.got) > 20
 
