@@ -54,18 +54,23 @@ def measure(hours: float, weeks: float, seed: int, motes: int) -> None:
     net.line.install(1, encode(query, start, start + length))
     net.advance(start - net.line.network_time())
     before = {node: joules(mote) for node, mote in net.motes.items() if node}
-    used = dict.fromkeys(before, 0.0)
+    # A battery holds charge: what a mote takes at a lower voltage counts for as much more of the joules that it gave at the full one.
+    used, volts = dict.fromkeys(before, 0.0), dict.fromkeys(before, FULL / 1000)
     lived: dict[int, float] = {}
     for second in range(STEP_S, length + STEP_S, STEP_S):
         net.advance(STEP_S)
         for node in before.keys() - lived.keys():
-            taken, used[node] = used[node], joules(net.motes[node]) - before[node]
+            total = joules(net.motes[node])
+            taken = (total - before[node]) / volts[node] * FULL / 1000
+            before[node] = total
+            used[node] += taken
             left = 1 - used[node] / capacity
             if left <= 0:
-                lived[node] = second - STEP_S * (used[node] - capacity) / (used[node] - taken)
+                lived[node] = second - STEP_S * (used[node] - capacity) / taken
                 net.motes[node].kill()
             else:
-                net.motes[node].sense(voltage=(EMPTY + (FULL - EMPTY) * left) / 1000)
+                volts[node] = (EMPTY + (FULL - EMPTY) * left) / 1000
+                net.motes[node].sense(voltage=volts[node])
     print(
         f"network period {plan.period_ms / 1000:g} s; battery {capacity} J; requested {hours:g} h; seed {seed}"
     )

@@ -36,6 +36,7 @@ uint8_t budget_divisor(const struct wire_budget *budget, uint32_t period_ms, uin
         return budget->most;
     power -= budget->idle;
     needed = budget->energy / period_ms; /* nJ in ms are uW */
-    uint32_t divisor = needed / power + (needed % power != 0);
+    /* The nearest, not the next: what is spent too fast shows in the voltage, and the divisor grows in time. */
+    uint32_t divisor = needed / power + (needed % power > power / 2);
     return divisor < 1 ? 1 : divisor > budget->most ? budget->most : (uint8_t)divisor;
 }
