@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from decimal import Decimal
 
 from skerry.lang import ast
-from skerry.lang.ast import CreatePoint, DropPoint, Span, Stop
+from skerry.lang.ast import CreatePoint, DropPoint, Stop
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.parser import parse
-from skerry.lang.units import duration_text
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
+from skerry.plan.checks import (
+    check_aggregates,
+    check_bare,
+    check_mote_windows,
+    check_speed,
+    check_storable,
+    has_aggregate,
+    has_bare_attribute,
+)
 from skerry.plan.clauses import clauses_of, nested_event
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
 from skerry.plan.joining import from_clauses, joined_columns, matched
@@ -25,6 +32,7 @@ from skerry.plan.places import with_axes
 from skerry.plan.points import Point, Points
 from skerry.plan.program import check_program
 from skerry.plan.resolve import Resolver
+from skerry.plan.sampling import ONCE_PERIOD_MS, when
 from skerry.plan.scope import Scope, event_value, scope_of
 from skerry.plan.storing import (
     UNFILLED_PERIOD_MS,
@@ -36,26 +44,19 @@ from skerry.plan.storing import (
     stored_columns,
 )
 from skerry.plan.tables import NO_TABLES, Tables, check_joined, probes_of, split
-from skerry.plan.temporal import check_slides, temporal_nodes
-from skerry.plan.windows import check_groups, check_windows, is_windowed, windows_of
+from skerry.plan.temporal import temporal_nodes
+from skerry.plan.windows import check_groups, check_windows, windows_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
-    FIELDS_MAXIMUM,
-    PERIOD_MAXIMUM_MS,
     PERIOD_MINIMUM_MS,
     PERIOD_STORED_MINIMUM_MS,
-    Aggregate,
 )
 
-#: Period that a ONCE query is sent with: its single epoch starts at a whole network second.
-ONCE_PERIOD_MS = 1000
 _EPOCH = BY_NAME["epoch"].number
 NO_POINTS: Points = {}
 #: Epochs of ON ALIGNED EVENT lie on this grid.
 ALIGNED_GRID_MS = 1000
-#: Longest FOR, in ms: network time ends after 2**32 s.
-_DURATION_MAXIMUM_MS = 2**31 * 1000
 
 
 def plan_query(
@@ -114,32 +115,13 @@ def _plan_point(statement: CreatePoint, number: int, points: Points) -> tuple[Po
         hint = "its rows go to the point that is created: leave INTO out"
         raise QueryError("rows cannot go to two storage points", hint, filling.into.span)
     plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS)
-    _check_storable(filling, plan, statement.name.span)
+    check_storable(filling, plan, statement.name.span)
     point = define(statement, plan, number, others)
     columns = stored_columns(plan.outputs, point, statement.name.span)
     return point, replace(
         plan, text=statement.text, columns=columns, clauses=(*plan.clauses, store_clause(point)), mote_where=plan.where,
         creates=True, into=point.name.lower(),
     )  # fmt: skip
-
-
-def _check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
-    if plan.aggregate or plan.window is not None:
-        hint = (
-            "it is known at the root only: store each mote's own rows, and aggregate them when they are read"
-        )
-        raise QueryError("an aggregate over all motes cannot be stored on a mote", hint, span)
-    if plan.reads:
-        hint = "store rows of sensors, and join when they are read"
-        raise QueryError("rows of a join cannot go to a storage point", hint, span)
-    if select.having is not None:
-        raise QueryError(
-            "HAVING is asked at the gateway, and these rows stay on the motes",
-            "use WHERE",
-            select.having.span,
-        )
-    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
-        raise QueryError("this condition cannot be evaluated by a mote", reason, select.where.span)
 
 
 def _plan(
@@ -154,7 +136,7 @@ def _plan(
         known = [point.name for point in points.values()]
         hint = f"{did_you_mean(select.into.name, known)}there are {', '.join(known) or 'none'}: make one with CREATE STORAGE POINT"
         raise QueryError(f"unknown storage point '{select.into.name}'", hint, select.into.span)
-    _check_storable(select, plan, select.into.span)
+    check_storable(select, plan, select.into.span)
     check_period(plan.period_ms, point, select.into.span)
     columns = stored_columns(plan.outputs, point, select.into.span)
     return replace(
@@ -170,15 +152,15 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     select = with_axes(select)
     scope = matched(select, scope_of(tuple(select.tables), points, tables))
     scope = replace(scope, event_value=event_value(select))
-    period, duration, once = _sampling(select.sampling, least)
+    period, duration, once = when(select.sampling, least)
     where, on = split(_where(select.where, scope))
     if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
-        _check_speed(select, period, scope)
+        check_speed(select, period, scope)
     known = None if isinstance(select.sampling, ast.Lifetime) else period
     outputs = _outputs(select, known, scope)
     groups = _groups(select, scope)
     windowed = bool(windows_of(output.expr for output in outputs))
-    aggregate = not windowed and (bool(groups) or any(_has_aggregate(output.expr) for output in outputs))
+    aggregate = not windowed and (bool(groups) or any(has_aggregate(output.expr) for output in outputs))
     windows = temporal_nodes(output.expr for output in outputs)
     having = _having(select, aggregate or windowed, _named(groups, windowed), windows, known, scope)
     if having is not None:
@@ -193,9 +175,9 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     if windowed or (having is not None and windows_of([having])):
         plan = _windowed(select, plan, scope)
     if aggregate:
-        _check_aggregates(select, plan, scope)
+        check_aggregates(select, plan, scope)
     if windows:
-        _check_windows(select, plan)
+        check_mote_windows(select, plan)
     lasts = ONCE_PERIOD_MS if once else duration
     plan = replace(plan, clauses=clauses_of(select, aggregate, period, lasts, scope), starts=_started(select))
     if plan.window is not None and (plan.clauses or plan.starts):
@@ -231,7 +213,7 @@ def _windowed(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
     span = select.items[0].span.to(select.items[-1].span)
     exprs = [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
     window = check_windows(exprs, span)
-    if plan.temporal or any(_has_aggregate(expr) for expr in exprs):
+    if plan.temporal or any(has_aggregate(expr) for expr in exprs):
         hint = "give each aggregate the window, or ask in two queries"
         raise QueryError("this row has a window, and an aggregate without it", hint, span)
     if scope.sources:
@@ -245,24 +227,9 @@ def _windowed(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
     if plan.period_ms < PERIOD_MINIMUM_MS or select.into is not None:
         hint = "it is known at the gateway only: store each mote's own rows"
         raise QueryError("a window over all motes cannot be stored on a mote", hint, span)
-    _check_bare(select, plan, _named(plan.groups, windowed=True), "a window", scope)
+    check_bare(select, plan, _named(plan.groups, windowed=True), "a window", scope)
     check_groups(window, plan.groups, span)
     return replace(plan, window=window)
-
-
-def _check_speed(select: ast.Select, period_ms: int, scope: Scope) -> None:
-    """Raises QueryError where a sensor takes longer than the sample period, which only stored rows may have that short."""
-    resolver = Resolver(period_ms=period_ms, scope=scope)
-    nodes = [item.expression for item in select.items if not isinstance(item.expression, ast.Star)]
-    nodes += [select.where] if select.where is not None else []
-    for node in nodes:
-        for number in attributes_of(resolver.expression(node)):
-            entry = BY_NUMBER[number]
-            if entry.sample_ms >= period_ms:
-                hint = f"its sensor takes {entry.sample_ms:g} ms: sample less often, or leave it out"
-                raise QueryError(
-                    f"{entry.name} cannot be sampled each {duration_text(period_ms)}", hint, node.span
-                )
 
 
 def _joined(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
@@ -277,72 +244,6 @@ def _joined(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
     clauses = (*plan.clauses, *from_clauses(scope, interpolated=select.interpolate is not None))
     columns = () if plan.aggregate else joined_columns((output.expr for output in plan.outputs), scope)
     return replace(plan, clauses=clauses, columns=columns)
-
-
-def _sampling(
-    sampling: ast.SamplePeriod | ast.Once | ast.Lifetime | ast.Recorded, least: int
-) -> tuple[int, int | None, bool]:
-    """Period and length in ms, and whether it is ONCE; of a lifetime the period is still to be found."""
-    if isinstance(sampling, ast.Recorded):
-        return PERIOD_MINIMUM_MS, None, False
-    if isinstance(sampling, ast.Once):
-        return ONCE_PERIOD_MS, None, True
-    if isinstance(sampling, ast.Lifetime):
-        _check_duration(sampling.duration, PERIOD_MINIMUM_MS, "LIFETIME")
-        return (
-            PERIOD_MINIMUM_MS,
-            _whole(sampling.duration.milliseconds, "LIFETIME", sampling.duration.span),
-            False,
-        )
-    period = sampling.period
-    milliseconds = period.milliseconds
-    if milliseconds < least:
-        stored = (
-            ""
-            if least < PERIOD_MINIMUM_MS
-            else f"; of a storage point {duration_text(PERIOD_STORED_MINIMUM_MS)}"
-        )
-        raise QueryError(
-            f"sample period {duration_text(milliseconds)} is below what the network can do",
-            f"the shortest is {duration_text(least)}{stored}",
-            period.span,
-        )
-    if milliseconds > PERIOD_MAXIMUM_MS:
-        raise QueryError(
-            f"sample period {duration_text(milliseconds)} is above what the network can do",
-            f"the longest is {duration_text(PERIOD_MAXIMUM_MS)}",
-            period.span,
-        )
-    whole = _whole(milliseconds, "sample period", period.span)
-    if sampling.duration is None:
-        return whole, None, False
-    duration = sampling.duration
-    if isinstance(duration, ast.Rounds):
-        if duration.count % 1 or duration.count < 1:
-            hint = "without a unit, FOR takes a number of sample periods: a whole one, at least 1"
-            raise QueryError(f"FOR {duration.count} is no number of sample periods", hint, duration.span)
-        duration = ast.Duration(duration.count * whole, duration.span)
-    _check_duration(duration, whole, "FOR")
-    return whole, _whole(duration.milliseconds, "FOR", duration.span), False
-
-
-def _check_duration(duration: ast.Duration, least: int, word: str) -> None:
-    if duration.milliseconds < least:
-        raise QueryError(
-            f"{word} {duration_text(duration.milliseconds)} is shorter than one sample period",
-            f"write at least {word} {duration_text(least)}",
-            duration.span,
-        )
-    if duration.milliseconds > _DURATION_MAXIMUM_MS:
-        hint = f"leave {word} out, and stop the query with STOP QUERY"
-        raise QueryError(f"{word} {duration_text(duration.milliseconds)} is too long", hint, duration.span)
-
-
-def _whole(milliseconds: Decimal, what: str, span: Span) -> int:
-    if milliseconds % 1:
-        hint = "write whole milliseconds"
-        raise QueryError(f"{what} {duration_text(milliseconds)} is too fine", hint, span)
-    return int(milliseconds)
 
 
 def _where(node: ast.Expression | None, scope: Scope) -> Expr | None:
@@ -365,7 +266,7 @@ def _groups(select: ast.Select, scope: Scope) -> tuple[Expr, ...]:
             raise QueryError("this cannot be grouped by", hint, node.span)
         groups[expr] = None
     outputs = _outputs(select, None, scope) if select.event is not None else ()
-    if any(_has_aggregate(output.expr) for output in outputs):
+    if any(has_aggregate(output.expr) for output in outputs):
         # Of one event there is one value: it need not be said that rows are grouped by it.
         groups |= {output.expr: None for output in outputs if _is_of_event(output.expr)}
     return tuple(groups)
@@ -398,7 +299,7 @@ def _having(
         hint = "it chooses among the rows of an aggregate: choose among motes' rows with WHERE"
         raise QueryError("HAVING has no meaning without an aggregate or GROUP BY", hint, select.having.span)
     having = Resolver(period_ms=period_ms, scope=scope).condition(select.having, "HAVING")
-    if aggregate and _has_bare_attribute(having, groups):
+    if aggregate and has_bare_attribute(having, groups):
         hint = "HAVING speaks of aggregates and of what GROUP BY names: ask of single motes with WHERE"
         raise QueryError(
             "HAVING names an attribute, which has one value for each mote", hint, select.having.span
@@ -426,78 +327,6 @@ def _outputs(select: ast.Select, period_ms: int | None, scope: Scope) -> tuple[O
 def _output(name: str, expr: Expr) -> Output:
     unit = "" if expr.unit in (PLAIN, MIXED) or expr.kind is not Kind.NUMBER else expr.unit
     return Output(name, expr, unit, expr.digits)
-
-
-def _has_aggregate(expr: Expr) -> bool:
-    """Whether any is over the rows of one epoch."""
-    return any(
-        Aggregate.NONE < node.aggregate < Aggregate.WINAVG and not is_windowed(node) for node in expr.walk()
-    )
-
-
-def _has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
-    """Whether it names an attribute outside of aggregates and of what is grouped by."""
-    if expr.aggregate is not Aggregate.NONE or expr in groups:
-        return False
-    return (
-        expr.is_attribute
-        or expr.op is Op.STORED
-        or any(_has_bare_attribute(arg, groups) for arg in expr.args)
-    )
-
-
-def _check_windows(select: ast.Select, plan: QueryPlan) -> None:
-    span = select.items[0].span.to(select.items[-1].span)
-    if plan.aggregate:
-        hint = "ask for them in two queries"
-        raise QueryError("windows are over each mote's own rows, and aggregates over all motes", hint, span)
-    if plan.once:
-        raise QueryError("ONCE gives one row, and windows need several", "write SAMPLE PERIOD", span)
-    check_slides(plan.temporal, span)
-    for expr in ([plan.where] if plan.where is not None else []) + [node.args[0] for node in plan.temporal]:
-        if reason := obstacle(expr):
-            hint = f"windows are computed by motes, and {reason}"
-            raise QueryError("a mote cannot compute this", hint, span)
-    columns = len(merge([plan]).columns)
-    if columns > FIELDS_MAXIMUM:
-        hint = f"a row has at most {FIELDS_MAXIMUM}"
-        raise QueryError(f"{columns} windows and attributes are too many", hint, span)
-
-
-def _check_bare(
-    select: ast.Select, plan: QueryPlan, groups: tuple[Expr, ...], whom: str, scope: Scope
-) -> None:
-    """Raises QueryError where a column names an attribute outside of aggregates and ``groups``."""
-    for item in select.items:
-        star = isinstance(item.expression, ast.Star)
-        resolver = Resolver(period_ms=plan.period_ms, scope=scope)
-        if isinstance(item.expression, ast.Star) or _has_bare_attribute(
-            resolver.expression(item.expression), groups
-        ):
-            what = "*" if star else f"'{select.text[item.span.start : item.span.end]}'"
-            raise QueryError(
-                f"{what} has one value for each mote, and an aggregate one for {whom}",
-                "name it in GROUP BY, or ask for them in two queries",
-                item.span,
-            )
-
-
-def _check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
-    _check_bare(select, plan, plan.groups, "each group" if plan.groups else "all", scope)
-    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
-        hint = f"aggregates are computed by motes, and {reason}"
-        raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
-    for node in plan.aggregates():
-        if node.args and (reason := obstacle(node.args[0])):
-            hint = f"aggregates are computed by motes, and {reason}"
-            span = select.items[0].span.to(select.items[-1].span)
-            raise QueryError("this aggregate cannot be computed by a mote", hint, span)
-    number = plan.cells()
-    # Of the past alone, no mote keeps a state.
-    if number > FIELDS_MAXIMUM and not (select.history is not None and select.history.only):
-        hint = f"a partial state has {FIELDS_MAXIMUM}: one for COUNT, SUM, AVG, MIN, MAX and each GROUP BY, more for others"
-        span = select.items[0].span.to(select.items[-1].span)
-        raise QueryError(f"these aggregates need {number} cells", hint, span)
 
 
 def _for_motes(where: Expr | None) -> Expr | None:

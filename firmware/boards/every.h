@@ -1,0 +1,37 @@
+/* What the rest of the firmware asks of a board. Each board.h includes this, and says besides:
+ *   BOARD_ID            value of wire_status.board
+ *   BOARD_RADIO_DMW     what the board takes at 3 V while the radio listens, in tenths of mW
+ *   BOARD_STANDBY_UW    … while it sleeps, in uW */
+#ifndef SKERRY_BOARDS_EVERY_H
+#define SKERRY_BOARDS_EVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Clocks, pins, the timer of the 32,768 Hz crystal. First call in main. */
+void board_init(void);
+/* Why it started: the chip's flags, see board.c. */
+uint8_t board_reset_cause(void);
+void board_reboot(void) __attribute__((noreturn));
+/* Sleeps until an interrupt, deep or idle; called with interrupts off, returns with them on. */
+void board_sleep(bool deep);
+/* An interrupt at or just after `due`, less than 18 hours ahead; called with interrupts off, as the next two are. */
+void board_alarm(uint32_t due);
+void board_alarm_off(void);
+/* Whether the alarm's time has come. */
+bool board_alarm_reached(void);
+uint32_t board_interrupts_off(void); /* returns the previous state */
+void board_interrupts_restore(uint32_t state);
+/* Bit 0 red, 1 green, 2 yellow. */
+void board_leds(uint8_t mask);
+/* Whether a low button pin calls button_interrupt, in deep sleep as well; on after a start. */
+void board_button_watch(bool on);
+bool board_button_down(void);
+/* Sets the pin that switches an actuator. Low after a start. */
+void board_actuator(bool on);
+/* Bytes between data and the deepest stack so far. */
+uint16_t board_free_ram(void);
+/* Feeds what notices a hang; the main loop does. */
+void board_watchdog(void);
+
+#endif

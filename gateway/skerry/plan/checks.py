@@ -1,0 +1,131 @@
+"""What queries cannot be, though they parse: each function raises QueryError at the place of the mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from skerry.lang import ast
+from skerry.lang.ast import Span
+from skerry.lang.errors import QueryError
+from skerry.lang.units import duration_text
+from skerry.plan.assembler import obstacle
+from skerry.plan.expression import Expr, attributes_of
+from skerry.plan.merge import merge
+from skerry.plan.model import QueryPlan
+from skerry.plan.resolve import Resolver
+from skerry.plan.scope import Scope
+from skerry.plan.temporal import check_slides
+from skerry.plan.windows import is_windowed
+from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import (
+    FIELDS_MAXIMUM,
+    Aggregate,
+)
+
+
+def check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
+    """Rows of the query can go to a storage point."""
+    if plan.aggregate or plan.window is not None:
+        hint = (
+            "it is known at the root only: store each mote's own rows, and aggregate them when they are read"
+        )
+        raise QueryError("an aggregate over all motes cannot be stored on a mote", hint, span)
+    if plan.reads:
+        hint = "store rows of sensors, and join when they are read"
+        raise QueryError("rows of a join cannot go to a storage point", hint, span)
+    if select.having is not None:
+        raise QueryError(
+            "HAVING is asked at the gateway, and these rows stay on the motes",
+            "use WHERE",
+            select.having.span,
+        )
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
+        raise QueryError("this condition cannot be evaluated by a mote", reason, select.where.span)
+
+
+def check_speed(select: ast.Select, period_ms: int, scope: Scope) -> None:
+    """Raises QueryError where a sensor takes longer than the sample period, which only stored rows may have that short."""
+    resolver = Resolver(period_ms=period_ms, scope=scope)
+    nodes = [item.expression for item in select.items if not isinstance(item.expression, ast.Star)]
+    nodes += [select.where] if select.where is not None else []
+    for node in nodes:
+        for number in attributes_of(resolver.expression(node)):
+            entry = BY_NUMBER[number]
+            if entry.sample_ms >= period_ms:
+                hint = f"its sensor takes {entry.sample_ms:g} ms: sample less often, or leave it out"
+                raise QueryError(
+                    f"{entry.name} cannot be sampled each {duration_text(period_ms)}", hint, node.span
+                )
+
+
+def has_aggregate(expr: Expr) -> bool:
+    """Whether any is over the rows of one epoch."""
+    return any(
+        Aggregate.NONE < node.aggregate < Aggregate.WINAVG and not is_windowed(node) for node in expr.walk()
+    )
+
+
+def has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
+    """Whether it names an attribute outside of aggregates and of what is grouped by."""
+    if expr.aggregate is not Aggregate.NONE or expr in groups:
+        return False
+    return (
+        expr.is_attribute or expr.op is Op.STORED or any(has_bare_attribute(arg, groups) for arg in expr.args)
+    )
+
+
+def check_mote_windows(select: ast.Select, plan: QueryPlan) -> None:
+    """Windows over time that motes compute."""
+    span = select.items[0].span.to(select.items[-1].span)
+    if plan.aggregate:
+        hint = "ask for them in two queries"
+        raise QueryError("windows are over each mote's own rows, and aggregates over all motes", hint, span)
+    if plan.once:
+        raise QueryError("ONCE gives one row, and windows need several", "write SAMPLE PERIOD", span)
+    check_slides(plan.temporal, span)
+    for expr in ([plan.where] if plan.where is not None else []) + [node.args[0] for node in plan.temporal]:
+        if reason := obstacle(expr):
+            hint = f"windows are computed by motes, and {reason}"
+            raise QueryError("a mote cannot compute this", hint, span)
+    columns = len(merge([plan]).columns)
+    if columns > FIELDS_MAXIMUM:
+        hint = f"a row has at most {FIELDS_MAXIMUM}"
+        raise QueryError(f"{columns} windows and attributes are too many", hint, span)
+
+
+def check_bare(
+    select: ast.Select, plan: QueryPlan, groups: tuple[Expr, ...], whom: str, scope: Scope
+) -> None:
+    """Raises QueryError where a column names an attribute outside of aggregates and ``groups``."""
+    for item in select.items:
+        star = isinstance(item.expression, ast.Star)
+        resolver = Resolver(period_ms=plan.period_ms, scope=scope)
+        if isinstance(item.expression, ast.Star) or has_bare_attribute(
+            resolver.expression(item.expression), groups
+        ):
+            what = "*" if star else f"'{select.text[item.span.start : item.span.end]}'"
+            raise QueryError(
+                f"{what} has one value for each mote, and an aggregate one for {whom}",
+                "name it in GROUP BY, or ask for them in two queries",
+                item.span,
+            )
+
+
+def check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
+    """Aggregates over all motes."""
+    check_bare(select, plan, plan.groups, "each group" if plan.groups else "all", scope)
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
+        hint = f"aggregates are computed by motes, and {reason}"
+        raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
+    for node in plan.aggregates():
+        if node.args and (reason := obstacle(node.args[0])):
+            hint = f"aggregates are computed by motes, and {reason}"
+            span = select.items[0].span.to(select.items[-1].span)
+            raise QueryError("this aggregate cannot be computed by a mote", hint, span)
+    number = plan.cells()
+    # Of the past alone, no mote keeps a state.
+    if number > FIELDS_MAXIMUM and not (select.history is not None and select.history.only):
+        hint = f"a partial state has {FIELDS_MAXIMUM}: one for COUNT, SUM, AVG, MIN, MAX and each GROUP BY, more for others"
+        span = select.items[0].span.to(select.items[-1].span)
+        raise QueryError(f"these aggregates need {number} cells", hint, span)
