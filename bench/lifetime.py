@@ -1,7 +1,7 @@
-"""Predicted against measured lifetime on a scaled battery: TinyDB 2005, figure 5. ``python -m bench.lifetime [--hours N]``
+"""Predicted against measured lifetime on a scaled battery: TinyDB 2005, figure 5. ``python -m bench.lifetime [--joules N]``
 
-Emulated IRIS motes in a line run the paper's query for a lifetime of some hours on batteries of as many joules as give each mote the
-paper's power, 24 weeks of two AA cells. Their voltage falls as their meters count; each mote reckons from it. Of a mote whose battery
+Emulated IRIS motes in a line run the paper's query on batteries of some joules for as many hours as give each mote the power that
+two AA cells give for the paper's 24 weeks. Their voltage falls as their meters count; each mote reckons from it. Of a mote whose battery
 is not empty when the time is over, the life is what its use comes to, as in the paper's linear fit.
 """
 
@@ -31,13 +31,12 @@ def joules(mote: MoteHandle) -> float:
     return sum(value for key, value in mote.energy.items() if key.endswith("_j"))
 
 
-def measure(hours: float, weeks: float, seed: int, motes: int) -> None:
+def measure(capacity: int, weeks: float, seed: int, motes: int) -> None:
     """One run, printed as a table."""
-    length = round(hours * 3600)
+    length = round(weeks * 604_800 * capacity / CAPACITY)
     plan = plan_query(f"{SQL} LIFETIME {weeks:g} weeks")
     assert isinstance(plan, QueryPlan)
     assert plan.budget is not None
-    capacity = round(CAPACITY * length / (weeks * 604_800))
     query = merge([replace(plan, budget=replace(plan.budget, capacity=capacity))])
     field = Environment(fields={"light": Field(base=300.0)})
     net = NetworkHandle(
@@ -72,7 +71,7 @@ def measure(hours: float, weeks: float, seed: int, motes: int) -> None:
                 volts[node] = (EMPTY + (FULL - EMPTY) * left) / 1000
                 net.motes[node].sense(voltage=volts[node])
     print(
-        f"network period {plan.period_ms / 1000:g} s; battery {capacity} J; requested {hours:g} h; seed {seed}"
+        f"network period {plan.period_ms / 1000:g} s; battery {capacity} J; requested {length / 3600:.3f} h; seed {seed}"
     )
     print("| mote | rows | battery used | lives, h | off by |\n| --- | --- | --- | --- | --- |")
     for node in sorted(before):
@@ -87,12 +86,12 @@ def measure(hours: float, weeks: float, seed: int, motes: int) -> None:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--hours", type=float, default=6.0, help="scaled lifetime")
+    parser.add_argument("--joules", type=int, default=24, help="the scaled battery")
     parser.add_argument("--weeks", type=float, default=WEEKS, help="what it stands for")
     parser.add_argument("--motes", type=int, default=4, help="in a line, the root first")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    measure(options.hours, options.weeks, options.seed, options.motes)
+    measure(options.joules, options.weeks, options.seed, options.motes)
 
 
 if __name__ == "__main__":
