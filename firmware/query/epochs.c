@@ -26,7 +26,9 @@
 #define EARLY_TICKS 2
 
 static struct timer timer;
-static struct event soon = {.handler = epochs_update};
+static void update_all(void);
+
+static struct event soon = {.handler = update_all};
 
 /* Network time in ms, rounded up. */
 static uint64_t milliseconds(struct net_time time)
@@ -143,7 +145,7 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
         *wake = start;
 }
 
-void epochs_update(void)
+static void update_all(void)
 {
     timer_stop(&timer);
     if (!time_known())
@@ -160,7 +162,7 @@ void epochs_update(void)
         }
     }
     if (any)
-        timer_start(&timer, time_local(wake), epochs_update);
+        timer_start(&timer, time_local(wake), update_all);
     acquire_start();
 }
 
@@ -169,7 +171,7 @@ void epochs_update_soon(void) { event_post(&soon); }
 void query_time_changed(void)
 {
     events_changed();
-    epochs_update();
+    epochs_update_soon();
 }
 
 uint32_t query_shortest_period(void)

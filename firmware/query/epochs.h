@@ -6,10 +6,8 @@
 
 #include "query/slots.h"
 
-/* Queries have come, gone, fallen due or network time has moved: marks the due ones, plans the others,
- * drops those whose time is over and acquires. */
-void epochs_update(void);
-/* The same from the main loop, for callers deep in the stack. */
+/* Queries have come, gone or network time has moved: from the main loop, so that sampling never runs on top of the radio's handlers,
+ * marks the due ones, plans the others, drops those whose time is over and acquires. */
 void epochs_update_soon(void);
 /* Network time at which the slot's present epoch starts. */
 void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds);

@@ -11,7 +11,7 @@ void query_init(void)
     slots_init();
     acquire_init();
     output_init();
-    epochs_update();
+    epochs_update_soon();
 }
 
 enum query_outcome query_install(const struct wire_query_install *install, uint8_t length)
@@ -19,7 +19,7 @@ enum query_outcome query_install(const struct wire_query_install *install, uint8
     enum query_outcome outcome = slots_install(install, length);
     if (outcome == QUERY_COMPLETE) {
         events_changed();
-        epochs_update();
+        epochs_update_soon();
     }
     return outcome;
 }
@@ -27,7 +27,7 @@ enum query_outcome query_install(const struct wire_query_install *install, uint8
 void query_stop(uint8_t query)
 {
     slots_stop(query);
-    epochs_update();
+    epochs_update_soon();
 }
 
 uint32_t query_rows(void) { return output_rows(); }

@@ -20,19 +20,24 @@ bool tsl2561_start(void) { return set(CONTROL, 0x03) && set(TIMING, 0x02); }
 
 /* The data sheet's formula for the T package in integers (p. 24): by ratio ch1/ch0 in 1/512, lux = (b ch0 - m ch1) / 2^14
  * for 402 ms and gain 16; gain 1 counts 16 times as much. */
+static int32_t lux_of(uint32_t ch0, uint16_t b, uint32_t ch1, uint16_t m)
+{
+    uint32_t up = ch0 * b, down = ch1 * m;
+    return up <= down ? 0 : (int32_t)((up - down + (1UL << 9)) >> 10);
+}
+
 static int32_t illuminance(uint32_t ch0, uint32_t ch1)
 {
-    static const struct { uint16_t ratio, b, m; } segments[] = {
-        {0x0040, 0x01F2, 0x01BE}, {0x0080, 0x0214, 0x02D1}, {0x00C0, 0x023F, 0x037B}, {0x0100, 0x0270, 0x03FE},
-        {0x0138, 0x016F, 0x01FC}, {0x019A, 0x00D2, 0x00FB}, {0x029A, 0x0018, 0x0012},
-    };
     if (ch0 == 0) return 0;
     uint32_t ratio = ((ch1 << 10) / ch0 + 1) >> 1;
-    for (uint8_t i = 0; i < sizeof segments / sizeof *segments; i++)
-        if (ratio <= segments[i].ratio) {
-            uint32_t up = ch0 * segments[i].b, down = ch1 * segments[i].m;
-            return up <= down ? 0 : (int32_t)((up - down + (1UL << 9)) >> 10);
-        }
+    /* Code and not a table, which would lie in an AVR's RAM. */
+    if (ratio <= 0x0040) return lux_of(ch0, 0x01F2, ch1, 0x01BE);
+    if (ratio <= 0x0080) return lux_of(ch0, 0x0214, ch1, 0x02D1);
+    if (ratio <= 0x00C0) return lux_of(ch0, 0x023F, ch1, 0x037B);
+    if (ratio <= 0x0100) return lux_of(ch0, 0x0270, ch1, 0x03FE);
+    if (ratio <= 0x0138) return lux_of(ch0, 0x016F, ch1, 0x01FC);
+    if (ratio <= 0x019A) return lux_of(ch0, 0x00D2, ch1, 0x00FB);
+    if (ratio <= 0x029A) return lux_of(ch0, 0x0018, ch1, 0x0012);
     return 0;
 }
 
