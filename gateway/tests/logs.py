@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from gateway.tests.generated import NAMES, Row, rows_of_motes
 from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
+from skerry.proxy.engine import Engine
 from skerry.streams.ingest import Stream
 from skerry.streams.record import RECORD, Block, Records
 
@@ -74,6 +76,43 @@ def logs(draw: st.DrawFn) -> Log:
             record["value"][0, c] = value or 0
             record["nulls"] |= (value is None) << c
     return Log(records, rows)
+
+
+def happenings(*others: str, most: int) -> st.SearchStrategy[list[tuple[str, int]]]:
+    """What happens next, ``most`` times at most: see :class:`Replay`; ``others`` come with a number to choose by."""
+    bounds = {"rows": (1, 40), "again": (1, 30), "restart": (0, 30), **dict.fromkeys(others, (0, 99))}
+    kinds = [st.tuples(st.just(kind), st.integers(*between)) for kind, between in bounds.items()]
+    return st.lists(st.one_of(kinds), min_size=3, max_size=most)
+
+
+@dataclass
+class Replay:
+    """A log on its way through an engine, that may get rows again and may start anew."""
+
+    log: Log
+    #: Makes an engine.
+    make: Callable[[], Engine]
+    #: Who joins each engine.
+    join: Callable[[Engine], None]
+    end: int = 0
+    _back: int = 0
+
+    def __post_init__(self) -> None:
+        self.engine = self.make()
+        self.join(self.engine)
+
+    def step(self, kind: str, number: int) -> None:
+        """So many rows come, a batch comes again with so many rows that it had, or the gateway starts anew and goes back by so many."""
+        match kind:
+            case "rows":
+                first, self.end = max(0, self.end - self._back), min(self.end + number, len(self.log.rows))
+                self._back = 0
+                self.engine.process(self.log.block(first, self.end))
+            case "again":
+                self.engine.process(self.log.block(max(0, self.end - number), self.end))
+            case "restart":
+                self.engine, self._back = self.make(), number
+                self.join(self.engine)
 
 
 def seen(value: object) -> object:

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.generated import NAMES, conditions, exact_numbers, in_database
-from gateway.tests.logs import PERIODS, STREAMS, Log, logs, plan_of, seen
+from gateway.tests.logs import PERIODS, STREAMS, Log, Replay, happenings, logs, plan_of, seen
 from skerry.lang.errors import QueryError
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
@@ -130,56 +130,39 @@ users = st.builds(
     st.sampled_from([0, 10_000, 40_000]),
     st.sampled_from([None, 20_000, 21_500, 43_000]),
 )
-#: What happens next: so many rows come, a batch comes again with so many rows that it had, the gateway starts anew and
-#: goes back by so many, a user comes, goes, or reads.
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("rows"), st.integers(1, 40)),
-        st.tuples(st.just("again"), st.integers(1, 30)),
-        st.tuples(st.just("restart"), st.integers(0, 30)),
-        st.tuples(st.just("come"), st.integers(0, 99)),
-        st.tuples(st.just("go"), st.integers(0, 99)),
-        st.tuples(st.just("read"), st.integers(0, 99)),
-    ),
-    min_size=3,
-    max_size=25,
-)
 
 
 @settings(max_examples=60)
-@given(logs(), st.lists(users, min_size=1, max_size=8), steps)
+@given(logs(), st.lists(users, min_size=1, max_size=8), happenings("come", "go", "read", most=25))
 def test_each_user_gets_what_duckdb_answers_him_alone(
     log: Log, waiting: list[User], happening: list[tuple[str, int]]
 ) -> None:
-    engine, end, back = Engine(STREAMS.get), 0, 0
     present: list[User] = []
+
+    def join(engine: Engine) -> None:
+        for user in present:
+            user.join(engine)
+
+    replay = Replay(log, lambda: Engine(STREAMS.get), join)
     try:
-        for step, number in [("come", 0), *happening, ("rows", len(log.rows))]:
-            match step:
-                case "rows":
-                    first, end = max(0, end - back), min(end + number, len(log.rows))
-                    engine.process(log.block(first, end))
-                    back = 0
-                case "again":
-                    engine.process(log.block(max(0, end - number), end))
-                case "restart":
-                    engine, back = Engine(STREAMS.get), number
-                    for user in present:
-                        user.join(engine)
+        for kind, number in [("come", 0), *happening, ("rows", len(log.rows))]:
+            match kind:
                 case "come" if waiting:
                     user = waiting.pop()
-                    user.name, user.began, user.position = str(len(waiting)), end, end - 1
+                    user.name, user.began, user.position = str(len(waiting)), replay.end, replay.end - 1
                     present.append(user)
-                    user.join(engine)
+                    user.join(replay.engine)
                 case "go" if present:
                     user = present.pop(number % len(present))
                     assert user.got == user.alone(log, user.position + 1)
-                    engine.unsubscribe(user.name)
+                    replay.engine.unsubscribe(user.name)
                 case "read" if present:
-                    present[number % len(present)].read(engine, log, end)
+                    present[number % len(present)].read(replay.engine, log, replay.end)
+                case _:
+                    replay.step(kind, number)
         for user in present:
-            user.read(engine, log, end)
-            assert user.got == user.alone(log, end)
+            user.read(replay.engine, log, replay.end)
+            assert user.got == user.alone(log, replay.end)
     except duckdb.Error:
         assume(False)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.generated import NAMES, Row, in_database
-from gateway.tests.logs import PERIODS, STREAMS, Log, logs, plan_of, seen
+from gateway.tests.logs import PERIODS, STREAMS, Log, Replay, happenings, logs, plan_of, seen
 from skerry.lang.errors import QueryError
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
@@ -176,46 +176,31 @@ users = st.builds(
     st.sampled_from([0, 0, 7000, 30_000]),
     st.sampled_from([None, None, 20_000, 21_500]),
 )
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("rows"), st.integers(1, 40)),
-        st.tuples(st.just("again"), st.integers(1, 30)),
-        st.tuples(st.just("restart"), st.integers(0, 30)),
-        st.tuples(st.just("go"), st.integers(0, 99)),
-        st.tuples(st.just("read"), st.integers(0, 99)),
-    ),
-    min_size=3,
-    max_size=15,
-)
 
 
-@settings(max_examples=30, deadline=None)
-@given(logs(), st.lists(users, min_size=1, max_size=6), steps)
+@settings(max_examples=30)
+@given(logs(), st.lists(users, min_size=1, max_size=6), happenings("go", "read", most=15))
 def test_windows_hold_what_duckdb_finds_in_them(
     log: Log, present: list[User], happening: list[tuple[str, int]]
 ) -> None:
-    engine, end, back = Engine(STREAMS.get, log.block), 0, 0
     for i, user in enumerate(present):
         user.name = str(i)
-        user.join(engine)
-    for step, number in [*happening, ("rows", len(log.rows))]:
-        match step:
-            case "rows":
-                first, end = max(0, end - back), min(end + number, len(log.rows))
-                engine.process(log.block(first, end))
-                back = 0
-            case "again":
-                engine.process(log.block(max(0, end - number), end))
-            case "restart":
-                engine, back = Engine(STREAMS.get, log.block), number
-                for user in present:
-                    user.join(engine)
+
+    def join(engine: Engine) -> None:
+        for user in present:
+            user.join(engine)
+
+    replay = Replay(log, lambda: Engine(STREAMS.get, log.block), join)
+    for kind, number in [*happening, ("rows", len(log.rows))]:
+        match kind:
             case "go" if len(present) > 1:
-                engine.unsubscribe(present.pop(number % len(present)).name)
+                replay.engine.unsubscribe(present.pop(number % len(present)).name)
             case "read":
-                present[number % len(present)].read(engine, log, end)
+                present[number % len(present)].read(replay.engine, log, replay.end)
+            case _:
+                replay.step(kind, number)
     for user in present:
-        user.read(engine, log, end)
+        user.read(replay.engine, log, replay.end)
         assert ordered(user.got) == ordered(user.alone(log))
 
 

@@ -33,13 +33,19 @@ def alarms(daemon: Daemon) -> list[str]:
     return [alarm["name"] for alarm in daemon.client().status()["alarms"]]
 
 
+def ask(peer: RootPeer, daemon: Daemon) -> tuple[skerry.Rows, int, bytes]:
+    """Ada's query, and the number and program the motes have got for it."""
+    asked = daemon.client("ada").query(SQL)
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    return asked, query, program
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon: Daemon) -> None:
     daemon.start()
-    asked = daemon.client("ada").query(SQL)
-    wait_for(peer.programs)
-    [(query, program)] = peer.programs().items()
+    asked, query, program = ask(peer, daemon)
     queue_rows(peer, query, range(60, 70), program)
     wait_for(lambda: not peer.waiting)
     assert daemon.process is not None
@@ -77,7 +83,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk)], stderr=subprocess.DEVNULL
     )
     if not mounted:
-        pytest.skip("mounting a small disk needs root")
+        pytest.skip(f"uid {os.geteuid()} may not mount a tmpfs of 32 MB: mounting needs root")
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
@@ -91,73 +97,68 @@ def fill(disk: Path, leave: int) -> Path:
     return filler
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_full_disk_stops_rows_first_and_questions_last(peer: RootPeer, small_disk: Path) -> None:
+@pytest.fixture
+def cramped(peer: RootPeer, small_disk: Path) -> Iterator[Daemon]:
+    """A gateway whose data are on the small disk."""
     daemon = Daemon(peer.url, small_disk / "data")
     daemon.start()
-    try:
-        asked = daemon.client("ada").query(SQL)
-        wait_for(peer.programs)
-        [(query, program)] = peer.programs().items()
-        queue_rows(peer, query, range(60, 62), program)
-        wait_for(lambda: not peer.waiting)
-        filler = fill(small_disk, RESERVE // 2)
-        queue_rows(peer, query, range(62, 64), program)
-        wait_for(lambda: alarms(daemon) == ["intake"])
-        # Of the same mote query: one of another would cut the rows that wait off, at a time that depends on the machine's speed.
-        kept = daemon.client("ada").query(SQL)
-        filler.unlink()
-        filler = fill(small_disk, 0)
-        with pytest.raises(skerry.GatewayError, match=r"could not be remembered.*No space left"):
-            daemon.client("ada").query("SELECT temp FROM sensors SAMPLE PERIOD 2 s")
-        assert set(alarms(daemon)) == {"intake", "state"}
-        assert [q["id"] for q in daemon.client("ada").queries()] == [asked.id, kept.id], (
-            "who was refused has left nothing"
-        )
-        # Killed on a full disk: it knows what it was asked before.
-        daemon.kill()
-        filler.unlink()
-        daemon.start()
-        wait_for(lambda: not peer.waiting)
-        wait_for(lambda: alarms(daemon) == [])
-        assert stored(daemon) == rows_of(range(60, 64))
-        assert [q["id"] for q in daemon.client("ada").queries()] == [asked.id, kept.id]
-        got = [
-            row["nodeid"] for _, row in zip(range(12), daemon.client("ada").resume(asked.id), strict=False)
-        ]
-        assert got == [1, 2, 3] * 4
-    finally:
-        daemon.kill(signal.SIGTERM)
+    yield daemon
+    daemon.kill(signal.SIGTERM)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_readers_go_on_by_themselves_when_there_is_room(peer: RootPeer, small_disk: Path) -> None:
+def test_a_full_disk_stops_rows_first_and_questions_last(
+    peer: RootPeer, small_disk: Path, cramped: Daemon
+) -> None:
+    asked, query, program = ask(peer, cramped)
+    queue_rows(peer, query, range(60, 62), program)
+    wait_for(lambda: not peer.waiting)
+    filler = fill(small_disk, RESERVE // 2)
+    queue_rows(peer, query, range(62, 64), program)
+    wait_for(lambda: alarms(cramped) == ["intake"])
+    # Of the same mote query: one of another would cut the rows that wait off, at a time that depends on the machine's speed.
+    kept = cramped.client("ada").query(SQL)
+    filler.unlink()
+    filler = fill(small_disk, 0)
+    with pytest.raises(skerry.GatewayError, match=r"could not be remembered.*No space left"):
+        cramped.client("ada").query("SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    assert set(alarms(cramped)) == {"intake", "state"}
+    assert [q["id"] for q in cramped.client("ada").queries()] == [asked.id, kept.id], (
+        "who was refused has left nothing"
+    )
+    # Killed on a full disk: it knows what it was asked before.
+    cramped.kill()
+    filler.unlink()
+    cramped.start()
+    wait_for(lambda: not peer.waiting)
+    wait_for(lambda: alarms(cramped) == [])
+    assert stored(cramped) == rows_of(range(60, 64))
+    assert [q["id"] for q in cramped.client("ada").queries()] == [asked.id, kept.id]
+    got = [row["nodeid"] for _, row in zip(range(12), cramped.client("ada").resume(asked.id), strict=False)]
+    assert got == [1, 2, 3] * 4
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_readers_go_on_by_themselves_when_there_is_room(
+    peer: RootPeer, small_disk: Path, cramped: Daemon
+) -> None:
     """Spark's checkpoint is on the full disk too."""
-    daemon = Daemon(peer.url, small_disk / "data")
-    daemon.start()
-    try:
-        asked = daemon.client("ada").query(SQL)
-        wait_for(peer.programs)
-        [(query, program)] = peer.programs().items()
-        reader, begin = iter(asked), 60
-        # Full to the last byte, and with room for the checkpoint but not for rows.
-        for leave in (None, 0, 300_000):
-            filler = fill(small_disk, leave) if leave is not None else None
-            epochs = range(begin, begin + 10)
-            queue_rows(peer, query, epochs, program)
-            if filler is not None:
-                wait_for(lambda: alarms(daemon) == ["intake"])
-                filler.unlink()
-            expected = [(n, (2000 + 10 * e + n) / 100) for e, n in rows_of(epochs)]
-            assert [
-                (row["nodeid"], row["temp"]) for _, row in zip(expected, reader, strict=False)
-            ] == expected
-            begin += 10
-        assert alarms(daemon) == []
-    finally:
-        daemon.kill(signal.SIGTERM)
+    asked, query, program = ask(peer, cramped)
+    reader, begin = iter(asked), 60
+    # Full to the last byte, and with room for the checkpoint but not for rows.
+    for leave in (None, 0, 300_000):
+        filler = fill(small_disk, leave) if leave is not None else None
+        epochs = range(begin, begin + 10)
+        queue_rows(peer, query, epochs, program)
+        if filler is not None:
+            wait_for(lambda: alarms(cramped) == ["intake"])
+            filler.unlink()
+        expected = [(n, (2000 + 10 * e + n) / 100) for e, n in rows_of(epochs)]
+        assert [(row["nodeid"], row["temp"]) for _, row in zip(expected, reader, strict=False)] == expected
+        begin += 10
+    assert alarms(cramped) == []
 
 
 def test_state_that_cannot_be_replaced_stays_as_it_was(small_disk: Path) -> None:
