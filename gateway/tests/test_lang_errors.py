@@ -159,13 +159,9 @@ def test_refusal(query: str, marked: str | None, message: str) -> None:
     assert error.to_dict()["column"] == start - 1
 
 
-CLAUSES = ["ORDER", "LIMIT", "JOIN"]
-
-
-@pytest.mark.parametrize("word", CLAUSES)
-def test_clauses_of_the_full_language_are_refused_by_name(word: str) -> None:
-    with pytest.raises(QueryError, match=rf"{word}.* is not supported by this version"):
-        plan_query(f"SELECT temp FROM sensors {word.lower()} x SAMPLE PERIOD 1 s")
+def test_clauses_of_the_full_language_are_refused_by_name() -> None:
+    with pytest.raises(QueryError, match=r"JOIN is not supported by this version"):
+        plan_query("SELECT temp FROM sensors join x SAMPLE PERIOD 1 s")
 
 
 def test_query_too_large_for_a_mote() -> None:

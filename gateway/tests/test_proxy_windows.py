@@ -28,11 +28,14 @@ KINDS = ("AVG", "SUM", "MIN", "MAX", "COUNT")
 class User:
     """A user with windows, and a reader of his own that remembers its position whatever the gateway does."""
 
-    length_ms: int
-    slide_ms: int
+    #: (length, slide) in ms; length 0: since the query began.
+    windows: list[tuple[int, int]]
     group: str | None
     where: str | None
     having: int | None
+    #: A column that his rows are ordered by, and how many he wants of each window.
+    order: str | None
+    limit: int | None
     since_ms: int
     until_ms: int | None
     name: str = ""
@@ -41,14 +44,25 @@ class User:
     got: list[tuple[object, ...]] = field(default_factory=list)
 
     @property
+    def slide_ms(self) -> int:
+        return min(slide for _, slide in self.windows)
+
+    @property
     def plan(self) -> QueryPlan:
-        window = f"{self.length_ms or 'start'} {'ms' if self.length_ms else ''}, {self.slide_ms} ms"
-        columns = ["epoch", *([self.group] if self.group else [])]
-        columns += [f"{kind}(temp, {window})" for kind in KINDS] + [f"MAX(light, {window}) AS brightest"]
+        columns = ["epoch", "revision", *([self.group] if self.group else [])]
+        for i, (length, slide) in enumerate(self.windows):
+            window = f"{length or 'start'} {'ms' if length else ''}, {slide} ms"
+            columns += [f"{kind}(temp, {window})" for kind in KINDS]
+            columns += [f"MAX(light, {window}) AS brightest{i}", f"COUNT(*, {window}) AS rows{i}"]
         group = f"GROUP BY {self.group}" if self.group else ""
-        having = f"HAVING COUNT(temp, {window}) > {self.having}" if self.having is not None else ""
+        having = f"HAVING rows0 > {self.having}" if self.having is not None else ""
+        having = having.replace("rows0", columns[-1].split(" AS ")[0])
         where = f"WHERE {self.where}" if self.where else ""
-        return plan_of(f"SELECT {', '.join(columns)} FROM sensors {where} {group} {having} SAMPLE PERIOD 5 s")
+        order = f"ORDER BY {self.order}".format(window) if self.order else ""
+        order += f" LIMIT {self.limit}" if self.order and self.limit else ""
+        return plan_of(
+            f"SELECT {', '.join(columns)} FROM sensors {where} {group} {having} {order} SAMPLE PERIOD 5 s"
+        )
 
     @property
     def feeds(self) -> dict[int, Feed]:
@@ -79,11 +93,19 @@ class User:
 
     # ---- the same, the slow way ----
 
-    def brought(self, log: Log) -> list[tuple[int, int, int, object]]:
-        """(row that brings it, begin, end, of which group alone) of all windows, by the rules in the docs."""
-        found: list[tuple[int, int, int, object]] = []
+    def spans(self, end: int) -> list[tuple[int, int]]:
+        """Begin and end of each window of the row with this end."""
         first = -(-self.since_ms // self.slide_ms) * self.slide_ms
+        ends = [end // slide * slide for _, slide in self.windows]
+        return [
+            (e - length if length else first, e) for (length, _), e in zip(self.windows, ends, strict=True)
+        ]
+
+    def brought(self, log: Log) -> list[tuple[int, int, int, object]]:
+        """(row that brings it, end, revision, of which group alone) of all windows, by the rules in the docs."""
+        found: list[tuple[int, int, int, object]] = []
         now, closed = None, 0
+        revisions: dict[int, int] = {}
         for number, row in self._rows(log):
             sample = row["sample"]
             assert sample is not None
@@ -93,13 +115,16 @@ class User:
             now = max(now, sample)
             if self._counts(row) and sample < closed and sample >= now - LATENESS_MS:
                 for end in range(0, closed + 1, self.slide_ms):
-                    begin = end - self.length_ms if self.length_ms else first
-                    if begin <= sample < end:
-                        found.append((number, begin, end, row[self.group] if self.group else None))
+                    if any(begin <= sample < until for begin, until in self.spans(end)):
+                        revisions[end] = revisions.get(end, 0) + 1
+                        group = row[self.group] if self.group and not self.order else "all"
+                        found.append((number, end, revisions[end], group))
             while closed + self.slide_ms <= now - 5000:
                 closed += self.slide_ms
-                found.append((number, closed - self.length_ms if self.length_ms else first, closed, "all"))
-        return [brought for brought in found if brought[1] >= self.since_ms]
+                found.append((number, closed, 0, "all"))
+        return [
+            one for one in found if all(self.since_ms <= begin < end for begin, end in self.spans(one[1]))
+        ]
 
     def _rows(self, log: Log) -> list[tuple[int, Row]]:
         return [(i, row) for i, row in enumerate(log.rows) if row["stream"] in self.feeds]
@@ -133,28 +158,54 @@ class User:
         if not brought or not counted:
             return []
         values = ", ".join(
-            f"({i}, {number}, {begin}, {end}, {group == 'all'}, {self._literal(group)})"
-            for i, (number, begin, end, group) in enumerate(brought)
+            f"({i}, {number}, {end}, {revision}, {group == 'all'}, {self._literal(group)}, "
+            f"{', '.join(f'{begin}, {until}' for begin, until in self.spans(end))})"
+            for i, (number, end, revision, group) in enumerate(brought)
         )
+        bounds = ", ".join(f"b{i}, e{i}" for i in range(len(self.windows)))
+        within = [f"(s.sample >= w.b{i} AND s.sample < w.e{i})" for i in range(len(self.windows))]
+        aggregates = [
+            f"{aggregate} FILTER ({inside}) AS a{i}_{k}"
+            for i, inside in enumerate(within)
+            for k, aggregate in enumerate(
+                ["SUM(temp)", "MIN(temp)", "MAX(temp)", "COUNT(temp)", "MAX(light)", "COUNT(*)"]
+            )
+        ]
         group = f"s.{self.group}" if self.group else "0"
-        having = f"HAVING COUNT(temp) > {self.having}" if self.having is not None else ""
+        having = f"HAVING a{len(within) - 1}_5 > {self.having}" if self.having is not None else ""
+        order = _ORDERS[self.order].format(len(within) - 1) if self.order else "number"
+        limit = self.limit if self.order and self.limit else 1000
         select = f"""
-            SELECT w.number, (w.finish - 1) // 5000 AS epoch, {f"{group}, " if self.group else ""}
-                NULL, SUM(temp), MIN(temp), MAX(temp), COUNT(temp), MAX(light)
-            FROM (VALUES {values}) AS w(i, number, start, finish, whole, mine) JOIN sensors s
-                ON s.row <= w.number AND s.sample >= w.start AND s.sample < w.finish
+            SELECT w.number, (w.finish - 1) // 5000 AS epoch, w.revision, {f"{group} AS mine, " if self.group else ""}
+                {", ".join(aggregates)}
+            FROM (VALUES {values}) AS w(i, number, finish, revision, whole, mine, {bounds}) JOIN sensors s
+                ON s.row <= w.number AND ({" OR ".join(within)})
                     AND (w.whole OR {group} IS NOT DISTINCT FROM {"w.mine" if self.group else "0"})
-            GROUP BY w.i, w.number, w.finish {f", {group}" if self.group else ""} {having}
+            GROUP BY w.i, w.number, w.finish, w.revision {f", {group}" if self.group else ""} {having}
+            QUALIFY row_number() OVER (PARTITION BY w.i ORDER BY {order} {f", {group}" if self.group else ""}) <= {limit}
+            ORDER BY w.number, w.finish, {order} {f", {group}" if self.group else ""}
         """
         found = []
         for row in in_database(select, counted, LOG_COLUMNS):
-            *first, _, total, least, most, count, brightest = row
-            mean = None
-            if isinstance(total, Decimal) and isinstance(count, int):
-                # A mean of values of two decimal places is rounded at its fifth, half away from zero.
-                mean = (total / count).quantize(Decimal("0.00001"), ROUND_HALF_UP)
-            found.append(tuple(map(seen, (*first, mean, total, least, most, count, brightest))))
+            head = 4 if self.group else 3
+            shown: list[object] = list(row[:head])
+            for i in range(len(self.windows)):
+                total, least, most, count, brightest, rows = row[head + 6 * i : head + 6 * i + 6]
+                mean = None
+                if isinstance(total, Decimal) and isinstance(count, int):
+                    # A mean of values of two decimal places is rounded at its fifth, half away from zero.
+                    mean = (total / count).quantize(Decimal("0.00001"), ROUND_HALF_UP)
+                shown += [mean, total, least, most, count, brightest, rows]
+            found.append(tuple(map(seen, shown)))
         return found
+
+
+#: ORDER BY of a query → the same for DuckDB, which puts NULL last, too.
+_ORDERS = {
+    "rows0 DESC": "a0_5 DESC",
+    "brightest0, rows0 DESC": "a0_4, a0_5 DESC",
+    "revision, 1, MAX(temp, {}) DESC": "w.revision, a{}_2 DESC",
+}
 
 
 def ordered(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
@@ -162,17 +213,27 @@ def ordered(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     return sorted(rows, key=lambda row: [(value is not None, value or 0) for value in row])
 
 
-lengths = st.sampled_from(
+one_window = st.sampled_from(
     [(5000, 5000), (30_000, 30_000), (30_000, 10_000), (60_000, 5000), (25_000, 10_000), (0, 30_000)]
+).map(lambda window: [window])
+several = st.sampled_from(
+    [
+        [(10_000, 10_000), (60_000, 60_000)],
+        [(40_000, 20_000), (5000, 5000)],
+        [(20_000, 20_000), (25_000, 10_000), (0, 30_000)],
+        [(0, 10_000), (0, 20_000)],
+    ]
 )
 users = st.builds(
-    lambda window, group, where, having, since, lasts: User(
-        *window, group, where, having, since, None if lasts is None else since + lasts
+    lambda windows, group, where, having, order, limit, since, lasts: User(
+        windows, group, where, having, order, limit, since, None if lasts is None else since + lasts
     ),
-    lengths,
+    one_window | several,
     st.sampled_from([None, None, "nodeid", "level"]),
     st.sampled_from([None, "temp > 21", "temp BETWEEN 20 AND 24"]),
     st.sampled_from([None, None, 1]),
+    st.sampled_from([None, None, *_ORDERS]),
+    st.sampled_from([None, 1, 2]),
     st.sampled_from([0, 0, 7000, 30_000]),
     st.sampled_from([None, None, 20_000, 21_500]),
 )
@@ -201,16 +262,17 @@ def test_windows_hold_what_duckdb_finds_in_them(
                 replay.step(kind, number)
     for user in present:
         user.read(replay.engine, log, replay.end)
-        assert ordered(user.got) == ordered(user.alone(log))
+        in_order = list if user.order else ordered
+        assert in_order(user.got) == in_order(user.alone(log))
 
 
 def test_users_who_come_at_different_times_share_panes() -> None:
     log = steady(60)
     engine = Engine(STREAMS.get, log.block)
-    early = User(30_000, 10_000, None, None, None, 0, None, name="early")
+    early = User([(30_000, 10_000)], None, None, None, None, None, 0, None, name="early")
     early.join(engine)
     engine.process(log.block(0, 20))
-    late = User(60_000, 10_000, None, None, None, 101_000, None, name="late", began=20)
+    late = User([(60_000, 10_000)], None, None, None, None, None, 101_000, None, name="late", began=20)
     late.join(engine)
     assert len(engine._windows._shared) == 1
     engine.process(log.block(20, 60))
@@ -223,7 +285,7 @@ def test_users_who_come_at_different_times_share_panes() -> None:
 def test_panes_go_on_when_the_motes_query_changes() -> None:
     log = steady(60)
     engine = Engine(STREAMS.get, log.block)
-    users = [User(0, 10_000, None, None, None, 0, None, name=str(i)) for i in range(2)]
+    users = [User([(0, 10_000)], None, None, None, None, None, 0, None, name=str(i)) for i in range(2)]
     for user in users:
         user.join(engine)
     engine.process(log.block(0, 30))
@@ -254,7 +316,7 @@ def test_a_reader_who_stops_amid_the_groups_of_a_window_gets_it_again() -> None:
     log = steady(40)
     log.records["node"] = range(40)
     engine = Engine(STREAMS.get, log.block)
-    User(50_000, 50_000, "nodeid", None, None, 0, None, name="u").join(engine)
+    User([(50_000, 50_000)], "nodeid", None, None, None, None, 0, None, name="u").join(engine)
     engine.process(log.block(0, 40))
     buffer = engine.subscriber("u").buffer  # type: ignore[union-attr]
     rows = buffer.after(-1) or []
@@ -272,7 +334,15 @@ def test_a_reader_who_stops_amid_the_groups_of_a_window_gets_it_again() -> None:
         ("AVG(temp, 5 s, 9 s)", "the longest slide is the length, 5 s"),
         ("AVG(temp, 5500 ms)", "write a multiple of the sample period of 1 s"),
         ("AVG(temp, start)", "a row for each slide"),
-        ("AVG(temp, 5 min), AVG(temp, 6 min)", "a query has one window"),
+        ("AVG(temp, 5 min), AVG(temp, 7 min, 2 min)", "for each 2 min and 5 min have no rows in common"),
+        ("AVG(temp, 9973 s), AVG(temp, 9967 s, 9973 s)", "the longest slide is the length"),
+        (
+            "AVG(temp, 7 day), AVG(temp, 1 min)",
+            "together these windows are cut into 10,080 pieces",
+        ),
+        ("COUNT(*, 5)", "behind * there is room for a window only"),
+        ("AVG(*, 5 min)", "only COUNT takes *"),
+        ("AVG(revision, 5 min)", "unknown attribute 'revision'"),
         ("AVG(temp, 7 day, 1 s)", "604,800 pieces"),
         ("AVG(temp, 5 min, 1)", "length and slide are times"),
         ("AVG(temp, 5 min, 1 min, 1 s)", "a window has a length and a slide"),
@@ -284,6 +354,25 @@ def test_a_reader_who_stops_amid_the_groups_of_a_window_gets_it_again() -> None:
 def test_windows_that_have_no_meaning_are_refused(columns: str, message: str) -> None:
     with pytest.raises(QueryError) as refused:
         plan_query(f"SELECT {columns} FROM sensors SAMPLE PERIOD 1 s")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("ORDER BY temp SAMPLE PERIOD 1 s", "an endless stream has no last row"),
+        ("LIMIT 3 SAMPLE PERIOD 1 s", "LIMIT without ORDER BY would keep any rows"),
+        ("ORDER BY COUNT(*, 5 s), light SAMPLE PERIOD 1 s", "'light' has one value for each mote"),
+        ("ORDER BY 1.5 SAMPLE PERIOD 1 s", "the columns are 1 to 1"),
+        ("ORDER BY 2 SAMPLE PERIOD 1 s", "the columns are 1 to 1"),
+        ("ORDER BY COUNT(*, 5 s) LIMIT 0 SAMPLE PERIOD 1 s", "write a whole number from 1"),
+        ("ORDER BY COUNT(*, 5 s) LIMIT 1.5 SAMPLE PERIOD 1 s", "write a whole number from 1"),
+        ("ORDER BY COUNT(*, 5 s) ORDER BY 1 SAMPLE PERIOD 1 s", "ORDER BY is said twice"),
+    ],
+)
+def test_orders_that_have_no_meaning_are_refused(clauses: str, message: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        plan_query(f"SELECT nodeid FROM sensors GROUP BY nodeid {clauses}")
     assert message in str(refused.value)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``function([DISTINCT] argument, …)``; arguments (): ``function(*)``."""
+    """``function([DISTINCT] argument, …)``. ``star``: ``*`` stands before the arguments, of which there may be none."""
 
     function: str
     arguments: tuple[Expression, ...]
     distinct: bool
     span: Span
+    star: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,15 @@ class SelectItem:
 
     expression: Expression | Star
     alias: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """An expression of ORDER BY."""
+
+    expression: Expression
+    descending: bool
     span: Span
 
 
@@ -271,6 +283,8 @@ class Select:
     interpolate: Interpolate | None
     text: str
     history: History | None = None
+    order: tuple[Ordered, ...] = ()
+    limit: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,3 +319,14 @@ class DropPoint:
 
 
 Statement = Select | Stop | CreatePoint | DropPoint
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """A part of the tree, and all nodes below it."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from walk(item)
+    elif is_dataclass(node):
+        yield node
+        for field in fields(node):
+            yield from walk(getattr(node, field.name))

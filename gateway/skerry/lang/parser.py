@@ -16,13 +16,11 @@ _KEYWORDS = frozenset({
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "ALIGNED", "EVENT", "OUTPUT",
     "TRIGGER", "ACTION", "SIGNAL", "STOP", "QUERY", "CREATE", "CIRCULAR", "SIZE", "DROP", "ALL", "INTO", "COMBINE", "INTERPOLATE", "LINEAR",
     "AS", "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
-    "HISTORY", "ONLY",
+    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT",
 })  # fmt: skip
 
 #: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
 _UNSUPPORTED: dict[str, str] = {
-    "ORDER": "ORDER BY",
-    "LIMIT": "LIMIT",
     "JOIN": "JOIN",
 }
 

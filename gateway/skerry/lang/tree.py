@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +20,7 @@ _DIGITS = 18
 _REPEATED = ("action", "nested", "buffered", "signal", "stop_on")
 
 #: Clauses of which a query has one, besides that which says when to sample.
-_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate", "history")
+_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate", "history", "order", "limit")
 
 _Node = Tree[Token] | Token
 
@@ -86,6 +85,7 @@ class TreeBuilder:
         clauses = self._clauses([clause for clause in trees if clause.data not in _REPEATED])
         where, having, groups = (clauses.get(name) for name in ("where", "having", "groups"))
         into, combine, interpolate = (clauses.get(name) for name in ("into", "combine", "interpolate"))
+        order, limit = clauses.get("order"), clauses.get("limit")
         select = ast.Select(
             tuple(_item(_tree(item)) for item in _tree(items).children),
             _tables(source, _span(_tree(items))),
@@ -106,6 +106,8 @@ class TreeBuilder:
             ast.Interpolate(_span(interpolate)) if interpolate is not None else None,
             self._text,
             _history(clauses["history"]) if "history" in clauses else None,
+            tuple(_ordered(_tree(part)) for part in order.children[2:]) if order is not None else (),
+            _limit(_token(limit.children[1])) if limit is not None else None,
         )
         _check_tables(select)
         return select
@@ -120,6 +122,7 @@ class TreeBuilder:
                     "sampling": "how often to sample",
                     "groups": "GROUP BY",
                     "into": "INTO STORAGE POINT",
+                    "order": "ORDER BY",
                 }
                 what = named.get(kind, kind.upper())
                 raise QueryError(
@@ -175,14 +178,7 @@ def _check_tables(select: ast.Select) -> None:
 
 def _names(node: Any) -> Iterator[ast.Name]:
     """All names in a part of the tree."""
-    if isinstance(node, ast.Name):
-        yield node
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from _names(item)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from _names(getattr(node, field.name))
+    return (found for found in ast.walk(node) if isinstance(found, ast.Name))
 
 
 def _tree(node: Any) -> Tree[Token]:
@@ -229,6 +225,16 @@ def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
 
 def _history(tree: Tree[Token]) -> ast.History:
     return ast.History(_duration(_tree(tree.children[1])), tree.children[-1] is not None, _span(tree))
+
+
+def _ordered(tree: Tree[Token]) -> ast.Ordered:
+    expression, direction = tree.children
+    descending = direction is not None and _token(direction).type == "DESC"
+    return ast.Ordered(_expression(expression), descending, _span(tree))
+
+
+def _limit(token: Token) -> ast.Number:
+    return ast.Number(_value(token), None, _span(token))
 
 
 def _event_name(node: Any) -> ast.Name:
@@ -337,9 +343,8 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
         return ast.Name(str(second), span, str(first))
     function, distinct, *arguments = children
     star = isinstance(arguments[0], Token)
-    return ast.Call(
-        str(function), () if star else tuple(map(_expression, arguments)), distinct is not None, span
-    )
+    values = tuple(map(_expression, arguments[1:] if star else arguments))
+    return ast.Call(str(function), values, distinct is not None, span, star)
 
 
 def _test(tree: Tree[Token], span: Span) -> ast.Expression:

@@ -132,6 +132,8 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
         if o.expr not in has and not (o.expr.is_attribute and o.expr.operand in IN_EVERY_ROW)
     ]
     return {
+        "windows": [str(window) for window in plan.window.windows] if plan.window is not None else [],
+        "order": str(plan.order) if plan.order is not None else None,
         "having": render(plan.having) if plan.having is not None else None,
         "where": [
             {"condition": render(c), "because": obstacle(c) or "motes may count other epochs"} for c in left
@@ -166,8 +168,14 @@ def explain_text(explained: dict[str, Any]) -> str:
     lines += [f"  keeps rows where {w['condition']} ({w['because']})" for w in gateway["where"]]
     lines += [f"  joins with {join['table']} where {join['where']}" for join in explained["joins"]]
     lines += [f"  computes {column}" for column in gateway["columns"]]
+    lines += (
+        [f"  aggregates rows of all motes over {' and '.join(gateway['windows'])}"]
+        if gateway["windows"]
+        else []
+    )
     lines += [f"  keeps epochs having {gateway['having']}"] if gateway["having"] else []
-    idle = not (gateway["where"] or gateway["columns"] or gateway["having"])
+    lines += [f"  orders each window's rows by {gateway['order']}"] if gateway["order"] else []
+    idle = not any(gateway[work] for work in ("where", "columns", "having", "windows", "order"))
     lines += ["  hands rows to the user"] if idle else []
     lines += _stream_lines(explained["stream"])
     lines += [

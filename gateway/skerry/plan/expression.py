@@ -151,8 +151,8 @@ def _is_binary(expr: Expr) -> bool:
 
 
 def _render_leaf(expr: Expr) -> str:
-    if expr.final[:1] in (("table",), ("now",)):
-        return ".".join(map(str, expr.final[1:])) or "NOW"
+    if expr.final[:1] in (("table",), ("now",), ("revision",)):
+        return ".".join(map(str, expr.final[1:])) or str(expr.final[0]).upper()
     if expr.op is Op.NULL or expr.operand is None:
         return "NULL"
     if expr.op is Op.ATTR:

@@ -48,7 +48,7 @@ def matched(select: ast.Select, scope: Scope) -> Scope:
 
 def _combined(call: ast.Expression, scope: Scope) -> Scope:
     hint = f"write COMBINE AVG({scope.sources[0].called}.{scope.sources[0].point.fields[0].name}); there are {', '.join(_COMBINING)}"
-    if not isinstance(call, ast.Call) or len(call.arguments) != 1 or call.distinct:
+    if not isinstance(call, ast.Call) or len(call.arguments) != 1 or call.distinct or call.star:
         raise QueryError("COMBINE takes aggregates of a storage point's fields", hint, call.span)
     kind = _COMBINING.get(call.function.upper())
     if kind is None:

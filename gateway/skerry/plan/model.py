@@ -23,8 +23,9 @@ from typing import Any
 from skerry.plan.clauses import Clause
 from skerry.plan.expression import Expr, Kind, from_list
 from skerry.plan.lifetime import LifetimeBudget
+from skerry.plan.ordering import Ordering
 from skerry.plan.tables import Probe
-from skerry.plan.windows import Window
+from skerry.plan.windows import Frame
 from skerry_protocol.attributes import BY_NUMBER, ValueFormat
 from skerry_protocol.packets import Aggregate
 
@@ -82,7 +83,9 @@ class QueryPlan:
     #: Temporal aggregates that its columns and HAVING need, each once.
     temporal: tuple[Expr, ...] = ()
     #: Over which its aggregates are taken, at the gateway; None: over none.
-    window: Window | None = None
+    window: Frame | None = None
+    #: Of a window's rows.
+    order: Ordering | None = None
     #: What LIFETIME allows each mote.
     budget: LifetimeBudget | None = None
     #: What it waits for and does.
@@ -100,8 +103,9 @@ class QueryPlan:
     probes: tuple[Probe, ...] = ()
 
     def aggregates(self) -> list[Expr]:
-        """The aggregates that its columns and HAVING need, each once."""
+        """The aggregates that its columns, HAVING and ORDER BY need, each once."""
         exprs = [output.expr for output in self.outputs] + ([self.having] if self.having is not None else [])
+        exprs += self.order.exprs() if self.order is not None else []
         return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if node.aggregate))
 
     def cells(self) -> int:

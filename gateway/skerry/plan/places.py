@@ -37,7 +37,7 @@ def with_axes(select: ast.Select) -> ast.Select:
 
 def distance(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
     """``dist(a, b)`` in m, rounded to cm; a and b are ``loc``, ``event.loc`` or ``point(x, y)``. Raises QueryError."""
-    if len(node.arguments) != 2:
+    if len(node.arguments) != 2 or node.star:
         raise QueryError("dist takes two positions", "write dist(loc, event.loc)", node.span)
     (ax, ay), (bx, by) = (_coordinates(argument, number) for argument in node.arguments)
     return build.hypotenuse(build.subtract(ax, bx), build.subtract(ay, by))
@@ -48,7 +48,12 @@ def _coordinates(node: ast.Expression, number: Callable[[ast.Expression], Expr])
     if place is not None:
         first, second = _axes(place)
         return number(first), number(second)
-    if isinstance(node, ast.Call) and node.function.lower() == "point" and len(node.arguments) == 2:
+    if (
+        isinstance(node, ast.Call)
+        and node.function.lower() == "point"
+        and len(node.arguments) == 2
+        and not node.star
+    ):
         x, y = (_length(number(argument), argument) for argument in node.arguments)
         return x, y
     raise QueryError("this is no position", "positions are loc, event.loc and point(3 m, 4 m)", node.span)

@@ -27,6 +27,7 @@ from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
 from skerry.plan.optimiser import chosen
+from skerry.plan.ordering import Ordering, check_ordered, ordering_of
 from skerry.plan.past import past_of
 from skerry.plan.places import with_axes
 from skerry.plan.points import Point, Points
@@ -45,7 +46,7 @@ from skerry.plan.storing import (
 )
 from skerry.plan.tables import NO_TABLES, Tables, check_joined, probes_of, split
 from skerry.plan.temporal import temporal_nodes
-from skerry.plan.windows import check_groups, check_windows, windows_of
+from skerry.plan.windows import REVISION, asks, frame_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
@@ -157,23 +158,32 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
         check_speed(select, period, scope)
     known = None if isinstance(select.sampling, ast.Lifetime) else period
-    outputs = _outputs(select, known, scope)
+    windowed = asks(select.items, select.having, select.order)
+    shown = replace(scope, windowed=windowed)
+    outputs = _outputs(select, known, shown)
     groups = _groups(select, scope)
-    windowed = bool(windows_of(output.expr for output in outputs))
     aggregate = not windowed and (bool(groups) or any(has_aggregate(output.expr) for output in outputs))
     windows = temporal_nodes(output.expr for output in outputs)
-    having = _having(select, aggregate or windowed, _named(groups, windowed), windows, known, scope)
+    having = _having(select, aggregate or windowed, _named(groups, windowed), windows, known, shown)
     if having is not None:
         windows = temporal_nodes([*windows, having])
-    exprs = (*(output.expr for output in outputs), where, having, *groups, *on)
+    order = _order(select, outputs, _named(groups, windowed), known, shown)
+    exprs = (
+        *(output.expr for output in outputs),
+        where,
+        having,
+        *groups,
+        *on,
+        *(order.exprs() if order else ()),
+    )
     used = frozenset[int]().union(*(attributes_of(expr) for expr in exprs if expr))
     mote_where = where if aggregate or windows or scope.sources else _for_motes(where)
     plan = QueryPlan(
         select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups,
-        tuple(windows), reads=scope.points,
+        tuple(windows), reads=scope.points, order=order,
     )  # fmt: skip
-    if windowed or (having is not None and windows_of([having])):
-        plan = _windowed(select, plan, scope)
+    if windowed:
+        plan = _windowed(select, plan, shown)
     if aggregate:
         check_aggregates(select, plan, scope)
     if windows:
@@ -204,15 +214,15 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
 
 
 def _named(groups: tuple[Expr, ...], windowed: bool) -> tuple[Expr, ...]:
-    """What may be named outside of aggregates: of a window's row its last epoch, too."""
-    return (*groups, build.attribute(BY_NAME["epoch"])) if windowed else groups
+    """What may be named outside of aggregates: of a window's row its last epoch and revision, too."""
+    return (*groups, build.attribute(BY_NAME["epoch"]), REVISION) if windowed else groups
 
 
 def _windowed(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
     """The plan of a query whose aggregates are over a window, which the gateway computes from motes' rows."""
     span = select.items[0].span.to(select.items[-1].span)
     exprs = [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
-    window = check_windows(exprs, span)
+    exprs += plan.order.exprs() if plan.order is not None else []
     if plan.temporal or any(has_aggregate(expr) for expr in exprs):
         hint = "give each aggregate the window, or ask in two queries"
         raise QueryError("this row has a window, and an aggregate without it", hint, span)
@@ -228,8 +238,8 @@ def _windowed(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
         hint = "it is known at the gateway only: store each mote's own rows"
         raise QueryError("a window over all motes cannot be stored on a mote", hint, span)
     check_bare(select, plan, _named(plan.groups, windowed=True), "a window", scope)
-    check_groups(window, plan.groups, span)
-    return replace(plan, window=window)
+    frame = frame_of(exprs, plan.groups, span, whole=plan.order is not None)
+    return replace(plan, window=frame)
 
 
 def _joined(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
@@ -305,6 +315,22 @@ def _having(
             "HAVING names an attribute, which has one value for each mote", hint, select.having.span
         )
     return having
+
+
+def _order(
+    select: ast.Select,
+    outputs: tuple[Output, ...],
+    named: tuple[Expr, ...],
+    period_ms: int | None,
+    scope: Scope,
+) -> Ordering | None:
+    """What ORDER BY and LIMIT say of the rows of a window."""
+    columns = [(output.name, output.expr) for output in outputs]
+    order = ordering_of(select, columns, Resolver(period_ms=period_ms, scope=scope))
+    if order is not None:
+        bare = [has_bare_attribute(expr, named) for expr in order.exprs()]
+        check_ordered(select, bare, windowed=scope.windowed)
+    return order
 
 
 def _outputs(select: ast.Select, period_ms: int | None, scope: Scope) -> tuple[Output, ...]:

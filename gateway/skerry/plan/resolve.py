@@ -135,13 +135,17 @@ class Resolver:
             raise QueryError(f"{name} {self._no_aggregates}", "", node.span)
         if name != "COUNT" and node.distinct:
             raise QueryError(f"{name}(DISTINCT …) has no meaning here", "write COUNT(DISTINCT …)", node.span)
-        if not node.arguments:
+        if node.star:
             if name != "COUNT" or node.distinct:
                 hint = "only COUNT takes *" + (f": write {name}(temp)" if name in functions.SIMPLE else "")
                 raise QueryError(f"{name}(*) has no meaning", hint, node.span)
-            return build.aggregate(Aggregate.COUNT, None)
+            if not node.arguments:
+                return build.aggregate(Aggregate.COUNT, None)
+            if not windows.is_call(node):
+                hint = "write COUNT(*), or COUNT(*, 5 min) for the rows of 5 min"
+                raise QueryError("behind * there is room for a window only", hint, node.arguments[0].span)
         if windows.is_call(node):
-            inner = Resolver("cannot stand inside an aggregate", scope=self._scope)
+            inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)
             resolve = inner.expression if name == "COUNT" else lambda a: inner.number(a, name)
             with _magnitude_at(node.span):
                 return windows.windowed(node, self._period_ms, resolve)
@@ -149,11 +153,11 @@ class Resolver:
             return self._temporal(name, node) if name in temporal.NAMES else self._aggregate(name, node)
 
     def _temporal(self, name: str, node: ast.Call) -> Expr:
-        inner = Resolver("cannot stand inside an aggregate", scope=self._scope)
+        inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)
         return temporal.temporal(temporal.in_rows(node, self._period_ms), lambda a: inner.number(a, name))
 
     def _aggregate(self, name: str, node: ast.Call) -> Expr:
-        inner = Resolver("cannot stand inside an aggregate", scope=self._scope)
+        inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)
         if name in functions.WITH_CONSTANTS:
             return functions.with_constants(node, lambda a: inner.number(a, name))
         if len(node.arguments) > 1:

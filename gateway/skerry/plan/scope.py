@@ -11,6 +11,7 @@ from skerry.plan import build
 from skerry.plan.expression import Expr
 from skerry.plan.points import Point, Points
 from skerry.plan.tables import NO_TABLES, NOW, JoinedTable, Tables, unknown_column
+from skerry.plan.windows import REVISION
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
 from skerry_protocol.bytecode import StoredField
 from skerry_protocol.packets import SOURCES_MAXIMUM, Aggregate
@@ -50,6 +51,13 @@ class Scope:
     tables: tuple[JoinedTable, ...] = ()
     #: What the query calls the value of its event, besides what every event says.
     event_value: str | None = None
+    #: Whether names are those of a window's row.
+    windowed: bool = False
+
+    @property
+    def inside(self) -> Scope:
+        """Of what is aggregated."""
+        return replace(self, windowed=False)
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -69,6 +77,8 @@ class Scope:
         name = SYNONYMS.get(node.name.lower(), node.name.lower())
         if node.table is None and name == "now" and self.tables:
             return NOW
+        if node.table is None and name == "revision" and self.windowed:
+            return REVISION
         if node.table is None and name in _IN_EVERY_ROW:
             return build.attribute(BY_NAME[name])
         raise self._unknown(node)

@@ -15,8 +15,9 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.lang.units import TIMES, duration_text
 from skerry.plan import build
-from skerry.plan.expression import Expr
+from skerry.plan.expression import Expr, Kind
 from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
 _NODEID = BY_NAME["nodeid"].number
@@ -34,6 +35,8 @@ LATENESS_MS = 3_600_000
 CELLS_MAXIMUM = 10_000_000
 #: Motes that there may be: groups of ``nodeid``, and of what is no wider.
 _MOTES = 1024
+#: Which of the rows of a window this is: 0 when it is over, one more with each late row.
+REVISION = Expr(Op.ATTR, (), None, 0, 0, 2**53, Kind.NUMBER, final=("revision",))
 _EXAMPLE = "AVG(temp, 5 min), AVG(temp, 5 min, 1 min) or AVG(temp, start, 1 min)"
 
 
@@ -43,6 +46,48 @@ class Window:
 
     length_ms: int
     slide_ms: int
+
+    def __str__(self) -> str:
+        length = (
+            f"the last {duration_text(self.length_ms)}" if self.length_ms else "all since the query began"
+        )
+        return f"{length}, each {duration_text(self.slide_ms)}"
+
+    def latest(self, time_ms: int) -> int:
+        """End of the last one that is over at a time."""
+        return time_ms // self.slide_ms * self.slide_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The windows of one query. It has a row at each end of the one with the shortest slide, which divides the others';
+    those have what they had at their latest end.
+
+    ``whole``: where a late row changes one group, the rows of all groups come again.
+    """
+
+    windows: tuple[Window, ...]
+    whole: bool = False
+
+    @property
+    def slide_ms(self) -> int:
+        """Time between rows."""
+        return min(window.slide_ms for window in self.windows)
+
+    @property
+    def width_ms(self) -> int:
+        """Of the longest pieces of time that all windows can be put together of."""
+        return math.gcd(*(time for w in self.windows for time in (w.length_ms or w.slide_ms, w.slide_ms)))
+
+    @property
+    def lookback_ms(self) -> int:
+        """How far before a row's end the earliest window with a length may begin."""
+        return max(window.length_ms + window.slide_ms for window in self.windows) - self.slide_ms
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no window is a landmark's."""
+        return all(window.length_ms for window in self.windows)
 
 
 def is_windowed(expr: Expr) -> bool:
@@ -66,10 +111,16 @@ def window_of(node: Expr) -> Window:
 
 def is_call(node: ast.Call) -> bool:
     """Whether the call is written with a window: a time, or ``start``, behind what is aggregated."""
-    if node.function.upper() not in KINDS or len(node.arguments) < 2:
+    behind = node.arguments if node.star else node.arguments[1:]
+    if node.function.upper() not in KINDS or not behind:
         return False
-    length = node.arguments[1]
+    length = behind[0]
     return _is_start(length) or (isinstance(length, ast.Number) and length.unit in TIMES)
+
+
+def asks(*nodes: object) -> bool:
+    """Whether these parts of a query name a window."""
+    return any(isinstance(found, ast.Call) and is_call(found) for found in ast.walk(nodes))
 
 
 def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expression], Expr]) -> Expr:
@@ -79,13 +130,13 @@ def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expre
     if period_ms is None:
         hint = "LIFETIME chooses the sample period: write SAMPLE PERIOD instead"
         raise QueryError("a window needs to know the sample period", hint, node.span)
-    if len(node.arguments) > 3:
-        span = node.arguments[3].span.to(node.arguments[-1].span)
+    length_node, *behind = node.arguments if node.star else node.arguments[1:]
+    if len(behind) > 1:
+        span = behind[1].span.to(behind[-1].span)
         raise QueryError("a window has a length and a slide", f"write {_EXAMPLE}", span)
-    argument, length_node = node.arguments[:2]
     length = 0 if _is_start(length_node) else _time(length_node, period_ms)
-    if len(node.arguments) == 3:
-        slide = _time(node.arguments[2], period_ms)
+    if behind:
+        slide = _time(behind[0], period_ms)
     elif length:
         slide = length
     else:
@@ -94,12 +145,15 @@ def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expre
     if length and slide > length:
         hint = f"the longest slide is the length, {duration_text(length)}"
         raise QueryError(
-            f"with a slide of {duration_text(slide)} rows would be in no window", hint, node.arguments[2].span
+            f"with a slide of {duration_text(slide)} rows would be in no window", hint, behind[0].span
         )
     if length and length // math.gcd(length, slide) > PANES_MAXIMUM:
         hint = f"at most {PANES_MAXIMUM:,}: write a longer slide, or a slide that divides the length"
         steps = length // math.gcd(length, slide)
         raise QueryError(f"this window is cut into {steps:,} pieces", hint, node.span)
+    if node.star:
+        return replace(build.aggregate(Aggregate.COUNT, None), high=2**53, final=("window", length, slide))
+    argument = node.arguments[0]
     kind, resolved = KINDS[node.function.upper()], resolve(argument)
     if max(abs(resolved.low), abs(resolved.high)) > build.INT32_MAXIMUM:
         raise QueryError("the value is too large to be summed up", "scale it down", argument.span)
@@ -112,18 +166,24 @@ def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expre
     return replace(made, final=("window", length, slide))
 
 
-def check_windows(exprs: Iterable[Expr], span: ast.Span) -> Window:
-    """The one window of a query. Raises QueryError where it has several."""
-    found = windows_of(exprs)
-    if len(found) > 1:
-        raise QueryError("a query has one window", "ask for others in queries of their own", span)
-    return found[0]
-
-
-def check_groups(window: Window, groups: Iterable[Expr], span: ast.Span) -> None:
-    """Raises QueryError where there may be too many groups to keep them for each piece of time."""
-    width = math.gcd(window.length_ms or window.slide_ms, window.slide_ms)
-    pieces = 2 * (window.length_ms + LATENESS_MS) // width + 2
+def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, whole: bool) -> Frame:
+    """The windows of a query. Raises QueryError where they do not end together, or take too much memory."""
+    windows = sorted(windows_of(exprs), key=lambda window: (window.slide_ms, window.length_ms))
+    frame = Frame(tuple(windows), whole)
+    for window in frame.windows:
+        if window.slide_ms % frame.slide_ms:
+            slides = f"{duration_text(frame.slide_ms)} and {duration_text(window.slide_ms)}"
+            hint = "the shortest divides the others, as in AVG(temp, 5 min), MAX(temp, 1 h), or ask in two queries"
+            raise QueryError(f"windows with a row for each {slides} have no rows in common", hint, span)
+    longest = max(window.length_ms for window in frame.windows)
+    if longest // frame.width_ms > PANES_MAXIMUM:
+        hint = (
+            f"at most {PANES_MAXIMUM:,}: choose times that divide each other, or ask in queries of their own"
+        )
+        raise QueryError(
+            f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
+        )
+    pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
     count = math.prod(
         _MOTES if group.is_attribute and group.operand == _NODEID else group.high - group.low + 1
         for group in groups
@@ -132,6 +192,7 @@ def check_groups(window: Window, groups: Iterable[Expr], span: ast.Span) -> None
         most = CELLS_MAXIMUM // pieces
         hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
         raise QueryError(f"there may be {count:,} groups in each of these windows", hint, span)
+    return frame
 
 
 def _is_start(node: ast.Expression) -> bool:

@@ -4,7 +4,8 @@ What a window gives is a function of the rows in the order of the log, not of th
 
 * time is that of the latest sample seen; a window's rows come with the first row sampled a period or more behind
   its end, so that motes that are slower to report do not change it;
-* a row that is later still changes the windows that hold it: the changed rows come again, with that row;
+* a row that is later still changes the windows that hold it: the changed rows come again, with that row, or the rows of
+  all groups where the frame says so;
 * a row more than an hour behind the time is in no window.
 
 Source for panes: Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005.
@@ -21,12 +22,12 @@ import numpy.typing as npt
 
 from skerry.plan.evaluate import Mask, Vector
 from skerry.plan.expression import Expr
-from skerry.plan.windows import LATENESS_MS, Window
+from skerry.plan.windows import LATENESS_MS, Frame, Window
 from skerry.proxy.index import Int64
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-#: A window, and where it begins if it is a landmark's.
-Key = tuple[Window, int]
+#: The windows of a query, and where those begin that are landmarks'.
+Key = tuple[Frame, int]
 #: What a state is without rows: how many are known, sum, least, greatest.
 _EMPTY = (0, 0, _MOST, _LEAST)
 _JOIN: tuple[np.ufunc, ...] = (np.add, np.add, np.minimum, np.maximum)
@@ -48,38 +49,71 @@ class Input:
 
 @dataclass(slots=True)
 class Result:
-    """Rows of windows: by which row of the log they came, when they end, of which group, and the states."""
+    """Rows of windows: by which row of the log they came, when they end, of which group, which revision of the window they are,
+    and by window and what is aggregated (None: rows) the states."""
 
     numbers: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
-    states: dict[Expr, list[list[int]]] = field(default_factory=dict)
+    revisions: list[int] = field(default_factory=list)
+    states: dict[tuple[Window, Expr | None], list[list[int]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Course:
-    """A window on its way through time. ``first_ms``: of a landmark, where it begins.
+    """The windows of a query on their way through time. ``first_ms``: of landmarks, where they begin.
 
-    ``closed_ms``: the end of the last one that came; None before the first row. ``before``: states of a landmark's
-    panes that are no longer held, with the number of rows first.
+    ``closed_ms``: the end of the last row that came; None before the first row of the log. ``before``: states of landmarks'
+    panes that are no longer held, with the number of rows first. ``revised``: how often those that end within the
+    last hour have changed.
     """
 
-    window: Window
+    frame: Frame
     first_ms: int = 0
     closed_ms: int | None = None
     before: dict[Expr | None, list[Int64]] | None = None
+    revised: dict[int, int] = field(default_factory=dict)
 
     def due(self, time_ms: int) -> int:
-        """End of the last window that is over when all before ``time_ms`` has been seen."""
-        return time_ms // self.window.slide_ms * self.window.slide_ms
+        """End of the last row that is over when all before ``time_ms`` has been seen."""
+        return time_ms // self.frame.slide_ms * self.frame.slide_ms
+
+    def span(self, window: Window, end_ms: int) -> tuple[int, int]:
+        """Where a window of the row with this end begins, and ends."""
+        end_ms = window.latest(end_ms)
+        return end_ms - window.length_ms if window.length_ms else self.first_ms, end_ms
 
     def begin(self, end_ms: int) -> int:
-        """Where the window with this end begins."""
-        return end_ms - self.window.length_ms if self.window.length_ms else self.first_ms
+        """Where the earliest window of the row with this end begins."""
+        return min(self.span(window, end_ms)[0] for window in self.frame.windows)
+
+    def holding(self, sample_ms: int) -> list[int]:
+        """Ends of the rows that have come and whose windows hold a sample."""
+        found: set[int] = set()
+        slide, closed = self.frame.slide_ms, self.closed_ms
+        assert closed is not None
+        for window in self.frame.windows:
+            if not window.length_ms and sample_ms < self.first_ms:
+                continue
+            first = window.latest(sample_ms) + window.slide_ms
+            # It holds it until the next end takes its place.
+            last = window.latest(sample_ms + window.length_ms) + window.slide_ms - slide
+            found.update(range(first, min(closed, last if window.length_ms else closed) + 1, slide))
+        return sorted(found)
+
+    def revise(self, end_ms: int) -> int:
+        """One more revision of a row's windows: its number."""
+        self.revised[end_ms] = found = self.revised.get(end_ms, 0) + 1
+        return found
+
+    def settle(self, time_ms: int) -> None:
+        """Rows that end up to then do not change any more."""
+        for end_ms in [end_ms for end_ms in self.revised if end_ms <= time_ms]:
+            del self.revised[end_ms]
 
 
 class Panes:
-    """One selection of rows. ``width_ms`` divides the length and slide of every window over it.
+    """One selection of rows. ``width_ms`` divides the lengths and slides of all windows over it.
 
     ``grace_ms``: how far behind a window's end the row is sampled that brings it.
     """
@@ -105,18 +139,18 @@ class Panes:
         made._room, made.courses = list(self._room), {}
         return made
 
-    def want(self, arguments: Iterable[Expr], window: Window, first_ms: int) -> Course:
-        """A window over expressions, from now on."""
+    def want(self, arguments: Iterable[Expr], frame: Frame, first_ms: int) -> Course:
+        """Windows over expressions, from now on."""
         for argument in arguments:
             if argument not in self._states:
                 self._states[argument] = [np.full(self._room, empty, np.int64) for empty in _EMPTY]
-        key = window, first_ms
+        key = frame, first_ms
         if key not in self.courses:
-            self.courses[key] = Course(window, first_ms)
+            self.courses[key] = Course(frame, first_ms)
         return self.courses[key]
 
     def adopt(self, other: Panes, key: Key) -> None:
-        """A window of another one with the same past, on its way."""
+        """Windows of another one with the same past, on their way."""
         if key not in self.courses:
             self.courses[key] = copy.deepcopy(other.courses[key])
 
@@ -126,7 +160,10 @@ class Panes:
 
     def process(self, rows: Input, groups: int) -> dict[Key, Result]:
         """The next rows; ``groups`` are numbered from 0. Returns what windows give."""
-        results = {key: Result(states={a: [] for a in self._states if a is not None}) for key in self.courses}
+        results = {
+            key: Result(states={(window, a): [] for window in key[0].windows for a in self._states})
+            for key in self.courses
+        }
         if not len(rows.numbers):
             return results
         first = int(rows.sample_ms[0]) if self._now_ms is None else self._now_ms
@@ -154,6 +191,7 @@ class Panes:
         for course in self.courses.values():
             assert course.closed_ms is not None
             course.closed_ms = max(course.closed_ms, course.due(int(time[begin]) - self._grace_ms))
+            course.settle(int(time[begin]) - LATENESS_MS)
         self._make_room(int(time[begin]), int(time[end - 1]))
         at = int(np.searchsorted(rows.chosen, begin))
         for place, closing in sorted(closings.items()):
@@ -173,14 +211,14 @@ class Panes:
         found: dict[int, list[tuple[Key, int]]] = {}
         assert self._now_ms is not None
         for key, course in self.courses.items():
-            window, closed = course.window, course.closed_ms
+            slide, closed = course.frame.slide_ms, course.closed_ms
             assert closed is not None
             last = course.due(int(time[end - 1]) - self._grace_ms)
-            ends = np.arange(closed + window.slide_ms, last + window.slide_ms, window.slide_ms)
+            ends = np.arange(closed + slide, last + slide, slide)
             places = begin + np.searchsorted(time[begin:end], ends + self._grace_ms)
-            if window.length_ms:
+            if course.frame.is_bounded:
                 # After a long silence nothing is in those that began after the last row before it.
-                holding = (places > begin) | (ends - window.length_ms <= self._now_ms)
+                holding = (places > begin) | (ends - course.frame.lookback_ms <= self._now_ms)
                 ends, places = ends[holding], places[holding]
             for place, end_ms in zip(places.tolist(), ends.tolist(), strict=True):
                 found.setdefault(place, []).append((key, end_ms))
@@ -190,7 +228,7 @@ class Panes:
 
     def _make_room(self, start_ms: int, end_ms: int) -> None:
         """Room for all panes that rows of this stretch and windows may still touch; older ones may go."""
-        longest = max((course.window.length_ms for course in self.courses.values()), default=0)
+        longest = max((course.frame.lookback_ms for course in self.courses.values()), default=0)
         first = (start_ms - LATENESS_MS - longest) // self.width_ms - 1
         if not self._room[0]:
             self._first = first
@@ -216,21 +254,22 @@ class Panes:
     def _keep_landmarks(self, gone: int) -> None:
         """Add the first panes, which go, to what landmarks hold."""
         for course in self.courses.values():
-            if course.window.length_ms or not gone:
+            if course.frame.is_bounded or not gone:
                 continue
             begin = max(course.first_ms // self.width_ms - self._first, 0)
             if begin < gone:
                 course.before = self._joined(course, begin, gone)
 
-    def _joined(self, course: Course, begin: int, end: int) -> dict[Expr | None, list[Int64]]:
-        """States by group of panes ``begin`` .. ``end`` - 1 (as places), with what a landmark holds."""
+    def _joined(self, course: Course | None, begin: int, end: int) -> dict[Expr | None, list[Int64]]:
+        """States by group of panes ``begin`` .. ``end`` - 1 (as places), with what landmarks hold."""
         found = {}
+        before = course.before if course is not None else None
         for argument, arrays in self._states.items():
             parts = []
             for i, (array, join) in enumerate(zip(arrays, _JOIN, strict=False)):
                 part = join.reduce(array[begin:end], axis=0, initial=_EMPTY[i])
-                if course.before is not None and argument in course.before:
-                    old = course.before[argument][i]
+                if before is not None and argument in before:
+                    old = before[argument][i]
                     part[: len(old)] = join(part[: len(old)], old)
                 parts.append(part)
             found[argument] = parts
@@ -256,8 +295,9 @@ class Panes:
             number = int(rows.numbers[rows.chosen[at + place]])
             group = int(rows.groups[at + place])
             for key, course in self.courses.items():
-                for end in _holding(course, int(samples[place])):
-                    self._emit(results[key], course, number, end, group)
+                for end in course.holding(int(samples[place])):
+                    only = None if course.frame.whole else group
+                    self._emit(results[key], course, number, end, only, course.revise(end))
 
     def _add(self, rows: Input, places: Int64) -> None:
         panes = rows.sample_ms[rows.chosen[places]] // self.width_ms - self._first
@@ -281,29 +321,34 @@ class Panes:
     # ---- panes into windows ----
 
     def _emit(
-        self, result: Result, course: Course, number: int, end_ms: int, group: int | None = None
+        self,
+        result: Result,
+        course: Course,
+        number: int,
+        end_ms: int,
+        group: int | None = None,
+        revision: int = 0,
     ) -> None:
-        """The rows of a window, of all its groups or of one."""
-        begin_ms = course.begin(end_ms)
-        begin = max(begin_ms // self.width_ms - self._first, 0)
-        end = end_ms // self.width_ms - self._first
-        if end_ms <= begin_ms or (end <= 0 and course.before is None):
+        """The rows of windows, of all their groups or of one; none while a window has not begun."""
+        spans = {window: course.span(window, end_ms) for window in course.frame.windows}
+        if any(begin_ms >= until_ms for begin_ms, until_ms in spans.values()):
             return
-        states = self._joined(course, begin, max(begin, end))
-        groups = np.flatnonzero(states[None][0]) if group is None else np.array([group])
+        if end_ms // self.width_ms <= self._first and course.before is None:
+            return
+        states = {window: self._held(course, window, *spans[window]) for window in spans}
+        there = np.logical_or.reduce([found[None][0] > 0 for found in states.values()])
+        groups = np.flatnonzero(there) if group is None else np.array([group])
         result.numbers += [number] * len(groups)
         result.ends += [end_ms] * len(groups)
         result.groups += groups.tolist()
-        for argument, cells in result.states.items():
-            cells.extend(np.stack([array[groups] for array in states[argument]], axis=1).tolist())
+        result.revisions += [revision] * len(groups)
+        for (window, argument), cells in result.states.items():
+            cells.extend(np.stack([array[groups] for array in states[window][argument]], axis=1).tolist())
 
-
-def _holding(course: Course, sample_ms: int) -> range:
-    """Ends of the windows that have come and hold a sample."""
-    slide, length = course.window.slide_ms, course.window.length_ms
-    assert course.closed_ms is not None
-    first = (sample_ms // slide + 1) * slide
-    if not length and sample_ms < course.first_ms:
-        return range(0)
-    last = min(course.closed_ms, (sample_ms + length) // slide * slide) if length else course.closed_ms
-    return range(first, last + 1, slide)
+    def _held(
+        self, course: Course, window: Window, begin_ms: int, end_ms: int
+    ) -> dict[Expr | None, list[Int64]]:
+        """States by group of a window."""
+        begin = max(begin_ms // self.width_ms - self._first, 0)
+        end = max(begin, end_ms // self.width_ms - self._first)
+        return self._joined(course if not window.length_ms else None, begin, end)

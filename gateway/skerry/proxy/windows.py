@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,7 @@ from skerry.plan.evaluate import Evaluator, Values, Vector, rounded_quotients
 from skerry.plan.expression import Expr
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.residual import Residual, Rows
-from skerry.plan.windows import is_windowed
+from skerry.plan.windows import REVISION, is_windowed, window_of
 from skerry.proxy.feeds import Delivery
 from skerry.proxy.index import Int64
 from skerry.proxy.matching import Part, View
@@ -46,10 +45,13 @@ class WindowRows(Rows):
 
     def __init__(self, result: Result, groups: Mapping[Expr, Vector]) -> None:
         self.sample_ms: Values = np.array(result.ends, np.int64) - 1
-        self.evaluate = Evaluator(groups, self.sample_ms)
+        revisions = np.array(result.revisions, np.int64)
+        known = np.ones(len(revisions), np.bool_)
+        self.evaluate = Evaluator({**groups, REVISION: (revisions, known)}, self.sample_ms)
         self._shared = {}
         self._states = {
-            argument: np.array(cells, np.int64).reshape(-1, 4) for argument, cells in result.states.items()
+            (window, argument): np.array(cells, np.int64).reshape(-1, 4 if argument is not None else 1)
+            for (window, argument), cells in result.states.items()
         }
 
     def prepare(self, aggregates: Iterable[Expr]) -> None:
@@ -59,7 +61,11 @@ class WindowRows(Rows):
                 self.evaluate.add(node, self._final(node))
 
     def _final(self, node: Expr) -> Vector:
-        count, total, least, most = self._states[node.args[0]].T
+        window = window_of(node)
+        if not node.args:
+            (count,) = self._states[window, None].T
+            return count, np.ones(len(count), np.bool_)
+        count, total, least, most = self._states[window, node.args[0]].T
         known = count > 0
         match node.aggregate:
             case Aggregate.COUNT:
@@ -92,19 +98,42 @@ class WindowPart:
 
     def __init__(self, result: Result, rows: WindowRows, begins: Int64) -> None:
         self._numbers = np.array(result.numbers, np.int64)
+        self._ends = np.array(result.ends, np.int64)
         self._rows, self._begins = rows, begins
 
     def delivery(self, view: WindowView) -> Delivery | None:
         """A user's rows, if any, as he sees them."""
         passing = (self._begins >= view.since_ms) & (self._numbers >= view.first) & (self._numbers < view.end)
-        having = view.residual.plan.having
-        if having is not None:
-            self._rows.prepare(view.residual.plan.aggregates())
-            passing &= self._rows.evaluate.truth(having, view.residual.plan.period_ms)
+        plan = view.residual.plan
+        if plan.having is not None or plan.order is not None:
+            self._rows.prepare(plan.aggregates())
+        passing &= self._rows.evaluate.truth(plan.having, plan.period_ms)
         places = np.flatnonzero(passing)
+        if plan.order is not None:
+            places = self._ordered(places, plan)
         if not len(places):
             return None
         return Delivery(self._numbers[places], view.residual.project(self._rows, places))
+
+    def _ordered(self, places: Int64, plan: QueryPlan) -> Int64:
+        """Of each window (that is: each row of the log that brings one, and each end) the first rows, in their order."""
+        assert plan.order is not None
+        # Groups tell apart what the query's own order does not.
+        by = [*plan.order.keys, *((group, False) for group in plan.groups)]
+        keys: list[Int64] = [self._numbers[places], self._ends[places]]
+        for expr, descending in by:
+            values, known = self._rows.evaluate(expr, plan.period_ms)
+            values = np.where(known, values, 0)[places]
+            keys += [(~known[places]).astype(np.int64), -values if descending else values]
+        sequence = np.lexsort(keys[::-1])
+        found = places[sequence]
+        if plan.order.limit is None:
+            return found
+        first = np.ones(len(found), np.bool_)
+        first[1:] = (np.diff(self._numbers[found]) != 0) | (np.diff(self._ends[found]) != 0)
+        begins = np.flatnonzero(first)
+        rank = np.arange(len(found)) - np.repeat(begins, np.diff(np.append(begins, len(found))))
+        return found[rank < plan.order.limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +193,13 @@ class Windows:
             of_session = {n: feed for n, feed in feeds.items() if self._session(n) == session}
             since = min(feed.since_ms for feed in of_session.values())
             shared = self._selected(plan, of_session, had.get(session))
-            first = 0 if window.length_ms else -(-since // window.slide_ms) * window.slide_ms
+            first = 0 if window.is_bounded else -(-since // window.slide_ms) * window.slide_ms
             nodes = [node for node in plan.aggregates() if is_windowed(node)]
             old = had.get(session)
             course = (window, first)
             if old is not None and old is not shared and course in old.panes.courses:
                 shared.panes.adopt(old.panes, course)
-            shared.panes.want({node.args[0] for node in nodes}, window, first)
+            shared.panes.want({node.args[0] for node in nodes if node.args}, window, first)
             shared.users[user] = course
             mine[session] = shared
             place: Place = shared.number, course
@@ -201,7 +230,7 @@ class Windows:
         """The panes for a plan; made of those he had where the feeds have only gone on."""
         window = plan.window
         assert window is not None
-        width = math.gcd(window.length_ms or window.slide_ms, window.slide_ms)
+        width = window.width_ms
         chain = sorted((replace(feed, user="") for feed in feeds.values()), key=lambda feed: feed.since_ms)
         streams = dict(sorted(feeds.items(), key=lambda item: item[1].since_ms))
         # Windows begin behind a user's begin anyway, so that the time when he came does not keep users apart.
@@ -209,7 +238,7 @@ class Windows:
         selection = Selection(plan.where, plan.groups, plan.period_ms, width, tuple(chain))
         found = self._shared.get(selection)
         if found is None:
-            base = Residual(replace(plan, outputs=(), having=None, window=None))
+            base = Residual(replace(plan, outputs=(), having=None, window=None, order=None))
             views = {number: View(base, feed) for number, feed in zip(streams, chain, strict=True)}
             self._numbers += 1
             panes = Panes(width, plan.period_ms) if before is None else before.panes.copy()
