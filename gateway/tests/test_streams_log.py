@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skerry.state import DataError
 from skerry.streams.log import RowsGoneError, StreamLog, length, read, segment, segments
 from skerry.streams.record import RECORD, Block
-from skerry.streams.source import BLOCK, LogPartition, LogReader, block_of
+from skerry.streams.source import BLOCK, LogPartition, LogReader, UnreadableError, block_of
 
 
 def records(first: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
@@ -88,6 +88,24 @@ def test_blocks_come_together_in_order(tmp_path: Path) -> None:
     block = block_of(pa.Table.from_batches(batches[::-1]))
     assert (block.first, block.end) == (5, log.rows)
     assert block.records["epoch"].tolist() == list(range(5, log.rows))
+
+
+def test_a_batch_with_a_gap_or_a_repetition_is_refused(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path)
+    log.append(records(0, 3 * BLOCK))
+    first, second, third = LogReader(str(log.path)).read(LogPartition(0, log.rows))
+    for parts in ([first, third], [first, first, second]):
+        with pytest.raises(ValueError, match="row 0 is not whole"):
+            block_of(pa.Table.from_batches(parts))
+
+
+def test_a_worker_that_sees_fewer_rows_than_were_planned_fails(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path)
+    log.append(records(0, 10))
+    with pytest.raises(UnreadableError, match=r"rows 10 to 14 of .* same path"):
+        list(LogReader(str(log.path)).read(LogPartition(5, 15)))
+    with pytest.raises(UnreadableError, match="rows 5 to 14"):
+        list(LogReader(str(tmp_path / "elsewhere")).read(LogPartition(5, 15)))
 
 
 def test_a_block_behind_a_row_and_by_stream() -> None:

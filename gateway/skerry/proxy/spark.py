@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import threading
 import time
@@ -14,22 +15,33 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+import skerry
+import skerry_protocol
 from skerry.streams.record import Block
-from skerry.streams.source import LogSource, block_of
+from skerry.streams.source import LogSource, UnreadableError, block_of
 
 log = logging.getLogger(__name__)
 
 
+#: Masters of Spark's own clusters: spark://host:port, with further masters behind commas.
+CLUSTER = "spark://"
+#: How the line of a worker's traceback begins that says why it cannot read the log.
+WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
+
+
 def session(master: str, directory: Path) -> SparkSession:
-    """A quiet session on the loopback interface. Workers run this interpreter."""
+    """A quiet session. Its workers run the interpreter at this one's path, and import skerry from where it is here."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    address = os.environ.setdefault("SPARK_LOCAL_IP", own_address(master))
+    packages = {str(Path(str(package.__file__)).parents[1]): None for package in (skerry, skerry_protocol)}
     builder = (
         SparkSession.builder.master(master)
         .appName("skerry")
         .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", address)
+        .config("spark.driver.host", address)
+        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(packages))
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.local.dir", str(directory / "spark"))
@@ -38,6 +50,24 @@ def session(master: str, directory: Path) -> SparkSession:
         .config("spark.driver.extraJavaOptions", "-Dlog4j2.level=ERROR")
     )
     return builder.getOrCreate()
+
+
+def own_address(master: str) -> str:
+    """Where the workers of a master reach this process: loopback, unless its cluster is on other machines. Raises OSError."""
+    if not master.startswith(CLUSTER):
+        return "127.0.0.1"
+    host, _, port = master.removeprefix(CLUSTER).split(",")[0].rpartition(":")
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port or 7077, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind, protocol) as towards:
+        # Sends nothing: the system chooses the interface.
+        towards.connect(address)
+        return str(towards.getsockname()[0])
+
+
+def cause(error: Exception) -> str:
+    """What ended a query, in a line: what a worker says about the log, else the error's kind."""
+    told = [line for line in str(error).splitlines() if line.startswith(WORKERS_SAY)]
+    return told[-1].removeprefix(WORKERS_SAY) if told else type(error).__name__
 
 
 class StreamingQuery:
@@ -66,9 +96,16 @@ class StreamingQuery:
             except Exception as error:
                 if self._stopping.is_set():
                     return
-                self.state = f"restarting after {type(error).__name__}"
+                self.state = f"restarting after {cause(error)}"
                 log.exception("the streaming query ended; it starts again in a second")
                 self._stopping.wait(1.0)
+                self._leave_ended()
+
+    def _leave_ended(self) -> None:
+        """Forget a session that has ended by itself, as when a cluster gives it up: another one takes its place."""
+        if self._spark is not None and self._spark.sparkContext._jsc.sc().isStopped():
+            self._spark.stop()
+            self._spark = None
 
     def _start_query(self) -> None:
         if self._spark is None:
@@ -76,7 +113,7 @@ class StreamingQuery:
             self._spark.dataSource.register(LogSource)
         self._query = (
             self._spark.readStream.format("skerry_log")
-            .option("path", str(self._log_path))
+            .option("path", str(self._log_path.resolve()))
             .load()
             .writeStream.foreachBatch(self._batch)
             .option("checkpointLocation", str(self._directory / "checkpoint"))

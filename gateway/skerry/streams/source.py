@@ -6,6 +6,8 @@ for every column, and the proxy wants them as arrays anyway.
 
 from __future__ import annotations
 
+import itertools
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +28,10 @@ SHARED = 65536
 
 #: A row of the stream: the number of a block's first record, and the records' bytes.
 SCHEMA = StructType([StructField("row", LongType()), StructField("records", BinaryType())])
+
+
+class UnreadableError(Exception):
+    """A worker does not see the rows that are there."""
 
 
 class LogPartition(InputPartition):
@@ -67,10 +73,17 @@ class LogReader(DataSourceStreamReader):
         return [LogPartition(first, middle), LogPartition(middle, last)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Arrow batches of the range, one block each."""
+        """Arrow batches of the range, one block each. Raises UnreadableError, whereupon Spark asks another worker."""
         assert isinstance(partition, LogPartition)
         for start in range(partition.start, partition.end, BLOCK):
-            records = log.read(self._path, start, min(start + BLOCK, partition.end))
+            end = min(start + BLOCK, partition.end)
+            records = log.read(self._path, start, end)
+            # A worker on another machine may see an older state of a shared directory, or another directory.
+            if len(records) < end - start:
+                raise UnreadableError(
+                    f"rows {start + len(records)} to {end - 1} of {self._path} are not there on {socket.gethostname()}: "
+                    "every worker must see the gateway's data directory at the same path"
+                )
             yield pa.RecordBatch.from_pydict({"row": [start], "records": [records.tobytes()]})
 
 
@@ -93,9 +106,15 @@ class LogSource(DataSource):
 
 
 def block_of(table: pa.Table) -> Block:
-    """The records of a batch of the stream, in order; its blocks follow each other without a gap."""
+    """The records of a batch of the stream, in order. Raises ValueError if there is a gap between them, or some come twice."""
     rows, blocks = table.column("row").to_pylist(), list(table.column("records"))
     order = sorted(range(len(rows)), key=rows.__getitem__)
     parts = [np.frombuffer(blocks[i].as_buffer(), RECORD) for i in order]
+    first = rows[order[0]] if order else 0
+    begins = itertools.accumulate(map(len, parts), initial=first)
+    if any(rows[i] != begin for i, begin in zip(order, begins, strict=False)):
+        raise ValueError(
+            f"the batch that begins at row {first} is not whole: its blocks begin at {sorted(rows)}"
+        )
     records = parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, RECORD)])
-    return Block(rows[order[0]] if order else 0, records)
+    return Block(first, records)

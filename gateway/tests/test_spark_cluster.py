@@ -1,0 +1,222 @@
+"""A cluster of Spark's own: workers are lost while rows flow, and each user gets each of his rows once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+from pyspark import SparkContext
+
+from gateway.tests.cluster import Cluster, session_of
+from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import Daemon, queue_rows, wait_for
+from gateway.tests.users import User, users
+from skerry.plan.model import Feed
+from skerry.proxy.engine import Engine
+from skerry.proxy.spark import StreamingQuery
+from skerry.streams.log import StreamLog
+from skerry.streams.record import RECORD, Block, Records
+from skerry.streams.source import SHARED
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("cluster") / "spark")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SPARK_CONF_DIR", made.configuration)
+        try:
+            made.add_worker()
+            made.add_worker()
+            yield made
+        finally:
+            made.close()
+
+
+class StartsAnew(Exception):
+    """Ends the streaming query, which begins again with the batch that it had."""
+
+
+class Flow:
+    """A log and its streaming query on the cluster. Each example has rows of its own at the end of the log."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self._log = StreamLog(directory)
+        self._spark = StreamingQuery(cluster.url, directory, self._log.path, self._process)
+        self.begin(Engine(STREAMS.get))
+        self._spark.start()
+
+    @property
+    def directory(self) -> Path:
+        """The log's."""
+        return self._log.path
+
+    @property
+    def state(self) -> str:
+        """The streaming query's."""
+        return self._spark.state
+
+    def begin(self, engine: Engine) -> None:
+        """The next example's engine, whose first row is the next one."""
+        self.engine, self._base = engine, self._log.rows
+        self._then: Callable[[], object] | None = None
+
+    def _process(self, block: Block) -> int:
+        block = block.behind(self._base)
+        count = self.engine.process(Block(block.first - self._base, block.records))
+        if self._then is not None:
+            then, self._then = self._then, None
+            then()
+            raise StartsAnew
+        return count
+
+    def append(self, rows: Records, then: Callable[[], object] | None = None) -> None:
+        """``then``: done when a batch of these has been through, which comes again after that."""
+        if len(rows):
+            self._then = then
+            self._log.append(rows)
+
+    def wait(self) -> None:
+        """Until all has been through."""
+        wait_for(lambda: self._then is None and self.engine.done == self._log.rows - self._base, 60)
+
+    def close(self) -> None:
+        self._spark.stop()
+        self._log.close()
+
+
+@pytest.fixture(scope="class")
+def flow(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
+    """Has all cores of the cluster."""
+    made = Flow(cluster, tmp_path_factory.mktemp("flow"))
+    yield made
+    made.close()
+
+
+#: For a real streaming query: it has had the batch that comes again, or that comes to a gateway which starts anew.
+steps = happenings("come", "go", "read", most=4)
+
+
+class TestWorkersAreLost:
+    """While one streaming query goes on."""
+
+    @settings(max_examples=2, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+    @given(log=logs(), waiting=st.lists(users, min_size=2, max_size=8), before=steps, after=steps)
+    def test_each_user_gets_what_duckdb_answers_him_alone(
+        self,
+        cluster: Cluster,
+        flow: Flow,
+        log: Log,
+        waiting: list[User],
+        before: list[tuple[str, int]],
+        after: list[tuple[str, int]],
+    ) -> None:
+        flow.begin(Engine(STREAMS.get))
+        end = 0
+        present: list[User] = []
+
+        def restart() -> None:
+            flow.engine = Engine(STREAMS.get)
+            for user in present:
+                user.join(flow.engine)
+
+        try:
+            for step, number in [
+                ("come", 0),
+                *before,
+                ("come", 1),
+                ("lose", 40),
+                *after,
+                ("rows", len(log.rows)),
+            ]:
+                match step:
+                    case "rows" | "again" | "restart" | "lose":
+                        first, end = end, min(end + number, len(log.rows))
+                        then = {"again": lambda: None, "restart": restart}.get(step)
+                        flow.append(log.records[first:end], then)
+                        if step == "lose":
+                            cluster.lose_worker()
+                            cluster.add_worker()
+                        flow.wait()
+                    case "come" if waiting:
+                        user = waiting.pop()
+                        user.name, user.began, user.position = str(len(waiting)), end, end - 1
+                        present.append(user)
+                        user.join(flow.engine)
+                    case "go" if present:
+                        user = present.pop(number % len(present))
+                        assert user.got == user.alone(log, user.position + 1)
+                        flow.engine.unsubscribe(user.name)
+                    case "read" if present:
+                        present[number % len(present)].read(flow.engine, log, end)
+            for user in present:
+                user.read(flow.engine, log, end)
+                assert user.got == user.alone(log, end)
+        except duckdb.Error:
+            assume(False)
+
+    def test_one_is_lost_in_the_middle_of_a_batch_that_both_read(self, cluster: Cluster, flow: Flow) -> None:
+        flow.begin(Engine(STREAMS.get))
+        flow.engine.subscribe("u", plan_of("SELECT temp FROM sensors WHERE nodeid = 7 SAMPLE PERIOD 5 s"))
+        flow.engine.set_feeds("u", {1: Feed("u", 1, 5000, 5000, 0)})
+        rows = np.zeros(2 * SHARED, RECORD)
+        rows["stream"], rows["epoch"], rows["node"] = 1, np.arange(len(rows)), np.arange(len(rows)) % 100
+        flow.append(rows)
+        wait_for(SparkContext.getOrCreate().statusTracker().getActiveJobsIds)
+        cluster.lose_worker()
+        cluster.add_worker()
+        flow.wait()
+        found = flow.engine.subscriber("u").buffer.after(-1)  # type: ignore[union-attr]
+        assert [number for number, _ in found or []] == list(range(7, len(rows), 100))
+
+    def test_workers_that_do_not_see_the_log_say_so_and_nothing_is_lost(self, flow: Flow) -> None:
+        flow.begin(Engine(STREAMS.get))
+        hidden = flow.directory.with_name("hidden")
+        flow.append(np.zeros(10, RECORD), lambda: flow.directory.rename(hidden))
+        wait_for(lambda: "every worker must see the gateway's data directory" in flow.state, 60)
+        hidden.rename(flow.directory)
+        flow.append(np.zeros(10, RECORD))
+        flow.wait()
+
+    def test_a_session_that_has_ended_by_itself_is_replaced(self, flow: Flow) -> None:
+        flow.begin(Engine(STREAMS.get))
+        context = SparkContext.getOrCreate()
+        before = context.applicationId
+        # What its JVM does when the cluster gives the application up.
+        context._jsc.sc().stop()  # type: ignore[attr-defined]
+        flow.append(np.zeros(10, RECORD))
+        flow.wait()
+        assert SparkContext.getOrCreate().applicationId != before
+
+
+def test_a_gateway_loses_and_doubles_nothing_and_leaves_nothing_on_the_workers(
+    cluster: Cluster, peer: RootPeer, daemon: Daemon
+) -> None:
+    daemon.start("--master", cluster.url)
+    asked = daemon.client("ada").query("SELECT temp FROM sensors WHERE temp > 21 SAMPLE PERIOD 1 s")
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    epochs = range(60, 160)
+    queue_rows(peer, query, epochs[:50], program)
+    expected = [(2000 + e * 10 + n) / 100 for e in epochs for n in range(1, 4) if 2000 + e * 10 + n > 2100]
+    got = []
+    for row in asked:
+        got.append(row["temp"])
+        if len(got) == 10:
+            queue_rows(peer, query, epochs[50:], program)
+            cluster.lose_worker()
+        if len(got) == len(expected):
+            break
+    assert got == expected
+    assert any(len(session_of(worker.pid)) > 1 for worker in cluster.workers), "executors are the workers'"
+    daemon.kill(signal.SIGTERM)
+    cluster.add_worker()
+    wait_for(lambda: all(session_of(worker.pid) == [worker.pid] for worker in cluster.workers))
