@@ -35,7 +35,7 @@ from skerry_testbed.pytest import NetworkHandle, disc, grid
 NAMES = ["nodeid", "level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "ypos"]
 SENSED = ["temp", "humidity", "light"]
 PERIOD_S = 2
-EPOCHS = 2
+EPOCHS = 4
 #: Network seconds until all motes have all programs of an example.
 LEAD_S = 45
 #: Queries of one example: one more reports the readings.
@@ -66,6 +66,8 @@ class Asked:
     oracle: str
     #: Columns that are estimates: DuckDB's is within the last column of ours.
     estimate: bool = False
+    #: Epochs from one row of its windows to the next; 0: it has none.
+    slide: int = 0
 
 
 @st.composite
@@ -104,20 +106,38 @@ def estimates(draw: st.DrawFn) -> Asked:
     return Asked(f"SELECT {ours} {rest}", f"SELECT QUANTILE_DISC({term}, {share}) {rest}", estimate=True)
 
 
+_WINDOWS = {"WINAVG": "avg", "WINSUM": "sum", "WINMIN": "min", "WINMAX": "max", "WINCOUNT": "count"}
+
+
+@st.composite
+def windows(draw: st.DrawFn, kinds: st.SearchStrategy[str] = st.sampled_from([*_WINDOWS])) -> Asked:  # noqa: B008
+    """Windows of times: what passed in the last epochs. A slide may be longer than its window."""
+    term, slide = draw(st.tuples(terms, st.integers(1, 3)))
+    lengths = draw(st.lists(st.tuples(kinds, st.integers(1, 4)), min_size=1, max_size=3, unique=True))
+    wanted = draw(where)
+    ours = [f"{kind}({term}, {length * PERIOD_S} s, {slide * PERIOD_S} s)" for kind, length in lengths]
+    passing = f"FILTER ({wanted})" if wanted else ""
+    over = "OVER (PARTITION BY nodeid ORDER BY epoch RANGE {} PRECEDING)"
+    theirs = [f"{_WINDOWS[kind]}({term}) {passing} {over.format(length - 1)}" for kind, length in lengths]
+    said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (ours, theirs)]
+    exact = f"SELECT nodeid AS id, {said[1]} FROM sensors QUALIFY epoch = max(epoch) OVER ()"
+    return Asked(f"SELECT nodeid AS id, {said[0]} FROM sensors {wanted}", exact, slide=slide)
+
+
 def plannable(asked: Asked) -> bool:
     """Random expressions compare metres with volts, leave a mote's 32 bits, or are too long for it."""
     try:
         plan_query(f"{asked.sql} SAMPLE PERIOD {PERIOD_S} s")
     except QueryError as error:
         known = ("unit mismatch", "too large", "may reach", "out of range", "cannot be evaluated by a mote",
-                 "cannot be computed by a mote", "cannot be grouped by")  # fmt: skip
+                 "cannot be computed by a mote", "cannot be grouped by", "a mote cannot compute this")  # fmt: skip
         if not any(part in error.message for part in known):
             raise
         return False
     return True
 
 
-queries = st.one_of(plain(), aggregates(), aggregates(), estimates()).filter(plannable)
+queries = st.one_of(plain(), aggregates(), aggregates(), estimates(), windows()).filter(plannable)
 
 
 def started(seed: int) -> NetworkHandle:
@@ -171,7 +191,7 @@ def table_of(net: NetworkHandle, raw: MoteQuery) -> dict[int, list[Row]]:
             name: None if row[name] is None else round(row[name] * 10 ** BY_NAME[name].digits)
             for name in NAMES
         }
-        found.setdefault(row["epoch"], []).append(values)
+        found.setdefault(row["epoch"], []).append(values | {"epoch": row["epoch"]})
     return found
 
 
@@ -216,7 +236,7 @@ def _ordered(values: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 def compare(asked: Asked, plan: QueryPlan, got: list[dict[str, Any]], readings: list[Row]) -> None:
     """Fails unless our rows of an epoch are DuckDB's."""
-    expected = _ordered(in_database(asked.oracle, readings, NAMES))
+    expected = _ordered(in_database(asked.oracle, readings, [*NAMES, "epoch"]))
     ours = _ordered([tuple(row.values()) for row in got])
     assert len(ours) == len(expected), (asked.sql, ours, expected)
     for mine, theirs in zip(ours, expected, strict=True):
@@ -258,6 +278,14 @@ def test_motes_say_what_duckdb_says(batch: list[Asked], seed: int) -> None:
     whole = [epoch for epoch, readings in table.items() if len(readings) == len(net.motes)]
     assert len(whole) == EPOCHS, f"only {whole} of {sorted(table)} are whole"
     for query, (plan, mote_query) in running.items():
-        by_epoch = answers(net, query, plan, mote_query)
+        one, by_epoch = asked[query], answers(net, query, plan, mote_query)
+        if one.slide:
+            for place, epoch in enumerate(sorted(whole), 1):
+                readings = [row for earlier in whole if earlier <= epoch for row in table[earlier]]
+                if place % one.slide:
+                    assert epoch not in by_epoch, (one.sql, by_epoch[epoch])
+                else:
+                    compare(one, plan, by_epoch.get(epoch, []), readings)
+            continue
         for epoch in whole:
-            compare(asked[query], plan, by_epoch.get(epoch, []), table[epoch])
+            compare(one, plan, by_epoch.get(epoch, []), table[epoch])

@@ -20,6 +20,7 @@
 #define WIRE_PROGRAM_MAXIMUM 192U /* bytes of a query program */
 #define WIRE_FIELDS_MAXIMUM 12U /* columns of a query */
 #define WIRE_WINDOW_MAXIMUM 64U /* rows in the window of a temporal aggregate */
+#define WIRE_TEMPORAL_EPOCHS 128U /* in a temporal's power: its window counts epochs */
 #define WIRE_STORE_ROWS_MAXIMUM 1024U /* rows of a storage point */
 #define WIRE_STORE_BLOCK 64U /* bytes of a block of EEPROM or flash */
 #define WIRE_SOURCES_MAXIMUM 2U /* storage points that one query reads */
@@ -181,6 +182,7 @@ enum wire_op {
     WIRE_OP_OR = 0x29,
     WIRE_OP_NOT = 0x2A,
     WIRE_OP_IS_NULL = 0x2B,
+    WIRE_OP_CHANGES = 0x2C,
 };
 
 /* What every row of a storage point has besides its fields. */
@@ -350,7 +352,7 @@ _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
 struct wire_temporal {
     uint8_t window; /* rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold */
     uint8_t slide; /* rows from one result to the next, 1..255; DELTA: high byte of the threshold */
-    uint8_t power; /* WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded */
+    uint8_t power; /* WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded; bit 7: window and slide are of epochs, not of rows */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_temporal) == 3, "wire_temporal");
 

@@ -5,6 +5,7 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/query.h"
+#include "query/row.h"
 #include "query/scan.h"
 #include "query/slots.h"
 #include "query/vm.h"
@@ -58,6 +59,8 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     const struct slot *slot = context;
     if (attribute & VM_STORED)
         return scan_stored(attribute & (uint8_t)~VM_STORED, value);
+    if (attribute & VM_WINDOW)
+        return row_changes(slot, attribute & (uint8_t)~VM_WINDOW, value);
     if (slot->state & SLOT_SCANNING && attribute < WIRE_ATTRIBUTE_EVENT_NODEID)
         return scan_attribute(slot, attribute, value);
     switch (attribute) {

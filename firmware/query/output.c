@@ -11,9 +11,9 @@ uint32_t output_rows(void) { return rows; }
 
 static bool aggregates(const struct slot *slot) { return slot_program(slot)->flags & WIRE_QUERY_AGGREGATE; }
 
-static void row(struct slot *slot)
+static void row(struct slot *slot, bool passes)
 {
-    if (!row_produce(slot))
+    if (!row_produce(slot, passes))
         return;
     rows++;
     events_row(slot);
@@ -23,8 +23,8 @@ void output_epoch(struct slot *slot, bool passes)
 {
     if (aggregates(slot))
         rows += aggregate_produce(slot, passes, true);
-    else if (passes)
-        row(slot);
+    else if (passes || row_counts_epochs(slot))
+        row(slot, passes);
     else
         events_no_row(slot);
 }
@@ -34,7 +34,7 @@ void output_joined(struct slot *slot)
     if (aggregates(slot))
         rows += aggregate_produce(slot, true, false);
     else
-        row(slot);
+        row(slot, true);
 }
 
 void output_end(struct slot *slot, bool any)

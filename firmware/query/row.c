@@ -63,21 +63,45 @@ static bool fits(int32_t value, uint8_t format)
     }
 }
 
-/* Gives its windows the readings of the epoch. True: a row is due. */
-static bool take_readings(const struct slot *slot)
+/* Gives its windows the readings of the epoch, if it passes. True: a row is due. */
+static bool take_readings(const struct slot *slot, bool passes)
 {
     struct program_field field;
     uint8_t *windows = slot_windows(slot);
     bool due = true;
     for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
-        if (field.aggregate == WIRE_AGGREGATE_NONE)
+        if (!(passes ? temporal_is(field.aggregate) : temporal_counts_epochs(&field)))
             continue;
         struct program_code code = temporal_code(&field);
         int32_t reading = 0;
-        bool known = vm_run(code.bytes, code.length, attribute_read, slot, &reading);
-        due = temporal_take(&field, windows, known, reading) && due;
+        bool known = passes && vm_run(code.bytes, code.length, attribute_read, slot, &reading);
+        due = temporal_take(&field, windows, slot->epoch, known, reading) && due;
     }
     return due;
+}
+
+bool row_counts_epochs(const struct slot *slot)
+{
+    struct program_field field;
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field);)
+        if (temporal_counts_epochs(&field))
+            return true;
+    return false;
+}
+
+bool row_changes(const struct slot *slot, uint8_t column, int32_t *value)
+{
+    struct program_field field;
+    const uint8_t *windows = slot_windows(slot);
+    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
+        if (column-- > 0)
+            continue;
+        if (!temporal_is(field.aggregate))
+            return false;
+        *value = temporal_changes(&field, windows, slot->epoch, *value);
+        return true;
+    }
+    return false;
 }
 
 static bool field_value(const struct slot *slot, const struct program_field *field, uint8_t *window, int32_t *value)
@@ -104,13 +128,13 @@ static bool keep(const struct slot *slot, const struct row *row, uint8_t used)
     return true;
 }
 
-bool row_produce(const struct slot *slot)
+bool row_produce(const struct slot *slot, bool passes)
 {
     struct row row;
     struct program_field field;
     uint16_t bit = 1;
     uint8_t used = 0;
-    if (!take_readings(slot))
+    if (!take_readings(slot, passes))
         return false;
     uint8_t *windows = slot_windows(slot);
     row.result.query = slot->query;

@@ -11,8 +11,13 @@
 uint8_t row_format_size(uint8_t format);
 /* The value whose bytes in a format begin here. */
 int32_t row_unpack(const uint8_t *bytes, uint8_t format);
-/* Evaluates the columns of the slot's query, for an epoch whose conditions are true, from what has been acquired, and queues the row
- * if windows are due; rows of a storage point, or for one, are kept there. True: a row was produced. */
-bool row_produce(const struct slot *slot);
+/* Whether epochs count that do not pass: the query has a window of epochs. */
+bool row_counts_epochs(const struct slot *slot);
+/* Evaluates the columns of the slot's query from what has been acquired, and queues the row if windows are due; rows of a storage
+ * point, or for one, are kept there. `passes`: the epoch's conditions are true; else its readings are in no window. True: a row was
+ * produced. */
+bool row_produce(const struct slot *slot, bool passes);
+/* What a CHANGES opcode says of a reading in *value: whether it can change the window in a column. False: there is no window. */
+bool row_changes(const struct slot *slot, uint8_t column, int32_t *value);
 
 #endif

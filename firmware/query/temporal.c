@@ -14,8 +14,8 @@
 #define ADAPTED_MAXIMUM 64
 
 struct window {
-    uint8_t used, next, since; /* readings in the ring; where the next goes; rows since one was due */
-    int32_t ring[];
+    uint8_t used, next, since; /* readings in the ring; where the next goes; rows, or epochs, since one was due */
+    int32_t ring[]; /* of epochs: one more, the newest reading's epoch */
 } __attribute__((packed));
 
 struct average {
@@ -35,25 +35,34 @@ static const struct wire_temporal *parameters(const struct program_field *field)
     return (const struct wire_temporal *)field->code.bytes;
 }
 
+static bool counts_epochs(const struct wire_temporal *p) { return p->power & WIRE_TEMPORAL_EPOCHS; }
+static uint8_t power(const struct wire_temporal *p) { return (uint8_t)(p->power & ~WIRE_TEMPORAL_EPOCHS); }
 static uint16_t threshold(const struct wire_temporal *p) { return (uint16_t)(p->window | (uint16_t)p->slide << 8); }
 
 bool temporal_is(uint8_t aggregate) { return aggregate >= WIRE_AGGREGATE_WINAVG && aggregate <= WIRE_AGGREGATE_TREND; }
 
 static bool is_delta(uint8_t aggregate) { return aggregate == WIRE_AGGREGATE_DELTA || aggregate == WIRE_AGGREGATE_ADPDELTA; }
 
+static bool is_window(uint8_t aggregate) { return temporal_is(aggregate) && !is_delta(aggregate) && aggregate != WIRE_AGGREGATE_EXPAVG; }
+
 uint16_t temporal_size(const struct program_field *field)
 {
     if (!temporal_is(field->aggregate) || field->code.length <= sizeof(struct wire_temporal))
         return 0;
     const struct wire_temporal *p = parameters(field);
-    if (p->power > WIRE_MAXIMUM_POWER)
+    if (power(p) > WIRE_MAXIMUM_POWER || (counts_epochs(p) && !is_window(field->aggregate)))
         return 0;
     if (is_delta(field->aggregate))
         return sizeof(struct delta);
     if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
         return p->window >= 1 && p->window <= 15 ? sizeof(struct average) : 0;
     bool fits = p->window >= 1 && p->window <= WIRE_WINDOW_MAXIMUM && p->slide >= 1;
-    return fits ? (uint16_t)(sizeof(struct window) + p->window * sizeof(int32_t)) : 0;
+    return fits ? (uint16_t)(sizeof(struct window) + (p->window + counts_epochs(p)) * sizeof(int32_t)) : 0;
+}
+
+bool temporal_counts_epochs(const struct program_field *field)
+{
+    return temporal_is(field->aggregate) && counts_epochs(parameters(field));
 }
 
 struct program_code temporal_code(const struct program_field *field)
@@ -62,16 +71,37 @@ struct program_code temporal_code(const struct program_field *field)
                                  (uint8_t)(field->code.length - sizeof(struct wire_temporal))};
 }
 
-static bool take_window(const struct wire_temporal *p, struct window *window, int32_t reading)
+/* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it where that epoch was missed. A
+ * window of epochs whose mote rested for longer than a slide, or whose clock has stepped back, begins anew. */
+static uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
+{
+    if (!counts_epochs(p))
+        return (uint16_t)(window->since + 1);
+    uint32_t passed = epoch - (uint32_t)window->ring[p->window];
+    return window->used == 0 || passed == 0 || passed > p->slide ? 1 : (uint16_t)(window->since + passed);
+}
+
+static void put(const struct wire_temporal *p, struct window *window, int32_t reading)
 {
     window->ring[window->next] = reading;
     window->next = (uint8_t)((window->next + 1) % p->window);
     if (window->used < p->window)
         window->used++;
-    if (++window->since < p->slide)
-        return false;
-    window->since = 0;
-    return true;
+}
+
+static bool take_window(const struct wire_temporal *p, struct window *window, uint32_t epoch, int32_t reading)
+{
+    uint16_t place = place_of(p, window, epoch);
+    if (counts_epochs(p)) {
+        uint32_t missed = window->used == 0 ? 0 : epoch - (uint32_t)window->ring[p->window] - 1;
+        for (uint8_t n = 0; n < p->window && n < missed; n++)
+            put(p, window, NOTHING);
+        window->ring[p->window] = (int32_t)epoch;
+    }
+    put(p, window, reading);
+    bool due = place >= p->slide;
+    window->since = (uint8_t)(due ? place - p->slide : place);
+    return due;
 }
 
 static bool take_average(const struct wire_temporal *p, struct average *average, bool known, int32_t reading)
@@ -108,28 +138,28 @@ static bool take_delta(const struct program_field *field, struct delta *delta, b
     return due;
 }
 
-bool temporal_take(const struct program_field *field, uint8_t *state, bool known, int32_t reading)
+bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool known, int32_t reading)
 {
     const struct wire_temporal *p = parameters(field);
     if (is_delta(field->aggregate))
         return take_delta(field, (struct delta *)state, known, reading);
     if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
         return take_average(p, (struct average *)state, known, reading);
-    return take_window(p, (struct window *)state, known ? reading : NOTHING);
+    return take_window(p, (struct window *)state, epoch, known ? reading : NOTHING);
 }
 
-static int32_t power_of_ten(uint8_t power)
+static int32_t power_of_ten(uint8_t places)
 {
     int32_t value = 1;
-    while (power-- > 0)
+    while (places-- > 0)
         value *= 10;
     return value;
 }
 
-/* round(numerator * 10^power / divisor), half away from zero; false: beyond 32 bits. */
-static bool quotient(int64_t numerator, uint8_t power, uint32_t divisor, int32_t *value)
+/* round(numerator * 10^places / divisor), half away from zero; false: beyond 32 bits. */
+static bool quotient(int64_t numerator, uint8_t places, uint32_t divisor, int32_t *value)
 {
-    uint64_t size = (numerator < 0 ? 0U - (uint64_t)numerator : (uint64_t)numerator) * (uint32_t)power_of_ten(power);
+    uint64_t size = (numerator < 0 ? 0U - (uint64_t)numerator : (uint64_t)numerator) * (uint32_t)power_of_ten(places);
     uint32_t whole, rest;
     if (!wide_divide(size, divisor, &whole, &rest))
         return false;
@@ -161,10 +191,11 @@ static uint8_t sum_of(const struct wire_temporal *p, const struct window *window
     return count;
 }
 
-static bool extreme(const struct wire_temporal *p, const struct window *window, bool largest, int32_t *value)
+/* Of the window's newest readings, `count` of them. */
+static bool extreme(const struct wire_temporal *p, const struct window *window, uint8_t count, bool largest, int32_t *value)
 {
     bool any = false;
-    for (uint8_t i = 0; i < window->used; i++) {
+    for (uint8_t i = (uint8_t)(window->used - count); i < window->used; i++) {
         int32_t reading = reading_at(p, window, i);
         if (reading == NOTHING || (any && (reading > *value) != largest))
             continue;
@@ -172,6 +203,26 @@ static bool extreme(const struct wire_temporal *p, const struct window *window, 
         any = true;
     }
     return any;
+}
+
+bool temporal_changes(const struct program_field *field, const uint8_t *state, uint32_t epoch, int32_t reading)
+{
+    const struct wire_temporal *p = parameters(field);
+    const struct window *window = (const struct window *)state;
+    bool largest = field->aggregate == WIRE_AGGREGATE_WINMAX;
+    if (!(largest || field->aggregate == WIRE_AGGREGATE_WINMIN) || !counts_epochs(p) || p->slide < p->window)
+        return true;
+    uint16_t place = place_of(p, window, epoch);
+    uint8_t before = (uint8_t)(p->slide - p->window); /* so many of a slide's epochs are in no window */
+    if (place > p->slide)
+        return true; /* late: in this window, and in the next */
+    if (place <= before)
+        return false;
+    uint8_t since = place == 1 ? 0 : window->since;
+    int32_t best;
+    if (!extreme(p, window, since > before ? (uint8_t)(since - before) : 0, largest, &best))
+        return true;
+    return largest ? reading > best : reading < best;
 }
 
 static bool any_of(const struct wire_temporal *p, const struct window *window, uint8_t count, int32_t *value)
@@ -201,7 +252,7 @@ static bool slope(const struct wire_temporal *p, const struct window *window, in
         y += reading;
         xy += (int64_t)reading * i;
     }
-    return n >= 2 && quotient(n * xy - x * y, p->power, n * xx - x * x, value);
+    return n >= 2 && quotient(n * xy - x * y, power(p), n * xx - x * x, value);
 }
 
 bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *value)
@@ -216,7 +267,7 @@ bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *
         count = sum_of(p, window, &sum);
     switch (field->aggregate) {
     case WIRE_AGGREGATE_WINAVG:
-        return count > 0 && quotient(sum, p->power, count, value);
+        return count > 0 && quotient(sum, power(p), count, value);
     case WIRE_AGGREGATE_WINSUM:
         *value = (int32_t)sum;
         return count > 0 && sum >= INT32_MIN && sum <= INT32_MAX;
@@ -225,13 +276,13 @@ bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *
         return true;
     case WIRE_AGGREGATE_WINMIN:
     case WIRE_AGGREGATE_WINMAX:
-        return extreme(p, window, field->aggregate == WIRE_AGGREGATE_WINMAX, value);
+        return extreme(p, window, window->used, field->aggregate == WIRE_AGGREGATE_WINMAX, value);
     case WIRE_AGGREGATE_WINRAND:
         return any_of(p, window, count, value);
     case WIRE_AGGREGATE_TREND:
         return slope(p, window, value);
     case WIRE_AGGREGATE_EXPAVG:
-        return average->begun && quotient(average->value, p->power, (uint32_t)1 << EXPAVG_PLACES, value);
+        return average->begun && quotient(average->value, power(p), (uint32_t)1 << EXPAVG_PLACES, value);
     default: /* DELTA, ADPDELTA */
         *value = delta->now;
         return delta->now_known;

@@ -1,7 +1,8 @@
 /* Temporal aggregates: a row's field that is computed from this mote's readings over time.
  *
  * The field's code begins with a struct wire_temporal; the rest gives the reading. Windows count the query's rows, those that WHERE
- * lets pass; a reading that is NULL takes its place in a window and counts for nothing, as in SQL's ROWS n PRECEDING. */
+ * lets pass; a reading that is NULL takes its place in a window and counts for nothing, as in SQL's ROWS n PRECEDING. With
+ * WIRE_TEMPORAL_EPOCHS they count epochs: one whose row does not pass, or that the mote missed, takes its place as a NULL does. */
 #ifndef SKERRY_QUERY_TEMPORAL_H
 #define SKERRY_QUERY_TEMPORAL_H
 
@@ -16,8 +17,14 @@ bool temporal_is(uint8_t aggregate);
 uint16_t temporal_size(const struct program_field *field);
 /* The expression behind the parameters. */
 struct program_code temporal_code(const struct program_field *field);
-/* Takes the next reading, if `known`, into a state that was zero at first. True: a row is due, as far as this field is concerned. */
-bool temporal_take(const struct program_field *field, uint8_t *state, bool known, int32_t reading);
+/* Whether the field is a window of epochs. */
+bool temporal_counts_epochs(const struct program_field *field);
+/* Takes the reading of an epoch, if `known`, into a state that was zero at first. True: a row is due, as far as this field is
+ * concerned. */
+bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool known, int32_t reading);
+/* Whether taking the reading of an epoch can change a value that the field will have when a row is due. Only a window of epochs for
+ * WINMIN or WINMAX that is no longer than its slide is sure that it cannot. Source: TinyDB 2005, 4.2.1. */
+bool temporal_changes(const struct program_field *field, const uint8_t *state, uint32_t epoch, int32_t reading);
 /* The aggregate's value now; false: NULL. */
 bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *value);
 

@@ -26,6 +26,7 @@ static uint8_t operand_size(uint8_t op)
     case WIRE_OP_DIV:
     case WIRE_OP_UPSCALE:
     case WIRE_OP_DOWNSCALE:
+    case WIRE_OP_CHANGES:
         return 1;
     default:
         return 0;
@@ -48,6 +49,7 @@ static uint8_t values_taken(uint8_t op)
     case WIRE_OP_DOWNSCALE:
     case WIRE_OP_NOT:
     case WIRE_OP_IS_NULL:
+    case WIRE_OP_CHANGES:
         return 1;
     case WIRE_OP_ADD:
     case WIRE_OP_SUB:
@@ -88,7 +90,7 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
             if (code[at] >> 4 >= WIRE_SOURCES_MAXIMUM || (code[at] & 15) == WIRE_FIELDS_MAXIMUM)
                 return false;
             *attributes |= VM_POINT(code[at] >> 4);
-        } else if (takes > 0 && size > 0 && code[at] > WIRE_MAXIMUM_POWER) {
+        } else if (takes > 0 && size > 0 && code[at] > (op == WIRE_OP_CHANGES ? WIRE_FIELDS_MAXIMUM - 1 : WIRE_MAXIMUM_POWER)) {
             return false;
         }
         at = (uint8_t)(at + size);
@@ -274,6 +276,9 @@ static void step(struct stack *stack, uint8_t op, const uint8_t *operand, vm_rea
     } else if (op == WIRE_OP_IS_NULL) {
         value = !known;
         known = true;
+    } else if (op == WIRE_OP_CHANGES) {
+        value = stack->values[first];
+        known = known && read(*operand | VM_WINDOW, &value, context);
     } else if (takes == 1) {
         known = known && unary(op, stack->values[first], *operand, &value);
     } else {

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
 from skerry.lang.errors import QueryError
+from skerry.plan.expression import render
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, MoteQuery, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.program import encode
 from skerry.plan.residual import Residual, Rows
+from skerry.plan.temporal import Parameters, parameters
 from skerry_protocol.attributes import BY_NAME
 
 #: Hundredths of a degree; None: the sensor failed.
@@ -39,14 +41,19 @@ def plan(what: str, rest: str = "") -> QueryPlan:
     return result
 
 
-def on_mote(library: Path, wanted: QueryPlan, temps: list[int | None]) -> list[dict[str, Any]]:
-    """The user's rows when the mote reads these, one a second, from epoch 100 on."""
+def on_mote(
+    library: Path, wanted: QueryPlan, temps: list[int | None], missed: frozenset[int] = frozenset()
+) -> list[dict[str, Any]]:
+    """The user's rows when the mote reads these, one a second, from epoch 100 on; the clock steps over the ``missed`` ones."""
     query = merge([wanted])
     mote = Mote(library)
     mote.synchronise(99.5)
     assert mote.install(encode(query, 0), 1) == COMPLETE
     rows = []
-    for temp in temps:
+    for second, temp in enumerate(temps, 100):
+        if second in missed:
+            mote.synchronise(second + 0.5)
+            continue
         mote.sensor(BY_NAME["temp"].number, temp)
         mote.run(1)
         for record in mote.records():
@@ -115,6 +122,58 @@ def test_windows_hold_rows_that_pass(library: Path, temps: list[int | None], lea
     assert got == [(epoch, float(high)) for epoch, high in expected]
 
 
+@settings(max_examples=60)
+@given(
+    readings,
+    st.integers(-4000, 9000),
+    st.integers(1, 8),
+    st.integers(1, 8),
+    st.sets(st.integers(101, 130), max_size=4),
+)
+def test_windows_of_times_hold_what_passed_in_them(
+    library: Path, temps: list[int | None], least: int, window: int, slide: int, missed: set[int]
+) -> None:
+    """Epochs that WHERE does not let pass, or that the mote missed, are in the window with nothing."""
+    bound = f"{Decimal(least) / 100:f}"
+    names = ("WINAVG", "WINSUM", "WINMIN", "WINMAX", "WINCOUNT", "TREND")
+    columns = ", ".join(f"{name}(temp, {window} s, {slide} s) AS {name}" for name in names)
+    rows = on_mote(library, plan(f"epoch, {columns}", f"WHERE temp > {bound}"), temps, frozenset(missed))
+    over = f"OVER (ORDER BY epoch RANGE {window - 1} PRECEDING)"
+    functions = ", ".join(
+        f"{function}(temp) FILTER (temp > {bound} AND NOT missed) {over}"
+        for function in ("avg", "sum", "min", "max", "count")
+    )
+    slope = f"regr_slope(temp, epoch) FILTER (temp > {bound} AND NOT missed) {over}"
+    gone = f"epoch IN ({', '.join(map(str, [0, *missed]))})"
+    every = in_duckdb(
+        f"SELECT epoch, {functions}, {slope} FROM (SELECT *, {gone} AS missed FROM sensors) ORDER BY epoch",
+        temps,
+    )
+    assert [row["epoch"] for row in rows] == due(len(temps), slide, missed)
+    expected = {values[0]: values for values in every}
+    for row in rows:
+        for got, value in zip(row.values(), expected[row["epoch"]], strict=True):
+            if value is None or got is None:
+                assert got is None
+                assert value is None or math.isnan(value)
+            else:
+                assert got == pytest.approx(float(value), abs=0.5000001e-5, rel=1e-9)
+
+
+def due(length: int, slide: int, missed: set[int]) -> list[int]:
+    """Epochs with a row: each slide-th, or the first after it that was not missed. A mote that missed a slide begins anew."""
+    found, place, last = [], 0, None
+    for epoch in range(100, 100 + length):
+        if epoch in missed:
+            continue
+        place = 1 if last is None or epoch - last > slide else place + epoch - last
+        last = epoch
+        if place >= slide:
+            found.append(epoch)
+            place -= slide
+    return found
+
+
 @settings(max_examples=40)
 @given(readings, st.integers(1, 15))
 def test_exponential_average(library: Path, temps: list[int | None], weight: int) -> None:
@@ -166,7 +225,16 @@ def test_random_reading_is_one_of_the_window(library: Path) -> None:
 
 def test_windows_as_the_paper_writes_them() -> None:
     """TinyDB 2005, 3.2: the last 30 s at each fifth second."""
-    assert plan("WINAVG(light, 30s, 5s)").temporal == plan("WINAVG(30, 5, light)").temporal
+    (window,) = plan("WINAVG(light, 30s, 5s)").temporal
+    assert parameters(window) == Parameters(30, 5, 3, 1000)
+    assert render(window) == "WINAVG(light, 30 s, 5 s)"
+    (rows,) = plan("WINAVG(30, 5, light)").temporal
+    assert parameters(rows) == Parameters(30, 5, 3)
+
+
+def test_what_is_known_without_sampling_stands_beside_windows_of_times() -> None:
+    query = merge([plan("nodeid, epoch, room, WINMAX(light, 8 s, 8 s)", "WHERE temp > 20")])
+    assert [c.name for c in query.columns] == ["room", "w0"]
 
 
 def test_windows_are_shared_and_survive_the_catalog() -> None:
@@ -199,6 +267,18 @@ def test_windows_are_shared_and_survive_the_catalog() -> None:
         ("SELECT WINAVG(5, 2, temp), WINMAX(5, 3, temp) FROM sensors SAMPLE PERIOD 1 s",
          "windows that slide by 2 and 3 rows at column 8: "
          "give all windows the same slide, or ask for them in two queries"),
+        ("SELECT WINAVG(5, temp), WINMAX(temp, 5 s, 1 s) FROM sensors SAMPLE PERIOD 1 s",
+         "windows of rows and of times do not give their rows together at column 8: "
+         "write all lengths as times, or none"),
+        ("SELECT light, WINAVG(temp, 5 s) FROM sensors WHERE temp > 5 SAMPLE PERIOD 1 s",
+         "'light' is of an epoch that passes WHERE, and a window of times gives rows in others too at column 8: "
+         "leave it out, or count rows, as in WINAVG(10, temp)"),
+        ("SELECT WINAVG(temp, 5 s), DELTA(1, temp) FROM sensors WHERE temp > 5 SAMPLE PERIOD 1 s",
+         "DELTA is of an epoch that passes WHERE, and a window of times gives rows in others too at column 8: "
+         "count rows, as in WINAVG(10, temp)"),
+        ("ON ALIGNED EVENT look: SELECT WINAVG(temp, 5 s) FROM sensors SAMPLE PERIOD 1 s FOR 60 s",
+         "the epochs of ON ALIGNED EVENT are not those of a clock at column 31: "
+         "count rows, as in WINAVG(10, temp)"),
         ("SELECT temp FROM sensors WHERE WINAVG(5, temp) > 3 SAMPLE PERIOD 1 s",
          "WINAVG is not allowed in WHERE, which is asked of each mote before it aggregates at column 32"),
     ],

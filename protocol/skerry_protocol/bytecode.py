@@ -13,6 +13,8 @@ from enum import IntEnum
 STACK_DEPTH = 8
 #: Largest power of ten a scaling operand may name (10**9 still fits 32 bits).
 MAXIMUM_POWER = 9
+#: Last column that CHANGES may name.
+COLUMN_MAXIMUM = 11
 
 
 class Op(IntEnum):
@@ -45,6 +47,7 @@ class Op(IntEnum):
     OR = 0x29  # true wins over NULL
     NOT = 0x2A
     IS_NULL = 0x2B  # a → 1 if a is NULL, else 0
+    CHANGES = 0x2C  # a → 1 if a, read now, can change the WINMIN or WINMAX in a column, else 0   operand: the column, 0..11
 
 
 # round() above is half away from zero.
@@ -66,13 +69,13 @@ ATTRIBUTE_END = 64
 
 OPERAND_SIZE: dict[Op, int] = {
     Op.CONST8: 1, Op.CONST16: 2, Op.CONST32: 4, Op.ATTR: 1, Op.STORED: 1,
-    Op.MUL: 1, Op.DIV: 1, Op.UPSCALE: 1, Op.DOWNSCALE: 1,
+    Op.MUL: 1, Op.DIV: 1, Op.UPSCALE: 1, Op.DOWNSCALE: 1, Op.CHANGES: 1,
 }  # fmt: skip
 
 #: (values taken, values left) of each opcode.
 _STACK_EFFECT: dict[Op, tuple[int, int]] = {
     op: (0, 1) if op in (Op.CONST8, Op.CONST16, Op.CONST32, Op.NULL, Op.ATTR, Op.STORED)
-    else (1, 1) if op in (Op.NEG, Op.UPSCALE, Op.DOWNSCALE, Op.NOT, Op.IS_NULL)
+    else (1, 1) if op in (Op.NEG, Op.UPSCALE, Op.DOWNSCALE, Op.NOT, Op.IS_NULL, Op.CHANGES)
     else (2, 1)
     for op in Op
 }  # fmt: skip
@@ -133,6 +136,8 @@ def check(code: bytes) -> int:
         if op is Op.ATTR and not is_attribute(operand or 0):
             known = f"0..{ATTRIBUTE_MAXIMUM} or {ATTRIBUTE_OWN}..{ATTRIBUTE_END - 1}"
             raise BytecodeError(f"attribute number {operand}: expected {known}")
+        if op is Op.CHANGES and operand > COLUMN_MAXIMUM:  # type: ignore[operator]
+            raise BytecodeError(f"column {operand}: expected 0..{COLUMN_MAXIMUM}")
         if op is Op.STORED and not _is_stored(operand):  # type: ignore[arg-type]
             raise BytecodeError(
                 f"stored field {operand}: expected 0..11 or 13..15, of the second point 16 more"

@@ -189,6 +189,10 @@ class StoreFlag(IntEnum):
     FLASH = 2  # in EEPROM or flash, where rows outlive a restart; else in RAM
 
 
+#: Bit of a Temporal's power: the window and its slide count epochs, those too whose row does not pass.
+TEMPORAL_EPOCHS = 0x80
+
+
 class EventFlag(IntEnum):
     """Bits of an ON_EVENT's flags."""
 
@@ -269,7 +273,8 @@ Temporal = Struct(
     / Int8ul
     * "rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold",
     "slide" / Int8ul * "rows from one result to the next, 1..255; DELTA: high byte of the threshold",
-    "power" / Int8ul * "WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded",
+    "power" / Int8ul * "WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded; "
+    "bit 7: window and slide are of epochs, not of rows",
 )
 
 QueryProgram = Struct(

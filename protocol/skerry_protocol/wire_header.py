@@ -100,6 +100,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("PROGRAM_MAXIMUM", packets.PROGRAM_MAXIMUM, "bytes of a query program"),
     ("FIELDS_MAXIMUM", packets.FIELDS_MAXIMUM, "columns of a query"),
     ("WINDOW_MAXIMUM", packets.WINDOW_MAXIMUM, "rows in the window of a temporal aggregate"),
+    ("TEMPORAL_EPOCHS", packets.TEMPORAL_EPOCHS, "in a temporal's power: its window counts epochs"),
     ("STORE_ROWS_MAXIMUM", packets.STORE_ROWS_MAXIMUM, "rows of a storage point"),
     ("STORE_BLOCK", packets.STORE_BLOCK, "bytes of a block of EEPROM or flash"),
     ("SOURCES_MAXIMUM", packets.SOURCES_MAXIMUM, "storage points that one query reads"),

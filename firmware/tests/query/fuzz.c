@@ -30,7 +30,7 @@ static const uint8_t opcodes[] = {
     WIRE_OP_CONST8, WIRE_OP_CONST16, WIRE_OP_CONST32, WIRE_OP_NULL, WIRE_OP_ATTR, WIRE_OP_ADD,
     WIRE_OP_SUB, WIRE_OP_MUL, WIRE_OP_DIV, WIRE_OP_MOD, WIRE_OP_NEG, WIRE_OP_UPSCALE, WIRE_OP_DOWNSCALE,
     WIRE_OP_EQ, WIRE_OP_NE, WIRE_OP_LT, WIRE_OP_LE, WIRE_OP_GT, WIRE_OP_GE, WIRE_OP_AND, WIRE_OP_OR,
-    WIRE_OP_NOT, WIRE_OP_IS_NULL,
+    WIRE_OP_NOT, WIRE_OP_IS_NULL, WIRE_OP_CHANGES,
 };
 
 /* Storage points that the program being made joins. */
@@ -58,9 +58,11 @@ static uint8_t make_code(uint8_t *code)
             depth++;
         } else {
             bool two = !(op == WIRE_OP_NEG || op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE ||
-                         op == WIRE_OP_NOT || op == WIRE_OP_IS_NULL);
+                         op == WIRE_OP_NOT || op == WIRE_OP_IS_NULL || op == WIRE_OP_CHANGES);
             if (op == WIRE_OP_MUL || op == WIRE_OP_DIV || op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE)
                 code[length++] = (uint8_t)below(WIRE_MAXIMUM_POWER + 1);
+            if (op == WIRE_OP_CHANGES)
+                code[length++] = (uint8_t)below(below(4) ? 4 : WIRE_FIELDS_MAXIMUM);
             depth = (uint8_t)(depth - (two ? 1 : 0));
         }
         if (wanted > 0)
@@ -160,7 +162,7 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
 static uint8_t put_temporal(uint8_t *bytes, uint8_t at)
 {
     uint8_t code[CODE_MAXIMUM + sizeof(struct wire_temporal)];
-    struct wire_temporal temporal = {(uint8_t)(1 + below(20)), (uint8_t)(1 + below(4)), (uint8_t)below(4)};
+    struct wire_temporal temporal = {(uint8_t)(1 + below(20)), (uint8_t)(1 + below(30)), (uint8_t)(below(4) | (below(2) ? WIRE_TEMPORAL_EPOCHS : 0))};
     memcpy(code, &temporal, sizeof temporal);
     uint8_t length = make_code(code + sizeof temporal);
     return put_field(bytes, at, (uint8_t)(1 + below(5)), (uint8_t)(WIRE_AGGREGATE_WINAVG + below(10)), code, (uint8_t)(sizeof temporal + length));

@@ -68,10 +68,10 @@ def state(kind: Aggregate, argument: Expr, cells: int, final: tuple[str | int, .
 
 
 def temporal(
-    kind: Aggregate, argument: Expr, values: tuple[int, int, int], digits: int, low: int, high: int, unit: str
+    kind: Aggregate, argument: Expr, values: tuple[int, ...], digits: int, low: int, high: int, unit: str
 ) -> Expr:
-    """A temporal aggregate with its window, slide and power."""
-    final = ("temporal", *values)
+    """A temporal aggregate with its window, slide and power, and the period of a window of epochs."""
+    final: tuple[str | int, ...] = ("temporal", *values)
     return Expr(Op.ATTR, (argument,), None, digits, low, high, Kind.NUMBER, unit, kind, 1, final)
 
 

@@ -10,11 +10,11 @@ from skerry.lang.errors import QueryError
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, attributes_of
-from skerry.plan.merge import merge
+from skerry.plan.merge import bare_attributes, merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.resolve import Resolver
 from skerry.plan.scope import Scope
-from skerry.plan.temporal import check_slides
+from skerry.plan.temporal import check_slides, counts_epochs
 from skerry.plan.windows import is_windowed
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
@@ -92,6 +92,34 @@ def check_mote_windows(select: ast.Select, plan: QueryPlan) -> None:
     if columns > FIELDS_MAXIMUM:
         hint = f"a row has at most {FIELDS_MAXIMUM}"
         raise QueryError(f"{columns} windows and attributes are too many", hint, span)
+
+
+def check_time_windows(select: ast.Select, plan: QueryPlan) -> None:
+    """Windows written in times give their row with an epoch whether or not its own readings pass WHERE, or are taken."""
+    if not any(map(counts_epochs, plan.temporal)):
+        return
+    span = select.items[0].span.to(select.items[-1].span)
+    rows = f"count rows, as in {plan.temporal[0].aggregate.name}(10, temp)"
+    if select.event is not None and select.event.aligned:
+        raise QueryError("the epochs of ON ALIGNED EVENT are not those of a clock", rows, span)
+    if plan.where is None:
+        return
+    for node in plan.temporal:
+        if node.aggregate in (Aggregate.DELTA, Aggregate.ADPDELTA):
+            raise QueryError(
+                f"{node.aggregate.name} is of an epoch that passes WHERE, and a window of times gives rows in others too",
+                rows,
+                span,
+            )
+    told = [clause for clause in plan.clauses if clause.kind in (Aggregate.ACTION, Aggregate.SIGNAL)]
+    beside = [*((f"'{output.name}'", output.expr) for output in plan.outputs), ("HAVING", plan.having),
+              *((f"what {clause.name} is told", clause.expr) for clause in told)]  # fmt: skip
+    for what, expr in beside:
+        if expr is not None and any(BY_NUMBER[number].energy for number in bare_attributes(expr)):
+            summary = (
+                f"{what} is of an epoch that passes WHERE, and a window of times gives rows in others too"
+            )
+            raise QueryError(summary, f"leave it out, or {rows}", span)
 
 
 def check_bare(

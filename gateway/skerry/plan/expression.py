@@ -139,6 +139,8 @@ def _render_aggregate(expr: Expr) -> str:
             inner = f"{inner}, {since}" if slide == length else f"{inner}, {since}, {duration_text(slide)}"
         case ("temporal", int(low), int(high), _) if expr.aggregate in (Aggregate.DELTA, Aggregate.ADPDELTA):
             inner = f"{decimal_text(low | high << 8, expr.digits)}, {inner}"
+        case ("temporal", int(window), int(slide), _, int(period)):
+            inner = f"{inner}, {duration_text(window * period)}, {duration_text(slide * period)}"
         case ("temporal", int(window), int(slide), _):
             inner = f"{window}, {inner}" if slide == 1 else f"{window}, {slide}, {inner}"
     return f"{expr.aggregate.name}({inner})"

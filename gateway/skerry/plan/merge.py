@@ -67,7 +67,7 @@ def _rows(plans: Sequence[QueryPlan]) -> MoteQuery:
 def _temporal(plans: Sequence[QueryPlan]) -> MoteQuery:
     """Plans with the same windows over the same rows may still want different attributes beside them."""
     first = plans[0]
-    beside = frozenset[int]().union(*(_bare_attributes(expr) for plan in plans for expr in _user_exprs(plan)))
+    beside = frozenset[int]().union(*(bare_attributes(expr) for plan in plans for expr in _user_exprs(plan)))
     windows = tuple(
         Column(f"w{i}", node, format_for(node.low, node.high), node.aggregate)
         for i, node in enumerate(first.temporal)
@@ -80,12 +80,12 @@ def _user_exprs(plan: QueryPlan) -> list[Expr]:
     return [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
 
 
-def _bare_attributes(expr: Expr) -> frozenset[int]:
+def bare_attributes(expr: Expr) -> frozenset[int]:
     """Attributes named outside of aggregates."""
     if expr.aggregate is not Aggregate.NONE:
         return frozenset()
     own = {expr.operand} if expr.is_attribute and expr.operand is not None else set[int]()
-    return frozenset(own).union(*map(_bare_attributes, expr.args))
+    return frozenset(own).union(*map(bare_attributes, expr.args))
 
 
 def _attribute_columns(numbers: frozenset[int]) -> tuple[Column, ...]:

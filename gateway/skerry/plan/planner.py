@@ -17,6 +17,7 @@ from skerry.plan.checks import (
     check_mote_windows,
     check_speed,
     check_storable,
+    check_time_windows,
     has_aggregate,
     has_bare_attribute,
 )
@@ -161,7 +162,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     windowed = asks(select.items, select.having, select.order)
     shown = replace(scope, windowed=windowed)
     outputs = _outputs(select, known, shown)
-    groups = _groups(select, scope)
+    groups = _groups(select, known, scope)
     aggregate = not windowed and (bool(groups) or any(has_aggregate(output.expr) for output in outputs))
     windows = temporal_nodes(output.expr for output in outputs)
     having = _having(select, aggregate or windowed, _named(groups, windowed), windows, known, shown)
@@ -190,6 +191,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
         check_mote_windows(select, plan)
     lasts = ONCE_PERIOD_MS if once else duration
     plan = replace(plan, clauses=clauses_of(select, aggregate, period, lasts, scope), starts=_started(select))
+    check_time_windows(select, plan)
     if plan.window is not None and (plan.clauses or plan.starts):
         span = select.items[0].span.to(select.items[-1].span)
         hint = "give them to a query without windows"
@@ -265,7 +267,7 @@ def _where(node: ast.Expression | None, scope: Scope) -> Expr | None:
     return resolver.condition(node, "WHERE")
 
 
-def _groups(select: ast.Select, scope: Scope) -> tuple[Expr, ...]:
+def _groups(select: ast.Select, period_ms: int | None, scope: Scope) -> tuple[Expr, ...]:
     """What GROUP BY names: expressions that motes compute, and compare as integers."""
     groups: dict[Expr, None] = {}
     for node in select.groups:
@@ -275,7 +277,7 @@ def _groups(select: ast.Select, scope: Scope) -> tuple[Expr, ...]:
             hint = f"groups are told apart by motes, and {reason}"
             raise QueryError("this cannot be grouped by", hint, node.span)
         groups[expr] = None
-    outputs = _outputs(select, None, scope) if select.event is not None else ()
+    outputs = _outputs(select, period_ms, scope) if select.event is not None else ()
     if any(has_aggregate(output.expr) for output in outputs):
         # Of one event there is one value: it need not be said that rows are grouped by it.
         groups |= {output.expr: None for output in outputs if _is_of_event(output.expr)}

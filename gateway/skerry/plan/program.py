@@ -21,7 +21,7 @@ def _code(expr: Expr | None) -> bytes:
     if expr is None:
         return b""
     if is_temporal(expr):
-        return bytes(parameters(expr)) + assemble(expr.args[0])
+        return parameters(expr).encode() + assemble(expr.args[0])
     return assemble(expr)
 
 

@@ -154,7 +154,7 @@ class Resolver:
 
     def _temporal(self, name: str, node: ast.Call) -> Expr:
         inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)
-        return temporal.temporal(temporal.in_rows(node, self._period_ms), lambda a: inner.number(a, name))
+        return temporal.temporal(node, self._period_ms, lambda a: inner.number(a, name))
 
     def _aggregate(self, name: str, node: ast.Call) -> Expr:
         inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)

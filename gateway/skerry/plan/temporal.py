@@ -1,14 +1,15 @@
 """Temporal aggregates: functions of one mote's own rows over time, computed on the mote.
 
 ``WINAVG(10, temp)`` is over each mote's last ten rows and gives a row for each; ``WINAVG(10, 5, temp)`` gives one for
-each five. Windows count rows that ``WHERE`` lets pass. Source: TinyDB 2005, appendix B, and the language that TinyDB
-shipped for the names and the constants first.
+each five. Windows count rows that ``WHERE`` lets pass. ``WINAVG(temp, 30 s, 5 s)`` is over the epochs of the last 30 s,
+those too whose row ``WHERE`` does not let pass, and gives a row each 5 s. Source: TinyDB 2005, 3.4 and appendix B, and
+the language that TinyDB shipped for the names and the constants first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from skerry.lang import ast
@@ -17,7 +18,7 @@ from skerry.lang.units import TIMES, duration_text
 from skerry.plan import build
 from skerry.plan.build import INT32_MAXIMUM, QUOTIENT_DIGITS
 from skerry.plan.expression import PLAIN, Expr
-from skerry_protocol.packets import WINDOW_MAXIMUM, Aggregate
+from skerry_protocol.packets import TEMPORAL_EPOCHS, WINDOW_MAXIMUM, Aggregate
 
 #: Name in a query → aggregate.
 NAMES = {kind.name: kind for kind in Aggregate if Aggregate.WINAVG <= kind <= Aggregate.TREND} | {
@@ -30,6 +31,21 @@ _SLIDE_MAXIMUM = 255
 _THRESHOLD_MAXIMUM = 0xFFFF
 
 
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Of a temporal aggregate, as :data:`skerry_protocol.packets.Temporal` has them. ``period_ms``: of the epochs that a
+    window written in times counts; 0: it counts rows."""
+
+    window: int
+    slide: int
+    power: int
+    period_ms: int = 0
+
+    def encode(self) -> bytes:
+        """What its code begins with."""
+        return bytes((self.window, self.slide, self.power | (TEMPORAL_EPOCHS if self.period_ms else 0)))
+
+
 def is_temporal(expr: Expr) -> bool:
     """Whether the node is a temporal aggregate."""
     return expr.aggregate >= Aggregate.WINAVG
@@ -40,36 +56,30 @@ def temporal_nodes(exprs: Iterable[Expr]) -> list[Expr]:
     return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if is_temporal(node)))
 
 
-def parameters(node: Expr) -> tuple[int, int, int]:
-    """Window, slide and power as a program carries them."""
-    _, window, slide, power = node.final
-    assert isinstance(window, int)
-    assert isinstance(slide, int)
-    assert isinstance(power, int)
-    return window, slide, power
+def parameters(node: Expr) -> Parameters:
+    """What the aggregate's window is."""
+    return Parameters(*(value for value in node.final[1:] if isinstance(value, int)))
+
+
+def counts_epochs(node: Expr) -> bool:
+    """Whether it is a window written in times."""
+    return parameters(node).period_ms > 0
 
 
 def with_digits(node: Expr, digits: int, span: ast.Span) -> Expr:
     """The aggregate rounded to so many digits. Raises QueryError where it has not as many, or its reading has more."""
-    window, slide, power = parameters(node)
+    have = parameters(node)
     reading = node.args[0]
-    if not reading.digits <= digits <= reading.digits + power:
-        hint = f"it has {reading.digits} to {reading.digits + power}"
+    if not reading.digits <= digits <= reading.digits + have.power:
+        hint = f"it has {reading.digits} to {reading.digits + have.power}"
         raise QueryError(f"{node.aggregate.name} cannot be rounded to {digits} decimal places", hint, span)
-    return _built(node.aggregate, reading, (window, slide, digits - reading.digits))
+    return _built(node.aggregate, reading, replace(have, power=digits - reading.digits))
 
 
-def in_rows(node: ast.Call, period_ms: int | None) -> ast.Call:
-    """The call with times as numbers of rows: WINAVG(temp, 30 s, 5 s) is WINAVG(30, 5, temp) at one row a second."""
-    kind = NAMES[node.function.upper()]
-    if kind in (*_DELTAS, Aggregate.EXPAVG):
-        return node
-    return replace(node, arguments=tuple(_in_rows(kind, argument, period_ms) for argument in node.arguments))
-
-
-def _in_rows(kind: Aggregate, argument: ast.Expression, period_ms: int | None) -> ast.Expression:
-    unit = argument.unit if isinstance(argument, ast.Number) else None
-    if not isinstance(argument, ast.Number) or unit not in TIMES:
+def _in_epochs(kind: Aggregate, argument: ast.Number, period_ms: int | None) -> ast.Number:
+    """A length with its time as a number of epochs."""
+    unit = argument.unit
+    if unit not in TIMES:
         return argument
     if period_ms is None:
         hint = f"LIFETIME chooses the sample period: count rows, as in {kind.name}(10, temp)"
@@ -83,8 +93,9 @@ def _in_rows(kind: Aggregate, argument: ast.Expression, period_ms: int | None) -
     return replace(argument, value=count, unit=None)
 
 
-def temporal(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
-    """A call of one of NAMES. Raises QueryError for arguments that cannot be."""
+def temporal(node: ast.Call, period_ms: int | None, number: Callable[[ast.Expression], Expr]) -> Expr:
+    """A call of one of NAMES in a query of this sample period (None: it is not known). Raises QueryError for arguments
+    that cannot be."""
     kind = NAMES[node.function.upper()]
     constants = [a for a in node.arguments if isinstance(a, ast.Number)]
     others = [a for a in node.arguments if not isinstance(a, ast.Number)]
@@ -94,11 +105,15 @@ def temporal(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
     argument = number(others[0])
     if kind in _DELTAS:
         threshold = _threshold(kind, constants[0], number(constants[0]), argument)
-        return _built(kind, argument, (threshold & 0xFF, threshold >> 8, 0))
-    what, largest = ("weight", _WEIGHT_MAXIMUM) if kind is Aggregate.EXPAVG else ("window", WINDOW_MAXIMUM)
-    window = _whole(kind, constants[0], what, largest)
-    slide = _whole(kind, constants[1], "slide", _SLIDE_MAXIMUM) if len(constants) == 2 else 1
-    return _built(kind, argument, (window, slide, _power(kind, argument)))
+        return _built(kind, argument, Parameters(threshold & 0xFF, threshold >> 8, 0))
+    if kind is Aggregate.EXPAVG:
+        weight = _whole(kind, constants[0], "weight", _WEIGHT_MAXIMUM)
+        return _built(kind, argument, Parameters(weight, 1, _power(kind, argument)))
+    lengths = [_in_epochs(kind, constant, period_ms) for constant in constants]
+    window = _whole(kind, lengths[0], "window", WINDOW_MAXIMUM)
+    slide = _whole(kind, lengths[1], "slide", _SLIDE_MAXIMUM) if len(lengths) == 2 else 1
+    epochs_ms = (period_ms or 0) if any(constant.unit in TIMES for constant in constants) else 0
+    return _built(kind, argument, Parameters(window, slide, _power(kind, argument), epochs_ms))
 
 
 def _form(kind: Aggregate) -> str:
@@ -137,22 +152,29 @@ def _power(kind: Aggregate, argument: Expr) -> int:
     return fitting[-1] if kind in _AVERAGED and fitting else 0
 
 
-def _built(kind: Aggregate, argument: Expr, values: tuple[int, int, int]) -> Expr:
-    window, _, power = values
+def _built(kind: Aggregate, argument: Expr, values: Parameters) -> Expr:
+    # As row windows were before there were others: what a gateway has kept reads the same.
+    final = (values.window, values.slide, values.power, *([values.period_ms] if values.period_ms else []))
     low, high, unit = argument.low, argument.high, argument.unit
     if kind is Aggregate.WINCOUNT:
-        return build.temporal(kind, argument, values, 0, 0, WINDOW_MAXIMUM, "")
+        return build.temporal(kind, argument, final, 0, 0, WINDOW_MAXIMUM, "")
     if kind is Aggregate.WINSUM:
-        low, high = max(low * window, -INT32_MAXIMUM), min(high * window, INT32_MAXIMUM)
+        low, high = max(low * values.window, -INT32_MAXIMUM), min(high * values.window, INT32_MAXIMUM)
     if kind is Aggregate.TREND:
         low, high = low - high, high - low
-    factor = 10**power
-    return build.temporal(kind, argument, values, argument.digits + power, low * factor, high * factor, unit)
+    factor = 10**values.power
+    return build.temporal(
+        kind, argument, final, argument.digits + values.power, low * factor, high * factor, unit
+    )
 
 
 def check_slides(nodes: Sequence[Expr], spans: ast.Span) -> None:
     """All windows of a query give their rows together. Raises QueryError where they cannot."""
-    slides = {parameters(node)[1] for node in nodes if node.aggregate not in _DELTAS}
+    windows = [node for node in nodes if node.aggregate not in (*_DELTAS, Aggregate.EXPAVG)]
+    if len({counts_epochs(node) for node in windows}) > 1:
+        hint = "write all lengths as times, or none"
+        raise QueryError("windows of rows and of times do not give their rows together", hint, spans)
+    slides = {parameters(node).slide for node in nodes if node.aggregate not in _DELTAS}
     if len(slides) > 1:
         hint = "give all windows the same slide, or ask for them in two queries"
         raise QueryError(f"windows that slide by {' and '.join(map(str, sorted(slides)))} rows", hint, spans)
