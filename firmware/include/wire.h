@@ -113,6 +113,7 @@ enum wire_aggregate {
     WIRE_AGGREGATE_STORE = 0x45,
     WIRE_AGGREGATE_FROM = 0x46,
     WIRE_AGGREGATE_INTO = 0x47,
+    WIRE_AGGREGATE_QUEUE = 0x48,
 };
 
 /* Bits of a query program's flags. */
@@ -147,6 +148,13 @@ enum wire_match {
     WIRE_MATCH_ALL = 0x00,
     WIRE_MATCH_LINEAR = 0x01,
     WIRE_MATCH_COMBINE = 0x02,
+};
+
+/* Which of a mote's own rows make room for a new one. Source: TinyDB 2005, 6.3.1. */
+enum wire_queue_policy {
+    WIRE_QUEUE_NAIVE = 0x00,
+    WIRE_QUEUE_WINAVG = 0x01,
+    WIRE_QUEUE_DELTA = 0x02,
 };
 
 /* Bits of a bundle's flags. */
@@ -343,7 +351,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -406,6 +414,14 @@ struct wire_from {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_from) == 3, "wire_from");
 
+/* The code of a QUEUE. */
+struct wire_queue {
+    uint8_t policy; /* 0 naive, 1 winavg, 2 delta */
+    uint8_t size; /* rows that may wait on the mote that sampled them; 0: as many as there is room for */
+    uint8_t every; /* one row leaves that mote each so many epochs, counted from epoch 0; 0: as many as the radio carries */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_queue) == 3, "wire_queue");
+
 /* COMMAND. */
 struct wire_command {
     uint16_t target; /* short address; 65535 all motes */
@@ -441,9 +457,16 @@ struct wire_result {
     uint16_t node; /* short address of the mote that sampled */
     uint32_t epoch; /* epoch number: sampled at network time epoch * period */
     uint16_t nulls; /* bit i set: field i is NULL (its bytes are 0) */
-    uint8_t values[]; /* fields in order, each in its program's format */
+    uint8_t values[]; /* fields in order, each in its program's format; behind them a Tally, where one of its counts is not 0 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_result) == 9, "wire_result");
+
+/* Behind the values of a RESULT, unless both are 0. */
+struct wire_tally {
+    uint16_t left_out; /* rows of the query that this mote left out since the row before; 65535: or more */
+    uint16_t more; /* further samples that the row is the average of; 32767: or more */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_tally) == 4, "wire_tally");
 
 /* State of one aggregate in a partial state record. */
 struct wire_aggregate_state {

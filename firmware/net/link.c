@@ -72,17 +72,13 @@ static void transmit_record(const struct queue_record *record)
     uint8_t packet[WIRE_PACKET_MAXIMUM];
     packet[0] = WIRE_PROTOCOL_VERSION;
     packet[1] = record->type;
-    memcpy(packet + 2, record->body, record->length);
-    transmit(WIRE_FRAME_DATA, record->sequence, packet, (uint8_t)(record->length + 2));
+    uint8_t length = backlog_length(record);
+    memcpy(packet + 2, record->body, length);
+    transmit(WIRE_FRAME_DATA, record->sequence, packet, (uint8_t)(length + 2));
 }
 
 /* Partial state records wait for the round's last slot, so that all children's are merged into them. */
-static struct queue_record *fresh(void)
-{
-    for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
-        if (!record->in_flight && (record->type != WIRE_PACKET_PARTIAL || partials_ready)) return record;
-    return NULL;
-}
+static struct queue_record *fresh(void) { return backlog_next(partials_ready); }
 
 /* Decides what goes out next; false: nothing. */
 static bool choose(void)
@@ -102,6 +98,7 @@ static bool choose(void)
         resend++;
         transmit_record(record);
     } else if (connected && (uint8_t)(next - base) < WIRE_LINK_WINDOW && (record = fresh())) {
+        backlog_goes(record);
         record->in_flight = true;
         record->sequence = next++;
         resend = next;
@@ -132,7 +129,8 @@ static void repeat_all(void)
 
 static void restart(void)
 {
-    for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record)) record->in_flight = false;
+    for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
+        if (record->in_flight) backlog_again(record);
     base = next = resend = expected = 0;
     connected = true;
     reset_sent = reset_wanted = false;
@@ -143,7 +141,7 @@ static void acknowledged(uint8_t upto)
     if ((uint8_t)(upto - base) > (uint8_t)(next - base)) return;
     while (base != upto) {
         struct queue_record *record = in_flight(base++);
-        if (record) queue_remove(record);
+        if (record) backlog_gone(record);
     }
     if ((uint8_t)(resend - base) > (uint8_t)(next - base)) resend = base;
     timer_stop(&repeat);

@@ -77,45 +77,66 @@ static bool merge(const struct wire_partial *from, uint8_t length)
     return false;
 }
 
-bool queue_push(uint8_t type, const void *body, uint8_t length)
+struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length)
 {
-    length = trimmed(type, body, length);
-    if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length)) return true;
-    if (sizeof(struct queue_record) + length > queue_room()) {
-        queue_lost();
-        return false;
-    }
+    if (sizeof(struct queue_record) + length > queue_room()) return NULL;
     struct queue_record *record = at(used);
-    *record = (struct queue_record){.length = length, .type = type};
+    memset(record, 0, sizeof *record);
+    record->length = length;
+    record->type = type & 0x1F;
     memcpy(record->body, body, length);
     used += size_of(record);
     count++;
     schedule_queue_grew();
-    return true;
+    return record;
+}
+
+bool queue_push(uint8_t type, const void *body, uint8_t length)
+{
+    length = trimmed(type, body, length);
+    if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length)) return true;
+    if (queue_append(type, body, length)) return true;
+    queue_lost();
+    return false;
+}
+
+struct queue_record *queue_any(struct queue_record *record)
+{
+    uint16_t offset = record ? (uint16_t)((uint8_t *)record - bytes + size_of(record)) : 0;
+    return offset < used ? at(offset) : NULL;
 }
 
 struct queue_record *queue_next(struct queue_record *record)
 {
-    uint16_t offset = record ? (uint16_t)((uint8_t *)record - bytes + size_of(record)) : 0;
-    return offset < used ? at(offset) : 0;
+    do record = queue_any(record);
+    while (record && record->type == QUEUE_SENT);
+    return record;
+}
+
+void queue_keep(struct queue_record *record)
+{
+    record->type = QUEUE_SENT;
+    record->in_flight = false;
+    count--;
 }
 
 void queue_remove(struct queue_record *record)
 {
     uint16_t offset = (uint16_t)((uint8_t *)record - bytes), size = size_of(record);
+    uint8_t record_type = record->type;
     memmove(bytes + offset, bytes + offset + size, used - offset - size);
+    if (record_type != QUEUE_SENT) count--;
     used -= size;
-    count--;
 }
 
 void queue_forget(void)
 {
-    struct queue_record *record = queue_next(NULL);
+    struct queue_record *record = queue_any(NULL);
     while (record) {
-        if (record->type == WIRE_PACKET_RESULT || record->type == WIRE_PACKET_PARTIAL) {
+        if (record->type == QUEUE_SENT || record->type == WIRE_PACKET_RESULT || record->type == WIRE_PACKET_PARTIAL) {
+            if (record->type != QUEUE_SENT) queue_lost();
             queue_remove(record);
-            queue_lost();
             record = (uint8_t *)record < bytes + used ? record : NULL;
-        } else record = queue_next(record);
+        } else record = queue_any(record);
     }
 }

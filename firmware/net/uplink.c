@@ -32,7 +32,7 @@ static void step(void);
 
 bool uplink_doubtful(void) { return outstanding && doubtful; }
 
-bool uplink_waiting(void) { return outstanding || queue_length() > 0; }
+bool uplink_waiting(void) { return outstanding || backlog_next(true); }
 
 /* Moves as many records as fit from the queue into the frame. */
 static void build(void)
@@ -40,16 +40,17 @@ static void build(void)
     struct wire_bundle *bundle = mac_begin(&frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
-    while ((record = queue_next(NULL))) {
-        uint8_t length = record->length;
+    while ((record = backlog_next(true))) {
+        uint8_t length = backlog_length(record);
         if (used + sizeof(struct wire_record) + length > WIRE_PACKET_MAXIMUM - sizeof(struct wire_header)) break;
         struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
         *entry = (struct wire_record){.type = record->type, .body_length = length};
         memcpy(entry + 1, record->body, length);
         used += (uint8_t)(sizeof *entry + length);
-        queue_remove(record);
+        backlog_goes(record);
+        backlog_gone(record);
     }
-    bundle->flags = (queue_length() ? WIRE_BUNDLE_PENDING : 0) | (schedule_expects_more() ? WIRE_BUNDLE_LATER : 0);
+    bundle->flags = (backlog_next(true) ? WIRE_BUNDLE_PENDING : 0) | (schedule_expects_more() ? WIRE_BUNDLE_LATER : 0);
     mac_finish(&frame, used);
     outstanding = true;
     doubtful = false;

@@ -8,6 +8,7 @@
 #include "query/acquire.h"
 #include "query/budget.h"
 #include "query/events.h"
+#include "query/policy.h"
 #include "query/query.h"
 #include "query/slots.h"
 #include "query/storage.h"
@@ -101,6 +102,8 @@ static bool take_due(struct slot *slot, struct net_time now)
     if (!(slot->state & SLOT_PLANNED) || slot->state & SLOT_FINISHED || !start_of(slot, slot->next, &start) ||
         before(now, start))
         return false;
+    if (slot->state & SLOT_HELD && slot->next % policy_every(slot) == 0)
+        slot->state &= (uint8_t)~SLOT_HELD;
     if (milliseconds(now) - milliseconds(start) <= LATE_MS && events_runs(slot, start.seconds) && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && affordable(slot, now)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
@@ -179,8 +182,9 @@ uint32_t query_shortest_period(void)
     uint32_t shortest = 0;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
         const struct slot *slot = slot_at(i);
-        if (slot != NULL && (shortest == 0 || slot_program(slot)->period < shortest))
-            shortest = slot_program(slot)->period;
+        uint32_t between = slot != NULL ? slot_program(slot)->period * policy_every(slot) : 0;
+        if (slot != NULL && (shortest == 0 || between < shortest))
+            shortest = between;
     }
     return shortest;
 }
@@ -196,8 +200,8 @@ bool query_epoch_in(uint32_t second)
         /* The usual periods are whole seconds: one short division tells most seconds. */
         if (slot->period_seconds != 0 && second % slot->period_seconds != 0)
             continue;
-        if (epoch_from(slot, (struct net_time){second, 0}, &epoch) && runs_in(slot, epoch, &start) &&
-            start.seconds == second)
+        if (epoch_from(slot, (struct net_time){second, 0}, &epoch) && epoch % policy_every(slot) == 0 &&
+            runs_in(slot, epoch, &start) && start.seconds == second)
             return true;
     }
     return false;

@@ -5,6 +5,7 @@
 #include "query/aggregate.h"
 #include "query/budget.h"
 #include "query/events.h"
+#include "query/policy.h"
 #include "query/row.h"
 #include "query/storage.h"
 #include "query/temporal.h"
@@ -83,6 +84,8 @@ static bool field_check(const struct program_field *field, bool aggregating, uin
 {
     if (field->aggregate >= WIRE_AGGREGATE_STORE && field->aggregate <= WIRE_AGGREGATE_INTO)
         return !(aggregating && field->aggregate != WIRE_AGGREGATE_FROM) && storage_check(field, sources);
+    if (field->aggregate == WIRE_AGGREGATE_QUEUE)
+        return !aggregating && policy_check(field);
     if (field->aggregate == WIRE_AGGREGATE_BUDGET) {
         *attributes |= (uint32_t)1 << WIRE_ATTRIBUTE_VOLTAGE;
         return budget_check(field);

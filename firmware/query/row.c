@@ -12,7 +12,7 @@
 
 struct row {
     struct wire_result result;
-    uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)];
+    uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t) + sizeof(struct wire_tally)];
 } __attribute__((packed));
 
 uint8_t row_format_size(uint8_t format)
@@ -153,6 +153,6 @@ bool row_produce(const struct slot *slot, bool passes)
         windows += temporal_size(&field);
     }
     if (!keep(slot, &row, used))
-        queue_push(WIRE_PACKET_RESULT, &row, (uint8_t)(sizeof row.result + used));
+        queue_row(&row.result, (uint8_t)(sizeof row.result + used));
     return true;
 }

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "net/queue.h"
+#include "query/policy.h"
 #include "query/query.h"
 #include "query/scan.h"
 #include "query/storage.h"
@@ -23,6 +25,8 @@ void slots_init(void)
 
 void slot_free(struct slot *slot)
 {
+    if (slot->state & SLOT_WHOLE)
+        queue_query_ended(slot->query);
     memory_release(&slot->block);
     slot->query = 0;
     slot->state = 0;
@@ -155,9 +159,10 @@ static enum query_outcome complete(struct slot *slot)
     }
     storage_open(slot);
     forget_refusal(query);
-    if (slot_program(slot)->period % 1000 == 0)
-        slot->period_seconds = slot_program(slot)->period / 1000;
-    slot->state = SLOT_WHOLE;
+    uint32_t between = slot_program(slot)->period * policy_every(slot);
+    if (between % 1000 == 0)
+        slot->period_seconds = between / 1000;
+    slot->state = policy_every(slot) > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
     return QUERY_COMPLETE;
 }
 

@@ -18,6 +18,7 @@ enum slot_state {
     SLOT_SAMPLING = 1 << 4, /* the acquisition under way is (also) for `epoch` */
     SLOT_RAISED = 1 << 5,   /* the last row passed: its event is raised */
     SLOT_SCANNING = 1 << 6, /* the tuple of `epoch` meets the rows of storage points */
+    SLOT_HELD = 1 << 7,     /* its rows wait for the next epoch in which one may go */
 };
 
 struct slot {
@@ -29,7 +30,8 @@ struct slot {
     uint32_t attributes;     /* that columns and conditions read */
     uint8_t divisor;         /* takes part in epochs that this divides; 0: not reckoned yet */
     uint8_t stage;           /* while SLOT_SAMPLING: conditions of `epoch` that were true */
-    uint32_t period_seconds; /* 0: the period is no whole number of seconds */
+    uint16_t left_out;       /* rows since the last that says so */
+    uint32_t period_seconds; /* between epochs whose rows may go; 0: it is no whole number of seconds */
     uint32_t next;           /* epoch planned */
     uint32_t epoch;          /* epoch waiting or sampled */
     uint32_t expires;        /* network second from which a finished query is dropped */

@@ -88,6 +88,8 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         packets.From,
         "In a ProgramField, in place of code: rows are joined with those of a storage point.",
     ),
+    ("Queue", packets.Queue, "In a ProgramField, in place of code: QUEUE."),
+    ("Tally", packets.Tally, "Behind the values of a RESULT."),
     ("Budget", packets.Budget, "In a ProgramField, in place of code: LIFETIME."),
     ("Temporal", packets.Temporal, "In a ProgramField, before the expression."),
 )

@@ -153,6 +153,7 @@ class Aggregate(IntEnum):
     STORE = 69  # the query is a storage point: its rows stay on the mote; the code is a Store
     FROM = 70  # rows are joined with those of a storage point; the code is a From, then an Aggregate for each field to COMBINE
     INTO = 71  # rows go to a storage point; the code is its number, uint16
+    QUEUE = 72  # what becomes of rows that find no room, and when rows leave; the code is a Queue
 
     @classmethod
     def _missing_(cls, value: object) -> Aggregate | None:
@@ -209,6 +210,14 @@ class Match(IntEnum):
     COMBINE = 2  # one: those of the query's last period, aggregated
 
 
+class QueuePolicy(IntEnum):
+    """Which of a mote's own rows make room for a new one. Source: TinyDB 2005, 6.3.1."""
+
+    NAIVE = 0  # none: the new row is left out
+    WINAVG = 1  # the two oldest become their average
+    DELTA = 2  # the one that differs least from the row sent before it is left out, and the one that differs most goes first
+
+
 class BundleFlag(IntEnum):
     """Bits of a bundle's flags."""
 
@@ -262,7 +271,7 @@ ProgramField = Struct(
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
     "11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
     "39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
-    "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO",
+    "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE",
     "code"
     / Prefixed(Byte, GreedyBytes)
     * "expression; empty only for COUNT(*); behind a Temporal from 32 on",
@@ -330,6 +339,14 @@ From = Struct(
     "match" / Int8ul * "which of its rows: 0 all, 1 linear, 2 combine",
 )
 
+Queue = Struct(
+    "policy" / Int8ul * "0 naive, 1 winavg, 2 delta",
+    "size" / Int8ul * "rows that may wait on the mote that sampled them; 0: as many as there is room for",
+    "every"
+    / Int8ul
+    * "one row leaves that mote each so many epochs, counted from epoch 0; 0: as many as the radio carries",
+)
+
 Command = Struct(
     "target" / Int16ul * "short address; 65535 all motes",
     "token" / Int16ul * "chosen by the sender, repeated in the acknowledgement",
@@ -356,7 +373,12 @@ Result = Struct(
     "node" / Int16ul * "short address of the mote that sampled",
     "epoch" / Int32ul * "epoch number: sampled at network time epoch * period",
     "nulls" / Int16ul * "bit i set: field i is NULL (its bytes are 0)",
-    "values" / GreedyBytes * "fields in order, each in its program's format",
+    "values" / GreedyBytes * "fields in order, each in its program's format; behind them a Tally, where one of its counts is not 0",
+)
+
+Tally = Struct(
+    "left_out" / Int16ul * "rows of the query that this mote left out since the row before; 65535: or more",
+    "more" / Int16ul * "further samples that the row is the average of; 32767: or more",
 )
 
 AggregateState = Struct(

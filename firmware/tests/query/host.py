@@ -49,6 +49,13 @@ def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
     return target
 
 
+def backlog_library() -> Path:
+    """The same with the queue that motes have."""
+    net = FIRMWARE / "net"
+    sources = (*QUERY, HERE / "vm_rows.c", net / "queue.c", net / "backlog.c", FIRMWARE / "tests" / "net" / "backlog.c")
+    return build("libskerry_backlog.so", sources, TRAPS)
+
+
 def query_library() -> Path:
     """The query engine with its environment as a shared library."""
     return build("libskerry_query.so", (*QUERY, HERE / "vm_rows.c"), TRAPS)

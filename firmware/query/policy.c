@@ -1,0 +1,112 @@
+#include "query/policy.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "query/row.h"
+#include "query/slots.h"
+
+bool policy_check(const struct program_field *field)
+{
+    const struct wire_queue *clause = (const struct wire_queue *)field->code.bytes;
+    return field->code.length == sizeof *clause && clause->policy <= WIRE_QUEUE_DELTA;
+}
+
+static const struct wire_queue *clause_of(const struct slot *slot)
+{
+    struct program_field field;
+    bool found = program_clause(slot_program(slot), slot->length, WIRE_AGGREGATE_QUEUE, 0, &field);
+    return found ? (const struct wire_queue *)field.code.bytes : NULL;
+}
+
+const struct wire_queue *policy_of(uint8_t query)
+{
+    const struct slot *slot = slot_of(query);
+    return slot != NULL ? clause_of(slot) : NULL;
+}
+
+uint8_t policy_every(const struct slot *slot)
+{
+    const struct wire_queue *clause = clause_of(slot);
+    return clause != NULL && clause->every != 0 ? clause->every : 1;
+}
+
+uint16_t policy_left_out(uint8_t query, uint16_t rows)
+{
+    struct slot *slot = slot_of(query);
+    if (slot == NULL)
+        return 0;
+    uint16_t before = slot->left_out;
+    slot->left_out = rows;
+    return before;
+}
+
+bool policy_may_go(uint8_t query)
+{
+    const struct slot *slot = slot_of(query);
+    return slot == NULL || !(slot->state & SLOT_HELD);
+}
+
+void policy_gone(uint8_t query)
+{
+    struct slot *slot = slot_of(query);
+    if (slot != NULL && policy_every(slot) > 1)
+        slot->state |= SLOT_HELD;
+}
+
+/* A column of two rows of the same query. */
+struct pair {
+    const struct slot *slot;
+    uint8_t at, offset, size, format;
+    uint16_t bit;
+};
+
+/* The next column: in its place in both rows. A pair begins as {slot}. */
+static bool next(struct pair *pair)
+{
+    struct program_field field;
+    pair->offset = (uint8_t)(pair->offset + pair->size);
+    pair->bit = pair->bit ? (uint16_t)(pair->bit << 1) : 1;
+    if (pair->slot == NULL || !program_next_column(slot_program(pair->slot), pair->slot->length, &pair->at, &field))
+        return false;
+    pair->format = field.format;
+    pair->size = row_format_size(field.format);
+    return true;
+}
+
+uint16_t policy_difference(const struct wire_result *a, const struct wire_result *b)
+{
+    struct pair pair = {.slot = slot_of(a->query)};
+    uint32_t total = 0;
+    while (next(&pair)) {
+        int32_t one = row_unpack(&a->values[pair.offset], pair.format), other = row_unpack(&b->values[pair.offset], pair.format);
+        uint32_t apart = one > other ? (uint32_t)one - (uint32_t)other : (uint32_t)other - (uint32_t)one;
+        total += apart > UINT16_MAX || (a->nulls ^ b->nulls) & pair.bit ? UINT16_MAX : apart;
+    }
+    return total > UINT16_MAX ? UINT16_MAX : (uint16_t)total;
+}
+
+/* The average of `weight` samples that come to `one` and `rest` that come to `other`, in 32 bits: difference * rest / count in two
+ * steps, none of which leaves them. */
+static int32_t average(int32_t one, uint16_t weight, int32_t other, uint16_t rest)
+{
+    bool rises = other > one;
+    uint32_t apart = rises ? (uint32_t)other - (uint32_t)one : (uint32_t)one - (uint32_t)other, count = (uint32_t)weight + rest;
+    uint32_t step = apart / count * rest + (apart % count * rest + count / 2) / count;
+    return (int32_t)(rises ? (uint32_t)one + step : (uint32_t)one - step);
+}
+
+void policy_average(struct wire_result *into, uint16_t weight, const struct wire_result *from, uint16_t rest)
+{
+    struct pair pair = {.slot = slot_of(into->query)};
+    while (next(&pair)) {
+        uint8_t *place = &into->values[pair.offset];
+        if (from->nulls & pair.bit)
+            continue;
+        int32_t value = row_unpack(&from->values[pair.offset], pair.format);
+        if (!(into->nulls & pair.bit))
+            value = average(row_unpack(place, pair.format), weight, value, rest);
+        memcpy(place, &value, pair.size); /* little-endian, as wire.h makes sure */
+    }
+    into->nulls &= from->nulls;
+}
