@@ -11,6 +11,7 @@ from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.planner import NO_POINTS, plan_point, plan_query
 from skerry.plan.points import Point, Points
 from skerry.plan.program import encode
+from skerry_protocol.codec import decode_values
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.line import Line, Record
 from skerry_testbed.pytest import NetworkHandle
@@ -47,14 +48,16 @@ def _install(net: NetworkHandle, query: int, plan: QueryPlan, end: int) -> MoteQ
 
 
 def rows(line: Line, query: int, mote_query: MoteQuery) -> list[dict[str, Any]]:
-    """Rows of a query: node, epoch, and columns in SI, None for NULL."""
+    """Rows of a query: node, epoch, when it arrived, what its mote's queue made of it, and columns in SI, None for NULL."""
     return [_row(record, mote_query) for record in line.of(PacketType.RESULT, query)]
 
 
 def _row(record: Record, mote_query: MoteQuery) -> dict[str, Any]:
     body = record.body
-    values = struct.unpack("<" + "".join(c.format.letter for c in mote_query.columns), body["values"])
+    layout = struct.Struct("<" + "".join(c.format.letter for c in mote_query.columns))
+    values, combined, left_out = decode_values(body["values"], layout)
     row: dict[str, Any] = {"nodeid": body.node, "epoch": body.epoch, "at": record.at}
+    row |= {"combined": combined, "left_out": left_out}
     for i, (column, value) in enumerate(zip(mote_query.columns, values, strict=True)):
         row[column.name] = (
             None if body.nulls >> i & 1 else value / 10**column.digits if column.digits else value

@@ -261,6 +261,8 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_UPTIME = 18, /* 1; s since it started */
     WIRE_ATTRIBUTE_DROPPED = 19, /* 1; records lost to a full queue since it started */
     WIRE_ATTRIBUTE_ENERGY = 35, /* 10^-3 J; what radio and standby have taken since it started, estimated */
+    WIRE_ATTRIBUTE_COMBINED = 37, /* 1; samples that the row is the average of (QUEUE WINAVG); 1 otherwise */
+    WIRE_ATTRIBUTE_LEFT_OUT = 38, /* 1; rows of the query that its mote left out since the row before */
     WIRE_ATTRIBUTE_MAG_X = 20, /* mgauss; magnetic field along x */
     WIRE_ATTRIBUTE_MAG_Y = 21, /* mgauss; magnetic field along y */
     WIRE_ATTRIBUTE_NOISE = 22, /* 1; loudness at the microphone */

@@ -182,6 +182,10 @@ void backlog_again(struct queue_record *record)
 void queue_query_ended(uint8_t query)
 {
     struct queue_record *sent = NULL; /* there is one at most */
+    struct queue_record *last = NULL;
+    for (struct queue_record *record = waiting(NULL, query); record; record = waiting(record, query)) last = record;
+    /* There will be no row to say what was left out behind it. */
+    if (last) left_out(tally_of(last), policy_left_out(query, 0));
     for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record)) {
         if (!record->own || query_of(record) != query) continue;
         if (record->type == QUEUE_SENT) sent = record;

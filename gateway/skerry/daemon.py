@@ -37,8 +37,9 @@ from skerry.queries import Queries, UserQuery
 from skerry.reading import BACKLOG_ROWS, Reader
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
-from skerry.streams.ingest import KEYS, Ingest, Stream
+from skerry.streams.ingest import Ingest, Stream
 from skerry.streams.record import Block
+from skerry.streams.reorder import Reorder
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore
@@ -78,14 +79,15 @@ class Gateway:
         self._network = Network(self.link.send)
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
-        self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc)
+        reorder = Reorder(data, self._network.held_ms)
+        self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc, reorder)
         self.engine = Engine(self._network.stream, self._rows)
         self.tables = TableStore(tables or data / "tables")
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
         self._opened = self._log.rows
         self._restore()
-        self._ingest.remember(self._log.tail(KEYS), self._network.streams)
+        self._ingest.restore(self._log, self._network.streams)
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
         self._advanced = 0.0
         #: How far the proxy had come when it last moved, and when that was.
@@ -175,7 +177,7 @@ class Gateway:
                     # The log must not name streams that a restart would not know.
                     self._commit()
                 self._data.check_room()
-                self._ingest.store(packets, self._log)
+                self._ingest.store(packets, self._log, self._network.clock.now_ms())
             except (StorageError, OSError) as error:
                 text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self.alarms.on("intake", f"no rows are taken in: {text}; motes and root keep what they can")
@@ -196,6 +198,7 @@ class Gateway:
             return
         self._advanced = time.monotonic()
         with self._lock:
+            self._release()
             difference = self._network.demand.advance(self._network.now())
             self._adopt(difference)
             abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
@@ -204,6 +207,13 @@ class Gateway:
                 self._remove(query)
             if difference or abandoned or self._unsaved:
                 self._try_commit()
+
+    def _release(self) -> None:
+        """Rows that were held back to be put in order."""
+        try:
+            self._ingest.release(self._log, self._network.clock.now_ms())
+        except OSError as error:
+            self.alarms.on("intake", f"rows wait beside the log: {self._log.path}: {error.strerror}")
 
     def _watch(self) -> None:
         """Alarms for what goes on in the background."""

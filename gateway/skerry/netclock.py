@@ -38,6 +38,10 @@ class NetworkClock:
         """Network time now, in s; 0 while unknown."""
         return 0.0 if self._origin is None else time.time() - self._origin
 
+    def now_ms(self) -> int:
+        """The same in whole ms."""
+        return int(self.now() * 1000)
+
     def utc(self, network_ms: int) -> float | None:
         """UTC in s of a network time in ms."""
         return None if self._origin is None else self._origin + network_ms / 1000

@@ -16,6 +16,7 @@ from skerry.catalog.refusals import Refusals
 from skerry.commands import Commands, Running, arguments
 from skerry.netclock import NetworkClock
 from skerry.plan.model import Difference, Feed, Installation, QueryPlan
+from skerry.plan.queueing import held_ms
 from skerry.proxy.demand import Demand
 from skerry.streams.ingest import Stream
 from skerry_protocol import codec
@@ -64,6 +65,13 @@ class Network:
     def stream(self, number: int) -> Stream | None:
         """A stream of any time."""
         return self.streams.get(number)
+
+    def held_ms(self, number: int) -> tuple[int, int] | None:
+        """Of a stream whose rows come in any order, its sample period and how long after their sample time rows are held back, ms.
+        None: of all others, and of those of sessions that are over."""
+        stream = self.streams.get(number)
+        held = held_ms(stream.mote_query) if stream is not None and stream.session == self.session else 0
+        return (stream.mote_query.period_ms, held) if stream is not None and held else None
 
     def stream_of_query(self, query: int) -> Stream | None:
         """The stream of a mote query's id in this session."""

@@ -132,6 +132,11 @@ HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(19, "dropped", _F.U16, "", 0, (0, 65535), "records lost to a full queue since it started"),
     _attribute(35, "energy", _F.I32, "J", 3, (0, 2e6), "what radio and standby have taken since it started, estimated"),
 )
+#: What a row of a mote says of itself; motes do not acquire them, and the gateway knows them with each row. ``*`` leaves them out.
+TALLY_ATTRIBUTES: tuple[Attribute, ...] = (
+    _attribute(37, "combined", _F.U16, "", 0, (1, 32768), "samples that the row is the average of (QUEUE WINAVG); 1 otherwise"),
+    _attribute(38, "left_out", _F.U16, "", 0, (0, 65535), "rows of the query that its mote left out since the row before"),
+)
 #: Of the event that started the query; NULL in queries that wait for none. Written event.nodeid and so on.
 EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(24, "event.nodeid", _F.U16, "", 0, (0, 65534), "short address of the mote that raised the event"),
@@ -144,7 +149,13 @@ EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
 
 BY_NAME: dict[str, Attribute] = {
     attribute.name: attribute
-    for attribute in (*ATTRIBUTES, *PLACE_ATTRIBUTES, *HEALTH_ATTRIBUTES, *ABSENT_ATTRIBUTES)
+    for attribute in (
+        *ATTRIBUTES,
+        *PLACE_ATTRIBUTES,
+        *HEALTH_ATTRIBUTES,
+        *TALLY_ATTRIBUTES,
+        *ABSENT_ATTRIBUTES,
+    )
 }
 EVENT_BY_NAME: dict[str, Attribute] = {attribute.name: attribute for attribute in EVENT_ATTRIBUTES}
 BY_NUMBER: dict[int, Attribute] = {

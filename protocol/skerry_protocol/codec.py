@@ -16,6 +16,7 @@ from skerry_protocol.packets import (
     PacketError,
     PacketType,
     QueryProgram,
+    Tally,
     VersionMismatchError,
 )
 
@@ -95,3 +96,20 @@ def decode_program(data: bytes) -> Container[Any]:
     if stream.tell() != len(data):
         raise PacketError(f"query program has {len(data) - stream.tell()} bytes left over")
     return program
+
+
+def decode_values(values: bytes, layout: struct.Struct) -> tuple[tuple[int, ...], int, int]:
+    """The values of a RESULT: its columns, the samples combined in it, and the rows left out before it.
+
+    Raises PacketError where the bytes are too few or too many for the columns' ``layout``."""
+    tally = values[layout.size :]
+    if len(values) < layout.size or len(tally) not in (0, Tally.sizeof()):
+        raise PacketError(
+            f"a row of {len(values)} bytes: {layout.size} expected, and {Tally.sizeof()} more at most"
+        )
+    counts = Tally.parse(tally) if tally else None
+    return (
+        layout.unpack(values[: layout.size]),
+        1 + counts.more if counts else 1,
+        counts.left_out if counts else 0,
+    )

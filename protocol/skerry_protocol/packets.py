@@ -373,7 +373,9 @@ Result = Struct(
     "node" / Int16ul * "short address of the mote that sampled",
     "epoch" / Int32ul * "epoch number: sampled at network time epoch * period",
     "nulls" / Int16ul * "bit i set: field i is NULL (its bytes are 0)",
-    "values" / GreedyBytes * "fields in order, each in its program's format; behind them a Tally, where one of its counts is not 0",
+    "values"
+    / GreedyBytes
+    * "fields in order, each in its program's format; behind them a Tally, where one of its counts is not 0",
 )
 
 Tally = Struct(

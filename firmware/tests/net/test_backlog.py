@@ -19,7 +19,8 @@ from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
-from skerry_protocol.packets import Aggregate, Queue, QueuePolicy, Result, Tally
+from skerry_protocol.codec import decode_values
+from skerry_protocol.packets import Aggregate, Queue, QueuePolicy, Result
 
 LIGHT, TEMP = BY_NAME["light"].number, BY_NAME["temp"].number
 QUERY = 3
@@ -77,15 +78,9 @@ class Sender(Mote):
         if length == 0:
             return None
         result = Result.parse(bytes(body[:length]))
-        light, temp = struct.unpack("<Hh", result["values"][:4])
-        tally = result["values"][4:]
-        counts = Tally.parse(tally) if tally else None
-        return Row(
-            result.epoch,
-            (None if result.nulls & 1 else light, None if result.nulls & 2 else temp),
-            1 + (counts.more if counts else 0),
-            counts.left_out if counts else 0,
-        )
+        (light, temp), combined, left_out = decode_values(result["values"], struct.Struct("<Hh"))
+        columns = (None if result.nulls & 1 else light, None if result.nulls & 2 else temp)
+        return Row(result.epoch, columns, combined, left_out)
 
     def rows(self) -> list[Row]:
         """All that may go."""
@@ -144,7 +139,9 @@ class Winavg(Naive):
         self.queue.append(Row(epoch, columns))
         if len(self.queue) > self.size:
             a, b = self.queue[0], self.queue[1]
-            merged = [average(y, b.combined, x, a.combined) for x, y in zip(a.columns, b.columns, strict=True)]
+            merged = [
+                average(y, b.combined, x, a.combined) for x, y in zip(a.columns, b.columns, strict=True)
+            ]
             self.queue[:2] = [
                 Row(b.epoch, (merged[0], merged[1]), a.combined + b.combined, a.left_out + b.left_out)
             ]
@@ -202,7 +199,9 @@ happenings = st.lists(st.none() | st.tuples(lights, temps), max_size=60)
 
 
 @given(st.sampled_from(QueuePolicy), st.integers(1, 7), happenings)
-def test_policies_do_what_the_paper_says(policy: QueuePolicy, size: int, events: list[Columns | None]) -> None:
+def test_policies_do_what_the_paper_says(
+    policy: QueuePolicy, size: int, events: list[Columns | None]
+) -> None:
     mote, model = Sender(), MODELS[policy](size)
     assert mote.ask(policy, size) == COMPLETE
     epoch, samples = 10, 0
@@ -304,7 +303,10 @@ def test_rows_of_a_query_that_was_stopped_still_go() -> None:
 def test_a_clause_that_makes_no_sense_is_refused(bad: bytes) -> None:
     mote = Sender()
     light = field(ValueFormat.U16, instruction(Op.ATTR, LIGHT))
-    assert mote.install(program([light, {"format": 0, "aggregate": int(Aggregate.QUEUE), "code": bad}]), 1) == REFUSED
+    assert (
+        mote.install(program([light, {"format": 0, "aggregate": int(Aggregate.QUEUE), "code": bad}]), 1)
+        == REFUSED
+    )
 
 
 def test_partial_states_know_no_policy() -> None:

@@ -52,7 +52,13 @@ def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
 def backlog_library() -> Path:
     """The same with the queue that motes have."""
     net = FIRMWARE / "net"
-    sources = (*QUERY, HERE / "vm_rows.c", net / "queue.c", net / "backlog.c", FIRMWARE / "tests" / "net" / "backlog.c")
+    sources = (
+        *QUERY,
+        HERE / "vm_rows.c",
+        net / "queue.c",
+        net / "backlog.c",
+        FIRMWARE / "tests" / "net" / "backlog.c",
+    )
     return build("libskerry_backlog.so", sources, TRAPS)
 
 

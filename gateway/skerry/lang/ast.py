@@ -262,6 +262,16 @@ class Interpolate:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """``QUEUE policy [SIZE size] [SEND PERIOD send]``."""
+
+    policy: Name
+    size: Number | None
+    send: Duration | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query. ``nested``: where queries stand that its rows start; ``into``: the storage point that its rows go to;
     ``combine``: aggregates over a point's rows."""
@@ -285,6 +295,7 @@ class Select:
     history: History | None = None
     order: tuple[Ordered, ...] = ()
     limit: Number | None = None
+    queue: Queue | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,16 @@ _KEYWORDS = frozenset({
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "ALIGNED", "EVENT", "OUTPUT",
     "TRIGGER", "ACTION", "SIGNAL", "STOP", "QUERY", "CREATE", "CIRCULAR", "SIZE", "DROP", "ALL", "INTO", "COMBINE", "INTERPOLATE", "LINEAR",
     "AS", "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
-    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT",
+    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND",
 })  # fmt: skip
 
 #: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
 _UNSUPPORTED: dict[str, str] = {
     "JOIN": "JOIN",
 }
+
+#: What names mean behind these words.
+_AFTER = {"FROM": "sensors or a storage point", "QUEUE": "NAIVE, WINAVG or DELTA"}
 
 #: Terminal → how an error calls it.
 _CALLED: dict[str, str] = {
@@ -122,7 +125,7 @@ def _expected(terminals: set[str], before: str) -> str:
         last = before.rsplit(maxsplit=1)[-1]
         if last[-1].isdigit():
             return "expected a unit of time: ms, s, min, h, day or week"
-        return "expected sensors or a storage point" if last.upper() == "FROM" else "expected a name"
+        return f"expected {_AFTER.get(last.upper(), 'a name')}"
     if terminals == {"SELECT"}:
         return "expected SELECT"
     if "SELECT" in terminals:

@@ -20,7 +20,7 @@ _DIGITS = 18
 _REPEATED = ("action", "nested", "buffered", "signal", "stop_on")
 
 #: Clauses of which a query has one, besides that which says when to sample.
-_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate", "history", "order", "limit")
+_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate", "history", "order", "limit", "queue")
 
 _Node = Tree[Token] | Token
 
@@ -108,6 +108,7 @@ class TreeBuilder:
             _history(clauses["history"]) if "history" in clauses else None,
             tuple(_ordered(_tree(part)) for part in order.children[2:]) if order is not None else (),
             _limit(_token(limit.children[1])) if limit is not None else None,
+            _queue(clauses["queue"]) if "queue" in clauses else None,
         )
         _check_tables(select)
         return select
@@ -235,6 +236,14 @@ def _ordered(tree: Tree[Token]) -> ast.Ordered:
 
 def _limit(token: Token) -> ast.Number:
     return ast.Number(_value(token), None, _span(token))
+
+
+def _queue(tree: Tree[Token]) -> ast.Queue:
+    _, policy, _, number, *_, send = tree.children
+    size = ast.Number(_value(_token(number)), None, _span(number)) if number is not None else None
+    return ast.Queue(
+        _name(_token(policy)), size, _duration(_tree(send)) if send is not None else None, _span(tree)
+    )
 
 
 def _event_name(node: Any) -> ast.Name:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from skerry.plan.build import INT32_MAXIMUM
 from skerry.plan.expression import Expr, render
 from skerry_protocol import bytecode
+from skerry_protocol.attributes import TALLY_ATTRIBUTES
 from skerry_protocol.bytecode import MAXIMUM_POWER, OPERAND_SIZE, STACK_DEPTH, Op
 from skerry_protocol.packets import Aggregate
 
@@ -53,6 +54,8 @@ def obstacle(expr: Expr) -> str | None:
     for node in expr.walk():
         if node.aggregate is not Aggregate.NONE or node.final[:1] in (("table",), ("now",)):
             return f"{render(node)} is known at the gateway only"
+        if node.is_attribute and node.operand in _OF_ROWS:
+            return f"{render(node)} is known at the gateway only"
         if node.low < -INT32_MAXIMUM - 1 or node.high > INT32_MAXIMUM:
             return f"{render(node)} may need more than a mote's 32 bits"
         if OPERAND_SIZE.get(node.op) and node.op in _SCALING and (node.operand or 0) > MAXIMUM_POWER:
@@ -63,4 +66,5 @@ def obstacle(expr: Expr) -> str | None:
     return None
 
 
+_OF_ROWS = frozenset(entry.number for entry in TALLY_ATTRIBUTES)
 _SCALING = (Op.MUL, Op.DIV, Op.UPSCALE, Op.DOWNSCALE)

@@ -12,8 +12,16 @@ from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.optimiser import considered
 from skerry.plan.program import program_size
+from skerry.plan.queueing import describe, held_ms
 from skerry_protocol.attributes import BY_NUMBER
-from skerry_protocol.packets import FIELDS_MAXIMUM, PROGRAM_MAXIMUM, AggregateState, Partial, Result
+from skerry_protocol.packets import (
+    FIELDS_MAXIMUM,
+    PROGRAM_MAXIMUM,
+    Aggregate,
+    AggregateState,
+    Partial,
+    Result,
+)
 
 if TYPE_CHECKING:
     from skerry.catalog.catalog import Catalog
@@ -85,7 +93,10 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
     acknowledged = _ACK_BYTES * _BYTE_SECONDS
     return {
         "where": render(query.where) if query.where else None,
-        "clauses": [str(clause) for clause in query.clauses],
+        "clauses": [
+            describe(clause, query.period_ms) if clause.kind is Aggregate.QUEUE else str(clause)
+            for clause in query.clauses
+        ],
         "columns": [
             _column(c.expr, c.aggregate.name if query.aggregate else "") for c in query.columns if c.is_field
         ],
@@ -132,6 +143,7 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
         if o.expr not in has and not (o.expr.is_attribute and o.expr.operand in IN_EVERY_ROW)
     ]
     return {
+        "held_ms": held_ms(query),
         "windows": [str(window) for window in plan.window.windows] if plan.window is not None else [],
         "order": str(plan.order) if plan.order is not None else None,
         "having": render(plan.having) if plan.having is not None else None,
@@ -165,6 +177,8 @@ def explain_text(explained: dict[str, Any]) -> str:
         f"  {explained['root']}",
         "gateway",
     ]
+    if gateway["held_ms"]:
+        lines.append(f"  puts rows in order, {duration_text(gateway['held_ms'])} after they were sampled")
     lines += [f"  keeps rows where {w['condition']} ({w['because']})" for w in gateway["where"]]
     lines += [f"  joins with {join['table']} where {join['where']}" for join in explained["joins"]]
     lines += [f"  computes {column}" for column in gateway["columns"]]

@@ -20,8 +20,8 @@ from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, BY_NUMBER, ValueForm
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 
-#: Every row says these two anyway: its mote and its epoch.
-IN_EVERY_ROW = frozenset({BY_NAME["nodeid"].number, BY_NAME["epoch"].number})
+#: Every row says these anyway: its mote, its epoch, and what its queue made of it.
+IN_EVERY_ROW = frozenset(BY_NAME[name].number for name in ("nodeid", "epoch", "combined", "left_out"))
 #: Sent when a query asks for nothing else: the cheapest attribute, as a row needs a field.
 _CHEAPEST = BY_NAME["level"].number
 #: More different conditions than this never fit a program (3 bytes each at least).

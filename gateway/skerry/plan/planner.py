@@ -33,6 +33,7 @@ from skerry.plan.past import past_of
 from skerry.plan.places import with_axes
 from skerry.plan.points import Point, Points
 from skerry.plan.program import check_program
+from skerry.plan.queueing import queue_clauses
 from skerry.plan.resolve import Resolver
 from skerry.plan.sampling import ONCE_PERIOD_MS, when
 from skerry.plan.scope import Scope, event_value, scope_of
@@ -190,7 +191,8 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     if windows:
         check_mote_windows(select, plan)
     lasts = ONCE_PERIOD_MS if once else duration
-    plan = replace(plan, clauses=clauses_of(select, aggregate, period, lasts, scope), starts=_started(select))
+    clauses = (*clauses_of(select, aggregate, period, lasts, scope), *queue_clauses(select, plan))
+    plan = replace(plan, clauses=clauses, starts=_started(select))
     check_time_windows(select, plan)
     if plan.window is not None and (plan.clauses or plan.starts):
         span = select.items[0].span.to(select.items[-1].span)

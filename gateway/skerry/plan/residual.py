@@ -207,7 +207,8 @@ def column_vector(batch: pa.RecordBatch, name: str) -> Vector:
 
 
 def _row_columns(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
-    columns = {build.attribute(BY_NAME["nodeid"]): column_vector(batch, "nodeid")}
+    names = [name for name in ("nodeid", "combined", "left_out") if name in batch.schema.names]
+    columns = {build.attribute(BY_NAME[name]): column_vector(batch, name) for name in names}
     for column in query.columns:
         if column.expr is not None:
             columns[column.expr] = column_vector(batch, column.name)

@@ -14,6 +14,7 @@ from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan.build import join
 from skerry.plan.expression import MIXED, Expr, Kind, conjuncts, render
 from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import Aggregate
 
 if TYPE_CHECKING:
     from skerry.plan.model import QueryPlan
@@ -162,9 +163,10 @@ def check_joined(select: ast.Select, plan: QueryPlan, *, sensors: bool) -> None:
     if any(tables_in(expr) for expr in on_motes):
         hint = "windows and HAVING are of motes' rows: compare with the table in WHERE"
         raise QueryError("a table stands where motes' rows are meant", hint, span)
+    acts = bool(plan.starts) or any(clause.kind is not Aggregate.QUEUE for clause in plan.clauses)
     others = {
         "ONCE": plan.once, "HISTORY": select.history is not None, "INTO": select.into is not None,
-        "storage points": bool(plan.reads), "events and actions": bool(plan.clauses or plan.starts),
+        "storage points": bool(plan.reads), "events and actions": acts,
         "LIFETIME": isinstance(select.sampling, ast.Lifetime), "a FROM without sensors": not sensors,
     }  # fmt: skip
     for what, there in others.items():

@@ -22,8 +22,12 @@ def stream_batch(records: Records, stream: Stream) -> pa.RecordBatch:
         names.append("motes")
         arrays.append(pa.array(_wide(records["motes"])))
     else:
-        names.append("nodeid")
-        arrays.append(pa.array(_wide(records["node"])))
+        names += ["nodeid", "combined", "left_out"]
+        # Rows that an older gateway stored say 0, and were never combined.
+        combined = np.maximum(_wide(records["motes"]), 1)
+        arrays += [
+            pa.array(column) for column in (_wide(records["node"]), combined, _wide(records["revision"]))
+        ]
     taken = set(names)
     for i, definition in enumerate(stream.mote_query.columns):
         missing = (nulls >> i & 1).astype(bool)

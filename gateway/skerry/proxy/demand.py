@@ -20,8 +20,9 @@ from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
+from skerry.plan.queueing import held_ms, waits_ms
 from skerry.proxy.demand_state import Group, Running, User
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
 #: Query ids on the wire: 1..255.
 _IDS = 255
@@ -122,7 +123,7 @@ class Demand:
             user
             for user, state in self._users.items()
             if state.until_ms is not None
-            and state.until_ms + self._linger * 1000 <= now * 1000
+            and state.until_ms + self._linger * 1000 + _late_ms(state.plan) <= now * 1000
             # A storage point is there until it is dropped, filled or not.
             and not state.plan.creates
         ]
@@ -419,6 +420,9 @@ def _key(plan: QueryPlan, user: str) -> Hashable:
     """Users with equal keys share a stream."""
     if plan.once:
         return "once", user
+    if plan.clauses and all(clause.kind is Aggregate.QUEUE for clause in plan.clauses) and not plan.budget:
+        # Users share what a queue makes of rows only where it makes the same of them: all that motes do is equal.
+        return "queue", merge([plan])
     if plan.budget or plan.clauses:
         return "alone", plan.text
     if plan.aggregate:
@@ -433,6 +437,12 @@ def _length(plan: QueryPlan) -> int | None:
         # The last window's row comes with a row sampled a period behind its end.
         return plan.duration_ms + 2 * plan.period_ms
     return plan.period_ms if plan.once else plan.duration_ms
+
+
+def _late_ms(plan: QueryPlan) -> int:
+    """How much longer than others its rows may be under way because they wait, on motes or to be put in order."""
+    waits = waits_ms(plan)
+    return waits + held_ms(plan) if waits else 0
 
 
 def _both(a: Difference, b: Difference) -> Difference:

@@ -17,8 +17,9 @@ from skerry.plan.model import MoteQuery
 from skerry.plan.partials import Partial, from_packet, merge_partials
 from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD, Records
-from skerry_protocol.codec import Packet
-from skerry_protocol.packets import PacketType
+from skerry.streams.reorder import Reorder
+from skerry_protocol.codec import Packet, decode_values
+from skerry_protocol.packets import PacketError, PacketType
 
 #: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
 KEYS = 200_000
@@ -74,19 +75,25 @@ class IngestCounters:
 
 class Ingest:
     """Makes records. ``stream_of`` finds the stream of a query id in the present session, ``utc`` the UTC in s of a network
-    time in ms, None while that is not known."""
+    time in ms, None while that is not known. ``reorder``: holds rows back that do not come in order."""
 
-    def __init__(self, stream_of: Callable[[int], Stream | None], utc: Callable[[int], float | None]) -> None:
+    def __init__(
+        self,
+        stream_of: Callable[[int], Stream | None],
+        utc: Callable[[int], float | None],
+        reorder: Reorder | None = None,
+    ) -> None:
         self.counters = IngestCounters()
         self._stream_of = stream_of
         self._utc = utc
+        self._reorder = reorder
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._epochs: OrderedDict[Epoch, tuple[Partial, int]] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
 
-    def store(self, packets: list[Packet], log: StreamLog) -> None:
-        """Take packets in; when it returns, their rows are durable.
+    def store(self, packets: list[Packet], log: StreamLog, now_ms: int = 0) -> None:
+        """Take packets in; when it returns, their rows are durable. ``now_ms``: network time.
 
         OSError: they could not be stored, and it is as if they had not come. Their sender repeats them, and a row
         that is remembered but not stored would be taken for a duplicate, a merged state be merged again.
@@ -94,7 +101,9 @@ class Ingest:
         counters = replace(self.counters)
         records = self.records(packets)
         try:
-            if len(records):
+            if self._reorder is not None:
+                self._reorder.take(records, now_ms, log)
+            elif len(records):
                 log.append(records)
         except OSError:
             for undo in reversed(self._undo):
@@ -102,15 +111,34 @@ class Ingest:
             self.counters = counters
             raise
 
+    def release(self, log: StreamLog, now_ms: int) -> None:
+        """Append the rows to the log that were held back until now. OSError: some other time."""
+        if self._reorder is not None:
+            self._reorder.take(np.empty(0, RECORD), now_ms, log)
+
+    def restore(self, log: StreamLog, streams: dict[int, Stream]) -> None:
+        """After a restart: what is already in the log, or held back."""
+        self.remember(log.tail(KEYS), streams)
+        if self._reorder is not None:
+            self._reorder.forget(lambda record: self._key(record, streams) in self._keys)
+            self.remember(self._reorder.records, streams)
+        self._undo.clear()
+
+    @staticmethod
+    def _key(record: np.void, streams: dict[int, Stream]) -> tuple[int, ...]:
+        """What tells rows of the same stream apart."""
+        stream = streams.get(int(record["stream"]))
+        numbers = record["value"][: stream.mote_query.numbered].tolist() if stream is not None else []
+        return (int(record["stream"]), int(record["node"]), int(record["epoch"]), *numbers)
+
     def remember(self, records: Records, streams: dict[int, Stream]) -> None:
-        """The log's tail after a restart: what is already there."""
+        """Rows that are there already."""
         for record in records:
             stream = streams.get(int(record["stream"]))
             if stream is None:
                 continue
             if not stream.mote_query.aggregate:
-                numbers = record["value"][: stream.mote_query.numbered].tolist()
-                self._remember((stream.number, int(record["node"]), int(record["epoch"]), *numbers))
+                self._remember(self._key(record, streams))
                 continue
             overflow = int(record["nulls"])
             states = tuple(
@@ -157,16 +185,19 @@ class Ingest:
         if layout is None:
             letters = "".join(column.format.letter for column in stream.mote_query.columns)
             layout = self._layouts[stream.number] = struct.Struct("<" + letters)
-        if len(body["values"]) != layout.size:
+        try:
+            values, combined, left_out = decode_values(body["values"], layout)
+        except PacketError:
             self.counters.malformed += 1
             return False
-        values = layout.unpack(body["values"])
         # Of a join an epoch has several rows, told apart by the stored rows that they were made from.
         if not self._remember((stream.number, body.node, body.epoch, *values[: stream.mote_query.numbered])):
             self.counters.duplicates += 1
             return False
         record["node"], record["nulls"] = body.node, body.nulls
         record["value"][: len(values)] = values
+        # A tally's counts end where 16 bits do.
+        record["motes"], record["revision"] = min(combined, 0xFFFF), left_out
         self.counters.rows += 1
         return True
 

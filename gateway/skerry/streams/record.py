@@ -12,7 +12,8 @@ from skerry_protocol.packets import FIELDS_MAXIMUM
 
 #: A row of a mote query. ``stream`` numbers the mote query (see catalog.json beside the log); ``value`` are its columns as they came,
 #: bit i of ``nulls`` says that column i is NULL. Of aggregates ``count`` is how many values went in, ``motes`` how many motes, and
-#: ``revision`` counts up when a late partial state changes an epoch. ``sample`` and ``arrival`` are UTC in us; the network time of
+#: ``revision`` counts up when a late partial state changes an epoch; of plain rows ``motes`` is how many samples were combined
+#: in it, and ``revision`` how many rows its mote left out before it. ``sample`` and ``arrival`` are UTC in us; the network time of
 #: the sample is ``epoch`` times the mote query's period.
 RECORD = np.dtype(
     [
