@@ -20,7 +20,18 @@ _DIGITS = 18
 _REPEATED = ("action", "nested", "buffered", "signal", "stop_on")
 
 #: Clauses of which a query has one, besides that which says when to sample.
-_SINGLE = ("where", "groups", "having", "into", "combine", "interpolate", "history", "order", "limit", "queue")
+_SINGLE = (
+    "where",
+    "groups",
+    "having",
+    "into",
+    "combine",
+    "interpolate",
+    "history",
+    "order",
+    "limit",
+    "queue",
+)
 
 _Node = Tree[Token] | Token
 

@@ -31,6 +31,9 @@ def check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
             "it is known at the root only: store each mote's own rows, and aggregate them when they are read"
         )
         raise QueryError("an aggregate over all motes cannot be stored on a mote", hint, span)
+    if select.queue is not None:
+        hint = "they are stored, not sent: leave it out"
+        raise QueryError("QUEUE does not go with rows that stay on the motes", hint, select.queue.span)
     if plan.reads:
         hint = "store rows of sensors, and join when they are read"
         raise QueryError("rows of a join cannot go to a storage point", hint, span)

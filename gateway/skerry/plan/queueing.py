@@ -68,7 +68,6 @@ def _refusals(select: ast.Select, plan: QueryPlan, queue: ast.Queue) -> tuple[tu
         ),
         (plan.window is not None, "windows over all motes", "they are over rows as they were sampled: leave it out"),
         (bool(plan.reads), "storage points", "a join waits until there is room: leave it out"),
-        (select.into is not None, "INTO", "those rows are stored, not sent: leave it out"),
         (plan.once, "ONCE", "it gives one row: leave it out"),
         (select.history is not None, "HISTORY", "the past has all rows: ask in two queries"),
         (queue.send is not None and lifetime, "SEND PERIOD and LIFETIME", "say SAMPLE PERIOD, or leave SEND PERIOD out"),
