@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from hil_tests.queries import rows
 from skerry.lang.errors import QueryError
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, MoteQuery, QueryPlan
+from skerry.plan.optimiser import SamplingPlan, considered
 from skerry.plan.partials import Partial, from_packet, merge_partials, partials_batch
 from skerry.plan.planner import plan_query
 from skerry.plan.program import encode
@@ -40,6 +41,8 @@ EPOCHS = 4
 LEAD_S = 45
 #: Queries of one example: one more reports the readings.
 BESIDE = QUERIES_MAXIMUM - 1
+#: Queries of an example that are sampled by two plans.
+PUSHED = 3
 QUERIES = int(os.environ.get("SKERRY_QUERIES", "300"))
 
 attributes = st.sampled_from(NAMES)
@@ -109,19 +112,31 @@ def estimates(draw: st.DrawFn) -> Asked:
 _WINDOWS = {"WINAVG": "avg", "WINSUM": "sum", "WINMIN": "min", "WINMAX": "max", "WINCOUNT": "count"}
 
 
-@st.composite
-def windows(draw: st.DrawFn, kinds: st.SearchStrategy[str] = st.sampled_from([*_WINDOWS])) -> Asked:  # noqa: B008
-    """Windows of times: what passed in the last epochs. A slide may be longer than its window."""
-    term, slide = draw(st.tuples(terms, st.integers(1, 3)))
-    lengths = draw(st.lists(st.tuples(kinds, st.integers(1, 4)), min_size=1, max_size=3, unique=True))
-    wanted = draw(where)
+def _over_time(term: str, condition: str, lengths: list[tuple[str, int]], slide: int) -> Asked:
     ours = [f"{kind}({term}, {length * PERIOD_S} s, {slide * PERIOD_S} s)" for kind, length in lengths]
-    passing = f"FILTER ({wanted})" if wanted else ""
+    passing = f"FILTER ({condition})" if condition else ""
     over = "OVER (PARTITION BY nodeid ORDER BY epoch RANGE {} PRECEDING)"
     theirs = [f"{_WINDOWS[kind]}({term}) {passing} {over.format(length - 1)}" for kind, length in lengths]
     said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (ours, theirs)]
     exact = f"SELECT nodeid AS id, {said[1]} FROM sensors QUALIFY epoch = max(epoch) OVER ()"
-    return Asked(f"SELECT nodeid AS id, {said[0]} FROM sensors {wanted}", exact, slide=slide)
+    return Asked(f"SELECT nodeid AS id, {said[0]} FROM sensors {condition}", exact, slide=slide)
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Asked:
+    """Windows of times: what passed in the last epochs."""
+    window = st.tuples(st.sampled_from([*_WINDOWS]), st.integers(1, 4))
+    lengths = draw(st.lists(window, min_size=1, max_size=3, unique=True))
+    return _over_time(draw(terms), draw(where), lengths, draw(st.integers(1, 3)))
+
+
+@st.composite
+def exemplary(draw: st.DrawFn) -> Asked:
+    """Windows of times that are no longer than their slide, of what a reading changes or does not, with a condition."""
+    window = st.tuples(st.sampled_from(["WINMIN", "WINMAX"]), st.integers(1, 4))
+    lengths = draw(st.lists(window, min_size=1, max_size=2, unique=True))
+    slide = max(length for _, length in lengths) + draw(st.integers(0, 1))
+    return _over_time(draw(terms), f"WHERE {draw(conditions(terms))}", lengths, slide)
 
 
 def plannable(asked: Asked) -> bool:
@@ -152,13 +167,17 @@ def started(seed: int) -> NetworkHandle:
     return net
 
 
-def install(net: NetworkHandle, query: int, sql: str, start: int) -> tuple[QueryPlan, MoteQuery]:
-    """Install a query for EPOCHS epochs from network second ``start`` on."""
+def planned(sql: str) -> tuple[QueryPlan, MoteQuery]:
     plan = plan_query(f"{sql} SAMPLE PERIOD {PERIOD_S} s")
     assert isinstance(plan, QueryPlan)
-    mote_query = merge([plan])
-    net.line.install(query, encode(mote_query, start, start + EPOCHS * PERIOD_S))
-    return plan, mote_query
+    return plan, merge([plan])
+
+
+def install(
+    net: NetworkHandle, query: int, mote_query: MoteQuery, start: int, sampling: SamplingPlan | None = None
+) -> None:
+    """Install a query for EPOCHS epochs from network second ``start`` on."""
+    net.line.install(query, encode(mote_query, start, start + EPOCHS * PERIOD_S, sampling))
 
 
 def sense(net: NetworkHandle, draw: random.Random) -> None:
@@ -253,21 +272,29 @@ def compare(asked: Asked, plan: QueryPlan, got: list[dict[str, Any]], readings: 
             assert close, (asked.sql, output.name, mine, theirs)
 
 
-@settings(
-    max_examples=math.ceil(QUERIES / BESIDE),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-    # A smaller example takes many runs: the query that differs is named by the assertion.
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-)
-@given(st.lists(queries, min_size=BESIDE, max_size=BESIDE), st.integers(0, 2**32))
-def test_motes_say_what_duckdb_says(batch: list[Asked], seed: int) -> None:
-    draw, net = random.Random(seed), started(seed)
-    asked: Mapping[int, Asked] = dict(enumerate(batch, 2))
+def limited(queries_each: int) -> settings:
+    """So many examples that QUERIES are tried."""
+    return settings(
+        max_examples=math.ceil(QUERIES / queries_each),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+        # A smaller example takes many runs: the query that differs is named by the assertion.
+        phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    )
+
+
+def check_all(
+    net: NetworkHandle, draw: random.Random, asked: Sequence[tuple[Asked, SamplingPlan | None]]
+) -> None:
+    """Fails unless the network's answers to these queries, sampled by these plans, are DuckDB's."""
     start = int(net.line.network_time()) + LEAD_S
-    _, raw = install(net, 1, f"SELECT {', '.join(NAMES)} FROM sensors", start)
-    running = {query: install(net, query, one.sql, start) for query, one in asked.items()}
+    _, raw = planned(f"SELECT {', '.join(NAMES)} FROM sensors")
+    install(net, 1, raw, start)
+    running = {}
+    for query, (one, sampling) in enumerate(asked, 2):
+        running[query] = (one, *planned(one.sql))
+        install(net, query, running[query][2], start, sampling)
     sense(net, draw)
     net.advance(start + 1 - net.line.network_time())
     for _ in range(EPOCHS - 1):
@@ -275,17 +302,33 @@ def test_motes_say_what_duckdb_says(batch: list[Asked], seed: int) -> None:
         net.advance(PERIOD_S)
     drain(net)
     table = table_of(net, raw)
-    whole = [epoch for epoch, readings in table.items() if len(readings) == len(net.motes)]
+    whole = sorted(epoch for epoch, readings in table.items() if len(readings) == len(net.motes))
     assert len(whole) == EPOCHS, f"only {whole} of {sorted(table)} are whole"
-    for query, (plan, mote_query) in running.items():
-        one, by_epoch = asked[query], answers(net, query, plan, mote_query)
-        if one.slide:
-            for place, epoch in enumerate(sorted(whole), 1):
-                readings = [row for earlier in whole if earlier <= epoch for row in table[earlier]]
-                if place % one.slide:
-                    assert epoch not in by_epoch, (one.sql, by_epoch[epoch])
-                else:
-                    compare(one, plan, by_epoch.get(epoch, []), readings)
-            continue
-        for epoch in whole:
-            compare(one, plan, by_epoch.get(epoch, []), table[epoch])
+    for query, (one, plan, mote_query) in running.items():
+        by_epoch = answers(net, query, plan, mote_query)
+        for place, epoch in enumerate(whole, 1):
+            if one.slide and place % one.slide:
+                assert epoch not in by_epoch, (one.sql, by_epoch[epoch])
+            else:
+                # A window reaches back.
+                since = whole[0] if one.slide else epoch
+                readings = [row for known in whole if since <= known <= epoch for row in table[known]]
+                compare(one, plan, by_epoch.get(epoch, []), readings)
+
+
+@limited(BESIDE)
+@given(st.lists(queries, min_size=BESIDE, max_size=BESIDE), st.integers(0, 2**32))
+def test_motes_say_what_duckdb_says(batch: list[Asked], seed: int) -> None:
+    check_all(started(seed), random.Random(seed), [(one, None) for one in batch])
+
+
+@limited(10 * PUSHED)
+@given(st.lists(exemplary().filter(plannable), min_size=PUSHED, max_size=PUSHED), st.integers(0, 2**32))
+def test_pushing_down_changes_no_row(batch: list[Asked], seed: int) -> None:
+    """Each query twice: all sensors read at once, and by the cheapest plan that asks first whether a reading can matter."""
+    asked: list[tuple[Asked, SamplingPlan | None]] = []
+    for one in batch:
+        plans = considered(planned(one.sql)[1])
+        pushed = next((plan for plan in plans if plan.pushed), None)
+        asked += [(one, next(plan for plan in plans if not plan.staged)), (one, pushed)]
+    check_all(started(seed), random.Random(seed), asked)

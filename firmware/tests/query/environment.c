@@ -30,7 +30,9 @@ static uint32_t local_base;
 static int32_t network_ppm;
 
 static int32_t values[32];
-static uint32_t available, null_mask, acquired, last_mask, acquisition_time;
+static uint32_t available, null_mask, valid, last_mask, acquisition_time;
+static int32_t acquired[32]; /* what values[] was at each attribute's last acquisition, if it is in `valid` */
+static uint16_t reads[32];
 static bool acquiring;
 static uint16_t acquisitions;
 static struct timer acquisition_timer;
@@ -132,6 +134,10 @@ uint32_t sensor_available(void) { return available; }
 
 static void acquisition_end(void)
 {
+    for (uint8_t attribute = 0; attribute < 32; attribute++)
+        if (last_mask >> attribute & 1)
+            acquired[attribute] = values[attribute];
+    valid |= last_mask & ~null_mask;
     acquiring = false;
     sensor_done();
 }
@@ -141,8 +147,11 @@ static bool begin_acquisition(uint32_t mask)
     if (acquiring)
         return false;
     acquiring = true;
-    acquired = last_mask = mask;
+    last_mask = mask;
+    valid &= ~mask;
     acquisitions++;
+    for (uint8_t attribute = 0; attribute < 32; attribute++)
+        reads[attribute] = (uint16_t)(reads[attribute] + (mask >> attribute & 1));
     timer_start(&acquisition_timer, now + acquisition_time, acquisition_end);
     return true;
 }
@@ -153,8 +162,8 @@ bool environment_foreign_acquisition(void) { return begin_acquisition(0); }
 
 bool sensor_value(uint8_t attribute, int32_t *value)
 {
-    *value = values[attribute];
-    return (acquired & ~null_mask) >> attribute & 1;
+    *value = acquired[attribute];
+    return valid >> attribute & 1;
 }
 
 void environment_sensor(uint8_t attribute, int32_t value, bool null)
@@ -168,6 +177,8 @@ void environment_sensor(uint8_t attribute, int32_t value, bool null)
 void environment_acquisition_time(uint32_t ticks) { acquisition_time = ticks; }
 
 uint16_t environment_acquisitions(void) { return acquisitions; }
+
+uint16_t environment_reads(uint8_t attribute) { return reads[attribute]; }
 
 uint32_t environment_last_mask(void) { return last_mask; }
 
@@ -260,7 +271,8 @@ void environment_reset(uint32_t local)
     refusals = 0;
     signalled = actions = 0;
     network_known = false;
-    available = null_mask = acquired = last_mask = 0;
+    available = null_mask = valid = last_mask = 0;
+    memset(reads, 0, sizeof reads);
     acquiring = false;
     acquisitions = 0;
     acquisition_time = CLOCK_MS(100);

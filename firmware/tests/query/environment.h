@@ -26,6 +26,8 @@ void environment_sensor(uint8_t attribute, int32_t value, bool null);
 /* Ticks an acquisition takes. */
 void environment_acquisition_time(uint32_t ticks);
 uint16_t environment_acquisitions(void);
+/* Acquisitions begun since environment_reset that an attribute was one of. */
+uint16_t environment_reads(uint8_t attribute);
 uint32_t environment_last_mask(void);
 /* Starts an acquisition that is not query/'s; false while another is under way. */
 bool environment_foreign_acquisition(void);

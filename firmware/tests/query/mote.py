@@ -83,7 +83,7 @@ class Mote:
         self._c.environment_record.restype = ctypes.POINTER(_Record)
         for name in ("environment_local", "environment_last_mask", "query_rows"):
             getattr(self._c, name).restype = ctypes.c_uint32
-        for name in ("environment_acquisitions", "environment_records", "query_refused"):
+        for name in ("environment_acquisitions", "environment_reads", "environment_records", "query_refused"):
             getattr(self._c, name).restype = ctypes.c_uint16
         for name in ("query_list", "query_fragment"):
             getattr(self._c, name).restype = ctypes.c_uint8
@@ -123,6 +123,10 @@ class Mote:
     def acquisitions(self) -> int:
         """Acquisitions begun."""
         return int(self._c.environment_acquisitions())
+
+    def reads(self, attribute: int) -> int:
+        """Acquisitions begun that an attribute was one of."""
+        return int(self._c.environment_reads(ctypes.c_uint8(attribute)))
 
     @property
     def last_mask(self) -> int:

@@ -75,6 +75,13 @@ def temporal(
     return Expr(Op.ATTR, (argument,), None, digits, low, high, Kind.NUMBER, unit, kind, 1, final)
 
 
+def changes(column: int, window: Expr) -> Expr:
+    """Whether the reading of a window in a mote query's column can change it: as a mote sees it, in one epoch."""
+    return Expr(
+        Op.CHANGES, window.args, column, aggregate=Aggregate.NONE, final=("changes", window.aggregate.name)
+    )
+
+
 def stored(operand: int, name: str, digits: int, low: int, high: int, unit: str) -> Expr:
     """A value of a storage point's row, under a name for people."""
     return Expr(Op.STORED, (), operand, digits, low, high, Kind.NUMBER, unit, final=("stored", name))

@@ -10,8 +10,8 @@ from skerry.plan.expression import Expr, attributes_of, conjuncts, render
 from skerry.plan.lifetime import CAPACITY, power_for, predicted_ms
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.optimiser import considered
-from skerry.plan.program import program_size
+from skerry.plan.optimiser import SamplingPlan, considered
+from skerry.plan.program import chosen, program_size
 from skerry.plan.queueing import describe, held_ms
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.packets import (
@@ -103,8 +103,8 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
         "attributes": [
             {"name": a.name, "energy": a.energy, "sample_time": a.sample_ms / 1000} for a in sampled
         ],
-        "energy_per_epoch": considered(query)[0].energy,
-        "sampling": [plan.to_dict() for plan in considered(query)[:PLANS_SHOWN]],
+        "energy_per_epoch": chosen(query).energy,
+        "sampling": [plan.to_dict() for plan in _shown(query)],
         "program_bytes": program_size(query),
         "program_limit": PROGRAM_MAXIMUM,
         "columns_limit": FIELDS_MAXIMUM,
@@ -112,6 +112,14 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
         "air_time_per_hop": air + acknowledged,
         "radio_energy_per_hop": (air + acknowledged) * (_SEND_WATTS + _LISTEN_WATTS),
     }
+
+
+def _shown(query: MoteQuery) -> list[SamplingPlan]:
+    """The chosen plan, then the best of the others, and the best of each kind."""
+    first, plans = chosen(query), considered(query)
+    kinds = {(plan.staged, plan.pushed): plan for plan in reversed(plans)}
+    shown = {plan for plan in (*plans[:PLANS_SHOWN], *kinds.values()) if plan != first}
+    return [first, *sorted(shown, key=plans.index)]
 
 
 def _column(expr: Expr | None, aggregate: str) -> str:

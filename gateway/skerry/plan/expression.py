@@ -123,8 +123,9 @@ def render(expr: Expr) -> str:
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         return render(expr.args[0])
-    if expr.op is Op.HYPOT:
-        return f"hypot({', '.join(map(render, expr.args))})"
+    if expr.op in (Op.HYPOT, Op.CHANGES):
+        inside = ", ".join(map(render, expr.args))
+        return f"hypot({inside})" if expr.op is Op.HYPOT else f"{inside} can change its {expr.final[-1]}"
     inner = [f"({render(a)})" if _is_binary(a) else render(a) for a in expr.args]
     if len(inner) == 2:
         return f"{inner[0]} {_SYMBOL[expr.op]} {inner[1]}"

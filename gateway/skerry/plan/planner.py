@@ -27,12 +27,11 @@ from skerry.plan.joining import from_clauses, joined_columns, matched
 from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
 from skerry.plan.model import Output, QueryPlan
-from skerry.plan.optimiser import chosen
 from skerry.plan.ordering import Ordering, check_ordered, ordering_of
 from skerry.plan.past import past_of
 from skerry.plan.places import with_axes
 from skerry.plan.points import Point, Points
-from skerry.plan.program import check_program
+from skerry.plan.program import check_program, chosen
 from skerry.plan.queueing import queue_clauses
 from skerry.plan.resolve import Resolver
 from skerry.plan.sampling import ONCE_PERIOD_MS, when

@@ -6,7 +6,7 @@ from skerry.lang.errors import QueryError
 from skerry.plan.assembler import assemble
 from skerry.plan.expression import Expr
 from skerry.plan.model import Column, MoteQuery
-from skerry.plan.optimiser import chosen
+from skerry.plan.optimiser import SamplingPlan, considered
 from skerry.plan.temporal import is_temporal, parameters
 from skerry_protocol.codec import encode_program
 from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, Aggregate, QueryFlag
@@ -25,8 +25,7 @@ def _code(expr: Expr | None) -> bytes:
     return assemble(expr)
 
 
-def _where(query: MoteQuery) -> bytes:
-    plan = chosen(query)
+def _where(query: MoteQuery, plan: SamplingPlan) -> bytes:
     if not plan.staged:
         return _code(query.where)
     return b"".join(bytes([len(code)]) + code for code in map(assemble, plan.conditions))
@@ -37,12 +36,19 @@ def _format(column: Column) -> int:
     return column.cells if cells else column.format.code
 
 
-def program_size(query: MoteQuery) -> int:
-    """Bytes of the program."""
+def chosen(query: MoteQuery) -> SamplingPlan:
+    """The plan that the mote query's program carries: the cheapest that fits."""
+    plans = considered(query)
+    return next((plan for plan in plans if program_size(query, plan) <= PROGRAM_MAXIMUM), plans[0])
+
+
+def program_size(query: MoteQuery, plan: SamplingPlan | None = None) -> int:
+    """Bytes of the program with this plan of sampling, or the one that is chosen."""
+    plan = plan or chosen(query)
     fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns if column.is_field)
     budget = _FIELD + len(query.budget.encode()) if query.budget else 0
     clauses = sum(_FIELD + len(clause.encode()["code"]) for clause in query.clauses)
-    return _HEADER + len(_where(query)) + fields + budget + clauses
+    return _HEADER + len(_where(query, plan)) + fields + budget + clauses
 
 
 def fits(query: MoteQuery) -> bool:
@@ -61,10 +67,11 @@ def check_program(query: MoteQuery) -> None:
         )
 
 
-def encode(query: MoteQuery, start: int, end: int = FOREVER) -> bytes:
-    """Program bytes. ``start`` and ``end``: network seconds."""
+def encode(query: MoteQuery, start: int, end: int = FOREVER, plan: SamplingPlan | None = None) -> bytes:
+    """Program bytes. ``start`` and ``end``: network seconds; ``plan``: of those considered, None: the one that is chosen."""
+    plan = plan or chosen(query)
     flags = (QueryFlag.AGGREGATE if query.aggregate else 0) | (QueryFlag.ONCE if query.once else 0)
-    flags |= QueryFlag.STAGED if chosen(query).staged else 0
+    flags |= QueryFlag.STAGED if plan.staged else 0
     fields = [
         {"format": _format(column), "aggregate": int(column.aggregate), "code": _code(column.expr)}
         for column in query.columns
@@ -78,6 +85,6 @@ def encode(query: MoteQuery, start: int, end: int = FOREVER) -> bytes:
         period=query.period_ms,
         start=start,
         end=end,
-        where=_where(query),
+        where=_where(query, plan),
         fields=fields,
     )
