@@ -25,10 +25,14 @@ def _code(expr: Expr | None) -> bytes:
     return assemble(expr)
 
 
+def _conditions(query: MoteQuery, plan: SamplingPlan) -> list[bytes]:
+    """What a plan asks one after the other, or at once."""
+    return list(map(assemble, plan.conditions)) if plan.staged else [_code(query.where)]
+
+
 def _where(query: MoteQuery, plan: SamplingPlan) -> bytes:
-    if not plan.staged:
-        return _code(query.where)
-    return b"".join(bytes([len(code)]) + code for code in map(assemble, plan.conditions))
+    conditions = _conditions(query, plan)
+    return b"".join(bytes([len(code)]) * plan.staged + code for code in conditions)
 
 
 def _format(column: Column) -> int:
@@ -48,7 +52,8 @@ def program_size(query: MoteQuery, plan: SamplingPlan | None = None) -> int:
     fields = sum(_FIELD + len(_code(column.expr)) for column in query.columns if column.is_field)
     budget = _FIELD + len(query.budget.encode()) if query.budget else 0
     clauses = sum(_FIELD + len(clause.encode()["code"]) for clause in query.clauses)
-    return _HEADER + len(_where(query, plan)) + fields + budget + clauses
+    where = sum(plan.staged + len(code) for code in _conditions(query, plan))
+    return _HEADER + where + fields + budget + clauses
 
 
 def fits(query: MoteQuery) -> bool:
