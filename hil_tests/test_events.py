@@ -6,7 +6,7 @@ import pytest
 
 from hil_tests.queries import ask, rows
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.commands import ACTION_BY_NAME
+from skerry_protocol.commands import ACTION_BY_NAME, event_number
 from skerry_protocol.packets import BROADCAST, CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
@@ -129,6 +129,9 @@ def test_aligned_epochs_follow_the_event_on_all_motes(network: MakeNetwork) -> N
     assert len({row["event.time"] for row in found}) == 1
     assert all((row["epoch"] - row["event.time"]) % 7 == 0 for row in found)
     assert all(row["event.value"] == pytest.approx(6000, abs=5) for row in found)
+    (heard,) = net.line.of(PacketType.EVENT)
+    assert (heard.body.node, heard.body.event) == (3, event_number("hot")), "the root tells the gateway, once"
+    assert {heard.body.seconds} == {row["event.time"] for row in found}
 
 
 def test_energy_is_estimated_from_the_radio(network: MakeNetwork) -> None:

@@ -61,6 +61,7 @@ enum wire_packet_type {
     WIRE_PACKET_COMMAND_ACK = 0x13,
     WIRE_PACKET_LOG = 0x14,
     WIRE_PACKET_REFUSAL = 0x15,
+    WIRE_PACKET_EVENT = 0x16,
     WIRE_PACKET_HELLO = 0x20,
 };
 
@@ -377,7 +378,7 @@ struct wire_budget {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_budget) == 17, "wire_budget");
 
-/* The arguments of an EVENT command. */
+/* EVENT, and the arguments of an EVENT command. */
 struct wire_event {
     uint16_t event; /* number: CRC-16 of the name in lower case */
     uint16_t node; /* short address of the mote that raised it */

@@ -132,7 +132,11 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
 {
     if (command->target != settings()->nodeid && command->target != WIRE_BROADCAST) return;
     if (command->op == WIRE_COMMAND_EVENT) {
-        if (arguments == sizeof(struct wire_event)) query_event((const struct wire_event *)command->arguments);
+        if (arguments != sizeof(struct wire_event)) return;
+        query_event((const struct wire_event *)command->arguments);
+        if (!tree_is_root()) return;
+        queue_push(WIRE_PACKET_EVENT, command->arguments, sizeof(struct wire_event));
+        link_pump();
         return;
     }
     struct wire_command_ack answer = {.node = settings()->nodeid, .token = command->token, .status = execute(command, arguments)};

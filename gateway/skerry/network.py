@@ -112,6 +112,8 @@ class Network:
             self.clock.sighting(packet.body.seconds, time.time())
         elif packet.type is PacketType.REFUSAL:
             log.warning("%s", self.refusals.add(packet.body))
+        elif packet.type is PacketType.EVENT:
+            self.catalog.events.hear(packet.body.event, time.time())
         elif packet.type is PacketType.COMMAND_ACK:
             self.commands.answer(packet.body.node, packet.body.token, packet.body.status)
         elif packet.type is PacketType.LOG:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -23,6 +24,9 @@ from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.queries import Queries, UserQuery
 from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.codec import decode, encode
+from skerry_protocol.commands import event_number
+from skerry_protocol.packets import PacketType
 
 NOW = 1e9
 SMALL = {"motes": Table(("nodeid", "voltage"), [(1, 2.9), (2, None)]), "tags": Table(("nodeid", "key"), [])}
@@ -51,6 +55,25 @@ def test_all_tables_are_there_before_anything_is_known() -> None:
     assert attributes == len(BY_NAME)
     assert made.select("SELECT low, high FROM commands WHERE command = 'leds'")[1] == [[0, 7]]
     assert ["boot"] in made.select("SELECT event FROM events WHERE query IS NULL")[1]
+
+
+def test_events_with_how_often_they_come() -> None:
+    made, network = inventory()
+    before = time.time() - 100
+    for second in (0, 20, 40, 60):
+        network.hear(
+            decode(encode(PacketType.EVENT, event=event_number("boot"), node=3, x=0, y=0, seconds=9, value=0))
+        )
+        network.catalog.events.hear(4711, before + second)
+    found = made.select(
+        "SELECT event, number, raised, per_hour FROM events WHERE raised > 0 ORDER BY raised, event"
+    )[1]
+    assert [row[:3] for row in found] == [[None, 4711, 4], ["boot", event_number("boot"), 4]]
+    assert found[0][3] == pytest.approx(3 * 36, rel=0.05)
+    assert made.select("SELECT DISTINCT raised, last, per_hour FROM events WHERE event = 'button'")[1] == [
+        [0, None, None]
+    ]
+    assert made.select("SELECT MIN(energy) > 0 FROM events")[1] == [[1]]
 
 
 def test_tables_are_joined_as_anywhere() -> None:

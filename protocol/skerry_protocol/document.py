@@ -67,6 +67,10 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
     packets.PacketType.COMMAND_ACK: (packets.CommandAck, "A mote's answer to a COMMAND."),
     packets.PacketType.LOG: (packets.Log, "A line of text from a mote."),
     packets.PacketType.REFUSAL: (packets.Refusal, "A mote cannot run a query, and why."),
+    packets.PacketType.EVENT: (
+        packets.Event,
+        "An event that the root has heard, from the root to the gateway. Among motes it travels in a COMMAND.",
+    ),
     packets.PacketType.HELLO: (packets.Hello, "In RESET and RESET_ACK frames on the serial line only."),
 }
 

@@ -94,6 +94,7 @@ class PacketType(IntEnum):
     COMMAND_ACK = 0x13
     LOG = 0x14
     REFUSAL = 0x15
+    EVENT = 0x16
     HELLO = 0x20
 
 
@@ -486,6 +487,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.COMMAND_ACK: CommandAck,
     PacketType.LOG: Log,
     PacketType.REFUSAL: Refusal,
+    PacketType.EVENT: Event,
     PacketType.HELLO: Hello,
 }
 

@@ -55,7 +55,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("program_field", packets.ProgramField, "One column of a query program; its code follows."),
     ("temporal", packets.Temporal, "What the code of a temporal aggregate begins with."),
     ("budget", packets.Budget, "The code of a BUDGET."),
-    ("event", packets.Event, "The arguments of an EVENT command."),
+    ("event", packets.Event, "EVENT, and the arguments of an EVENT command."),
     ("on_event", packets.OnEvent, "The code of an ON_EVENT."),
     ("store", packets.Store, "The code of a STORE."),
     ("from", packets.From, "What the code of a FROM begins with."),

@@ -102,6 +102,9 @@ LAYOUT_AS(log_line, log, NULL, "text", NULL); /* `log` is a library function */
 static const struct member refusal_members[] = {
     MEMBER(refusal, node), MEMBER(refusal, query), MEMBER(refusal, reason), MEMBER(refusal, missing)};
 LAYOUT(refusal, NULL, NULL, NULL);
+static const struct member event_members[] = {
+    MEMBER(event, event), MEMBER(event, node), MEMBER(event, x), MEMBER(event, y), MEMBER(event, seconds), MEMBER(event, value)};
+LAYOUT(event, NULL, NULL, NULL);
 static const struct member hello_members[] = {
     MEMBER(hello, node), MEMBER(hello, session), MEMBER(hello, seconds), MEMBER(hello, ticks),
     MEMBER(hello, query_version)};
@@ -124,6 +127,7 @@ static const struct {
     {WIRE_PACKET_RESULT, &result},          {WIRE_PACKET_PARTIAL, &partial},
     {WIRE_PACKET_STATUS, &status},          {WIRE_PACKET_COMMAND_ACK, &command_ack},
     {WIRE_PACKET_LOG, &log_line},           {WIRE_PACKET_REFUSAL, &refusal},
+    {WIRE_PACKET_EVENT, &event},
     {WIRE_PACKET_HELLO, &hello},            {WIRE_PACKET_JOIN, &join},
 };
 

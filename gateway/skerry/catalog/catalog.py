@@ -1,4 +1,4 @@
-"""The catalog: motes as their own STATUS packets describe them, attributes with who can acquire them.
+"""The catalog: motes as their own STATUS packets describe them, attributes with who can acquire them, events that come.
 
 In memory and without a clock: the daemon feeds it decoded packets and keeps it as JSON.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from skerry.catalog.events import Events
 from skerry_protocol.attributes import BY_NAME, Attribute
 from skerry_protocol.bytecode import ATTRIBUTE_OWN
 from skerry_protocol.packets import NO_LEVEL, NO_NODE
@@ -66,6 +67,7 @@ class Catalog:
     def __init__(self) -> None:
         self._motes: dict[int, Mote] = {}
         self._heard: dict[int, float] = {}
+        self.events = Events()
 
     def update(self, status: Mapping[str, Any], received: float) -> Mote:
         """Take in the body of a decoded STATUS packet. Older reports of the same boot change nothing:
@@ -130,7 +132,7 @@ class Catalog:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        return {"motes": [asdict(mote) for mote in self._motes.values()]}
+        return {"motes": [asdict(mote) for mote in self._motes.values()], "events": self.events.to_list()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Catalog:
@@ -138,6 +140,7 @@ class Catalog:
         catalog = cls()
         for entry in data["motes"]:
             catalog._motes[entry["nodeid"]] = Mote(**entry)
+        catalog.events = Events.from_list(data.get("events", []))
         return catalog
 
 

@@ -7,9 +7,11 @@ from dataclasses import fields
 from typing import Any
 
 from skerry.catalog.catalog import Catalog, Mote
+from skerry.catalog.events import Events, Heard
 from skerry.catalog.places import silent, substitutes
 from skerry.catalog.sql import Table
 from skerry.catalog.tags import Tags
+from skerry.plan.radio import flood_energy
 from skerry.queries import UserQuery
 from skerry.streams.ingest import Stream
 from skerry_protocol.commands import ACTIONS, MOTE_EVENTS, event_number
@@ -18,6 +20,7 @@ from skerry_protocol.packets import Aggregate
 #: Columns of motes: what they report, without the bits of ``attributes``, and when they were heard.
 _OWN = tuple(entry.name for entry in fields(Mote) if entry.name != "attributes")
 _MOTE = (*_OWN, "radio_duty_cycle", "heard", "silent")
+_EVENT = ("event", "number", "role", "query", "raised", "last", "per_hour", "energy")
 _ROLES = {Aggregate.ON_EVENT: "starts it", Aggregate.STOP_ON: "stops it", Aggregate.SIGNAL: "is raised by it"}
 
 
@@ -44,7 +47,7 @@ def tables(
         ),
         "tags": Table(("nodeid", "key", "value", "user", "set_at"), tags.all()),
         "substitutes": Table(("nodeid", "substitute", "distance", "lacks", "place"), _substitutes(catalog, now)),
-        "events": Table(("event", "number", "role", "query"), _events(queries)),
+        "events": Table(_EVENT, list(_events(queries, catalog.events, now))),
         "commands": Table(
             ("command", "number", "low", "high", "description"),
             [(action.name, action.number, action.low, action.high, action.description) for action in ACTIONS],
@@ -91,12 +94,27 @@ def _substitutes(catalog: Catalog, now: float) -> Iterator[tuple[int, int, float
                 yield mote.nodeid, one.nodeid, one.distance, ", ".join(one.lacks), place
 
 
-def _events(queries: list[UserQuery]) -> list[tuple[str, int, str, str | None]]:
-    """Those that motes raise by themselves, and those that queries wait for or raise."""
-    own = [(name, event_number(name), text, None) for name, text in MOTE_EVENTS.items()]
-    return own + [
-        (clause.name, event_number(clause.name), _ROLES[clause.kind], query.id)
+def _events(queries: list[UserQuery], heard: Events, now: float) -> Iterator[tuple[Any, ...]]:
+    """Those that motes raise by themselves, those that queries wait for or raise, and others that were heard."""
+    own = [(name, text, None) for name, text in MOTE_EVENTS.items()]
+    of_queries = [
+        (clause.name, _ROLES[clause.kind], query.id)
         for query in queries
         for clause in query.plan.clauses
         if clause.kind in _ROLES
     ]
+    for name, role, query_id in own + of_queries:
+        number = event_number(name)
+        yield name, number, role, query_id, *_come(heard.of(number), now)
+    named = {event_number(name) for name, _, _ in own + of_queries}
+    for one in heard:
+        if one.number not in named:
+            yield None, one.number, None, None, *_come(one, now)
+
+
+def _come(heard: Heard | None, now: float) -> tuple[Any, ...]:
+    """How often, when last, how many an hour, and J that one takes from each mote."""
+    if heard is None:
+        return 0, None, None, flood_energy()
+    rate = heard.rate(now)
+    return heard.count, heard.last, None if rate is None else rate * 3600, flood_energy()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
+from skerry.plan.batching import batching, events_of
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
 from skerry.plan.lifetime import CAPACITY, power_for, predicted_ms
 from skerry.plan.merge import IN_EVERY_ROW, merge
@@ -13,7 +15,9 @@ from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.optimiser import SamplingPlan, considered
 from skerry.plan.program import chosen, program_size
 from skerry.plan.queueing import describe, held_ms
+from skerry.plan.radio import record_energy, record_seconds
 from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.commands import event_number
 from skerry_protocol.packets import (
     FIELDS_MAXIMUM,
     PROGRAM_MAXIMUM,
@@ -29,23 +33,16 @@ if TYPE_CHECKING:
 
 #: Of the orders of sampling that were considered, those that are shown: the best.
 PLANS_SHOWN = 6
-#: Bytes around one record alone in a frame: preamble and SFD 5, length 1, MAC header 9, FCS 2, packet
-#: header 2, bundle flags 1, record header 2.
-_FRAME_BYTES = 22
-#: Bytes of an acknowledgement on the air: preamble and SFD 5, length 1, frame 5.
-_ACK_BYTES = 11
-#: 250 kbit/s.
-_BYTE_SECONDS = 32e-6
-#: AT86RF230 at 3 V (data sheet 5131, typical): 16.5 mA sending at 3 dBm, 15.5 mA listening.
-_SEND_WATTS, _LISTEN_WATTS = 0.0495, 0.0465
 
 
 def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | None = None) -> dict[str, Any]:
     """The plan as plain values. Energies in J, times in s, periods in ms.
 
-    With a catalog it also says which attributes some motes lack, with a demand which stream it would join.
+    With a catalog it also says which attributes some motes lack, and reckons with the events that have come; with a
+    demand it says which stream the query would join.
     """
     query = merge([plan])
+    events = batching(query, _rates(query, catalog), record_energy(_record_bytes(query)))
     result: dict[str, Any] = {
         "query": plan.text,
         "period_ms": plan.period_ms,
@@ -56,6 +53,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
             {"name": o.name, "type": o.type, "unit": o.unit, "digits": o.digits} for o in plan.outputs
         ],
         "motes": _motes(query),
+        "events": events.to_dict() if events is not None else None,
         "root": _root(query),
         "gateway": _gateway(plan, query),
         "joins": [{"table": probe.table.schema.name, "where": str(probe)} for probe in plan.probes],
@@ -69,6 +67,15 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         names = [BY_NUMBER[number].name for number in sorted(plan.attributes)]
         result["lacking"] = {name: motes for name in names if (motes := catalog.lacking(name))}
     return result
+
+
+def _rates(query: MoteQuery, catalog: Catalog | None) -> dict[str, float]:
+    """Of the events that a query waits for, those whose rate is known, per s."""
+    names = {clause.name for clause in events_of(query.clauses)}
+    if catalog is None:
+        return {}
+    known = {name: catalog.events.rate(event_number(name), time.time()) for name in sorted(names)}
+    return {name: rate for name, rate in known.items() if rate is not None}
 
 
 def _lifetime(plan: QueryPlan) -> dict[str, Any] | None:
@@ -89,8 +96,6 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
     exprs = [column.expr for column in query.columns if column.expr] + ([query.where] if query.where else [])
     sampled = [BY_NUMBER[n] for n in sorted(frozenset[int]().union(*map(attributes_of, exprs)))]
     size = _record_bytes(query)
-    air = (size + _FRAME_BYTES) * _BYTE_SECONDS
-    acknowledged = _ACK_BYTES * _BYTE_SECONDS
     return {
         "where": render(query.where) if query.where else None,
         "clauses": [
@@ -109,8 +114,8 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
         "program_limit": PROGRAM_MAXIMUM,
         "columns_limit": FIELDS_MAXIMUM,
         "record_bytes": size,
-        "air_time_per_hop": air + acknowledged,
-        "radio_energy_per_hop": (air + acknowledged) * (_SEND_WATTS + _LISTEN_WATTS),
+        "air_time_per_hop": record_seconds(size),
+        "radio_energy_per_hop": record_energy(size),
     }
 
 
@@ -175,6 +180,7 @@ def explain_text(explained: dict[str, Any]) -> str:
         *_lifetime_lines(explained),
         *(f"  {clause}" for clause in motes["clauses"]),
         *_sampling_lines(motes["sampling"]),
+        *_event_lines(explained["events"]),
         f"  send {', '.join(motes['columns'])}" + (f" where {motes['where']}" if motes["where"] else ""),
         f"  program {motes['program_bytes']} of {motes['program_limit']} bytes,"
         f" {len(motes['columns'])} of {motes['columns_limit']} columns",
@@ -218,6 +224,23 @@ def _lifetime_lines(explained: dict[str, Any]) -> list[str]:
         f" they last {days:.0f} days",
         f"  motes with less take part in fewer epochs, at least every {duration_text(lifetime['slowest_period_ms'])}",
     ]
+
+
+def _event_lines(events: dict[str, Any] | None) -> list[str]:
+    """The ways to serve events that were considered."""
+    if events is None:
+        return []
+    lines = [
+        f"  event {name} comes {rate * 3600:.3g} times an hour"
+        + (" (assumed: not heard twice yet)" if name in events["assumed"] else " (as heard lately)")
+        for name, rate in events["rates"].items()
+    ]
+    lines.append(
+        f"  of events that last {events['lasts']} s, {events['active']:.3g} are active at once on average;"
+        f" each takes {events['energy_per_event'] * 1e6:.0f} µJ to spread"
+    )
+    lines.append("  ways to serve them considered, the first is taken; on average per epoch:")
+    return lines + [f"    {way['energy_per_epoch'] * 1e6:8.2f} µJ  {way['way']}" for way in events["ways"]]
 
 
 def _sampling_lines(plans: list[dict[str, Any]]) -> list[str]:
