@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
-from skerry.lang.ast import CreatePoint
+from skerry.lang.ast import CreatePoint, CreateSrt
 from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import NO_POINTS, plan_point, plan_query
+from skerry.plan.planner import NO_POINTS, plan_point, plan_query, plan_srt
 from skerry.plan.points import Point, Points
 from skerry.plan.program import encode
+from skerry.plan.routing import routed
+from skerry.plan.srt import Srt, Values, no_values
 from skerry_protocol.codec import decode_values
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.line import Line, Record
@@ -29,17 +32,34 @@ def create(net: NetworkHandle, query: int, sql: str, points: dict[str, Point]) -
     return _install(net, query, plan, FOREVER)
 
 
+def create_srt(net: NetworkHandle, query: int, sql: str, values: Values = no_values) -> Srt:
+    """Make a semantic routing tree. ``values``: what the gateway knows of the motes' attributes."""
+    statement = plan_query(sql)
+    assert isinstance(statement, CreateSrt)
+    srt, plan = plan_srt(statement, 0x40 + query, values=values)
+    _install(net, query, plan, FOREVER)
+    return srt
+
+
 def ask(
-    net: NetworkHandle, query: int, sql: str, *, end: int = FOREVER, points: Points = NO_POINTS
+    net: NetworkHandle,
+    query: int,
+    sql: str,
+    *,
+    end: int = FOREVER,
+    points: Points = NO_POINTS,
+    srts: Sequence[Srt] = (),
 ) -> MoteQuery:
     """Install a query; its first epoch begins within LEAD_S and a period."""
     plan = plan_query(sql, points)
     assert isinstance(plan, QueryPlan)
-    return _install(net, query, plan, end)
+    return _install(net, query, plan, end, srts)
 
 
-def _install(net: NetworkHandle, query: int, plan: QueryPlan, end: int) -> MoteQuery:
-    mote_query = merge([plan])
+def _install(
+    net: NetworkHandle, query: int, plan: QueryPlan, end: int, srts: Sequence[Srt] = ()
+) -> MoteQuery:
+    mote_query = routed(merge([plan]), srts)
     start = int(net.line.network_time()) + LEAD_S
     if plan.duration_ms is not None:
         end = start + plan.duration_ms // 1000

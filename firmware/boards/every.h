@@ -1,7 +1,8 @@
 /* What the rest of the firmware asks of a board. Each board.h includes this, and says besides:
  *   BOARD_ID            value of wire_status.board
  *   BOARD_RADIO_DMW     what the board takes at 3 V while the radio listens, in tenths of mW
- *   BOARD_STANDBY_UW    … while it sleeps, in uW */
+ *   BOARD_STANDBY_UW    … while it sleeps, in uW
+ *   BOARD_SRTS          semantic routing trees that it holds at once */
 #ifndef SKERRY_BOARDS_EVERY_H
 #define SKERRY_BOARDS_EVERY_H
 

@@ -115,6 +115,8 @@ enum wire_aggregate {
     WIRE_AGGREGATE_FROM = 0x46,
     WIRE_AGGREGATE_INTO = 0x47,
     WIRE_AGGREGATE_QUEUE = 0x48,
+    WIRE_AGGREGATE_SRT = 0x50,
+    WIRE_AGGREGATE_ROUTE = 0x51,
 };
 
 /* Bits of a query program's flags. */
@@ -129,6 +131,7 @@ enum wire_refusal_reason {
     WIRE_REFUSAL_MALFORMED = 0x01,
     WIRE_REFUSAL_SLOTS = 0x02,
     WIRE_REFUSAL_MEMORY = 0x03,
+    WIRE_REFUSAL_TREES = 0x04,
 };
 
 /* Bits of a storage point's flags. */
@@ -156,6 +159,11 @@ enum wire_queue_policy {
     WIRE_QUEUE_NAIVE = 0x00,
     WIRE_QUEUE_WINAVG = 0x01,
     WIRE_QUEUE_DELTA = 0x02,
+};
+
+/* How motes choose among acceptable parents, where there is a semantic routing tree. */
+enum wire_policy {
+    WIRE_POLICY_LINK = 0x00,
 };
 
 /* Bits of a bundle's flags. */
@@ -300,6 +308,18 @@ struct wire_neighbour_entry {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_neighbour_entry) == 3, "wire_neighbour_entry");
 
+/* What a beacon or a JOIN says of a semantic routing tree. */
+struct wire_srt_entry {
+    uint8_t srt; /* number of the tree, 1..255 */
+    uint8_t low; /* codes at and below the sender: first interval, or extent along the first attribute */
+    uint8_t high; /* …; 255 and 0: none */
+    uint8_t low2; /* second interval, or extent along the second attribute */
+    uint8_t high2; /* …; 255 and 0: none */
+    uint8_t value; /* code of the sender's own first attribute */
+    uint8_t value2; /* … and second; 0 where there is none */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_srt_entry) == 7, "wire_srt_entry");
+
 /* BEACON: tree, time and query version; broadcast. */
 struct wire_beacon {
     uint16_t root; /* short address of the root of this network */
@@ -312,9 +332,10 @@ struct wire_beacon {
     uint16_t ticks; /* … and 1/32768 s within the second, 0..32767 */
     uint8_t time_hops; /* motes between this clock and the root's */
     uint16_t query_version; /* version of the sender's set of queries */
+    uint8_t srts_length; /* a SrtEntry for each semantic routing tree that it holds */
     struct wire_neighbour_entry neighbours[]; /* some of those it hears, at most 12, in turn */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_beacon) == 19, "wire_beacon");
+_Static_assert(sizeof(struct wire_beacon) == 20, "wire_beacon");
 
 /* QUERY_INSTALL: a fragment of a query program. */
 struct wire_query_install {
@@ -336,9 +357,20 @@ _Static_assert(sizeof(struct wire_query_stop) == 3, "wire_query_stop");
 /* QUERY_REQUEST: tell me what I lack. */
 struct wire_query_request {
     uint16_t query_version; /* version of the sender's query set */
-    uint8_t queries[]; /* ids of the queries it holds whole: it lacks the others */
+    uint8_t queries[]; /* ids of the queries it holds whole: it lacks the others; behind a 0, a RoutedQuery for each with a route */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_query_request) == 2, "wire_query_request");
+
+/* A query that goes only where a tree says, in a QUERY_REQUEST. */
+struct wire_routed_query {
+    uint8_t query; /* query id */
+    uint8_t srt; /* number of the tree; 0: the sender wants the query, and lacks it */
+    uint8_t low; /* the codes that it asks for, as in SrtEntry */
+    uint8_t high;
+    uint8_t low2;
+    uint8_t high2;
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_routed_query) == 6, "wire_routed_query");
 
 /* Serialized query; `where` and the fields follow, see program_field. */
 struct wire_query_program {
@@ -354,7 +386,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
@@ -425,6 +457,32 @@ struct wire_queue {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_queue) == 3, "wire_queue");
 
+/* An attribute of a semantic routing tree. */
+struct wire_srt_axis {
+    uint8_t attribute; /* its number */
+    int32_t low; /* the value whose code is 0; so is that of all below */
+    uint32_t step; /* values to a code, at least 1; all beyond have 255 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_srt_axis) == 9, "wire_srt_axis");
+
+/* The code of an SRT. */
+struct wire_srt {
+    uint8_t srt; /* number of the tree, 1..255, chosen by the gateway */
+    uint8_t policy; /* how motes choose among parents: see Policy */
+    struct wire_srt_axis axes[]; /* one or two */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_srt) == 2, "wire_srt");
+
+/* The code of a ROUTE. */
+struct wire_route {
+    uint8_t srt; /* number of the tree, 1..255 */
+    uint8_t low; /* codes that it asks for: first interval, or extent along the first attribute */
+    uint8_t high;
+    uint8_t low2; /* second interval (255 and 0: none), or extent along the second attribute */
+    uint8_t high2;
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_route) == 5, "wire_route");
+
 /* COMMAND. */
 struct wire_command {
     uint16_t target; /* short address; 65535 all motes */
@@ -444,6 +502,7 @@ _Static_assert(sizeof(struct wire_bundle) == 1, "wire_bundle");
 /* JOIN: its sender is the receiver's child. */
 struct wire_join {
     uint8_t level; /* hops to the root of the sender, who has chosen the receiver as its parent */
+    struct wire_srt_entry srts[]; /* one for each semantic routing tree that it holds */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_join) == 1, "wire_join");
 

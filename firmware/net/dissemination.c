@@ -9,6 +9,7 @@
 #include "net/mac.h"
 #include "net/tree.h"
 #include "query/query.h"
+#include "query/srt.h"
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
 #define ARGUMENTS_MAXIMUM sizeof(struct wire_event)
@@ -32,7 +33,7 @@ static struct { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; 
 static uint16_t tokens[TOKENS];
 static uint8_t token_next, token_count;
 /* One neighbour at a time is asked or answered. */
-static struct { uint16_t node; uint8_t held[WIRE_QUERIES_MAXIMUM]; uint8_t held_count, query, fragment; bool summary; } repair = {.node = WIRE_NO_NODE};
+static struct { uint16_t node; uint8_t lacks[WIRE_QUERIES_MAXIMUM]; uint8_t count, next, fragment; } repair = {.node = WIRE_NO_NODE};
 /* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window. */
 static uint16_t greeted = WIRE_NO_NODE;
 static bool greeting_due, greeting_blocks;
@@ -56,8 +57,23 @@ void dissemination_greet(uint16_t parent, bool again)
 
 bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
 
+/* Begins with the summary alone. */
+static void begin_repair(uint16_t node)
+{
+    repair.node = node;
+    repair.count = repair.next = repair.fragment = 0;
+}
+
+/* The parent has what applies here now, or asks for it as well. */
+void dissemination_want(void)
+{
+    if (repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && query_wanted()) begin_repair(tree_own_parent());
+}
+
 void dissemination_window(void)
 {
+    query_window();
+    dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
     release(&stop_flood.repeats);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) release(&installs[i].repeats);
@@ -94,11 +110,12 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 {
     if (!newer(install->query_version) && install->query_version != version) return;
     enum query_outcome outcome = query_install(install, length);
+    if (outcome == QUERY_PASSED) follow(install->query_version);
     /* The gateway may install again what the root holds. Motes that hold it find the new version out by the summary: one fragment
      * known says nothing of the others. */
     if (outcome != QUERY_COMPLETE && !(outcome == QUERY_KNOWN && tree_is_root() && newer(install->query_version))) return;
     follow(install->query_version);
-    flood(install->query, install->query_version);
+    if (query_spreads(install->query)) flood(install->query, install->query_version);
 }
 
 void dissemination_stop(const struct wire_query_stop *stop)
@@ -106,10 +123,11 @@ void dissemination_stop(const struct wire_query_stop *stop)
     if (!newer(stop->query_version) || (!version_known && !tree_is_root())) return;
     /* With a gap in the versions it stays newer than ours: once is enough all the same. */
     if (memcmp(&stop_flood.packet, stop, sizeof *stop) == 0) return;
+    bool spreads = query_spreads(stop->query);
     query_stop(stop->query);
     follow(stop->query_version);
     stop_flood.packet = *stop;
-    stop_flood.repeats = NEW;
+    stop_flood.repeats = spreads ? NEW : 0;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (stop->query == 0 || installs[i].query == stop->query) installs[i].query = 0;
 }
@@ -137,14 +155,6 @@ bool dissemination_command_room(void)
     return false;
 }
 
-static void begin_repair(uint16_t node)
-{
-    repair.node = node;
-    repair.query = 0;
-    repair.fragment = 0;
-    repair.summary = true;
-}
-
 void dissemination_heard(uint16_t source, uint16_t theirs)
 {
     if (tree_is_root() || !newer(theirs)) return;
@@ -154,31 +164,86 @@ void dissemination_heard(uint16_t source, uint16_t theirs)
     }
     if (repair.node != WIRE_NO_NODE) return;
     begin_repair(source);
-    repair.query = WIRE_QUERIES_MAXIMUM; /* only the summary */
 }
 
-/* Newer than ours: drop what it does not name; with all it names, take its version over. Older: send what it lacks. */
+/* A summary's parts: ids of queries that its sender holds, and what it knows of those with a route. */
+struct names {
+    const uint8_t *held;
+    const struct wire_routed_query *routed;
+    uint8_t held_count, routed_count;
+};
+
+static bool read_names(const struct wire_query_request *summary, uint8_t length, struct names *names)
+{
+    uint8_t count = (uint8_t)(length - sizeof *summary);
+    const uint8_t *end = memchr(summary->queries, 0, count);
+    names->held = summary->queries;
+    names->held_count = end ? (uint8_t)(end - summary->queries) : count;
+    uint8_t rest = end ? (uint8_t)(count - names->held_count - 1) : 0;
+    names->routed = (const struct wire_routed_query *)(summary->queries + names->held_count + 1);
+    names->routed_count = (uint8_t)(rest / sizeof *names->routed);
+    return names->held_count <= WIRE_QUERIES_MAXIMUM && names->routed_count <= WIRE_QUERIES_MAXIMUM && rest % sizeof *names->routed == 0;
+}
+
+static const struct wire_routed_query *routed(const struct names *names, uint8_t query)
+{
+    for (uint8_t i = 0; i < names->routed_count; i++)
+        if (names->routed[i].query == query) return &names->routed[i];
+    return NULL;
+}
+
+static bool names_query(const struct names *names, uint8_t query) { return memchr(names->held, query, names->held_count) || routed(names, query); }
+
+/* Drops what it does not name, and learns of what has a route; with all it names, takes its version over. */
+static void catch_up(uint16_t theirs, const struct names *names)
+{
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], known = query_known(ids);
+    bool lacking = false;
+    for (uint8_t i = 0; i < known; i++)
+        if (!names_query(names, ids[i])) query_stop(ids[i]);
+    for (uint8_t i = 0; i < names->routed_count; i++) query_learn(theirs, &names->routed[i]);
+    known = query_known(ids);
+    for (uint8_t i = 0; i < names->held_count; i++) lacking |= !memchr(ids, names->held[i], known) && !query_was_refused(names->held[i]);
+    for (uint8_t i = 0; i < names->routed_count; i++)
+        lacking |= !memchr(ids, names->routed[i].query, known) && !query_was_refused(names->routed[i].query);
+    if (lacking) return;
+    version = theirs;
+    version_known = true;
+}
+
+/* What is held here and the neighbour lacks: it wants it, or knows nothing of it. */
+static uint8_t lacks(uint16_t neighbour, const struct names *names, uint8_t *ids)
+{
+    uint8_t held = query_list(ids), count = 0;
+    for (uint8_t i = 0; i < held; i++) {
+        const struct wire_routed_query *entry = routed(names, ids[i]);
+        if (memchr(names->held, ids[i], names->held_count) || (entry ? entry->srt != 0 : !query_concerns(ids[i], neighbour))) continue;
+        ids[count++] = ids[i];
+    }
+    return count;
+}
+
+/* Newer than ours: catch up. Else send what it lacks. */
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length)
 {
-    uint8_t count = (uint8_t)(length - sizeof *summary), ids[WIRE_QUERIES_MAXIMUM];
-    if (count > WIRE_QUERIES_MAXIMUM || (version_known && summary->query_version == version)) return;
+    uint8_t ids[WIRE_QUERIES_MAXIMUM];
+    struct names names;
+    if (!read_names(summary, length, &names)) {
+        mac_counters.malformed++;
+        return;
+    }
     if (newer(summary->query_version) && summary->query_version != 0) {
         if (tree_is_root()) return;
-        uint8_t held = query_list(ids), lacking = 0;
-        for (uint8_t i = 0; i < held; i++)
-            if (!memchr(summary->queries, ids[i], count)) query_stop(ids[i]);
-        held = query_list(ids);
-        for (uint8_t i = 0; i < count; i++) lacking += !memchr(ids, summary->queries[i], held) && !query_was_refused(summary->queries[i]);
-        if (!lacking) {
-            version = summary->query_version;
-            version_known = true;
-        }
+        catch_up(summary->query_version, &names);
+        dissemination_want(); /* a neighbour that does not need it itself cannot send it */
         return;
     }
     if (!version_known || repair.node != WIRE_NO_NODE) return;
+    uint8_t count = lacks(source, &names, ids);
+    if (summary->query_version == version && count == 0) return;
     begin_repair(source);
-    memcpy(repair.held, summary->queries, count);
-    repair.held_count = count;
+    memcpy(repair.lacks, ids, count);
+    repair.count = count;
 }
 
 bool dissemination_waiting(void)
@@ -212,7 +277,7 @@ static bool send_greeting(void)
     greeting_due = false;
     struct wire_join *join = mac_begin(&frame, greeted, WIRE_PACKET_JOIN);
     join->level = tree_own_level();
-    mac_finish(&frame, sizeof *join);
+    mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
     return mac_send(&frame, UNICAST_TRIES, greeting_sent);
 }
 
@@ -233,18 +298,15 @@ static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment,
 /* The next query that the neighbour lacks, fragment by fragment, then the summary. */
 static bool send_repair(void)
 {
-    uint8_t ids[WIRE_QUERIES_MAXIMUM], held = query_list(ids);
-    for (; repair.query < held; repair.query++, repair.fragment = 0) {
-        if (memchr(repair.held, ids[repair.query], repair.held_count)) continue;
+    for (; repair.next < repair.count; repair.next++, repair.fragment = 0)
         while (repair.fragment < FRAGMENTS)
-            if (send_fragment(repair.node, ids[repair.query], repair.fragment++, version)) return true;
-    }
+            if (send_fragment(repair.node, repair.lacks[repair.next], repair.fragment++, version)) return true;
     struct wire_query_request *summary = mac_begin(&frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
     summary->query_version = version;
-    memcpy(summary->queries, ids, held);
+    uint8_t held = query_list(summary->queries), routes = query_routes(summary->queries + held + 1);
+    summary->queries[held] = 0;
     repair.node = WIRE_NO_NODE;
-    repair.held_count = 0;
-    return send((uint8_t)(sizeof *summary + held));
+    return send((uint8_t)(sizeof *summary + held + (routes ? 1 + routes : 0)));
 }
 
 static bool send_install(void)

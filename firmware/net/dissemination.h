@@ -23,6 +23,8 @@ bool dissemination_greeting(void);
 bool dissemination_command_room(void);
 /* A neighbour's beacon says which version it holds. */
 void dissemination_heard(uint16_t source, uint16_t version);
+/* Asks the parent for queries that were passed over and apply here now. */
+void dissemination_want(void);
 /* In a control window: sends the next thing due; false when nothing is. */
 bool dissemination_send(void);
 bool dissemination_waiting(void);

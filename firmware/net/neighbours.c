@@ -5,6 +5,7 @@
 
 #include "drivers/settings.h"
 #include "net/tree.h"
+#include "query/srt.h"
 
 #define FORGET_AFTER 30
 /* Weight of the newest observation, 1/8: a link is judged by about its last ten frames. */
@@ -67,6 +68,7 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
         if (worth(slot) >= worth(&fresh)) return NULL;
     }
     *slot = fresh;
+    srt_forget((uint8_t)(slot - table));
     return slot;
 }
 
@@ -85,8 +87,9 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     neighbour->cost = beacon->cost;
     neighbour->parent = beacon->parent;
     neighbour->age = 0;
+    const struct wire_neighbour_entry *entry = (const struct wire_neighbour_entry *)((const uint8_t *)beacon->neighbours + beacon->srts_length);
     for (uint8_t i = 0; i < entries; i++)
-        if (beacon->neighbours[i].node == settings()->nodeid) neighbour->hears = beacon->neighbours[i].heard;
+        if (entry[i].node == settings()->nodeid) neighbour->hears = entry[i].heard;
     return neighbour;
 }
 

@@ -53,6 +53,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
     case WIRE_PACKET_JOIN:
         if (!unicast || length < sizeof(struct wire_join)) break;
         tree_child_heard(source, frame->lqi);
+        tree_child_srts(source, (const struct wire_join *)body, length);
         schedule_heard(false);
         /* Its slot is that of its level: it must know this mote's. */
         if (((const struct wire_join *)body)->level != tree_own_level() + 1) schedule_beacon_now();

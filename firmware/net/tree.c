@@ -6,10 +6,12 @@
 #include "drivers/settings.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
+#include "net/mac.h"
 #include "net/neighbours.h"
 #include "net/schedule.h"
 #include "net/uplink.h"
 #include "query/query.h"
+#include "query/srt.h"
 
 /* A new parent must be better by this much: 1.5 transmissions (hysteresis against flapping). */
 #define SWITCH_GAIN 24
@@ -34,6 +36,8 @@
 /* In a steady network a mote beacons in one window of three; with news, and at the root, in all. */
 #define BEACON_EVERY 3
 #define NEWS_WINDOWS 6
+/* … of values below a mote that were not there before: one of them may be lost. */
+#define SRT_WINDOWS 2
 /* A mote without a child's beacon or bundle in so many windows has no children. */
 #define CHILD_WINDOWS 30
 #define COST_NONE 0xFFFF
@@ -164,9 +168,29 @@ static void choose(void)
     if (!up || (!uplink_doubtful() && path_cost(choice) + SWITCH_GAIN < path_cost(up))) adopt(choice);
 }
 
+/* What is below this mote in semantic routing trees; who tells of more than before has news. */
+static bool refresh_srts(bool window)
+{
+    if (tree_is_root() || !srt_refresh(window)) return false;
+    if (news < SRT_WINDOWS) news = SRT_WINDOWS;
+    return true;
+}
+
+/* A child has told of more: the parent, awake in this window, hears of it at once, and is asked for what applies here now. */
+static void child_told(void)
+{
+    if (!refresh_srts(false)) return;
+    dissemination_want();
+    schedule_beacon_now();
+}
+
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length)
 {
-    uint8_t entries = (uint8_t)((length - sizeof *beacon) / sizeof(struct wire_neighbour_entry));
+    uint8_t rest = (uint8_t)(length - sizeof *beacon), entries = (uint8_t)((rest - beacon->srts_length) / sizeof(struct wire_neighbour_entry));
+    if (beacon->srts_length > rest) {
+        mac_counters.malformed++;
+        return false;
+    }
     if (beacon->ticks >= WIRE_TICKS_PER_SECOND || source == settings()->nodeid) return false;
     if (beacon->root != root || beacon->session != session) {
         bool newer = beacon->root == root && (int16_t)(beacon->session - session) > 0;
@@ -177,7 +201,11 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (beacon->root != root || beacon->session != session) return false;
     if (beacon->parent == settings()->nodeid) child_age = 0;
     struct neighbour *neighbour = neighbour_beacon(source, beacon, entries, frame->lqi);
+    if (neighbour && !srt_heard((uint8_t)(neighbour - neighbours()), (const uint8_t *)beacon->neighbours, beacon->srts_length,
+                                beacon->query_version == dissemination_version()))
+        mac_counters.malformed++;
     if (!neighbour || tree_is_root()) return true;
+    if (neighbour_is_child(neighbour)) child_told();
     if (source == parent) {
         if (beacon->level >= LEVEL_MAXIMUM || beacon->parent == settings()->nodeid) {
             lose_parent();
@@ -215,19 +243,29 @@ void tree_child_heard(uint16_t source, uint8_t lqi)
     neighbour_child(source, (uint8_t)(level + 1), lqi);
 }
 
+void tree_child_srts(uint16_t source, const struct wire_join *join, uint8_t length)
+{
+    const struct neighbour *child = neighbour_find(source);
+    if (child && !srt_heard((uint8_t)(child - neighbours()), (const uint8_t *)join->srts, (uint8_t)(length - sizeof *join), false)) mac_counters.malformed++;
+    else if (child) child_told();
+}
+
 uint8_t tree_write_beacon(struct wire_beacon *beacon)
 {
+    refresh_srts(false);
     *beacon = (struct wire_beacon){.root = root, .session = session, .sequence = beacon_sequence++, .level = level, .parent = parent,
                                    .cost = own_cost(), .time_hops = level, .query_version = dissemination_version()};
     uint8_t count = 0;
+    beacon->srts_length = srt_write((uint8_t *)beacon->neighbours);
+    struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + beacon->srts_length);
     for (uint8_t i = 0; i < NEIGHBOURS && count < BEACON_ENTRIES; i++) {
         const struct neighbour *n = &neighbours()[(i + beacon_turn) % NEIGHBOURS];
         if (n->node == WIRE_NO_NODE) continue;
-        beacon->neighbours[count].node = n->node;
-        beacon->neighbours[count++].heard = n->heard;
+        entry[count].node = n->node;
+        entry[count++].heard = n->heard;
     }
     beacon_turn = (uint8_t)(beacon_turn + 5) % NEIGHBOURS;
-    return (uint8_t)(sizeof *beacon + count * sizeof(struct wire_neighbour_entry));
+    return (uint8_t)(sizeof *beacon + beacon->srts_length + count * sizeof(struct wire_neighbour_entry));
 }
 
 void tree_sent(bool acknowledged)
@@ -264,6 +302,7 @@ void tree_age(void)
 {
     neighbours_age();
     if (news) news--;
+    refresh_srts(true);
     if (child_age < CHILD_WINDOWS) child_age++;
     if (tree_is_root()) return;
     if (!tree_joined() && lonely < LONELY_WINDOWS) lonely++;

@@ -24,6 +24,8 @@ bool tree_farewell(void);
 /* Whether some mote has this one as its parent; a bundle tells. */
 bool tree_has_children(void);
 void tree_child_heard(uint16_t source, uint8_t lqi);
+/* What a child's JOIN says of semantic routing trees. */
+void tree_child_srts(uint16_t source, const struct wire_join *join, uint8_t length);
 /* Writes this mote's beacon body, but for the stamp; its length. */
 uint8_t tree_write_beacon(struct wire_beacon *beacon);
 /* Frames to the parent: one acknowledged, or a slot's tries all in vain. */

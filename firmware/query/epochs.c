@@ -11,6 +11,7 @@
 #include "query/policy.h"
 #include "query/query.h"
 #include "query/slots.h"
+#include "query/srt.h"
 #include "query/storage.h"
 #include "query/wide.h"
 
@@ -94,6 +95,13 @@ static bool affordable(struct slot *slot, struct net_time now)
     return slot->divisor == 0 || slot->next % slot->divisor == 0;
 }
 
+/* Whether this mote itself has a part in the query, and not only motes below it. */
+static bool concerned(const struct slot *slot)
+{
+    const struct wire_route *route = srt_route(slot_program(slot), slot->length);
+    return route == NULL || srt_samples(route);
+}
+
 /* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be
  * EARLY_TICKS ahead. */
 static bool take_due(struct slot *slot, struct net_time now)
@@ -104,7 +112,7 @@ static bool take_due(struct slot *slot, struct net_time now)
         return false;
     if (slot->state & SLOT_HELD && slot->next % policy_every(slot) == 0)
         slot->state &= (uint8_t)~SLOT_HELD;
-    if (milliseconds(now) - milliseconds(start) <= LATE_MS && events_runs(slot, start.seconds) && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && affordable(slot, now)) {
+    if (milliseconds(now) - milliseconds(start) <= LATE_MS && events_runs(slot, start.seconds) && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) && affordable(slot, now)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
     }

@@ -7,6 +7,7 @@
 #include "query/events.h"
 #include "query/policy.h"
 #include "query/row.h"
+#include "query/srt.h"
 #include "query/storage.h"
 #include "query/temporal.h"
 #include "query/vm.h"
@@ -90,6 +91,8 @@ static bool field_check(const struct program_field *field, bool aggregating, uin
         *attributes |= (uint32_t)1 << WIRE_ATTRIBUTE_VOLTAGE;
         return budget_check(field);
     }
+    if (field->aggregate == WIRE_AGGREGATE_SRT || field->aggregate == WIRE_AGGREGATE_ROUTE)
+        return srt_check(field, attributes);
     if (field->aggregate > WIRE_AGGREGATE_BUDGET)
         return events_check(field, attributes);
     if (!aggregating && field->aggregate != WIRE_AGGREGATE_NONE) {

@@ -13,6 +13,7 @@ enum query_outcome {
     QUERY_COMPLETE,  /* the program is whole and runs */
     QUERY_KNOWN,     /* was whole already */
     QUERY_REFUSED,   /* malformed program or no room; counted */
+    QUERY_PASSED,    /* its route leads past this mote: only that is kept */
 };
 
 void query_init(void);
@@ -22,6 +23,21 @@ enum query_outcome query_install(const struct wire_query_install *install, uint8
 void query_stop(uint8_t query);
 /* Ids of the queries held whole, into ids[WIRE_QUERIES_MAXIMUM]; returns how many. */
 uint8_t query_list(uint8_t *ids);
+/* Ids of all that are known, whole or passed over. */
+uint8_t query_known(uint8_t *ids);
+/* A struct wire_routed_query for each query known that has a route; bytes, at most QUERY_ROUTES_MAXIMUM. */
+#define QUERY_ROUTES_MAXIMUM (WIRE_QUERIES_MAXIMUM * sizeof(struct wire_routed_query))
+uint8_t query_routes(uint8_t *entries);
+/* What a neighbour says of a query in one: it is kept where nothing is known of the query yet. */
+void query_learn(uint16_t version, const struct wire_routed_query *entry);
+/* Whether a query goes on from here: false where it applies to none of the children. */
+bool query_spreads(uint8_t query);
+/* Whether a neighbour, who knows nothing of a query, may need it. */
+bool query_concerns(uint8_t query, uint16_t neighbour);
+/* Whether a query that was passed over applies here now. */
+bool query_wanted(void);
+/* A control window begins: what has not applied for several is passed over from now on. */
+void query_window(void);
 /* Fragment at `offset` of a query held whole, as a QUERY_INSTALL body in `install` (room for
  * WIRE_PACKET_MAXIMUM - 2 bytes), query_version left to the caller; its length, 0 past the end. */
 uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install);

@@ -3,10 +3,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/policy.h"
 #include "query/query.h"
 #include "query/scan.h"
+#include "query/srt.h"
 #include "query/storage.h"
 
 static struct slot slots[WIRE_QUERIES_MAXIMUM];
@@ -37,7 +39,9 @@ struct slot *slot_at(uint8_t index)
     return slots[index].state & SLOT_WHOLE ? &slots[index] : NULL;
 }
 
-static struct slot *find(uint8_t query)
+struct slot *slot_any(uint8_t index) { return &slots[index]; }
+
+struct slot *slot_find(uint8_t query)
 {
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (slots[i].query == query)
@@ -47,7 +51,7 @@ static struct slot *find(uint8_t query)
 
 struct slot *slot_of(uint8_t query)
 {
-    struct slot *slot = query != 0 ? find(query) : NULL;
+    struct slot *slot = query != 0 ? slot_find(query) : NULL;
     return slot != NULL && slot->state & SLOT_WHOLE ? slot : NULL;
 }
 
@@ -60,6 +64,8 @@ static struct slot *make_room(void)
         struct slot *slot = &slots[i];
         if (slot->query == 0)
             return slot;
+        if (slot_passed(slot))
+            continue;
         if (!(slot->state & SLOT_WHOLE))
             half = slot;
         else if (slot->state & SLOT_FINISHED && storage_point(slot) == NULL)
@@ -84,11 +90,18 @@ static bool well_formed(const struct wire_query_install *install, uint8_t length
            length - sizeof *install == fragment_size(install->total, install->offset);
 }
 
-/* False: there is no memory for it. */
+/* False: there is no memory for it. What is known of its route is kept until it is whole. */
 static bool begin(struct slot *slot, const struct wire_query_install *install)
 {
+    struct wire_route route = slot->route;
+    bool passed = slot->query == install->query && slot_passed(slot);
     slot_free(slot);
     memset(slot, 0, sizeof *slot);
+    if (passed) {
+        slot->query = install->query;
+        slot->idle = SLOT_PASSED;
+        slot->route = route;
+    }
     if (!memory_grow(&slot->block, install->total))
         return false;
     slot->query = install->query;
@@ -141,16 +154,50 @@ static bool known(struct slot *slot, const struct wire_query_install *install)
     return same;
 }
 
+static void empty(struct slot *slot)
+{
+    memory_release(&slot->block);
+    memset(slot, 0, sizeof *slot);
+}
+
+bool slots_pass(uint8_t query, uint16_t version, const struct wire_route *route)
+{
+    struct wire_route kept = *route; /* it may lie in the slot's program */
+    struct slot *slot = slot_find(query);
+    if (slot == NULL)
+        slot = make_room();
+    if (slot == NULL)
+        return false;
+    empty(slot);
+    slot->query = query;
+    slot->version = version;
+    slot->idle = SLOT_PASSED;
+    slot->route = kept;
+    return true;
+}
+
 static enum query_outcome complete(struct slot *slot)
 {
     uint8_t query = slot->query;
+    slot->idle = 0;
+    memset(&slot->event, 0, sizeof slot->event);
     if (!program_check(slot->block.bytes, slot->length, &slot->attributes, &slot->windows)) {
         slot_free(slot);
         return refuse(query, WIRE_REFUSAL_MALFORMED, 0);
     }
     const struct wire_query_program *program = slot_program(slot);
+    const struct wire_route *route = srt_route(program, slot->length);
+    if (route != NULL && !settings()->root && !srt_applies(route)) {
+        slots_pass(query, slot->version, route);
+        return QUERY_PASSED;
+    }
+    if (srt_too_many(program, slot->length)) {
+        slot_free(slot);
+        return refuse(query, WIRE_REFUSAL_TREES, 0);
+    }
     uint16_t missing = storage_lacking(program, slot->length);
-    uint32_t state = (uint32_t)slot->windows + storage_size(program, slot->length) + scan_size(program, slot->length, slot->attributes);
+    uint32_t state = (uint32_t)slot->windows + storage_size(program, slot->length) + srt_size(program, slot->length) +
+                     scan_size(program, slot->length, slot->attributes);
     if (missing == 0 && state > memory_free())
         missing = (uint16_t)(state - memory_free() > UINT16_MAX ? UINT16_MAX : state - memory_free());
     if (missing != 0 || !memory_grow(&slot->block, (uint16_t)state)) {
@@ -163,6 +210,7 @@ static enum query_outcome complete(struct slot *slot)
     if (between % 1000 == 0)
         slot->period_seconds = between / 1000;
     slot->state = policy_every(slot) > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
+    srt_open(slot);
     return QUERY_COMPLETE;
 }
 
@@ -170,8 +218,10 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
 {
     if (!well_formed(install, length))
         return refuse(0, WIRE_REFUSAL_MALFORMED, 0);
-    struct slot *slot = find(install->query);
+    struct slot *slot = slot_find(install->query);
     if (slot != NULL && slot->state & SLOT_WHOLE && known(slot, install))
+        return QUERY_KNOWN;
+    if (slot != NULL && slot_passed(slot) && !newer(install->query_version, slot->version) && !srt_applies(&slot->route))
         return QUERY_KNOWN;
     if (slot == NULL)
         slot = make_room();

@@ -36,11 +36,18 @@ struct slot {
     uint32_t epoch;          /* epoch waiting or sampled */
     uint32_t expires;        /* network second from which a finished query is dropped */
     uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
-    struct wire_event event; /* that started it */
+    uint8_t idle;            /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
+    union {
+        struct wire_event event; /* that started it */
+        struct wire_route route; /* while it is passed over: until all fragments are here again, nothing else is kept */
+    };
     uint8_t come;            /* events that have come since it last started: bit n for the n-th ON_EVENT */
     uint16_t windows;          /* bytes of its windows' state */
     struct memory_block block; /* its program, then the state of its windows, then the rows it keeps or the state of its join */
 };
+
+#define SLOT_PASSED UINT8_MAX
+static inline bool slot_passed(const struct slot *slot) { return slot->query != 0 && slot->idle == SLOT_PASSED; }
 
 static inline const struct wire_query_program *slot_program(const struct slot *slot)
 {
@@ -60,5 +67,11 @@ void slots_stop(uint8_t query);
 struct slot *slot_at(uint8_t index);
 /* The slot that holds a query whole, or NULL. */
 struct slot *slot_of(uint8_t query);
+/* The slot of a query, in whatever state, or NULL. */
+struct slot *slot_find(uint8_t query);
+/* A slot in whatever state, by index; free where its query is 0. */
+struct slot *slot_any(uint8_t index);
+/* Keeps of a query, which may be held already, only the route that leads past this mote; false: there is no room. */
+bool slots_pass(uint8_t query, uint16_t version, const struct wire_route *route);
 
 #endif

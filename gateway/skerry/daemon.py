@@ -21,15 +21,16 @@ from skerry.history.joint import joined_feeds, joint_of
 from skerry.history.retention import Retention
 from skerry.history.service import HistoryService
 from skerry.inventory import Inventory
-from skerry.lang.ast import CreatePoint, DropPoint, Stop
+from skerry.lang.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.lang.errors import QueryError
 from skerry.link.link import Link
 from skerry.network import Network
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import Difference, QueryPlan
 from skerry.plan.past import explain_past
-from skerry.plan.planner import plan_point, plan_query
+from skerry.plan.planner import plan_point, plan_query, plan_srt
 from skerry.plan.points import Point
+from skerry.plan.srt import Srt, plan_of
 from skerry.plan.tables import Tables, TableSchema
 from skerry.proxy.engine import Engine
 from skerry.proxy.spark import StreamingQuery
@@ -134,23 +135,30 @@ class Gateway:
             # Its tables may not be there now, which pauses it.
             known = [TableSchema.from_list(schema) for schema in entry.get("tables", [])]
             tables = {schema.name: schema for schema in known}
-            plan, point = self._plan(entry["sql"], entry.get("point"), tables)
+            srt = Srt.from_list(entry["srt"]) if entry.get("srt") else None
+            plan, point = self._plan(entry["sql"], entry.get("point"), tables, srt)
             plans[entry["id"]] = plan
-            query = UserQuery.from_dict(entry, plan, point)
+            query = UserQuery.from_dict(entry, plan, point, srt)
             self._queries.add(query)
             if not query.past_only:
                 self._subscribe(query)
         self._network.restore(state, plans)
+        self._network.demand.route_by(self._queries.srts().values())
         self.inventory.restore(state.get("tags", []))
         self._refresh_feeds()
 
-    def _plan(self, sql: str, number: int | None, tables: Tables) -> tuple[QueryPlan, Point | None]:
-        """The plan of a query beside the storage points there are; ``number``: of the point that it creates."""
+    def _plan(
+        self, sql: str, number: int | None, tables: Tables, srt: Srt | None
+    ) -> tuple[QueryPlan, Point | None]:
+        """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
         plan = plan_query(sql, self._queries.points(), tables)
         if isinstance(plan, CreatePoint):
             assert number is not None
             point, plan = plan_point(plan, number, self._queries.points())
             return plan, point
+        if isinstance(plan, CreateSrt):
+            assert srt is not None
+            return plan_of(srt, plan), None
         assert isinstance(plan, QueryPlan)
         return plan, None
 
@@ -307,6 +315,8 @@ class Gateway:
             statement, point = plan_query(sql, self._queries.points(), self.tables.schemas()), None
             if isinstance(statement, DropPoint):
                 return Stopped([self.stop(self._queries.keeper(statement, user), user)])
+            if isinstance(statement, DropSrt):
+                return Stopped([self.stop(self._queries.srt_keeper(statement, user), user)])
             if isinstance(statement, Stop):
                 # Newest first: those that read a storage point before it.
                 own = [query.id for query in reversed(self._queries.of(user))]
@@ -318,9 +328,12 @@ class Gateway:
                 ]
                 return Stopped(stopped[::-1])
             check(len(self._queries.of(user)))
+            srt = None
             if isinstance(statement, CreatePoint):
                 number = self._queries.point_number(sql)
                 point, plan = plan_point(statement, number, self._queries.points())
+            elif isinstance(statement, CreateSrt):
+                srt, plan = self._plan_srt(statement)
             else:
                 plan = statement
             if plan.history is not None and plan.history.only:
@@ -331,7 +344,10 @@ class Gateway:
                 )
             started = [(text, plan_query(text, self._queries.points())) for text in plan.starts]
             # What fills a storage point has no readers.
-            query = self._add(sql, user, plan, point, None, None if plan.into else linger_s)
+            query = self._add(sql, user, plan, point, None, None if plan.into or srt else linger_s)
+            if srt is not None:
+                query.srt = srt
+                self._network.demand.route_by(self._queries.srts().values())
             try:
                 for text, inner in started:
                     assert isinstance(inner, QueryPlan)
@@ -341,6 +357,17 @@ class Gateway:
                 self._remove(query)
                 raise
             return query
+
+    def _plan_srt(self, statement: CreateSrt) -> tuple[Srt, QueryPlan]:
+        root = self.catalog.root()
+        number = self._queries.srt_number(statement.text)
+        return plan_srt(
+            statement,
+            number,
+            self._queries.srts(),
+            self.catalog.values,
+            root.nodeid if root is not None else None,
+        )
 
     def _add(
         self,
@@ -403,6 +430,8 @@ class Gateway:
         for inner in self._queries.started_by(query.id):
             self._remove(inner)
         self._queries.remove(query.id)
+        if query.srt is not None:
+            self._network.demand.route_by(self._queries.srts().values())
         self.history.forget(query.id)
         self._joins.pop(query.id, None)
         self.engine.unsubscribe(query.id)
@@ -496,10 +525,12 @@ class Gateway:
         """What would run where. Raises QueryError."""
         with self._lock:
             plan = plan_query(sql, self._queries.points(), self.tables.schemas())
-            if isinstance(plan, Stop | DropPoint):
+            if isinstance(plan, Stop | DropPoint | DropSrt):
                 raise QueryError("what stops queries has no plan", "explain a SELECT")
             if isinstance(plan, CreatePoint):
                 _, plan = plan_point(plan, self._queries.point_number(sql), self._queries.points())
+            if isinstance(plan, CreateSrt):
+                _, plan = self._plan_srt(plan)
             if plan.history is not None and plan.history.only:
                 return explain_past(plan)
             described = explain(plan, self.catalog, self._network.demand)
@@ -535,6 +566,7 @@ class Gateway:
                      "refused": network.refusals.of(s.query)}
                     for s in network.current.values()
                 ],
+                "srts": self._queries.described_srts(None),
                 "users": len(self._queries.all()),
                 "feeds": sum(query.readers for query in self._queries.all()),
             }  # fmt: skip

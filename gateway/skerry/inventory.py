@@ -38,6 +38,7 @@ class Inventory:
                 dict(self._network.current),
                 self._queries.all() if user is None else self._queries.of(user),
                 self._queries.described_points(user),
+                self._queries.described_srts(user),
                 time.time(),
             )
         return select(sql, found)

@@ -8,10 +8,11 @@ from binascii import crc_hqx
 from typing import Any
 
 from skerry.history.joint import Joint
-from skerry.lang.ast import DropPoint
+from skerry.lang.ast import DropPoint, DropSrt
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.points import Point
+from skerry.plan.srt import Srt
 from skerry_protocol.packets import Aggregate
 
 
@@ -39,6 +40,8 @@ class UserQuery:
     finished: bool = False
     #: What CREATE STORAGE POINT made.
     point: Point | None = None
+    #: What CREATE SRT made.
+    srt: Srt | None = None
     #: Of one with HISTORY that goes on: where its own feed begins.
     joint: Joint | None = None
     #: It is stopped once nobody has read it for so long, in s; None: never.
@@ -62,6 +65,7 @@ class UserQuery:
             "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
             "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
             "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
+            "srt": self.srt.to_list() if self.srt is not None else None,
             "tables": [probe.table.schema.to_list() for probe in self.plan.probes],
             "joint": dataclasses.asdict(self.joint) if self.joint is not None else None,
             "linger_s": self.linger_s,
@@ -69,13 +73,15 @@ class UserQuery:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, entry: dict[str, Any], plan: QueryPlan, point: Point | None) -> UserQuery:
+    def from_dict(
+        cls, entry: dict[str, Any], plan: QueryPlan, point: Point | None, srt: Srt | None = None
+    ) -> UserQuery:
         """What :meth:`to_dict` wrote."""
         plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
         feeds = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
         return cls(
             entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
-            point, Joint(**entry["joint"]) if entry.get("joint") else None, feeds=feeds, started_by=entry["started_by"],
+            point, srt, Joint(**entry["joint"]) if entry.get("joint") else None, feeds=feeds, started_by=entry["started_by"],
             linger_s=entry["linger_s"],
         )  # fmt: skip
 
@@ -187,6 +193,46 @@ class Queries:
             }
             for query in self._by_id.values()
             if query.point is not None
+        ]
+
+    # ---- semantic routing trees ----
+
+    def srts(self) -> dict[str, Srt]:
+        """Semantic routing trees by name in lower case."""
+        return {query.srt.name.lower(): query.srt for query in self._by_id.values() if query.srt is not None}
+
+    def srt_number(self, sql: str) -> int:
+        """A new tree's, 1..255: seldom one that was dropped just now, of which motes may not have heard."""
+        taken = {srt.number for srt in self.srts().values()}
+        number = crc_hqx(f"{sql} {time.time_ns()}".encode(), 0) % 0xFF + 1
+        while number in taken:
+            number = number % 0xFF + 1
+        return number
+
+    def srt_keeper(self, statement: DropSrt, user: str) -> str:
+        """The user's query that keeps a tree. Raises QueryError."""
+        name = statement.name.name.lower()
+        for query in self._by_id.values():
+            if query.srt is not None and query.srt.name.lower() == name:
+                if query.user != user:
+                    text = f"semantic routing tree '{query.srt.name}' is another user's"
+                    raise QueryError(text, "who created it drops it", statement.name.span, statement.text)
+                return query.id
+        names = ", ".join(srt.name for srt in self.srts().values()) or "none"
+        hint = f"{did_you_mean(name, list(self.srts()))}semantic routing trees are {names}"
+        text = f"unknown semantic routing tree '{statement.name.name}'"
+        raise QueryError(text, hint, statement.name.span, statement.text)
+
+    def described_srts(self, user: str | None) -> list[dict[str, Any]]:
+        """The trees; of other users' queries ``user`` sees nothing, unless he is None."""
+        return [
+            {
+                **query.srt.to_dict(),
+                "query": query.id if user in (None, query.user) else None,
+                "user": query.user if user in (None, query.user) else None,
+            }
+            for query in self._by_id.values()
+            if query.srt is not None
         ]
 
     # ---- events ----

@@ -68,6 +68,7 @@ class Rows:
         self.columns: list[dict[str, Any]] = description["columns"]
         #: The storage point on the motes that the rows go to: then none arrive here.
         self.into: str | None = description["into"]
+        self.srt: str | None = description["srt"]
         #: Number of the last row that was handed out, for :meth:`skerry.Client.resume`; None: none yet.
         self.position = position
         #: What was dropped because the reader was too slow; each comes with a RowsDroppedWarning too.

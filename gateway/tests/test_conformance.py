@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from skerry.lang.ast import CreatePoint
+from skerry.lang.ast import CreatePoint, CreateSrt
 from skerry.lang.errors import QueryError
-from skerry.plan.planner import plan_point, plan_query
+from skerry.plan.planner import plan_point, plan_query, plan_srt
 from skerry.plan.points import Point
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text()
@@ -46,6 +46,8 @@ def _plan(query: str) -> None:
     statement = plan_query(query, POINTS)
     if isinstance(statement, CreatePoint):
         plan_point(statement, len(POINTS) + 1, POINTS)
+    if isinstance(statement, CreateSrt):
+        plan_srt(statement, 1, root=0)
 
 
 @pytest.mark.parametrize("query", ACCEPTED)

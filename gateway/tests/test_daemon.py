@@ -18,7 +18,7 @@ import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import COMMAND, Daemon, free_port, queue_rows, wait_for
 from skerry.streams.log import read
-from skerry_protocol import codec
+from skerry_protocol import codec, packets
 from skerry_protocol.packets import Aggregate, CommandOp, PacketType
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -244,6 +244,32 @@ def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer
     ada.stop(reader.id)
     assert ada.stop_by("DROP STORAGE POINT recent") == ["1"]
     assert ada.points() == []
+
+
+def test_a_semantic_routing_tree_outlives_the_gateway(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    ada = skerry.connect(daemon.url, user="ada")
+    made = ada.query("CREATE SRT rooms ON sensors (room)")
+    assert made.srt == "rooms"
+    ada.query("SELECT temp FROM sensors WHERE room = 3 SAMPLE PERIOD 2 s")
+    wait_for(lambda: len(peer.programs()) == 2)
+    before = dict(peer.programs())
+    number = packets.Srt.parse(_code(before[1], Aggregate.SRT)).srt
+    assert packets.Route.parse(_code(before[2], Aggregate.ROUTE)).srt == number
+    daemon.kill()
+    daemon.start()
+    assert [(tree["name"], tree["query"]) for tree in ada.status()["srts"]] == [("rooms", made.id)]
+    with pytest.raises(skerry.GatewayError, match="there is a semantic routing tree 'Rooms' already"):
+        ada.query("CREATE SRT Rooms ON sensors (room)")
+    with pytest.raises(skerry.GatewayError, match="semantic routing tree 'rooms' is another user's"):
+        skerry.connect(daemon.url, user="bob").stop_by("DROP SRT rooms")
+    assert peer.programs() == before
+    assert ada.stop_by("DROP SRT rooms") == [made.id]
+    assert ada.status()["srts"] == []
+
+
+def _code(program: bytes, kind: Aggregate) -> bytes:
+    return next(field.code for field in codec.decode_program(program).fields if field.aggregate == kind)
 
 
 def test_a_query_that_rows_start_comes_and_goes_with_theirs(peer: RootPeer, daemon: Daemon) -> None:

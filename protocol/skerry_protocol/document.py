@@ -76,6 +76,8 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
 
 _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("NeighbourEntry", packets.NeighbourEntry, "In a BEACON."),
+    ("SrtEntry", packets.SrtEntry, "In a BEACON and a JOIN: the sender's part of a semantic routing tree."),
+    ("RoutedQuery", packets.RoutedQuery, "In a QUERY_REQUEST: a query that not every mote needs."),
     (
         "Record",
         packets.Record,
@@ -94,6 +96,13 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ),
     ("Queue", packets.Queue, "In a ProgramField, in place of code: QUEUE."),
     ("Tally", packets.Tally, "Behind the values of a RESULT."),
+    ("Srt", packets.Srt, "In a ProgramField, in place of code: the query is a semantic routing tree."),
+    ("SrtAxis", packets.SrtAxis, "In a Srt: an attribute, and how its values become codes of a byte."),
+    (
+        "Route",
+        packets.Route,
+        "In a ProgramField, in place of code: motes that the codes rule out need not have the query.",
+    ),
     ("Budget", packets.Budget, "In a ProgramField, in place of code: LIFETIME."),
     ("Temporal", packets.Temporal, "In a ProgramField, before the expression."),
 )

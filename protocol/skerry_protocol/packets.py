@@ -155,6 +155,8 @@ class Aggregate(IntEnum):
     FROM = 70  # rows are joined with those of a storage point; the code is a From, then an Aggregate for each field to COMBINE
     INTO = 71  # rows go to a storage point; the code is its number, uint16
     QUEUE = 72  # what becomes of rows that find no room, and when rows leave; the code is a Queue
+    SRT = 80  # the query is a semantic routing tree; the code is an Srt
+    ROUTE = 81  # the query goes only where a semantic routing tree says; the code is a Route
 
     @classmethod
     def _missing_(cls, value: object) -> Aggregate | None:
@@ -172,6 +174,7 @@ class RefusalReason(IntEnum):
     MALFORMED = 1  # the program is no program
     SLOTS = 2  # as many queries run as there is room for
     MEMORY = 3  # programs and windows of the queries need more bytes than there are
+    TREES = 4  # as many semantic routing trees are held as the board has room for
 
 
 class QueryFlag(IntEnum):
@@ -219,6 +222,12 @@ class QueuePolicy(IntEnum):
     DELTA = 2  # the one that differs least from the row sent before it is left out, and the one that differs most goes first
 
 
+class Policy(IntEnum):
+    """How motes choose among acceptable parents, where there is a semantic routing tree."""
+
+    LINK = 0  # by the links alone
+
+
 class BundleFlag(IntEnum):
     """Bits of a bundle's flags."""
 
@@ -229,6 +238,16 @@ class BundleFlag(IntEnum):
 NeighbourEntry = Struct(
     "node" / Int16ul * "short address",
     "heard" / Int8ul * "share of its beacons heard lately, 0..255 = 0..100 %",
+)
+
+SrtEntry = Struct(
+    "srt" / Int8ul * "number of the tree, 1..255",
+    "low" / Int8ul * "codes at and below the sender: first interval, or extent along the first attribute",
+    "high" / Int8ul * "…; 255 and 0: none",
+    "low2" / Int8ul * "second interval, or extent along the second attribute",
+    "high2" / Int8ul * "…; 255 and 0: none",
+    "value" / Int8ul * "code of the sender's own first attribute",
+    "value2" / Int8ul * "… and second; 0 where there is none",
 )
 
 Beacon = Struct(
@@ -242,6 +261,7 @@ Beacon = Struct(
     "ticks" / Int16ul * "… and 1/32768 s within the second, 0..32767",
     "time_hops" / Int8ul * "motes between this clock and the root's",
     "query_version" / Int16ul * "version of the sender's set of queries",
+    "srts" / Prefixed(Byte, GreedyBytes) * "a SrtEntry for each semantic routing tree that it holds",
     "neighbours" / GreedyRange(NeighbourEntry) * "some of those it hears, at most 12, in turn",
 )
 
@@ -260,7 +280,18 @@ QueryStop = Struct(
 
 QueryRequest = Struct(
     "query_version" / Int16ul * "version of the sender's query set",
-    "queries" / GreedyBytes * "ids of the queries it holds whole: it lacks the others",
+    "queries"
+    / GreedyBytes
+    * "ids of the queries it holds whole: it lacks the others; behind a 0, a RoutedQuery for each with a route",
+)
+
+RoutedQuery = Struct(
+    "query" / Int8ul * "query id",
+    "srt" / Int8ul * "number of the tree; 0: the sender wants the query, and lacks it",
+    "low" / Int8ul * "the codes that it asks for, as in SrtEntry",
+    "high" / Int8ul,
+    "low2" / Int8ul,
+    "high2" / Int8ul,
 )
 
 ProgramField = Struct(
@@ -272,7 +303,7 @@ ProgramField = Struct(
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
     "11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
     "39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
-    "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE",
+    "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE",
     "code"
     / Prefixed(Byte, GreedyBytes)
     * "expression; empty only for COUNT(*); behind a Temporal from 32 on",
@@ -348,6 +379,26 @@ Queue = Struct(
     * "one row leaves that mote each so many epochs, counted from epoch 0; 0: as many as the radio carries",
 )
 
+SrtAxis = Struct(
+    "attribute" / Int8ul * "its number",
+    "low" / Int32sl * "the value whose code is 0; so is that of all below",
+    "step" / Int32ul * "values to a code, at least 1; all beyond have 255",
+)
+
+Srt = Struct(
+    "srt" / Int8ul * "number of the tree, 1..255, chosen by the gateway",
+    "policy" / Int8ul * "how motes choose among parents: see Policy",
+    "axes" / GreedyRange(SrtAxis) * "one or two",
+)
+
+Route = Struct(
+    "srt" / Int8ul * "number of the tree, 1..255",
+    "low" / Int8ul * "codes that it asks for: first interval, or extent along the first attribute",
+    "high" / Int8ul,
+    "low2" / Int8ul * "second interval (255 and 0: none), or extent along the second attribute",
+    "high2" / Int8ul,
+)
+
 Command = Struct(
     "target" / Int16ul * "short address; 65535 all motes",
     "token" / Int16ul * "chosen by the sender, repeated in the acknowledgement",
@@ -357,6 +408,7 @@ Command = Struct(
 
 Join = Struct(
     "level" / Int8ul * "hops to the root of the sender, who has chosen the receiver as its parent",
+    "srts" / GreedyRange(SrtEntry) * "one for each semantic routing tree that it holds",
 )
 
 Record = Struct(

@@ -8,6 +8,7 @@
 #define BOARD_ID 2
 #define BOARD_RADIO_DMW 600
 #define BOARD_STANDBY_UW 5
+#define BOARD_SRTS 4
 
 /* This board's own: the 32 MHz crystal, which radio and UART need, is running and drives the CPU. At most 0.5 ms. */
 void board_clock_wait(void);

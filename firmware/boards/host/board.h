@@ -7,5 +7,6 @@
 #define BOARD_ID 255
 #define BOARD_RADIO_DMW 0
 #define BOARD_STANDBY_UW 0
+#define BOARD_SRTS 2
 
 #endif

@@ -7,5 +7,6 @@
 #define BOARD_ID 1
 #define BOARD_RADIO_DMW 465
 #define BOARD_STANDBY_UW 30
+#define BOARD_SRTS 1
 
 #endif

@@ -51,11 +51,15 @@ static const struct member mac_header_members[] = {
 LAYOUT(mac_header, NULL, "payload", NULL);
 static const struct member neighbour_entry_members[] = {MEMBER(neighbour_entry, node), MEMBER(neighbour_entry, heard)};
 LAYOUT(neighbour_entry, NULL, NULL, NULL);
+static const struct member srt_entry_members[] = {
+    MEMBER(srt_entry, srt), MEMBER(srt_entry, low), MEMBER(srt_entry, high), MEMBER(srt_entry, low2),
+    MEMBER(srt_entry, high2), MEMBER(srt_entry, value), MEMBER(srt_entry, value2)};
+LAYOUT(srt_entry, NULL, NULL, NULL);
 static const struct member beacon_members[] = {
     MEMBER(beacon, root), MEMBER(beacon, session), MEMBER(beacon, sequence), MEMBER(beacon, level),
     MEMBER(beacon, parent), MEMBER(beacon, cost), MEMBER(beacon, seconds), MEMBER(beacon, ticks),
     MEMBER(beacon, time_hops), MEMBER(beacon, query_version)};
-LAYOUT(beacon, NULL, "neighbours", &neighbour_entry);
+LAYOUT(beacon, "srts", "neighbours", &neighbour_entry);
 static const struct member query_install_members[] = {
     MEMBER(query_install, query_version), MEMBER(query_install, query), MEMBER(query_install, total),
     MEMBER(query_install, offset)};
@@ -73,7 +77,7 @@ LAYOUT(query_program, "where", "fields", &program_field);
 static const struct member command_members[] = {MEMBER(command, target), MEMBER(command, token), MEMBER(command, op)};
 LAYOUT(command, NULL, "arguments", NULL);
 static const struct member join_members[] = {MEMBER(join, level)};
-LAYOUT(join, NULL, NULL, NULL);
+LAYOUT(join, NULL, "srts", &srt_entry);
 static const struct member record_members[] = {MEMBER(record, type)};
 LAYOUT(record, "body", NULL, NULL);
 static const struct member bundle_members[] = {MEMBER(bundle, flags)};

@@ -12,6 +12,7 @@
 #include "kernel/kernel.h"
 #include "kernel/timer.h"
 #include "net/queue.h"
+#include "net/tree.h"
 #include "net/time.h"
 #include "query/aggregate.h"
 #include "query/query.h"
@@ -216,6 +217,10 @@ const struct environment_refusal *environment_refusal(void) { return &refusal; }
 void environment_identify(uint16_t node) { mote.nodeid = node; }
 
 /* net/tree and net/queue. */
+
+bool tree_is_root(void) { return mote.root; }
+uint16_t tree_own_parent(void) { return tree_parent_node; }
+uint8_t tree_own_level(void) { return tree_hops; }
 
 bool tree_parent(uint16_t *parent)
 {

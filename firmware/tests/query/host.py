@@ -16,6 +16,7 @@ QUERY = (
     FIRMWARE / "kernel" / "kernel.c",
     FIRMWARE / "net" / "random.c",
     FIRMWARE / "net" / "cobs.c",
+    FIRMWARE / "net" / "neighbours.c",
     FIRMWARE / "boards" / "host" / "rowstore.c",
     HERE / "environment.c",
 )

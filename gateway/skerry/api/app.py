@@ -178,6 +178,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "linger_s": query.linger_s,
         "readers": query.readers,
         "into": query.plan.into,
+        "srt": query.srt.name if query.srt is not None else None,
         "started_by": query.started_by,
         "refused": gateway.refused(query),
         "paused": gateway.paused(query),

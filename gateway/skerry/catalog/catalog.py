@@ -130,6 +130,14 @@ class Catalog:
             return []  # an event's, which needs no sensor
         return sorted(mote.nodeid for mote in self._motes.values() if not mote.acquires(entry))
 
+    def values(self, name: str) -> list[int]:
+        """The integers that an attribute has on the motes, as far as their reports tell: addresses and positions (cm)."""
+        if name == "nodeid":
+            return [mote.nodeid for mote in self.all()]
+        if name in ("xpos", "ypos"):
+            return [round(getattr(mote, name) * 100) for mote in self.all()]
+        return []
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         return {"motes": [asdict(mote) for mote in self._motes.values()], "events": self.events.to_list()}

@@ -9,6 +9,7 @@ from skerry_protocol.packets import RefusalReason
 _TEXTS = {
     RefusalReason.MALFORMED: "takes its program for none: is its firmware older than the gateway?",
     RefusalReason.SLOTS: "runs as many queries as it can already",
+    RefusalReason.TREES: "holds as many semantic routing trees as its board has room for",
     RefusalReason.MEMORY: "has {missing} bytes too few for its program and windows",
 }
 

@@ -1,4 +1,5 @@
-"""What the gateway knows as tables: motes, attributes, events, commands, streams, queries, storage points, tags."""
+"""What the gateway knows as tables: motes, attributes, events, commands, streams, queries, storage points,
+semantic routing trees, tags."""
 
 from __future__ import annotations
 
@@ -31,9 +32,10 @@ def tables(
     current: Mapping[int, Stream],
     queries: list[UserQuery],
     points: list[dict[str, Any]],
+    srts: list[dict[str, Any]],
     now: float,
 ) -> dict[str, Table]:
-    """All of them; ``queries`` and ``points`` as the asker may see them. ``now``: UTC in s."""
+    """All of them; ``queries``, ``points`` and ``srts`` as the asker may see them. ``now``: UTC in s."""
     attributes = catalog.attributes()
     return {
         "motes": Table(_MOTE, [_mote(catalog, mote, now) for mote in catalog.all()]),
@@ -75,6 +77,13 @@ def tables(
             [
                 (p["name"], p["query"], p["user"], p["rows"], p["bytes"], p["memory"], ", ".join(f["name"] for f in p["fields"]))
                 for p in points
+            ],
+        ),
+        "srts": Table(
+            ("name", "query", "user", "policy", "attributes"),
+            [
+                (t["name"], t["query"], t["user"], t["policy"], ", ".join(a["name"] for a in t["attributes"]))
+                for t in srts
             ],
         ),
     }  # fmt: skip

@@ -72,6 +72,12 @@ def query(
     if answer.into is not None:
         print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
         return
+    if answer.srt is not None:
+        print(
+            f"query {answer.id} keeps semantic routing tree {answer.srt}; 'skerry query \"DROP SRT {answer.srt}\"' ends it",
+            file=sys.stderr,
+        )
+        return
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
     for inner in client.queries():
         if inner["started_by"] == answer.id:

@@ -36,7 +36,7 @@ def catalog(
         typer.Argument(
             metavar="[SELECT …]",
             help="over motes, attributes, mote_attributes, tags, substitutes, events, commands, streams, queries, "
-            "query_streams, points",
+            "query_streams, points, srts",
         ),
     ] = None,
     format: Annotated[

@@ -329,7 +329,27 @@ class DropPoint:
     text: str
 
 
-Statement = Select | Stop | CreatePoint | DropPoint
+@dataclass(frozen=True, slots=True)
+class CreateSrt:
+    """``CREATE SRT name ON table (attribute, …) [ROOT root] [SAMPLE PERIOD period]``."""
+
+    name: Name
+    table: Name
+    attributes: tuple[Name, ...]
+    root: Number | None
+    period: Duration | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropSrt:
+    """``DROP SRT name``."""
+
+    name: Name
+    text: str
+
+
+Statement = Select | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt
 
 
 def walk(node: Any) -> Iterator[Any]:

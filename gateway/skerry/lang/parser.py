@@ -16,7 +16,7 @@ _KEYWORDS = frozenset({
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "ALIGNED", "EVENT", "OUTPUT",
     "TRIGGER", "ACTION", "SIGNAL", "STOP", "QUERY", "CREATE", "CIRCULAR", "SIZE", "DROP", "ALL", "INTO", "COMBINE", "INTERPOLATE", "LINEAR",
     "AS", "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
-    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND",
+    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND", "SRT", "ROOT",
 })  # fmt: skip
 
 #: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
@@ -129,7 +129,7 @@ def _expected(terminals: set[str], before: str) -> str:
     if terminals == {"SELECT"}:
         return "expected SELECT"
     if "SELECT" in terminals:
-        return "expected SELECT, CREATE STORAGE POINT, STOP QUERY or DROP"
+        return "expected SELECT, CREATE STORAGE POINT, CREATE SRT, STOP QUERY or DROP"
     if {"NULL", "NUMBER", "NAME"} <= terminals:
         return "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
     shown = sorted(terminals - _CONTINUATIONS) or sorted(terminals)

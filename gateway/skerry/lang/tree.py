@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -47,18 +47,24 @@ class TreeBuilder:
         event, statement = None, _tree(next(child for child in tree.children if child is not None))
         if statement.data == "on_event":
             event, statement = _on_event(statement), _tree(tree.children[1])
-        if statement.data == "drop_all":
-            return ast.Stop(None, self._text)
-        match statement.data:
-            case "stop":
-                return self._stop(statement)
-            case "create":
-                return self._create(statement)
-            case "drop":
-                return ast.DropPoint(_name(_token(statement.children[-1])), self._text)
+        other = self._other(statement)
+        if other is not None:
+            return other
         select = self._select(statement, event)
         buffers = list(statement.find_data("buffered"))
         return self._buffered(select, buffers) if buffers else select
+
+    def _other(self, tree: Tree[Token]) -> ast.Statement | None:
+        """A statement that is no query; None for a query."""
+        build: dict[str, Callable[[Tree[Token]], ast.Statement]] = {
+            "stop": self._stop,
+            "drop_all": lambda _: ast.Stop(None, self._text),
+            "create": self._create,
+            "create_srt": self._create_srt,
+            "drop": lambda tree: ast.DropPoint(_name(_token(tree.children[-1])), self._text),
+            "drop_srt": lambda tree: ast.DropSrt(_name(_token(tree.children[-1])), self._text),
+        }
+        return build[tree.data](tree) if tree.data in build else None
 
     def _buffered(self, select: ast.Select, buffers: list[Tree[Token]]) -> ast.CreatePoint:
         """``OUTPUT ACTION BUFFER(k)``: the newest k rows stay on the motes, in a storage point of that name."""
@@ -81,6 +87,19 @@ class TreeBuilder:
             size,
             tuple((_name(_token(field)), _name(_token(type))) for field, type in named),
             select,
+            self._text,
+        )
+
+    def _create_srt(self, tree: Tree[Token]) -> ast.CreateSrt:
+        _, _, name, _, table, *rest = tree.children
+        attributes = [child for child in rest if isinstance(child, Tree) and child.data == "attribute"]
+        _, root, _, _, period = rest[len(attributes) :]
+        return ast.CreateSrt(
+            _name(_token(name)),
+            _name(_token(table)),
+            tuple(_name(_token(attribute.children[0])) for attribute in attributes),
+            ast.Number(_value(_token(root)), None, _span(_token(root))) if root is not None else None,
+            _duration(_tree(period)) if period is not None else None,
             self._text,
         )
 

@@ -24,6 +24,12 @@ _MET = {
     Match.LINEAR: "the values, between two rows,",
     Match.COMBINE: "the last period's rows, combined,",
 }
+_SAID = {
+    Aggregate.STORE: "keep the rows in storage point",
+    Aggregate.INTO: "keep the rows in storage point",
+    Aggregate.SRT: "keep semantic routing tree",
+    Aggregate.ROUTE: "go where it can apply by semantic routing tree",
+}
 #: What every event says, so that SIGNAL need not.
 _IN_EVERY_EVENT = ("nodeid", "loc", "xpos", "ypos", "time")
 #: Events of one ON EVENT: a mote keeps a bit for each.
@@ -74,6 +80,8 @@ class Clause:
         return cls(Aggregate(kind), name, from_list(expr) if expr else None, tuple(values))
 
     def __str__(self) -> str:
+        if self.kind in _SAID:
+            return f"{_SAID[self.kind]} {self.name}"
         match self.kind:
             case Aggregate.ACTION:
                 return f"run {self.name}({render(self.expr) if self.expr else ''}) with each row"
@@ -81,8 +89,6 @@ class Clause:
                 return f"raise event {self.name} with the first of several rows in a row"
             case Aggregate.ON_EVENT:
                 return _waits(self)
-            case Aggregate.STORE | Aggregate.INTO:
-                return f"keep the rows in storage point {self.name}"
             case Aggregate.FROM:
                 return f"join with {_MET[Match(self.values[2])]} of storage point {self.name}"
         return f"stop with event {self.name}" + (f" where {render(self.expr)}" if self.expr else "")

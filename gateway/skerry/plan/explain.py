@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
 from skerry.plan.batching import batching, events_of
+from skerry.plan.explain_route import describe_route, route_lines
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
 from skerry.plan.lifetime import CAPACITY, power_for, predicted_ms
 from skerry.plan.merge import IN_EVERY_ROW, merge
@@ -16,6 +17,7 @@ from skerry.plan.optimiser import SamplingPlan, considered
 from skerry.plan.program import chosen, program_size
 from skerry.plan.queueing import describe, held_ms
 from skerry.plan.radio import record_energy, record_seconds
+from skerry.plan.routing import best_route, routed
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.commands import event_number
 from skerry_protocol.packets import (
@@ -41,7 +43,9 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
     With a catalog it also says which attributes some motes lack, and reckons with the events that have come; with a
     demand it says which stream the query would join.
     """
-    query = merge([plan])
+    srts = demand.srts if demand is not None else ()
+    query = routed(merge([plan]), srts)
+    route = best_route(merge([plan]), srts)
     events = batching(query, _rates(query, catalog), record_energy(_record_bytes(query)))
     result: dict[str, Any] = {
         "query": plan.text,
@@ -58,6 +62,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "gateway": _gateway(plan, query),
         "joins": [{"table": probe.table.schema.name, "where": str(probe)} for probe in plan.probes],
         "stream": None,
+        "route": describe_route(route, catalog) if route is not None else None,
         "lacking": {},
     }
     if demand is not None:
@@ -206,6 +211,7 @@ def explain_text(explained: dict[str, Any]) -> str:
     idle = not any(gateway[work] for work in ("where", "columns", "having", "windows", "order"))
     lines += ["  hands rows to the user"] if idle else []
     lines += _stream_lines(explained["stream"])
+    lines += route_lines(explained["route"])
     lines += [
         f"note: {name} is NULL on {len(lacking)} motes ({', '.join(map(str, lacking[:10]))})"
         for name, lacking in explained["lacking"].items()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from skerry.lang import ast
-from skerry.lang.ast import CreatePoint, DropPoint, Stop
+from skerry.lang.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.parser import parse
 from skerry.plan import build
@@ -36,6 +36,8 @@ from skerry.plan.queueing import queue_clauses
 from skerry.plan.resolve import Resolver
 from skerry.plan.sampling import ONCE_PERIOD_MS, when
 from skerry.plan.scope import Scope, event_value, scope_of
+from skerry.plan.srt import Srt, Srts, Values, no_values, plan_of
+from skerry.plan.srt import define as define_srt
 from skerry.plan.storing import (
     UNFILLED_PERIOD_MS,
     check_period,
@@ -57,13 +59,14 @@ from skerry_protocol.packets import (
 
 _EPOCH = BY_NAME["epoch"].number
 NO_POINTS: Points = {}
+NO_SRTS: Srts = {}
 #: Epochs of ON ALIGNED EVENT lie on this grid.
 ALIGNED_GRID_MS = 1000
 
 
 def plan_query(
     text: str, points: Points = NO_POINTS, tables: Tables = NO_TABLES
-) -> QueryPlan | Stop | CreatePoint | DropPoint:
+) -> QueryPlan | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt:
     """The plan of a query beside these storage points and tables, or a statement that is no query. Raises QueryError for anything
     wrong with it.
 
@@ -86,6 +89,24 @@ def plan_point(statement: CreatePoint, number: int, points: Points = NO_POINTS) 
         point, plan = _plan_point(statement, number, points)
         made.append(point)
         return plan
+
+    plan = _checked(statement.text, planned)
+    return made[0], plan
+
+
+def plan_srt(
+    statement: CreateSrt,
+    number: int,
+    srts: Srts = NO_SRTS,
+    values: Values = no_values,
+    root: int | None = None,
+) -> tuple[Srt, QueryPlan]:
+    """A new semantic routing tree beside others, and the query that keeps it. Raises QueryError; see :func:`skerry.plan.srt.define`."""
+    made: list[Srt] = []
+
+    def planned() -> QueryPlan:
+        made.append(define_srt(statement, number, srts.values(), values, root))
+        return plan_of(made[0], statement)
 
     plan = _checked(statement.text, planned)
     return made[0], plan

@@ -21,7 +21,7 @@ def ranges_of(where: Expr | None) -> tuple[RangeFilter, ...]:
     """
     found: dict[int, RangeFilter] = {}
     for condition in conjuncts(where):
-        bound = _as_range(condition)
+        bound = as_range(condition)
         if bound is not None:
             found[bound.attribute] = _intersect(found.get(bound.attribute), bound)
     return tuple(found.values())
@@ -37,7 +37,7 @@ def split_range(where: Expr | None) -> tuple[RangeFilter | None, Expr | None]:
     if not ranges:
         return None, where
     chosen = min(ranges, key=_width)
-    rest = [c for c in conjuncts(where) if (r := _as_range(c)) is None or r.attribute != chosen.attribute]
+    rest = [c for c in conjuncts(where) if (r := as_range(c)) is None or r.attribute != chosen.attribute]
     return chosen, build.join(Op.AND, rest)
 
 
@@ -65,7 +65,8 @@ def _exact(value: int, digits: int) -> Expr:
     return build.number(value, digits)
 
 
-def _as_range(condition: Expr) -> RangeFilter | None:
+def as_range(condition: Expr) -> RangeFilter | None:
+    """The range that a comparison of an attribute with a constant leaves; None for any other condition."""
     if len(condition.args) != 2:
         return None
     attribute, constant = condition.args

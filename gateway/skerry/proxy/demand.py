@@ -21,6 +21,8 @@ from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
 from skerry.plan.queueing import held_ms, waits_ms
+from skerry.plan.routing import routed, routed_as
+from skerry.plan.srt import Srt
 from skerry.proxy.demand_state import Group, Running, User
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
@@ -45,6 +47,7 @@ class Demand:
         self._groups: dict[Hashable, Group] = {}
         self._readers: dict[int, dict[str, Feed]] = {}
         self._last_id = 0
+        self._srts: tuple[Srt, ...] = ()
 
     # --- what callers ask ---
 
@@ -79,10 +82,23 @@ class Demand:
         group = self._groups.get(_key(plan, ""))
         if group is None:
             return None, False
-        wanted = merge([*(self._users[user].plan for user in group.users), plan])
+        wanted = self._merged(group, plan)
         return group.current, wanted == self._running[group.current].installation.mote_query
 
+    @property
+    def srts(self) -> tuple[Srt, ...]:
+        """The semantic routing trees by which queries are routed."""
+        return self._srts
+
     # --- what changes ---
+
+    def route_by(self, srts: Iterable[Srt]) -> None:
+        """There are these semantic routing trees now; :meth:`advance` changes the queries that take another way by them."""
+        self._srts = tuple(srts)
+        for group in self._groups.values():
+            running = self._running.get(group.current)
+            if running is not None and running.installation.mote_query != self._merged(group):
+                group.stale = True
 
     def add_user(self, user: str, plan: QueryPlan, now: float) -> Difference:
         """A user comes. Raises QueryError when the motes have no room for his query, ValueError when the
@@ -149,11 +165,21 @@ class Demand:
                 state.length_ms = max(state.plan.period_ms, rest)
         total = Difference()
         for group in self._groups.values():
-            wanted = merge([self._users[user].plan for user in group.users])
+            wanted = self._merged(group)
             total = _both(total, self._begin(group, wanted, now))
         return total
 
     # --- how the mote query of a group changes ---
+
+    def _merged(self, group: Group, *more: QueryPlan) -> MoteQuery:
+        """What serves the group's users, and further plans, with its route. What has a memory keeps the route that it has."""
+        plans = [*(self._users[user].plan for user in group.users), *more]
+        running = self._running.get(group.current)
+        if running is not None and (
+            plans[0].once or plans[0].budget or plans[0].clauses or plans[0].temporal
+        ):
+            return routed_as(merge(plans), running.installation.mote_query)
+        return routed(merge(plans), self._srts)
 
     def _covers(self, group: Group, plan: QueryPlan) -> bool:
         """Whether the current query stays what ``merge`` would make, seen without looking at all users."""
@@ -177,7 +203,7 @@ class Demand:
 
     def _change(self, group: Group, now: float, newcomer: str | None = None) -> Difference:
         """Makes the group's query what its users need now."""
-        wanted = merge([self._users[user].plan for user in group.users])
+        wanted = self._merged(group)
         current = self._running.get(group.current)
         if current is None:
             return self._begin(group, wanted, now)

@@ -1,0 +1,98 @@
+/* Queries that go only where a semantic routing tree says: who needs them, and what motes that do not need them know of them. */
+#include <stddef.h>
+#include <string.h>
+
+#include "drivers/settings.h"
+#include "net/neighbours.h"
+#include "query/epochs.h"
+#include "query/query.h"
+#include "query/slots.h"
+#include "query/srt.h"
+
+/* Control windows for which a query that does not apply any more is kept: values move back, and rows are still under way. */
+#define IDLE_WINDOWS 4
+
+static const struct wire_route *route_of(const struct slot *slot)
+{
+    if (slot_passed(slot))
+        return &slot->route;
+    return slot->query != 0 && slot->state & SLOT_WHOLE ? srt_route(slot_program(slot), slot->length) : NULL;
+}
+
+uint8_t query_known(uint8_t *ids)
+{
+    uint8_t count = 0;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slot_any(i)->state & SLOT_WHOLE || slot_passed(slot_any(i)))
+            ids[count++] = slot_any(i)->query;
+    return count;
+}
+
+uint8_t query_routes(uint8_t *entries)
+{
+    struct wire_routed_query *entry = (struct wire_routed_query *)entries;
+    uint8_t length = 0;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        const struct slot *slot = slot_any(i);
+        const struct wire_route *route = route_of(slot);
+        if (route == NULL)
+            continue;
+        bool wanted = slot_passed(slot) && srt_applies(route);
+        entry->query = slot->query;
+        memcpy(&entry->srt, route, sizeof *route);
+        if (wanted)
+            entry->srt = 0;
+        entry++;
+        length = (uint8_t)(length + sizeof *entry);
+    }
+    return length;
+}
+
+void query_learn(uint16_t version, const struct wire_routed_query *entry)
+{
+    if (entry->query != 0 && entry->srt != 0 && slot_find(entry->query) == NULL)
+        slots_pass(entry->query, version, (const struct wire_route *)&entry->srt);
+}
+
+bool query_spreads(uint8_t query)
+{
+    const struct slot *slot = query != 0 ? slot_find(query) : NULL;
+    const struct wire_route *route = slot != NULL ? route_of(slot) : NULL;
+    /* The root may have children that are not in its table. */
+    return route == NULL || srt_below(route) || (settings()->root && neighbour_count() == NEIGHBOURS);
+}
+
+bool query_concerns(uint8_t query, uint16_t neighbour)
+{
+    const struct slot *slot = slot_of(query);
+    const struct wire_route *route = slot != NULL ? route_of(slot) : NULL;
+    const struct neighbour *of = neighbour_find(neighbour);
+    return route == NULL || of == NULL || srt_neighbour((uint8_t)(of - neighbours()), route);
+}
+
+bool query_wanted(void)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slot_passed(slot_any(i)) && srt_applies(&slot_any(i)->route))
+            return true;
+    return false;
+}
+
+void query_window(void)
+{
+    bool changed = false;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        struct slot *slot = slot_at(i);
+        const struct wire_route *route = slot != NULL && !settings()->root ? route_of(slot) : NULL;
+        if (route == NULL)
+            continue;
+        if (srt_applies(route))
+            slot->idle = 0;
+        else if (slot->idle < IDLE_WINDOWS)
+            slot->idle++;
+        else if (!(slot->state & (SLOT_WAITING | SLOT_SAMPLING | SLOT_SCANNING)))
+            changed |= slots_pass(slot->query, slot->version, route);
+    }
+    if (changed)
+        epochs_update_soon();
+}

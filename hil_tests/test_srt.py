@@ -1,0 +1,217 @@
+"""Semantic routing trees, on the firmware's real image: queries go only where they can apply, and no row is lost by it."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from hil_tests.queries import ask, create_srt, rows
+from skerry.plan.model import MoteQuery
+from skerry_protocol.commands import ACTIONS
+from skerry_protocol.packets import CommandOp, PacketType, RefusalReason
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+
+#: From a value's change to the first row, in s, over the two or three hops of these networks: each hop takes a control window for
+#: the value's way up and one for the query's way down, of 4 s each, and one more where a frame is lost.
+CHANGE_S = 60
+
+
+def senders(net: NetworkHandle, query: int) -> set[int]:
+    """Motes that sent rows of a query, their own or others'."""
+    return {
+        mac.source
+        for _, mac, packet in net.packets()
+        if packet.type is PacketType.BUNDLE
+        for record in packet.body.records
+        if record.type == PacketType.RESULT and record.body[0] == query
+    }
+
+
+def spreaders(net: NetworkHandle, query: int) -> set[int]:
+    """Motes that sent parts of a query's program."""
+    return {
+        mac.source
+        for _, mac, packet in net.packets()
+        if packet.type is PacketType.QUERY_INSTALL and packet.body.query == query
+    }
+
+
+def sampled(net: NetworkHandle) -> dict[int, float]:
+    """J that each mote's sensors have taken."""
+    return {node: mote.energy["sensors_j"] for node, mote in net.motes.items()}
+
+
+def put(net: NetworkHandle, node: int, **place: int) -> None:
+    """Set a mote's room, floor or group by command."""
+    for name, value in place.items():
+        action = next(action for action in ACTIONS if action.name == f"set_{name}")
+        token = 100 + len(net.line.of(PacketType.COMMAND_ACK))
+        net.line.command(node, CommandOp.RUN, struct.pack("<Bi", action.number, value), token)
+        net.advance("20s")
+
+
+def told(net: NetworkHandle, query: int, mote_query: MoteQuery) -> set[tuple[int, int]]:
+    """Mote and epoch of the rows of a query."""
+    return {(row["nodeid"], row["epoch"]) for row in rows(net.line, query, mote_query)}
+
+
+def test_a_query_goes_only_where_it_applies(network: MakeNetwork) -> None:
+    """A line of six: what 2 alone answers is forwarded by 1, which does not sample; 3, 4 and 5 neither hold nor forward it."""
+    net = network(line_of(6, spacing=10), radio=disc(12))
+    net.advance("40s")
+    tree = create_srt(net, 1, "CREATE SRT ids ON sensors (nodeid)", lambda _: range(6))
+    net.advance("60s")
+    net.frames.clear()
+    query = ask(net, 2, "SELECT nodeid, temp FROM sensors WHERE nodeid = 2 SAMPLE PERIOD 5 s", srts=[tree])
+    net.advance("60s")
+    assert {row["nodeid"] for row in rows(net.line, 2, query)} == {2}
+    assert spreaders(net, 2) == {0, 1}
+    assert senders(net, 2) == {1, 2}
+    assert {node for node, joule in sampled(net).items() if joule} == {2}
+
+
+def test_rows_are_those_without_the_tree(network: MakeNetwork) -> None:
+    """The same condition with and without a route, with two intervals: the same rows of the same epochs."""
+    net = network(grid(5, 4, spacing=10), radio=disc(15), seed=3)
+    net.advance("60s")
+    tree = create_srt(net, 1, "CREATE SRT ids ON sensors (nodeid)", lambda _: range(20))
+    net.advance("80s")
+    net.frames.clear()
+    sql = "SELECT nodeid, temp FROM sensors WHERE nodeid IN (7, 13, 14) SAMPLE PERIOD 5 s FOR 60 s"
+    routed, flooded = ask(net, 2, sql, srts=[tree]), ask(net, 3, sql)
+    net.advance("100s")
+    assert told(net, 2, routed) == told(net, 3, flooded)
+    assert len(told(net, 2, routed)) == 3 * 12
+    assert len(senders(net, 2)) < 20
+
+
+def test_aggregates_are_those_without_the_tree(network: MakeNetwork) -> None:
+    net = network(grid(4, 3, spacing=10), radio=disc(15), seed=4)
+    net.advance("60s")
+    tree = create_srt(net, 1, "CREATE SRT ids ON sensors (nodeid)", lambda _: range(12))
+    net.advance("60s")
+    sql = "SELECT COUNT(*), SUM(nodeid) FROM sensors WHERE nodeid BETWEEN 5 AND 9 SAMPLE PERIOD 5 s FOR 30 s"
+    for number, srts in ((2, [tree]), (3, [])):
+        ask(net, number, sql, srts=srts)
+    net.advance("60s")
+    states = {
+        number: [
+            (part.body.epoch, [(state.count, state.value) for state in part.body.states])
+            for part in net.line.of(PacketType.PARTIAL, number)
+        ]
+        for number in (2, 3)
+    }
+    assert len(states[2]) == 6
+    assert sorted(states[2]) == sorted(states[3])
+
+
+def test_a_box_of_two_attributes(network: MakeNetwork) -> None:
+    """5 by 4 motes, 10 m apart: those whose x and y are asked for answer, though each alone would be asked of more."""
+    net = network(grid(5, 4, spacing=10), radio=disc(15), seed=5)
+    net.advance("60s")
+    tree = create_srt(
+        net, 1, "CREATE SRT loc ON sensors (loc)", {"xpos": [0, 4000], "ypos": [0, 3000]}.__getitem__
+    )
+    net.advance("80s")
+    net.frames.clear()
+    sql = "SELECT nodeid FROM sensors WHERE xpos >= 30 m AND ypos <= 10 m SAMPLE PERIOD 5 s FOR 60 s"
+    query = ask(net, 2, sql, srts=[tree])
+    net.advance("90s")
+    assert {node for node, _ in told(net, 2, query)} == {3, 4, 8, 9}
+    assert len(told(net, 2, query)) == 4 * 12
+    assert senders(net, 2).isdisjoint({10, 11, 15, 16, 17, 18, 19})
+
+
+def test_a_value_that_changes_into_the_range(network: MakeNetwork) -> None:
+    """Nobody answers; then the last mote of a line is put into the room; then it is taken out again."""
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    net.advance("30s")
+    tree = create_srt(net, 1, "CREATE SRT rooms ON sensors (room)")
+    net.advance("60s")
+    query = ask(net, 2, "SELECT nodeid, temp FROM sensors WHERE room = 7 SAMPLE PERIOD 5 s", srts=[tree])
+    net.advance("40s")
+    assert not rows(net.line, 2, query)
+    assert spreaders(net, 2) == set()
+    put(net, 3, room=7)
+    net.advance(CHANGE_S)
+    net.frames.clear()
+    net.advance("30s")
+    assert {row["nodeid"] for row in rows(net.line, 2, query)} == {3}
+    assert senders(net, 2) == {1, 2, 3}
+    put(net, 3, room=8)
+    net.advance("120s")
+    before, net.line.records[:] = sampled(net), []
+    net.frames.clear()
+    net.advance("60s")
+    assert not rows(net.line, 2, query)
+    assert sampled(net) == before
+    # Nobody asks for what he does not need.
+    assert not [p for _, _, p in net.packets() if p.type is PacketType.QUERY_REQUEST]
+
+
+def test_a_sampled_attribute(network: MakeNetwork) -> None:
+    """It grows warm at the last mote of a line."""
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    for mote in net.motes.values():
+        mote.sense(temp=20)
+    net.advance("30s")
+    tree = create_srt(net, 1, "CREATE SRT warm ON sensors (temp) SAMPLE PERIOD 10 s")
+    net.advance("60s")
+    query = ask(net, 2, "SELECT nodeid FROM sensors WHERE temp > 30 SAMPLE PERIOD 5 s", srts=[tree])
+    net.advance("60s")
+    assert spreaders(net, 2) == set()
+    net.motes[3].sense(temp=35)
+    net.advance(CHANGE_S + 10)
+    assert {row["nodeid"] for row in rows(net.line, 2, query)} == {3}
+
+
+def test_motes_that_come_and_go(network: MakeNetwork) -> None:
+    """A diamond: the mote that answers loses its parent, then restarts itself; then a mote below it comes."""
+    net = network(grid(2, 2, spacing=10), radio=disc(11))
+    net.advance("30s")
+    tree = create_srt(net, 1, "CREATE SRT ids ON sensors (nodeid)", lambda _: range(4))
+    net.advance("60s")
+    query = ask(net, 2, "SELECT nodeid FROM sensors WHERE nodeid = 3 SAMPLE PERIOD 5 s", srts=[tree])
+    net.advance("30s")
+    parent = next(r.body.parent for r in reversed(net.line.of(PacketType.STATUS)) if r.body.node == 3)
+    net.motes[parent].kill()
+    net.advance("90s")
+    assert max(row["at"] for row in rows(net.line, 2, query)) > net.now - 12
+    net.motes[3].reboot()
+    net.advance("60s")
+    assert max(row["at"] for row in rows(net.line, 2, query)) > net.now - 12
+    net.motes[3 - parent].reboot()
+    net.advance("90s")
+    assert max(row["at"] for row in rows(net.line, 2, query)) > net.now - 12
+
+
+def test_without_the_tree_the_query_goes_everywhere(network: MakeNetwork) -> None:
+    """DROP SRT, and a row of the mote that has changed as soon as it has."""
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    net.advance("30s")
+    tree = create_srt(net, 1, "CREATE SRT rooms ON sensors (room)")
+    net.advance("60s")
+    ask(net, 2, "SELECT nodeid FROM sensors WHERE room = 7 SAMPLE PERIOD 5 s", srts=[tree])
+    net.advance("30s")
+    net.line.stop(1)
+    net.advance(CHANGE_S)
+    assert spreaders(net, 2) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("boards", "held"), [(("cc2538", "iris"), {0: 4, 1: 1}), (("iris",), {0: 1})])
+def test_as_many_trees_as_the_board_has_room_for(
+    network: MakeNetwork, boards: tuple[str, ...], held: dict[int, int]
+) -> None:
+    """What the root does not hold, it does not pass on."""
+    net = network(line_of(2, spacing=10, boards=boards), radio=disc(12))
+    net.advance("30s")
+    for number in range(1, held[0] + 2):
+        create_srt(net, number, f"CREATE SRT t{number} ON sensors (nodeid)")
+        net.advance("12s")
+    refusals = {(r.body.node, r.body.query, r.body.reason) for r in net.line.of(PacketType.REFUSAL)}
+    assert refusals == {
+        (node, query, RefusalReason.TREES)
+        for node, most in held.items()
+        for query in range(most + 1, held[0] + (2 if node == 0 else 1))
+    }
