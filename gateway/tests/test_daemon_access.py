@@ -79,7 +79,7 @@ def test_users_see_and_stop_only_their_own(guarded: Daemon) -> None:
         lambda: grace.stop(hers.id),
         lambda: grace.stop_by(f"STOP QUERY {hers.id}"),
         lambda: list(grace.resume(hers.id)),
-        lambda: list(skerry.Rows(grace, {"id": hers.id, "columns": [], "into": None})),
+        lambda: list(skerry.Rows(grace, {"id": hers.id, "columns": [], "into": None, "srt": None})),
     ):
         with pytest.raises(skerry.GatewayError, match=f"no query {hers.id}"):
             attempt()

@@ -29,7 +29,7 @@ class NoClient:
 
 
 def new_rows() -> Rows:
-    return Rows(NoClient(), {"id": "1", "columns": [], "into": None})  # type: ignore[arg-type]
+    return Rows(NoClient(), {"id": "1", "columns": [], "into": None, "srt": None})  # type: ignore[arg-type]
 
 
 @given(sizes, st.integers(1, 7))

@@ -103,7 +103,7 @@ REFUSED = [
     ("   ", None,
      "the query is empty: write for example SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s"),
     ("SELEC temp FROM sensors ONCE", "SELEC",
-     "unexpected 'SELEC' at column 1: expected SELECT, CREATE STORAGE POINT, STOP QUERY or DROP"),
+     "unexpected 'SELEC' at column 1: expected SELECT, CREATE STORAGE POINT, CREATE SRT, STOP QUERY or DROP"),
     ("SELECT FROM sensors ONCE", "FROM", f"unexpected 'FROM' at column 8: {EXPRESSION}"),
     ("SELECT temp FROM sensors", " ",
      "the query ends too early at column 25: expected ONCE, SAMPLE PERIOD or WHERE"),
