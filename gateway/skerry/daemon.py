@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from skerry.plan.points import Point
 from skerry.plan.srt import Srt, plan_of
 from skerry.plan.tables import Tables, TableSchema
 from skerry.proxy.engine import Engine
+from skerry.proxy.matching import Part
 from skerry.proxy.spark import StreamingQuery
 from skerry.queries import Queries, UserQuery
 from skerry.reading import BACKLOG_ROWS, Reader
@@ -82,7 +83,7 @@ class Gateway:
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         reorder = Reorder(data, self._network.held_ms)
         self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc, reorder)
-        self.engine = Engine(self._network.stream, self._rows)
+        self.engine = Engine(self._network.stream, self._rows, self._compacted)
         self.tables = TableStore(tables or data / "tables")
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
@@ -122,6 +123,10 @@ class Gateway:
             return Block(start, stream_log.read(self._log.path, start, end))
         except stream_log.RowsGoneError:
             return self._rows(start, end)
+
+    def _compacted(self, start: int, end: int, attributes: Collection[int]) -> Mapping[int, Part]:
+        """Rows that the log has no longer."""
+        return self.history.parts(start, end, attributes)
 
     # ---- remembering ----
 
@@ -279,21 +284,27 @@ class Gateway:
         query.feeds.update(feeds)
 
     def _subscribe(self, query: UserQuery) -> None:
-        join = None
-        if query.plan.probes:
-            joiner = self._joins[query.id] = Joiner(query.plan, self.tables.get)
-            join = joiner.join
-        self.engine.subscribe(query.id, query.plan, query.position, join)
+        past = None
+        if query.plan.history is not None and query.plan.window is not None:
+            past = self.history.rows(query.plan, query.created)
+        self.engine.subscribe(query.id, query.plan, query.position, self._joiner(query), past)
+
+    def _joiner(self, query: UserQuery) -> Joiner | None:
+        """What joins a query's rows with tables; None: there are none."""
+        if query.plan.probes and query.id not in self._joins:
+            self._joins[query.id] = Joiner(query.plan, self.tables.get)
+        return self._joins.get(query.id)
 
     def paused(self, query: UserQuery) -> str | None:
         """Why a query waits, which goes on where it was as soon as it can; None: it does not."""
         try:
-            joiner = self._joins.get(query.id)
+            joiner = self._joiner(query)
             if joiner is not None:
                 joiner.check()
         except TableError as error:
             return str(error)
-        return None
+        subscriber = self.engine.subscriber(query.id)
+        return subscriber.buffer.trouble if subscriber is not None else None
 
     def _streams(self) -> list[Stream]:
         """All there have been."""
@@ -486,9 +497,12 @@ class Gateway:
     def reader(self, query: UserQuery, position: int | None) -> Reader:
         """For one reader of a query, who has come to a row of the log; None: from the beginning."""
         past = None
+        begin = query.position - 1
         if query.plan.history is not None:
-            past = partial(self.history.after, query.id, query.plan, query.created, query.position)
-        begin = -1 if past is not None else query.position - 1
+            begin = -1
+        if query.past_only or (query.plan.history is not None and query.plan.window is None):
+            joiner = self._joiner(query)
+            past = partial(self.history.after, query.id, query.plan, query.created, query.position, joiner)
         begin = begin if position is None else position
         return Reader(query, begin, self.engine, self._log, self._through, self._backlog, past)
 

@@ -46,6 +46,8 @@ class Portion:
     position: int
     more: bool = False
     dropped: Dropped | None = None
+    #: Rows are there that he cannot have yet.
+    waits: bool = False
 
 
 #: A query's rows of the past behind a row of the log: (row number, values), the position reached, whether more follow.
@@ -78,7 +80,9 @@ class Reader:
     @property
     def near(self) -> bool:
         """Whether reading costs next to nothing: there are few rows behind the position."""
-        return self._through() - self.position <= NEAR_ROWS and not self._in_past
+        subscriber = self._engine.subscriber(self._query.id)
+        busy = subscriber is not None and subscriber.buffer.busy(self.position, self._through())
+        return self._through() - self.position <= NEAR_ROWS and not self._in_past and not busy
 
     @property
     def _in_past(self) -> bool:
@@ -90,7 +94,7 @@ class Reader:
             portion = self._of_past() if self._in_past else self._of_log()
         except TableError:
             # A table that it is joined with is not there: the query waits (:meth:`skerry.daemon.Gateway.paused` says why).
-            portion = Portion([], self.position)
+            portion = Portion([], self.position, waits=True)
         self.position = portion.position
         return portion
 
@@ -114,7 +118,7 @@ class Reader:
         if end - start > self._backlog:
             reason = f"the reader was more than {self._backlog} rows behind"
             return self._skip(start, end - self._backlog // 2, reason)
-        found = subscriber.buffer.deliveries(self.position, PORTION_ROWS)
+        found = subscriber.buffer.deliveries(self.position, PORTION_ROWS, end)
         if found is not None:
             return Portion(found[0], found[1], more=found[1] + 1 < end)
         if end <= start:

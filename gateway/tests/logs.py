@@ -13,6 +13,7 @@ from gateway.tests.generated import NAMES, Row, rows_of_motes
 from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
+from skerry.plan.tables import NO_TABLES, Tables
 from skerry.proxy.engine import Engine
 from skerry.streams.ingest import Stream
 from skerry.streams.record import RECORD, Block, Records
@@ -20,8 +21,8 @@ from skerry.streams.record import RECORD, Block, Records
 EVERYTHING = f"SELECT {', '.join(NAMES)} FROM sensors SAMPLE PERIOD"
 
 
-def plan_of(sql: str) -> QueryPlan:
-    plan = plan_query(sql)
+def plan_of(sql: str, tables: Tables = NO_TABLES) -> QueryPlan:
+    plan = plan_query(sql, tables=tables)
     assert isinstance(plan, QueryPlan)
     return plan
 
@@ -117,4 +118,4 @@ class Replay:
 
 def seen(value: object) -> object:
     """A value of DuckDB's as users see it: decimals as doubles."""
-    return value if value is None or isinstance(value, bool | int) else float(str(value))
+    return value if value is None or isinstance(value, bool | int | str) else float(str(value))

@@ -58,6 +58,19 @@ def test_history_goes_on_into_the_live_stream_without_gap_or_repeat(peer: RootPe
     daemon.kill()
     daemon.start()
     assert grace.compact()["compacted"] > 0
+    windows = "SELECT epoch, nodeid, revision, COUNT(*, 4 s) AS n, AVG(temp, 4 s) AS mean FROM sensors GROUP BY nodeid"
+    rows = grace.query(f"{windows} SAMPLE PERIOD 1 s HISTORY 1 h")
+    begin = -(-first // 4) * 4
+    seen = {}
+    for row in rows:
+        seen[row["epoch"], row["nodeid"]] = row["n"], row["mean"]
+        if row["epoch"] > begin + 28:
+            break
+    for end in range(begin + 4, begin + 28, 4):
+        for node in range(1, 4):
+            mean = sum(2000 + e * 10 + node for e in range(end - 4, end)) / 400
+            assert seen[end - 1, node] == (4, pytest.approx(mean)), "on both sides, late ones too"
+    grace.stop(rows.id)
     rest = taken(grace.resume(past.id, last), len(order) * 3 - 40)
     assert got + rest == expected(order)
     whole = taken(grace.resume(past.id), len(order) * 3)

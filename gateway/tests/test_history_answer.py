@@ -303,13 +303,27 @@ def test_pieces_are_found_through_stretches_without_rows(
         ("SELECT temp SAMPLE PERIOD 10 s FOR 1 h HISTORY 3 h ONLY", "leave FOR out"),
         ("SELECT WINAVG(10, temp) HISTORY 3 h SAMPLE PERIOD 10 s", "windows that motes compute"),
         ("SELECT temp HISTORY 3 h SAMPLE PERIOD 10 s SIGNAL hot", "events and actions"),
-        ("SELECT AVG(temp) HISTORY 3 h SAMPLE PERIOD 10 s", "an aggregate that goes on"),
+        (
+            "SELECT MEDIAN(temp) HISTORY 3 h SAMPLE PERIOD 10 s",
+            "MEDIAN does not go with HISTORY that goes on",
+        ),
+        ("SELECT nodeid GROUP BY nodeid HISTORY 3 h SAMPLE PERIOD 10 s", "GROUP BY without an aggregate"),
+        ("SELECT AVG(temp, 5 min) HISTORY 3 h ONLY", "windows over rows as they were recorded"),
         ("SELECT temp HISTORY 3 h HISTORY 4 h ONLY", "HISTORY is said twice"),
     ],
 )
 def test_what_the_past_cannot_answer_is_refused(sql: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         plan_query(sql)
+
+
+def test_aggregates_that_go_on_are_windows_of_a_sample_period() -> None:
+    plain = plan_of("SELECT MAX(temp) - MIN(temp) AS x, COUNT(*) AS n HISTORY 3 h SAMPLE PERIOD 10 s")
+    windows = plan_of(
+        "SELECT MAX(temp, 10 s) - MIN(temp, 10 s) AS x, COUNT(*, 10 s) AS n HISTORY 3 h SAMPLE PERIOD 10 s"
+    )
+    assert plain.window is not None
+    assert (plain.window, plain.outputs) == (windows.window, windows.outputs)
 
 
 def test_explain_says_that_motes_do_nothing() -> None:

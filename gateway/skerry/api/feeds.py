@@ -223,7 +223,7 @@ async def feed(
                 spoken = time.monotonic()
             if portion.more:
                 continue
-            if over:
+            if over and not portion.waits:
                 yield writer.end("finished")
                 return
             if time.monotonic() - spoken >= MARK_S:

@@ -6,6 +6,8 @@ here, where motes keep summaries: MEDIAN, QUANTILE and COUNT(DISTINCT …) have 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from skerry.history.layout import Int64
 from skerry.history.reader import Reader, Samples
 from skerry.plan.model import Past, QueryPlan
 from skerry.plan.residual import Residual
+from skerry.proxy.alone import Chosen, OwnWindows, Run
+from skerry.tables.join import Joiner
 
 #: Rows of the log that are looked at for one piece of an answer.
 PIECE_ROWS = 65_536
@@ -22,44 +26,90 @@ PIECE_ROWS = 65_536
 Row = tuple[int, dict[str, Any]]
 
 
-class Answer:
-    """One query's rows among those of the log before ``end``. A piece that is asked for again is the same."""
+class PastRows:
+    """A query's rows of the past. ``since_us``: where its span begins, UTC."""
 
-    def __init__(self, plan: QueryPlan, reader: Reader, end: int) -> None:
+    def __init__(self, plan: QueryPlan, reader: Callable[[], Reader], since_us: int) -> None:
         assert plan.history is not None
-        self._plan, self._past, self._reader, self._end = plan, plan.history, reader, end
-        self._residual = Residual(plan)
-        self._aggregated: list[Row] | None = None
+        self._plan, self._past, self._open = plan, plan.history, reader
+        self.since_ms = since_us // 1000
 
-    def after(self, position: int) -> tuple[list[Row], int, bool]:
-        """Rows behind a row of the log, the position that is reached, and whether more may follow."""
-        if self._plan.aggregate:
-            if self._aggregated is None:
-                self._aggregated = self._aggregate()
-            return [row for row in self._aggregated if row[0] > position], max(self._end - 1, 0), False
-        start = max(position + 1, min(self._reader.first(), self._end))
-        while start < self._end:
-            end = min(start + PIECE_ROWS, self._end)
-            samples = self._reader.read(start, end)
-            places = self._selected(samples)
-            if len(places) or end == self._end:
-                values = self._residual.project(samples.rows, places).to_pylist()
-                rows = list(zip(samples.numbers[places].tolist(), values, strict=True))
-                return rows, end - 1, end < self._end
-            start = end
-        return [], self._end - 1, False
+    @cached_property
+    def _reader(self) -> Reader:
+        return self._open()
 
-    def _selected(self, samples: Samples) -> Int64:
+    def first(self) -> int:
+        """A row of the log before which there are none."""
+        return self._reader.first()
+
+    def selected(self, samples: Samples) -> Int64:
         """Indices of the query's rows: the first in each of its epochs, those that pass its condition."""
         chosen = in_epochs(samples, self._reader.scheduled_before(samples), self._plan.period_ms, self._past)
         chosen &= samples.rows.evaluate.truth(self._plan.where, self._plan.period_ms)
         return np.flatnonzero(chosen)
 
+    def read(self, start: int, end: int) -> list[Chosen]:
+        """Rows ``start`` .. ``end`` - 1 by session."""
+        samples = self._reader.read(start, end)
+        chosen = self.selected(samples)
+        found = []
+        for session in np.unique(samples.sessions).tolist():
+            mine = np.flatnonzero(samples.sessions == session)
+            places = chosen[samples.sessions[chosen] == session]
+            found.append(Chosen(session, samples.numbers[mine], samples.rows, mine, places))
+        return found
+
+
+class Answer:
+    """One query's rows among those of the log before ``end``. A piece that is asked for again is the same."""
+
+    def __init__(
+        self, plan: QueryPlan, reader: Reader, end: int, since_us: int = 0, joiner: Joiner | None = None
+    ) -> None:
+        """``since_us``: where the query's span begins, UTC."""
+        self._plan, self._reader, self._end = plan, reader, end
+        self._rows = PastRows(plan, lambda: reader, since_us)
+        self._joiner = joiner
+        self._residual = Residual(plan)
+        if joiner is not None:
+            self._residual.join = joiner.join
+        self._aggregated: list[Row] | None = None
+
+    def after(self, position: int) -> tuple[list[Row], int, bool]:
+        """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError."""
+        if self._plan.aggregate or self._plan.window is not None:
+            if self._aggregated is None:
+                self._aggregated = self._aggregate() if self._plan.aggregate else self._windows()
+            return [row for row in self._aggregated if row[0] > position], max(self._end - 1, 0), False
+        start = max(position + 1, min(self._reader.first(), self._end))
+        while start < self._end:
+            end = min(start + PIECE_ROWS, self._end)
+            samples = self._reader.read(start, end)
+            places = self._rows.selected(samples)
+            if len(places) or end == self._end:
+                left, columns = self._residual.rows(samples.rows, places)
+                rows = list(zip(samples.numbers[left].tolist(), columns.to_pylist(), strict=True))
+                return rows, end - 1, end < self._end
+            start = end
+        return [], self._end - 1, False
+
+    def _windows(self) -> list[Row]:
+        """Those that are over."""
+        own = OwnWindows(self._plan, self._end, lambda *_: iter(()), lambda _: None, self._joiner, self._rows)
+        run, rows = Run(own), list[Row]()
+        while run.at < self._end:
+            position = run.at - 1
+            run.step(self._end)
+            for delivery in run.behind(position):
+                rows += zip(delivery.numbers.tolist(), delivery.columns.to_pylist(), strict=True)
+        return rows
+
     def _aggregate(self) -> list[Row]:
-        aggregation = Aggregation(self._plan, by_epoch=not self._past.recorded)
+        assert self._plan.history is not None
+        aggregation = Aggregation(self._plan, by_epoch=not self._plan.history.recorded)
         for start in range(self._reader.first(), self._end, PIECE_ROWS):
             samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
-            aggregation.add(samples, self._selected(samples))
+            aggregation.add(samples, self._rows.selected(samples))
         return aggregation.rows(max(self._end - 1, 0))
 
 

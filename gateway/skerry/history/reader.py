@@ -138,11 +138,24 @@ class Reader:
         """In the integers that motes sent."""
         count = table.num_rows
         arrays = {"nodeid": _whole(table, "nodeid", 0), "epoch": _whole(table, "network_ms", 0)}
+        arrays["utc_ms"] = pc.divide(table.column("time").cast(pa.int64()).combine_chunks(), 1000)
         for column in self._query.columns:
             arrays[column.name] = (
                 _whole(table, column.name, column.digits) if count else pa.array([], pa.int64())
             )
         return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+
+    def parts(self, start: int, end: int) -> dict[int, tuple[Int64, Rows]]:
+        """The same by stream: numbers of the rows, and the rows."""
+        samples = self.read(start, end)
+        found = {}
+        for number in np.unique(samples.streams).tolist():
+            places = np.flatnonzero(samples.streams == number)
+            found[number] = (
+                samples.numbers[places],
+                Rows(samples.rows.batch.take(pa.array(places)), self._query),
+            )
+        return found
 
     def scheduled_before(self, samples: Samples) -> Int64:
         """For each row the sample time that the mote's last one before had, in ms of network time, whether its row came

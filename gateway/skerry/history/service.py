@@ -6,17 +6,19 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from skerry.history.answer import Answer, Row
+from skerry.history.answer import Answer, PastRows, Row
 from skerry.history.reader import Reader
 from skerry.history.retention import Retention
 from skerry.history.store import History
 from skerry.plan.model import QueryPlan
+from skerry.proxy.matching import Part
 from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog
+from skerry.tables.join import Joiner
 
 log = logging.getLogger(__name__)
 
@@ -87,23 +89,40 @@ class HistoryService:
         return done
 
     def after(
-        self, query: str, plan: QueryPlan, asked: float, end: int, position: int
+        self,
+        query: str,
+        plan: QueryPlan,
+        asked: float,
+        end: int,
+        joiner: Joiner | None,
+        position: int,
     ) -> tuple[list[Row], int, bool]:
         """A query's rows of the past behind a row of the log: (row number, values), the position reached, whether more follow.
 
-        ``asked``: when, UTC in s; ``end``: what the log had then.
+        ``asked``: when, UTC in s; ``end``: what the log had then. Raises TableError.
         """
         with self._lock:
             answer = self._answers.pop(query, None)
             if answer is None:
-                assert plan.history is not None
-                since_us = round(asked * 1e6) - plan.history.span_ms * 1000
-                reader = Reader(self._history, self._log.path, self._streams(), plan.attributes, since_us)
-                answer = Answer(plan, reader, end)
+                since_us = _since_us(plan, asked)
+                answer = Answer(plan, self._reader(plan.attributes, since_us), end, since_us, joiner)
             self._answers[query] = answer
             if len(self._answers) > _ANSWERS:
                 self._answers.popitem(last=False)
         return answer.after(position)
+
+    def rows(self, plan: QueryPlan, asked: float) -> PastRows:
+        """What a query's windows begin with that was asked then, UTC in s."""
+        since_us = _since_us(plan, asked)
+        return PastRows(plan, lambda: self._reader(plan.attributes, since_us), since_us)
+
+    def parts(self, start: int, end: int, attributes: Collection[int]) -> dict[int, Part]:
+        """Rows ``start`` .. ``end`` - 1 of plain streams by stream, as the proxy has them, from files."""
+        found = self._reader(attributes, 0).parts(start, end)
+        return {number: Part(rows, numbers) for number, (numbers, rows) in found.items()}
+
+    def _reader(self, attributes: Collection[int], since_us: int) -> Reader:
+        return Reader(self._history, self._log.path, self._streams(), attributes, since_us)
 
     def forget(self, query: str) -> None:
         """The query is gone."""
@@ -113,3 +132,9 @@ class HistoryService:
     def status(self) -> dict[str, Any]:
         """For people."""
         return {**self._history.status(self._log.path, self._log.rows), "trouble": self.trouble}
+
+
+def _since_us(plan: QueryPlan, asked: float) -> int:
+    """Where a query's span begins, UTC."""
+    assert plan.history is not None
+    return round(asked * 1e6) - plan.history.span_ms * 1000

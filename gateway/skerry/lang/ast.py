@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
+
+_Node = TypeVar("_Node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,3 +363,14 @@ def walk(node: Any) -> Iterator[Any]:
         yield node
         for field in fields(node):
             yield from walk(getattr(node, field.name))
+
+
+def rewritten(node: Any, kind: type[_Node], change: Callable[[_Node], _Node]) -> Any:
+    """A part of the tree with all nodes of a kind changed, inner ones first."""
+    if isinstance(node, tuple):
+        return tuple(rewritten(item, kind, change) for item in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    parts = {field.name: rewritten(getattr(node, field.name), kind, change) for field in fields(node)}
+    made = replace(node, **parts)
+    return change(made) if isinstance(made, kind) else made

@@ -18,7 +18,7 @@ the sample time of a row is ``epoch * period_ms``.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from skerry.plan.clauses import Clause
@@ -108,6 +108,10 @@ class QueryPlan:
         exprs = [output.expr for output in self.outputs] + ([self.having] if self.having is not None else [])
         exprs += self.order.exprs() if self.order is not None else []
         return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if node.aggregate))
+
+    def without_windows(self) -> QueryPlan:
+        """What chooses the rows that go into its windows."""
+        return replace(self, outputs=(), having=None, window=None, order=None, probes=())
 
     def cells(self) -> int:
         """Cells of a partial state: of what is grouped by, and of each aggregate's state once."""

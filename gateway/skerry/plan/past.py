@@ -58,6 +58,9 @@ def explain_past(plan: QueryPlan) -> dict[str, Any]:
     lines += (
         ["  aggregates them" + ("" if plan.history.recorded else " in each epoch")] if plan.aggregate else []
     )
+    lines += [f"  joins with {probe.table.schema.name} where {probe}" for probe in plan.probes]
+    if plan.window is not None:
+        lines += [f"  aggregates them over {' and '.join(map(str, plan.window.windows))}"]
     lines += [f"  keeps rows having {render(plan.having)}"] if plan.having is not None else []
     return {
         "query": plan.text,
@@ -80,19 +83,9 @@ def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tupl
         (select.into is not None, "INTO", "motes keep what they sample, not what the gateway has"),
         (acts, "events and actions", "they are of the present: ask for them in another query"),
         (
-            plan.aggregate and not history.only,
-            "an aggregate that goes on",
-            "write HISTORY … ONLY, and ask for what is to come in another query",
-        ),
-        (
-            plan.window is not None,
-            "windows over time",
-            "aggregate each epoch of the past, as in AVG(temp) with a longer SAMPLE PERIOD",
-        ),
-        (
-            plan.window is not None,
-            "windows over all motes",
-            "write SAMPLE PERIOD, which makes a row for each period, and HISTORY … ONLY",
+            plan.window is not None and isinstance(select.sampling, ast.Recorded),
+            "windows over rows as they were recorded",
+            "write SAMPLE PERIOD, of which a window has several",
         ),
         (
             bool(plan.temporal),

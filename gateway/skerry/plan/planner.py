@@ -22,6 +22,7 @@ from skerry.plan.checks import (
     has_bare_attribute,
 )
 from skerry.plan.clauses import clauses_of, nested_event
+from skerry.plan.epochs import with_epochs
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
 from skerry.plan.joining import from_clauses, joined_columns, matched
 from skerry.plan.lifetime import afford
@@ -180,16 +181,18 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
         check_speed(select, period, scope)
     known = None if isinstance(select.sampling, ast.Lifetime) else period
-    windowed = asks(select.items, select.having, select.order)
-    shown = replace(scope, windowed=windowed)
+    select = _by_epoch(select, scope, period)
+    shown = replace(scope, windowed=asks(select.items, select.having, select.order))
     outputs = _outputs(select, known, shown)
-    groups = _groups(select, known, scope)
-    aggregate = not windowed and (bool(groups) or any(has_aggregate(output.expr) for output in outputs))
+    groups = _groups(select, known, scope, on_motes=not shown.windowed)
+    aggregate = not shown.windowed and (bool(groups) or any(has_aggregate(output.expr) for output in outputs))
     windows = temporal_nodes(output.expr for output in outputs)
-    having = _having(select, aggregate or windowed, _named(groups, windowed), windows, known, shown)
+    having = _having(
+        select, aggregate or shown.windowed, _named(groups, shown.windowed), windows, known, shown
+    )
     if having is not None:
         windows = temporal_nodes([*windows, having])
-    order = _order(select, outputs, _named(groups, windowed), known, shown)
+    order = _order(select, outputs, _named(groups, shown.windowed), known, shown)
     exprs = (
         *(output.expr for output in outputs),
         where,
@@ -204,7 +207,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
         select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups,
         tuple(windows), reads=scope.points, order=order,
     )  # fmt: skip
-    if windowed:
+    if shown.windowed:
         plan = _windowed(select, plan, shown)
     if aggregate:
         check_aggregates(select, plan, scope)
@@ -289,13 +292,22 @@ def _where(node: ast.Expression | None, scope: Scope) -> Expr | None:
     return resolver.condition(node, "WHERE")
 
 
-def _groups(select: ast.Select, period_ms: int | None, scope: Scope) -> tuple[Expr, ...]:
-    """What GROUP BY names: expressions that motes compute, and compare as integers."""
+def _by_epoch(select: ast.Select, scope: Scope, period_ms: int) -> ast.Select:
+    """The query with windows of one sample period where motes cannot aggregate."""
+    if scope.tables:
+        return with_epochs(select, period_ms, "tables")
+    if select.history is not None and not select.history.only and not isinstance(select.sampling, ast.Once):
+        return with_epochs(select, period_ms, "HISTORY that goes on")
+    return select
+
+
+def _groups(select: ast.Select, period_ms: int | None, scope: Scope, *, on_motes: bool) -> tuple[Expr, ...]:
+    """What GROUP BY names: expressions that motes compute, and compare as integers, or the gateway."""
     groups: dict[Expr, None] = {}
     for node in select.groups:
         resolver = Resolver("cannot be grouped by: a group is known before it is aggregated", scope=scope)
         expr = resolver.expression(node)
-        if reason := obstacle(expr):
+        if on_motes and (reason := obstacle(expr)):
             hint = f"groups are told apart by motes, and {reason}"
             raise QueryError("this cannot be grouped by", hint, node.span)
         groups[expr] = None

@@ -64,11 +64,15 @@ class Rows:
             plan = residual.plan
             if not all(o.expr.is_attribute or self.evaluate.brings(o.expr) for o in plan.outputs):
                 return None
-            arrays = [to_array(*self.evaluate(o.expr, plan.period_ms), o) for o in plan.outputs]
+            arrays = [self.array(o, self.evaluate, plan.period_ms) for o in plan.outputs]
             found = pa.RecordBatch.from_arrays(arrays, schema=residual.schema())
             if len(self._shared) < REMEMBERED:
                 self._shared[residual.layout] = found
         return found
+
+    def array(self, output: Output, evaluate: Evaluator, period_ms: int) -> pa.Array:
+        """A column, of the rows that ``evaluate`` has."""
+        return to_array(*evaluate(output.expr, period_ms), output)
 
     def prepare(self, aggregates: Iterable[Expr]) -> None:
         """Make sure that they are there."""
@@ -150,7 +154,7 @@ class Residual:
         arrays = [
             list_array(output.expr, rows.states(output.expr, indices))
             if output.expr.kind is Kind.LIST
-            else to_array(*mine(output.expr, self.plan.period_ms), output)
+            else rows.array(output, mine, self.plan.period_ms)
             for output in self.plan.outputs
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

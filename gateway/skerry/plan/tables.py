@@ -156,16 +156,13 @@ def reads_stream(expr: Expr) -> bool:
 def check_joined(select: ast.Select, plan: QueryPlan, *, sensors: bool) -> None:
     """Raises QueryError for what does not go with tables."""
     span = select.items[0].span.to(select.items[-1].span)
-    if plan.aggregate or plan.window is not None:
-        hint = "let motes average over time with WINAVG, or aggregate without the table"
-        raise QueryError("aggregates over all motes know no tables", hint, span)
-    on_motes = [*plan.temporal, *([plan.having] if plan.having is not None else [])]
+    on_motes = [*plan.temporal, *([plan.having] if plan.having is not None and plan.window is None else [])]
     if any(tables_in(expr) for expr in on_motes):
         hint = "windows and HAVING are of motes' rows: compare with the table in WHERE"
         raise QueryError("a table stands where motes' rows are meant", hint, span)
     acts = bool(plan.starts) or any(clause.kind is not Aggregate.QUEUE for clause in plan.clauses)
     others = {
-        "ONCE": plan.once, "HISTORY": select.history is not None, "INTO": select.into is not None,
+        "ONCE": plan.once, "INTO": select.into is not None,
         "storage points": bool(plan.reads), "events and actions": acts,
         "LIFETIME": isinstance(select.sampling, ast.Lifetime), "a FROM without sensors": not sensors,
     }  # fmt: skip

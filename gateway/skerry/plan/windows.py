@@ -31,6 +31,10 @@ _LENGTH_MAXIMUM_MS = 7 * 86_400_000
 PANES_MAXIMUM = 10_000
 #: How far behind the time a row may be to count, in ms.
 LATENESS_MS = 3_600_000
+#: Integers that are summed up lie within this.
+_SUMMED_MAXIMUM = 2 * 10**15
+#: Sums lie within this, or are NULL.
+SUM_MAXIMUM = 2**53
 #: Pieces times groups that are kept at most (40 bytes each and more).
 CELLS_MAXIMUM = 10_000_000
 #: Motes that there may be: groups of ``nodeid``, and of what is no wider.
@@ -155,14 +159,14 @@ def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expre
         return replace(build.aggregate(Aggregate.COUNT, None), high=2**53, final=("window", length, slide))
     argument = node.arguments[0]
     kind, resolved = KINDS[node.function.upper()], resolve(argument)
-    if max(abs(resolved.low), abs(resolved.high)) > build.INT32_MAXIMUM:
+    if max(abs(resolved.low), abs(resolved.high)) > _SUMMED_MAXIMUM:
         raise QueryError("the value is too large to be summed up", "scale it down", argument.span)
     made = build.aggregate(kind, resolved)
     if kind is Aggregate.COUNT:
         # Rows of all motes over hours, instead of an epoch's.
         made = replace(made, high=2**53)
     elif kind is Aggregate.SUM:
-        made = replace(made, low=-(2**53), high=2**53)
+        made = replace(made, low=-SUM_MAXIMUM, high=SUM_MAXIMUM)
     return replace(made, final=("window", length, slide))
 
 
@@ -184,9 +188,11 @@ def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, w
             f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
         )
     pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
+    # How many values a table has is known when it is read.
     count = math.prod(
         _MOTES if group.is_attribute and group.operand == _NODEID else group.high - group.low + 1
         for group in groups
+        if not any(node.final[:1] == ("table",) for node in group.walk())
     )
     if count * pieces > CELLS_MAXIMUM:
         most = CELLS_MAXIMUM // pieces

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.residual import Join, Residual, Rows
+from skerry.plan.residual import Residual, Rows
+from skerry.proxy.alone import AloneBuffer, OwnWindows, Past
 from skerry.proxy.batches import stream_batch
 from skerry.proxy.feeds import Batch, Delivery, FeedBuffer, Readable, Recent, in_order
 from skerry.proxy.matching import Audience, Part, View
 from skerry.proxy.windows import Windows, WindowView
 from skerry.streams.ingest import Stream
 from skerry.streams.record import RECORD, Block
+from skerry.tables.join import Joiner
 
 #: Rows of the log read at a time to find out what windows hold.
 STEP = 65_536
@@ -32,6 +34,13 @@ class Subscriber:
     buffer: FeedBuffer
     begin: int
     feeds: dict[int, Feed] = field(default_factory=dict)
+    #: The windows that it has for itself.
+    own: OwnWindows | None = None
+
+    @property
+    def shares_windows(self) -> bool:
+        """Whether it has windows that others may have, too."""
+        return self.plan.window is not None and self.own is None
 
 
 @dataclass(slots=True)
@@ -50,14 +59,20 @@ class Engine:
     """
 
     def __init__(
-        self, stream: Callable[[int], Stream | None], read: Callable[[int, int], Block] | None = None
+        self,
+        stream: Callable[[int], Stream | None],
+        read: Callable[[int, int], Block] | None = None,
+        compacted: Callable[[int, int, Collection[int]], Mapping[int, Part]] | None = None,
     ) -> None:
-        """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has."""
-        self._stream = stream
+        """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
+        it has no longer, of plain streams with some attributes."""
+        self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._subscribers: dict[str, Subscriber] = {}
         self._audiences: dict[int, Audience] = {}
-        self._windows = self._new_windows()
+        self._windows = Windows(self._session)
+        #: Who has windows for himself.
+        self._own: set[str] = set()
         self._replays: dict[str, Replay] = {}
         self._recent = Recent()
         self._lock = threading.RLock()
@@ -65,24 +80,33 @@ class Engine:
         self.done = 0
         self._started = False
 
-    def _new_windows(self) -> Windows:
-        def session(number: int) -> int | None:
-            stream = self._stream(number)
-            return None if stream is None else stream.session
-
-        return Windows(session)
+    def _session(self, number: int) -> int | None:
+        stream = self._stream(number)
+        return None if stream is None else stream.session
 
     def subscribe(
-        self, user: str, plan: QueryPlan, begin: int | None = None, join: Join | None = None
+        self,
+        user: str,
+        plan: QueryPlan,
+        begin: int | None = None,
+        joiner: Joiner | None = None,
+        past: Past | None = None,
     ) -> None:
         """A new user, or one that there was before a restart; his rows begin with the next batch. ``begin``: the row of the
-        log that his query began with, if not the next one; ``join``: what joins his rows with tables."""
+        log that his query began with, if not the next one; ``joiner``: what joins his rows with tables; ``past``: what his
+        windows begin with."""
         with self._lock:
-            buffer = FeedBuffer(self._recent, self.done - 1)
             begin = self.done if begin is None else begin
-            residual = Residual(plan)
-            residual.join = join
-            self._subscribers[user] = Subscriber(plan, residual, buffer, begin)
+            residual, own = Residual(plan), None
+            if plan.window is not None and (joiner is not None or past is not None):
+                own = OwnWindows(plan, begin, self._pieces, self._session, joiner, past)
+            elif joiner is not None:
+                residual.join = joiner.join
+            buffer = FeedBuffer(self._recent, self.done - 1)
+            buffer = AloneBuffer(own, self._recent, self.done - 1) if own is not None else buffer
+            self._subscribers[user] = Subscriber(plan, residual, buffer, begin, own=own)
+            if own is not None:
+                self._own.add(user)
 
     def set_feeds(self, user: str, feeds: dict[int, Feed]) -> None:
         """Which rows are the user's, by stream number."""
@@ -91,6 +115,9 @@ class Engine:
             if subscriber is None or subscriber.feeds == feeds:
                 return
             had, subscriber.feeds = subscriber.feeds, feeds
+            if subscriber.own is not None:
+                subscriber.own.feeds = feeds
+                return
             if subscriber.plan.window is not None:
                 self._replays.pop(user, None)
                 views = self._windows.set_feeds(user, subscriber.residual, feeds, self.done)
@@ -107,6 +134,7 @@ class Engine:
         """The user is gone."""
         with self._lock:
             gone = self._subscribers.pop(user, None)
+            self._own.discard(user)
             self._replays.pop(user, None)
             self._windows.remove(user)
             for number in gone.feeds if gone else ():
@@ -135,11 +163,16 @@ class Engine:
             woken = [self._subscribers[user].buffer for user in hits | users]
             for buffer in woken:
                 buffer.hit(block.end)
+            woken += [s.buffer for s in self._alone() if not s.feeds.keys().isdisjoint(parts)]
             self._recent.add(Batch(block.first, block.end, dict(of_batch)))
             self.done = block.end
         for buffer in woken:
             buffer.wake()
         return len(block.records)
+
+    def _alone(self) -> list[Subscriber]:
+        """Those that have windows for themselves."""
+        return [self._subscribers[user] for user in self._own]
 
     def _parts(self, block: Block) -> dict[int, Part]:
         """The rows by stream; rows of streams that nobody knows are left out."""
@@ -152,9 +185,20 @@ class Engine:
 
     def _catch_up(self, end: int) -> None:
         """What windows hold after a restart, from the log as far as it reaches back."""
-        begins = [s.begin for s in self._subscribers.values() if s.plan.window is not None]
-        for start in range(min(begins, default=end), end, STEP):
-            self._windows.process(self._parts(self._read(start, min(start + STEP, end))))
+        sharing = [s for s in self._subscribers.values() if s.shares_windows]
+        attributes = frozenset[int]().union(*(s.plan.attributes for s in sharing))
+        for parts in self._pieces(min((s.begin for s in sharing), default=end), end, attributes):
+            self._windows.process(parts)
+
+    def _pieces(self, start: int, end: int, attributes: Collection[int]) -> Iterator[Mapping[int, Part]]:
+        """Rows of the log from .. to - 1 with these attributes at least, some at a time: what has left the log, from the
+        files that it was compacted to."""
+        for at in range(start, end, STEP):
+            upto = min(at + STEP, end)
+            block = self._read(at, upto)
+            if block.first > at and self._compacted is not None:
+                yield self._compacted(at, min(block.first, upto), attributes)
+            yield self._parts(block)
 
     def _audience(self, number: int, part: Part) -> Audience:
         audience = self._audiences.get(number)
@@ -197,10 +241,10 @@ class Engine:
             replay = self._replays.pop(user, None)
             feeds = subscriber.feeds
         if replay is None or replay.at > block.first:
-            windows = self._new_windows()
+            windows = Windows(self._session)
             replay = Replay(windows, windows.set_feeds(user, subscriber.residual, feeds, 0), subscriber.begin)
-        for start in range(replay.at, block.first, STEP):
-            replay.windows.process(self._parts(self._read(start, min(start + STEP, block.first))))
+        for earlier in self._pieces(replay.at, block.first, subscriber.plan.attributes):
+            replay.windows.process(earlier)
         parts, _ = replay.windows.process(self._parts(block))
         replay.at = block.end
         with self._lock:

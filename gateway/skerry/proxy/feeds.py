@@ -106,6 +106,8 @@ class FeedBuffer:
 
     def __init__(self, recent: Recent, floor: int) -> None:
         self._recent = recent
+        #: Why it waits; None: it does not.
+        self.trouble: str | None = None
         #: Rows up to this one went through before the user came.
         self.floor = floor
         self._views: Mapping[Hashable, object] = {}
@@ -127,13 +129,21 @@ class FeedBuffer:
         """The batch with this end, which is still to come to the latest ones, may have rows of his; others have none."""
         self._hits.append(end)
 
-    def deliveries(self, position: int, most: int = ROWS_MAXIMUM) -> tuple[list[Delivery], int] | None:
+    def busy(self, position: int, through: int) -> bool:
+        """Whether reading behind a position takes a while, though the position is near."""
+        del position, through
+        return False
+
+    def deliveries(
+        self, position: int, most: int = ROWS_MAXIMUM, through: int = 0
+    ) -> tuple[list[Delivery], int] | None:
         """His rows behind a position as Arrow, and the position reached with them (rows of others included).
 
         Of many it is the first batches only, with ``most`` rows or the last batch's more.
 
-        None when some of them are no longer (or not yet) in memory.
+        None when some of them are no longer (or not yet) in memory. ``through``: rows of the log that readers may have.
         """
+        del through
         batches = None if position < self.floor else self._recent.behind(position)
         if batches is None:
             return None

@@ -28,14 +28,17 @@ from skerry.proxy.index import Int64
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 #: The windows of a query, and where those begin that are landmarks'.
 Key = tuple[Frame, int]
-#: What a state is without rows: how many are known, sum, least, greatest.
-_EMPTY = (0, 0, _MOST, _LEAST)
-_JOIN: tuple[np.ufunc, ...] = (np.add, np.add, np.minimum, np.maximum)
+#: What a state is without rows: how many are known, sum, least, greatest; of what is wider than 32 bits the sum of the lower
+#: 32 bits, and then that of the others.
+_EMPTY = (0, 0, _MOST, _LEAST, 0)
+_JOIN: tuple[np.ufunc, ...] = (np.add, np.add, np.minimum, np.maximum, np.add)
+_LOW = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Rows of a batch in the order of the log, ``chosen`` those that count, ascending places among them.
+    """Rows of a batch in the order of the log, ``chosen`` those that count, ascending places among them; of a join one may
+    stand there several times.
 
     ``groups`` and ``arguments`` are of the chosen only.
     """
@@ -112,6 +115,16 @@ class Course:
             del self.revised[end_ms]
 
 
+def is_wide(argument: Expr) -> bool:
+    """Whether its values may take more than 32 bits, so that there might be no room for their sum in 64."""
+    return max(abs(argument.low), abs(argument.high)) > _LOW >> 1
+
+
+def cells_of(argument: Expr | None) -> int:
+    """How many integers its state has; None: how many rows there are."""
+    return 1 if argument is None else len(_EMPTY) if is_wide(argument) else len(_EMPTY) - 1
+
+
 class Panes:
     """One selection of rows. ``width_ms`` divides the lengths and slides of all windows over it.
 
@@ -143,7 +156,8 @@ class Panes:
         """Windows over expressions, from now on."""
         for argument in arguments:
             if argument not in self._states:
-                self._states[argument] = [np.full(self._room, empty, np.int64) for empty in _EMPTY]
+                kept = _EMPTY[: cells_of(argument)]
+                self._states[argument] = [np.full(self._room, empty, np.int64) for empty in kept]
         key = frame, first_ms
         if key not in self.courses:
             self.courses[key] = Course(frame, first_ms)
@@ -290,14 +304,17 @@ class Panes:
         closed = max((course.closed_ms or 0 for course in self.courses.values()), default=0)
         late = samples < closed
         self._add(rows, at + np.flatnonzero(fresh[at:until] & ~late))
-        for place in np.flatnonzero(fresh[at:until] & late).tolist():
-            self._add(rows, np.array([at + place]))
-            number = int(rows.numbers[rows.chosen[at + place]])
-            group = int(rows.groups[at + place])
+        of_late = at + np.flatnonzero(fresh[at:until] & late)
+        for places in np.split(of_late, 1 + np.flatnonzero(np.diff(rows.chosen[of_late]))):
+            if not len(places):
+                continue
+            self._add(rows, places)
+            row = rows.chosen[places[0]]
+            groups = np.unique(rows.groups[places])
             for key, course in self.courses.items():
-                for end in course.holding(int(samples[place])):
-                    only = None if course.frame.whole else group
-                    self._emit(results[key], course, number, end, only, course.revise(end))
+                for end in course.holding(int(rows.sample_ms[row])):
+                    only = None if course.frame.whole else groups
+                    self._emit(results[key], course, int(rows.numbers[row]), end, only, course.revise(end))
 
     def _add(self, rows: Input, places: Int64) -> None:
         panes = rows.sample_ms[rows.chosen[places]] // self.width_ms - self._first
@@ -312,9 +329,11 @@ class Panes:
                 values, cells = values[known], flat[known]
             else:
                 cells = flat
-            count, total, least, most = (array.reshape(-1) for array in arrays)
+            count, total, least, most, *high = (array.reshape(-1) for array in arrays)
             np.add.at(count, cells, 1)
-            np.add.at(total, cells, values)
+            np.add.at(total, cells, values & _LOW if high else values)
+            if high:
+                np.add.at(high[0], cells, values >> 32)
             np.minimum.at(least, cells, values)
             np.maximum.at(most, cells, values)
 
@@ -326,10 +345,10 @@ class Panes:
         course: Course,
         number: int,
         end_ms: int,
-        group: int | None = None,
+        only: Int64 | None = None,
         revision: int = 0,
     ) -> None:
-        """The rows of windows, of all their groups or of one; none while a window has not begun."""
+        """The rows of windows, of all their groups or of some; none while a window has not begun."""
         spans = {window: course.span(window, end_ms) for window in course.frame.windows}
         if any(begin_ms >= until_ms for begin_ms, until_ms in spans.values()):
             return
@@ -337,7 +356,7 @@ class Panes:
             return
         states = {window: self._held(course, window, *spans[window]) for window in spans}
         there = np.logical_or.reduce([found[None][0] > 0 for found in states.values()])
-        groups = np.flatnonzero(there) if group is None else np.array([group])
+        groups = np.flatnonzero(there) if only is None else only
         result.numbers += [number] * len(groups)
         result.ends += [end_ms] * len(groups)
         result.groups += groups.tolist()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
+from skerry.plan.build import rounded_quotient
 from skerry.plan.evaluate import Evaluator, Values, Vector, rounded_quotients
-from skerry.plan.expression import Expr
-from skerry.plan.model import Feed, QueryPlan
+from skerry.plan.expression import Expr, Kind
+from skerry.plan.model import Feed, Output, QueryPlan
 from skerry.plan.residual import Residual, Rows
-from skerry.plan.windows import REVISION, is_windowed, window_of
+from skerry.plan.windows import REVISION, SUM_MAXIMUM, is_windowed, window_of
 from skerry.proxy.feeds import Delivery
 from skerry.proxy.index import Int64
 from skerry.proxy.matching import Part, View
-from skerry.proxy.panes import Input, Key, Panes, Result
+from skerry.proxy.panes import Course, Input, Key, Panes, Result, cells_of
 from skerry_protocol.packets import Aggregate
 
 #: What a window's rows are kept under in a batch: its panes, by number, and itself.
@@ -24,6 +26,8 @@ Place = tuple[int, Key]
 Group = tuple[int | None, ...]
 #: Stands for NULL among a group's values.
 _NULL = int(np.iinfo(np.int64).min)
+#: The number of each text that has been a group.
+Texts = dict[str, int]
 _ALWAYS = int(np.iinfo(np.int64).max)
 
 
@@ -43,14 +47,21 @@ class WindowView:
 class WindowRows(Rows):
     """Rows of windows, each sampled in its last epoch, for users' columns and HAVING."""
 
-    def __init__(self, result: Result, groups: Mapping[Expr, Vector]) -> None:
+    def __init__(
+        self,
+        result: Result,
+        groups: Mapping[Expr, Vector],
+        texts: Mapping[Expr, list[str]],
+    ) -> None:
+        """``texts``: what the numbers of a group stand for."""
+        self._texts = texts
         self.sample_ms: Values = np.array(result.ends, np.int64) - 1
         revisions = np.array(result.revisions, np.int64)
         known = np.ones(len(revisions), np.bool_)
         self.evaluate = Evaluator({**groups, REVISION: (revisions, known)}, self.sample_ms)
         self._shared = {}
         self._states = {
-            (window, argument): np.array(cells, np.int64).reshape(-1, 4 if argument is not None else 1)
+            (window, argument): np.array(cells, np.int64).reshape(-1, cells_of(argument))
             for (window, argument), cells in result.states.items()
         }
 
@@ -60,26 +71,35 @@ class WindowRows(Rows):
             if not self.evaluate.brings(node):
                 self.evaluate.add(node, self._final(node))
 
+    def array(self, output: Output, evaluate: Evaluator, period_ms: int) -> pa.Array:
+        """A column, of texts too."""
+        if output.expr.kind is not Kind.TEXT:
+            return super().array(output, evaluate, period_ms)
+        ranks, known = evaluate(output.expr, period_ms)
+        return pa.array(self._texts[output.expr], pa.string()).take(pa.array(ranks, mask=~known))
+
     def _final(self, node: Expr) -> Vector:
         window = window_of(node)
         if not node.args:
             (count,) = self._states[window, None].T
             return count, np.ones(len(count), np.bool_)
-        count, total, least, most = self._states[window, node.args[0]].T
+        count, total, least, most, *high = self._states[window, node.args[0]].T
         known = count > 0
+        if high and node.aggregate in (Aggregate.SUM, Aggregate.AVG):
+            return _of_wide(node, count, total, high[0])
         match node.aggregate:
             case Aggregate.COUNT:
-                return count, np.ones(len(count), np.bool_)
+                values, known = count, np.ones(len(count), np.bool_)
             case Aggregate.SUM:
-                return total, known
+                values = total
             case Aggregate.MIN:
-                return least, known
+                values = least
             case Aggregate.MAX:
-                return most, known
+                values = most
             case _:
-                return _averages(
-                    total, np.maximum(count, 1), 10 ** (node.digits - node.args[0].digits)
-                ), known
+                power = 10 ** (node.digits - node.args[0].digits)
+                values = _averages(total, np.maximum(count, 1), power)
+        return values, known
 
 
 def _averages(total: Values, count: Values, power: int) -> Values:
@@ -91,6 +111,19 @@ def _averages(total: Values, count: Values, power: int) -> Values:
         for t, c in zip(total.tolist(), count.tolist(), strict=True)
     ]
     return np.array(exact, np.int64)
+
+
+def _of_wide(node: Expr, count: Values, low: Values, high: Values) -> Vector:
+    """SUM or AVG of values of more than 32 bits; a sum beyond what the language reckons with is NULL."""
+    totals = [h * 2**32 + lower for h, lower in zip(high.tolist(), low.tolist(), strict=True)]
+    known = count > 0
+    if node.aggregate is Aggregate.AVG:
+        power = 10 ** (node.digits - node.args[0].digits)
+        pairs = zip(totals, np.maximum(count, 1).tolist(), strict=True)
+        return np.array([rounded_quotient(total * power, times) for total, times in pairs], np.int64), known
+    fits = np.array([abs(total) <= SUM_MAXIMUM for total in totals], np.bool_)
+    found = [total if there else 0 for total, there in zip(totals, fits.tolist(), strict=True)]
+    return np.array(found, np.int64), known & fits
 
 
 class WindowPart:
@@ -238,7 +271,7 @@ class Windows:
         selection = Selection(plan.where, plan.groups, plan.period_ms, width, tuple(chain))
         found = self._shared.get(selection)
         if found is None:
-            base = Residual(replace(plan, outputs=(), having=None, window=None, order=None))
+            base = Residual(plan.without_windows())
             views = {number: View(base, feed) for number, feed in zip(streams, chain, strict=True)}
             self._numbers += 1
             panes = Panes(width, plan.period_ms) if before is None else before.panes.copy()
@@ -252,14 +285,15 @@ class Windows:
         """The next rows of all streams: what windows give, by :data:`Place`, and whose they are."""
         found: dict[Hashable, WindowPart] = {}
         users: set[str] = set()
-        for shared in self._shared.values():
+        for selection, shared in self._shared.items():
             mine = [(view, parts[number]) for number, view in shared.views.items() if number in parts]
             if not mine:
                 continue
             results = shared.panes.process(_input(shared, mine), len(shared.groups))
             brought = {key for key, result in results.items() if result.numbers}
             for key in brought:
-                found[shared.number, key] = _part(shared, key, results[key])
+                course = shared.panes.courses[key]
+                found[shared.number, key] = part_of(results[key], course, selection.groups, shared.groups)
             if brought:
                 users.update(user for user, key in shared.users.items() if key in brought)
         return found, users
@@ -268,42 +302,58 @@ class Windows:
 def _input(shared: Shared, mine: list[tuple[View, Part]]) -> Input:
     """The rows of all streams of a selection as one, in the order of the log."""
     arguments, selection = shared.panes.arguments(), shared.selection
-    numbers, samples, chosen, vectors, offset = [], [], [], [], 0
+    pieces = []
     for view, part in mine:
         places = part.places(view)
         rows = part.rows.evaluate
         of_places = rows if len(places) == len(part.numbers) else rows.at(places)
-        wanted = (*selection.groups, *arguments)
-        vectors.append([of_places(expr, selection.period_ms) for expr in wanted])
-        numbers.append(part.numbers)
-        samples.append(part.rows.sample_ms)
-        chosen.append(places.astype(np.int64) + offset)
-        offset += len(part.numbers)
-    if len(mine) == 1:
-        merged, order, places = vectors[0], None, chosen[0]
-        all_numbers, all_samples = numbers[0], samples[0]
+        vectors = [of_places(expr, selection.period_ms) for expr in (*selection.groups, *arguments)]
+        pieces.append(Piece(part.numbers, part.rows.sample_ms, places.astype(np.int64), vectors))
+    return as_input(pieces, shared.groups, len(selection.groups), arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one stream: their numbers in the log, ascending, their sample times; places of those that count among them, ascending,
+    and what these are grouped by and what of them is aggregated."""
+
+    numbers: Int64
+    sample_ms: Int64
+    chosen: Int64
+    vectors: Sequence[Vector]
+
+
+def as_input(
+    pieces: Sequence[Piece], known: dict[Group, int], count: int, arguments: Sequence[Expr]
+) -> Input:
+    """Pieces of one session as one; the first ``count`` vectors are groups, of which new ones are added to ``known``."""
+    if len(pieces) == 1:
+        (only,) = pieces
+        numbers, samples, places, merged = only.numbers, only.sample_ms, only.chosen, list(only.vectors)
     else:
-        all_numbers, all_samples = np.concatenate(numbers), np.concatenate(samples)
-        order = np.argsort(all_numbers)
-        all_numbers, all_samples = all_numbers[order], all_samples[order]
-        rank = np.empty(offset, np.int64)
-        rank[order] = np.arange(offset)
+        numbers = np.concatenate([piece.numbers for piece in pieces])
+        samples = np.concatenate([piece.sample_ms for piece in pieces])
+        order = np.argsort(numbers, kind="stable")
+        numbers, samples = numbers[order], samples[order]
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        offsets = np.cumsum([0, *(len(piece.numbers) for piece in pieces[:-1])])
+        chosen = [piece.chosen + offset for piece, offset in zip(pieces, offsets, strict=True)]
         places = rank[np.concatenate(chosen)]
-        by_place = np.argsort(places)
+        by_place = np.argsort(places, kind="stable")
         places = places[by_place]
         merged = [
             (
                 np.concatenate([v for v, _ in column])[by_place],
                 np.concatenate([k for _, k in column])[by_place],
             )
-            for column in zip(*vectors, strict=True)
+            for column in zip(*(piece.vectors for piece in pieces), strict=True)
         ]
-    count = len(selection.groups)
-    groups = _numbered(shared.groups, merged[:count], len(places))
-    return Input(all_numbers, all_samples, places, groups, dict(zip(arguments, merged[count:], strict=True)))
+    groups = numbered(known, merged[:count], len(places))
+    return Input(numbers, samples, places, groups, dict(zip(arguments, merged[count:], strict=True)))
 
 
-def _numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int64:
+def numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int64:
     """The number of each row's group; new ones are added to ``known``."""
     codes = np.zeros(rows, np.int64)
     if not columns:
@@ -320,15 +370,27 @@ def _numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int6
     return np.array(numbers, np.int64)[code]
 
 
-def _part(shared: Shared, key: Key, result: Result) -> WindowPart:
-    tuples = list(shared.groups)
-    groups = {}
-    for i, expr in enumerate(shared.selection.groups):
+def part_of(
+    result: Result,
+    course: Course,
+    exprs: Sequence[Expr],
+    known: Mapping[Group, int],
+    texts: Texts | None = None,
+) -> WindowPart:
+    """What windows gave, of groups of these expressions, whose numbers are ``known``."""
+    tuples = list(known)
+    groups: dict[Expr, Vector] = {}
+    of_text: dict[Expr, list[str]] = {}
+    for i, expr in enumerate(exprs):
         values = [tuples[group][i] for group in result.groups]
+        if expr.kind is Kind.TEXT and texts is not None:
+            # Ranks stand for texts, so that they can be ordered by.
+            of_text[expr] = sorted(texts)
+            rank = {texts[text]: place for place, text in enumerate(of_text[expr])}
+            values = [None if value is None else rank[value] for value in values]
         groups[expr] = (
             np.array([value or 0 for value in values], np.int64),
             np.array([value is not None for value in values], np.bool_),
         )
-    course = shared.panes.courses[key]
     begins = np.array([course.begin(end) for end in result.ends], np.int64)
-    return WindowPart(result, WindowRows(result, groups), begins)
+    return WindowPart(result, WindowRows(result, groups, of_text), begins)

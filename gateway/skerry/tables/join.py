@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skerry.plan.evaluate import Evaluator, Vector
-from skerry.plan.expression import Expr
+from skerry.plan.expression import Expr, Kind
 from skerry.plan.model import QueryPlan
 from skerry.plan.residual import Indices, Rows, to_array, type_of
 from skerry.plan.tables import NOW, Probe, reads_stream, tables_in
@@ -52,6 +52,26 @@ class Joiner:
 
         Raises TableError.
         """
+        left, chosen = self._pairs(rows, places)
+        return left, self._project(rows, left, chosen)
+
+    def columns(
+        self, rows: Rows, places: Indices, exprs: Sequence[Expr]
+    ) -> tuple[Int64, list[Vector | list[str | None]]]:
+        """The same places, and what expressions are for each pair. Raises TableError."""
+        left, chosen = self._pairs(rows, places)
+        evaluate = self._evaluator(rows, left, chosen, list(exprs))
+        found: list[Vector | list[str | None]] = []
+        for expr in exprs:
+            text = None
+            if expr.kind is Kind.TEXT:
+                column, at = _column(chosen, expr)
+                text = column.text.take(pa.array(at)).to_pylist() if column.text is not None else None
+            found.append(evaluate(expr, self._plan.period_ms) if text is None else text)
+        return left, found
+
+    def _pairs(self, rows: Rows, places: Indices) -> tuple[Int64, dict[str, tuple[Table, Int64]]]:
+        """Places of rows of the stream, and by table the rows that belong to them."""
         left: Indices = places
         chosen: dict[str, tuple[Table, Int64]] = {}
         for probe in self._plan.probes:
@@ -73,8 +93,7 @@ class Joiner:
                     passing &= evaluate.truth(part, self._plan.period_ms)
                 left = left[passing]
                 chosen = {called: (of, at[passing]) for called, (of, at) in chosen.items()}
-        left = left.astype(np.int64)
-        return left, self._project(rows, left, chosen)
+        return left.astype(np.int64), chosen
 
     def _from_table(self, probe: Probe, keys: _Keys, rows: Rows, places: Indices) -> tuple[Int64, Int64]:
         """Which of the rows meet which of the table's, found from the table's side: the rows are sorted once for all queries
@@ -111,7 +130,8 @@ class Joiner:
 
     def _leaves(self) -> list[Expr]:
         """The columns of tables, and NOW, that the query reads."""
-        exprs = [output.expr for output in self._plan.outputs]
+        exprs = [output.expr for output in self._plan.outputs] + self._plan.aggregates()
+        exprs += self._plan.groups
         for probe in self._plan.probes:
             exprs += [probe.inner, probe.outer, *probe.then]
         return list(

@@ -1,0 +1,252 @@
+"""Windows over rows joined with a table, and over the past and what follows it, against DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs
+from gateway.tests.pasts import ORIGIN
+from gateway.tests.windowed import PLACES_TABLE, User, one_window, ordered, orders, several_windows
+from skerry.history.answer import Answer, PastRows
+from skerry.history.joint import Joint, joined_feeds
+from skerry.history.reader import Reader
+from skerry.history.store import History
+from skerry.plan.model import Feed, QueryPlan
+from skerry.proxy.engine import Engine
+from skerry.proxy.matching import Part
+from skerry.streams.log import StreamLog
+from skerry.streams.record import Block
+from skerry.tables import store as store_module
+from skerry.tables.columns import TableError
+from skerry.tables.join import Joiner
+from skerry.tables.store import TableStore
+
+
+@pytest.fixture(autouse=True)
+def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "LOOK_S", -1.0)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> TableStore:
+    return TableStore(tmp_path_factory.mktemp("tables"))
+
+
+joined_users = st.builds(
+    lambda windows, group, where, having, order, limit, since, lasts: User(
+        windows,
+        group,
+        where,
+        having,
+        order,
+        limit,
+        since,
+        None if lasts is None else since + lasts,
+        joined=True,
+    ),
+    one_window | several_windows,
+    st.sampled_from([None, "nodeid", "p.floor", "p.name"]),
+    st.sampled_from([None, "temp > 21"]),
+    st.sampled_from([None, None, 1]),
+    st.sampled_from([None, None, *orders]),
+    st.sampled_from([None, 1, 2]),
+    st.sampled_from([0, 0, 7000, 30_000]),
+    st.sampled_from([None, None, 20_000]),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    logs(),
+    st.lists(joined_users, min_size=1, max_size=3),
+    happenings("table", "read", most=15),
+)
+def test_windows_over_a_join_hold_what_duckdb_finds_in_them(
+    store: TableStore, log: Log, present: list[User], happening: list[tuple[str, int]]
+) -> None:
+    table, away = store.directory / "places.parquet", store.directory / "places.away"
+    away.unlink(missing_ok=True)
+    pq.write_table(PLACES_TABLE, table)
+    for i, user in enumerate(present):
+        user.name = str(i)
+
+    def join(engine: Engine) -> None:
+        for user in present:
+            user.join(engine, store.get)
+
+    def read(user: User) -> None:
+        if table.exists():
+            user.read(replay.engine, log, replay.end)
+            return
+        with suppress(TableError):
+            user.read(replay.engine, log, replay.end)
+
+    replay = Replay(log, lambda: Engine(STREAMS.get, log.block), join)
+    for kind, number in [*happening, ("rows", len(log.rows))]:
+        match kind:
+            case "table":
+                first, second = (table, away) if table.exists() else (away, table)
+                first.rename(second)
+            case "read":
+                read(present[number % len(present)])
+            case _:
+                replay.step(kind, number)
+    if away.exists():
+        away.rename(table)
+    for user in present:
+        for _ in range(3):
+            user.read(replay.engine, log, replay.end)
+        in_order = list if user.order else ordered
+        assert in_order(user.got) == in_order(user.alone(log))
+
+
+# ---- the past, and what follows it ----
+
+STREAM = STREAMS[1]
+past_users = st.builds(
+    lambda windows, group, where, having, order, limit, joined: User(
+        windows, group, where, having, order, limit, 0, None, name="u", joined=joined
+    ),
+    one_window | several_windows,
+    st.sampled_from([None, "nodeid"]),
+    st.sampled_from([None, "temp > 21"]),
+    st.sampled_from([None, None, 1]),
+    st.sampled_from([None, None, *orders]),
+    st.sampled_from([None, 1, 2]),
+    st.booleans(),
+)
+
+
+def of_one_stream(log: Log) -> Log:
+    """The rows of stream 1, as one that runs all the time has them."""
+    places = [i for i, row in enumerate(log.rows) if row["stream"] == 1]
+    records = log.records[places].copy()
+    rows = [{**log.rows[place], "row": i} for i, place in enumerate(places)]
+    records["sample"] = ORIGIN + records["epoch"].astype(np.int64) * 5_000_000
+    records["arrival"] = records["sample"]
+    return Log(records, rows)
+
+
+class Gone:
+    """The past of one log, some of it compacted; and its rows that are still there."""
+
+    def __init__(self, directory: Path, log: Log, compacted: int) -> None:
+        self.log = StreamLog(directory, 8)
+        self.log.append(log.records)
+        self.history = History(directory)
+        self.history.compact(self.log.path, compacted, [STREAM])
+
+    def reader(self, plan: QueryPlan, since_us: int) -> Reader:
+        return Reader(self.history, self.log.path, [STREAM], plan.attributes, since_us)
+
+    def close(self) -> None:
+        self.log.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    logs(), past_users, st.integers(0, 120), st.integers(0, 120), st.sampled_from([20, 60, 7200]),
+    happenings("read", most=10),
+)  # fmt: skip
+def test_windows_go_on_from_the_past_into_the_present(
+    store: TableStore,
+    log: Log,
+    user: User,
+    asked: int,
+    compacted: int,
+    span: int,
+    happening: list[tuple[str, int]],
+) -> None:
+    log = of_one_stream(log)
+    assume(log.rows)
+    pq.write_table(PLACES_TABLE, store.directory / "places.parquet")
+    asked = min(asked, len(log.rows))
+    with TemporaryDirectory() as directory:
+        gone = Gone(Path(directory), log, min(compacted, asked))
+        # It is asked when so many rows have come, and its own epochs begin later.
+        asked_ms = max((int(row["sample"] or 0) for row in log.rows[:asked]), default=0)
+        user.clauses, user.began = f"HISTORY {span} s", asked
+        user.since_ms = max(0, asked_ms - span * 1000)
+        feeds = {1: Feed("u", 1, 5000, 5000, asked_ms + 10_000)}
+        feeds = joined_feeds(feeds, Joint(1, asked_ms, asked_ms + 10_000), "u", 5000, [STREAM])
+        since_us = ORIGIN + (asked_ms - span * 1000) * 1000
+
+        def join(engine: Engine) -> None:
+            past = PastRows(user.plan, lambda: gone.reader(user.plan, since_us), since_us)
+            joiner = Joiner(user.plan, store.get) if user.joined else None
+            engine.subscribe("u", user.plan, asked, joiner, past)
+            engine.set_feeds("u", feeds)
+
+        replay = Replay(log, lambda: Engine(STREAMS.get, log.block), join)
+        replay.step("rows", asked)
+        for kind, number in [*happening, ("rows", len(log.rows)), ("read", 0), ("read", 0)]:
+            if kind != "read":
+                replay.step(kind, number)
+            elif replay.end >= asked:
+                user.read(replay.engine, log, replay.end)
+        gone.close()
+    in_order = list if user.order else ordered
+    assert in_order(user.got) == in_order(user.alone(log))
+
+
+@settings(max_examples=30, deadline=None)
+@given(logs(), past_users, st.integers(0, 120), st.sampled_from([20, 60, 7200]))
+def test_windows_of_the_past_alone(
+    store: TableStore, log: Log, user: User, compacted: int, span: int
+) -> None:
+    log = of_one_stream(log)
+    assume(log.rows)
+    pq.write_table(PLACES_TABLE, store.directory / "places.parquet")
+    with TemporaryDirectory() as directory:
+        gone = Gone(Path(directory), log, min(compacted, len(log.rows)))
+        asked_ms = max(int(row["sample"] or 0) for row in log.rows)
+        user.clauses = f"HISTORY {span} s ONLY"
+        user.since_ms = max(0, asked_ms - span * 1000)
+        since_us = ORIGIN + (asked_ms - span * 1000) * 1000
+        joiner = Joiner(user.plan, store.get) if user.joined else None
+        answer = Answer(user.plan, gone.reader(user.plan, since_us), len(log.rows), since_us, joiner)
+        rows, _, more = answer.after(-1)
+        assert not more
+        user.got = [(number, *values.values()) for number, values in rows]
+        gone.close()
+    in_order = list if user.order else ordered
+    assert in_order(user.got) == in_order(user.alone(log))
+
+
+@settings(max_examples=20, deadline=None)
+@given(logs(), one_window | several_windows, st.integers(1, 100), st.integers(1, 100))
+def test_windows_go_on_after_a_restart_when_the_log_has_lost_their_beginning(
+    log: Log, windows: list[tuple[int, int]], compacted: int, gone_to: int
+) -> None:
+    log = of_one_stream(log)
+    assume(log.rows)
+    user = User(windows, "nodeid", None, None, None, None, 0, None, name="u")
+    with TemporaryDirectory() as directory:
+        gone = Gone(Path(directory), log, min(compacted, len(log.rows)))
+        gone.log.drop_before(min(compacted, gone_to, len(log.rows)))
+        first = gone.log.first
+
+        def compacted_parts(start: int, end: int, attributes: Collection[int]) -> dict[int, Part]:
+            reader = Reader(gone.history, gone.log.path, [STREAM], attributes, 0)
+            return {n: Part(rows, numbers) for n, (numbers, rows) in reader.parts(start, end).items()}
+
+        def left(start: int, end: int) -> Block:
+            return log.block(max(start, first), max(start, first, end))
+
+        engine = Engine(STREAMS.get, left, compacted_parts)
+        user.join(engine)
+        engine.process(log.block(first, len(log.rows)))
+        user.position = first - 1
+        user.read(engine, log, len(log.rows))
+        gone.close()
+    expected = [row for row in user.alone(log) if int(str(row[0])) >= first]
+    assert ordered(user.got) == ordered(expected)
