@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query import host
@@ -120,6 +120,62 @@ def test_mote_reads_only_what_the_outcome_needs(mote: Mote) -> None:
     mote.run(1)
     assert (mote.acquisitions, mote.last_mask) == (5, 1 << TEMP.number)
     assert len(list(mote.records())) == 1
+
+
+shared = st.lists(
+    st.tuples(
+        st.sampled_from(["light, temp", "humidity", "WINMAX(humidity, 2 s, 2 s)", "COUNT(*), MAX(light)"]),
+        st.lists(st.sampled_from(["light > 150", "temp > 20", "humidity < 45", "temp <= 20"]), max_size=3, unique=True),
+    ),
+    min_size=2, max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=40)
+@given(shared, st.lists(st.tuples(*[st.integers(0, 1)] * 3), min_size=6, max_size=6))
+def test_no_sensor_is_read_twice_in_an_instant(
+    asked: list[tuple[str, list[str]]], trace: list[tuple[int, int, int]]
+) -> None:
+    """Whatever the order in which each query asks its conditions; and each has the rows that it has alone."""
+    queries = [
+        mote_query(f"SELECT {columns} FROM sensors {'WHERE ' + ' AND '.join(where) if where else ''}")
+        for columns, where in asked
+    ]
+    together, read = run_together(queries, trace)
+    assert max(read, default=0) <= 1
+    for i, query in enumerate(queries):
+        alone, _ = run_together([query], trace)
+        assert [data for number, data in together if number == i + 1] == [data for _, data in alone]
+
+
+def run_together(
+    queries: list[MoteQuery], trace: list[tuple[int, int, int]]
+) -> tuple[list[tuple[int, bytes]], list[int]]:
+    """What the queries send, by query from 1 on, and how often each sensor was read in each second."""
+    mote = Mote(host.query_library())
+    mote.synchronise(99.5)
+    found: list[tuple[int, bytes]] = []
+    read: list[int] = []
+    for choice in trace:
+        before = [mote.reads(entry.number) for entry in (LIGHT, TEMP, HUMIDITY)]
+        for entry, low, which in zip((LIGHT, TEMP, HUMIDITY), (100, 1990, 4000), choice, strict=True):
+            mote.sensor(entry.number, low + 1000 * which)
+        if not found and not read:
+            for number, query in enumerate(queries, 1):
+                assert mote.install(encode(query, 0), number) == COMPLETE
+        mote.run(1)
+        read += [
+            mote.reads(entry.number) - n for entry, n in zip((LIGHT, TEMP, HUMIDITY), before, strict=True)
+        ]
+        for record in mote.records():
+            body = dict(record.body)
+            found.append(
+                (
+                    body.pop("query"),
+                    repr({key: value for key, value in body.items() if key != "_io"}).encode(),
+                )
+            )
+    return found, read
 
 
 def test_queries_of_one_instant_read_a_sensor_once(mote: Mote) -> None:

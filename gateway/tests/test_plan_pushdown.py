@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query import host
-from firmware.tests.query.mote import COMPLETE, Mote
+from firmware.tests.query.mote import COMPLETE, Mote, field, program
 from skerry.lang.errors import QueryError
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.expression import render
@@ -24,8 +24,9 @@ from skerry.plan.planner import plan_query
 from skerry.plan.program import chosen, encode, program_size
 from skerry.plan.pushdown import changing
 from skerry.plan.temporal import Parameters
-from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.packets import PROGRAM_MAXIMUM
+from skerry_protocol.attributes import BY_NAME, ValueFormat
+from skerry_protocol.bytecode import COLUMN_MAXIMUM, Op, instruction
+from skerry_protocol.packets import PROGRAM_MAXIMUM, Aggregate
 
 NAMES = ("light", "temp", "humidity")
 
@@ -186,6 +187,25 @@ def test_mote_leaves_out_what_cannot_matter(library: Path) -> None:
     rows, read = on_mote(library, query, None, falling)
     assert len(rows) == 2
     assert (read["humidity"], read["light"]) == (16, 2)
+
+
+@pytest.mark.parametrize("column", range(COLUMN_MAXIMUM + 1))
+def test_of_what_is_no_window_nothing_is_known(library: Path, column: int) -> None:
+    """Such a program comes from no gateway: its condition is NULL, and no row passes."""
+    mote = Mote(library)
+    mote.sensor(BY_NAME["light"].number, 5)
+    mote.synchronise(99.5)
+    light = instruction(Op.ATTR, BY_NAME["light"].number)
+    fields = [
+        field(ValueFormat.U16, light),
+        field(ValueFormat.U16, bytes([8, 8, 0]) + light, Aggregate.DELTA),
+    ]
+    asks = light + instruction(Op.CHANGES, column)
+    is_window = column == 1  # a DELTA: it may always change
+    assert mote.install(program(fields, where=asks + instruction(Op.IS_NULL)), 1) == COMPLETE
+    assert mote.install(program(fields[:1], where=asks), 2) == COMPLETE
+    mote.run(3)
+    assert {record.body.query for record in mote.records()} == (set() if is_window else {1})
 
 
 def test_a_program_that_would_be_too_long_is_not_pushed_down() -> None:

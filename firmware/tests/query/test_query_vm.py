@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from firmware.tests.query.mote import Mote
 from skerry_protocol.bytecode import (
+    COLUMN_MAXIMUM,
     MAXIMUM_POWER,
     STACK_DEPTH,
     BytecodeError,
@@ -220,6 +221,16 @@ def test_deepest_stack_runs_and_one_more_is_refused(mote: Mote) -> None:
 
     assert mote.evaluate(nested(STACK_DEPTH), [(0,)]) == [3 * STACK_DEPTH]
     assert not mote.accepts(nested(STACK_DEPTH + 1))
+
+
+def test_what_can_change_a_window_is_asked_of_columns_alone(mote: Mote) -> None:
+    """The operand is a column's place."""
+    reading = constant(5)
+    for column in range(COLUMN_MAXIMUM + 1):
+        assert mote.accepts(reading + instruction(Op.CHANGES, column))
+    assert not mote.accepts(reading + instruction(Op.CHANGES, COLUMN_MAXIMUM + 1))
+    assert not mote.accepts(instruction(Op.CHANGES, 0)), "it takes a reading"
+    assert not mote.accepts(reading + bytes([Op.CHANGES])), "its operand is cut off"
 
 
 def test_longest_code_runs(mote: Mote) -> None:
