@@ -118,7 +118,9 @@ def _over_time(term: str, condition: str, lengths: list[tuple[str, int]], slide:
     over = "OVER (PARTITION BY nodeid ORDER BY epoch RANGE {} PRECEDING)"
     theirs = [f"{_WINDOWS[kind]}({term}) {passing} {over.format(length - 1)}" for kind, length in lengths]
     said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (ours, theirs)]
-    exact = f"SELECT nodeid AS id, {said[1]} FROM sensors QUALIFY epoch = max(epoch) OVER ()"
+    longest = max(length for _, length in lengths)
+    any_passed = f"count(*) {passing} {over.format(longest - 1)} > 0"
+    exact = f"SELECT nodeid AS id, {said[1]} FROM sensors QUALIFY epoch = max(epoch) OVER () AND {any_passed}"
     return Asked(f"SELECT nodeid AS id, {said[0]} FROM sensors {condition}", exact, slide=slide)
 
 

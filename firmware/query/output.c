@@ -13,10 +13,17 @@ static bool aggregates(const struct slot *slot) { return slot_program(slot)->fla
 
 static void row(struct slot *slot, bool passes)
 {
-    if (!row_produce(slot, passes))
-        return;
-    rows++;
-    events_row(slot);
+    switch (row_produce(slot, passes)) {
+    case ROW_MADE:
+        rows++;
+        events_row(slot);
+        break;
+    case ROW_EMPTY:
+        events_no_row(slot);
+        break;
+    default:
+        break;
+    }
 }
 
 void output_epoch(struct slot *slot, bool passes)

@@ -63,21 +63,25 @@ static bool fits(int32_t value, uint8_t format)
     }
 }
 
-/* Gives its windows the readings of the epoch, if it passes. True: a row is due. */
-static bool take_readings(const struct slot *slot, bool passes)
+/* Gives its windows the readings of the epoch, if it passes. What is due is a row where nothing has passed in any window, or it has
+ * none. */
+static enum row_outcome take_readings(const struct slot *slot, bool passes)
 {
     struct program_field field;
     uint8_t *windows = slot_windows(slot);
-    bool due = true;
+    bool due = true, counts = false, empty = true;
     for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
         if (!(passes ? temporal_is(field.aggregate) : temporal_counts_epochs(&field)))
             continue;
         struct program_code code = temporal_code(&field);
-        int32_t reading = 0;
-        bool known = passes && vm_run(code.bytes, code.length, attribute_read, slot, &reading);
-        due = temporal_take(&field, windows, slot->epoch, known, reading) && due;
+        int32_t reading;
+        if (!passes || !vm_run(code.bytes, code.length, attribute_read, slot, &reading))
+            reading = TEMPORAL_NOTHING;
+        due = temporal_take(&field, windows, slot->epoch, passes, reading) && due;
+        counts |= temporal_counts_epochs(&field);
+        empty &= temporal_empty(&field, windows) || !temporal_counts_epochs(&field);
     }
-    return due;
+    return !due ? ROW_WAITS : counts && empty ? ROW_EMPTY : ROW_MADE;
 }
 
 bool row_counts_epochs(const struct slot *slot)
@@ -128,14 +132,15 @@ static bool keep(const struct slot *slot, const struct row *row, uint8_t used)
     return true;
 }
 
-bool row_produce(const struct slot *slot, bool passes)
+enum row_outcome row_produce(const struct slot *slot, bool passes)
 {
     struct row row;
     struct program_field field;
     uint16_t bit = 1;
     uint8_t used = 0;
-    if (!take_readings(slot, passes))
-        return false;
+    enum row_outcome outcome = take_readings(slot, passes);
+    if (outcome != ROW_MADE)
+        return outcome;
     uint8_t *windows = slot_windows(slot);
     row.result.query = slot->query;
     row.result.node = settings()->nodeid;
@@ -154,5 +159,5 @@ bool row_produce(const struct slot *slot, bool passes)
     }
     if (!keep(slot, &row, used))
         queue_row(&row.result, (uint8_t)(sizeof row.result + used));
-    return true;
+    return ROW_MADE;
 }

@@ -13,10 +13,15 @@ uint8_t row_format_size(uint8_t format);
 int32_t row_unpack(const uint8_t *bytes, uint8_t format);
 /* Whether epochs count that do not pass: the query has a window of epochs. */
 bool row_counts_epochs(const struct slot *slot);
+enum row_outcome {
+    ROW_MADE,
+    ROW_WAITS, /* its windows are not due */
+    ROW_EMPTY, /* they are due, and no epoch in them passed */
+};
+
 /* Evaluates the columns of the slot's query from what has been acquired, and queues the row if windows are due; rows of a storage
- * point, or for one, are kept there. `passes`: the epoch's conditions are true; else its readings are in no window. True: a row was
- * produced. */
-bool row_produce(const struct slot *slot, bool passes);
+ * point, or for one, are kept there. `passes`: the epoch's conditions are true; else its readings are in no window. */
+enum row_outcome row_produce(const struct slot *slot, bool passes);
 /* What a CHANGES opcode says of a reading in *value: whether it can change the window in a column. False: there is no window. */
 bool row_changes(const struct slot *slot, uint8_t column, int32_t *value);
 

@@ -6,8 +6,7 @@
 #include "query/wide.h"
 #include "wire.h"
 
-/* A reading in a window that was NULL: no expression's value, as the planner bounds them by +-2147483647. */
-#define NOTHING INT32_MIN
+#define NOTHING TEMPORAL_NOTHING
 /* EXPAVG computes with so many binary places. */
 #define EXPAVG_PLACES 16
 /* ADPDELTA's threshold grows to so many times the one that was asked for. */
@@ -15,7 +14,12 @@
 
 struct window {
     uint8_t used, next, since; /* readings in the ring; where the next goes; rows, or epochs, since one was due */
-    int32_t ring[]; /* of epochs: one more, the newest reading's epoch */
+    int32_t ring[]; /* behind it, of a window of epochs, a struct epochs */
+} __attribute__((packed));
+
+struct epochs {
+    uint32_t newest;
+    uint8_t idle; /* so many of the newest did not pass */
 } __attribute__((packed));
 
 struct average {
@@ -57,7 +61,7 @@ uint16_t temporal_size(const struct program_field *field)
     if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
         return p->window >= 1 && p->window <= 15 ? sizeof(struct average) : 0;
     bool fits = p->window >= 1 && p->window <= WIRE_WINDOW_MAXIMUM && p->slide >= 1;
-    return fits ? (uint16_t)(sizeof(struct window) + (p->window + counts_epochs(p)) * sizeof(int32_t)) : 0;
+    return fits ? (uint16_t)(sizeof(struct window) + p->window * sizeof(int32_t) + (counts_epochs(p) ? sizeof(struct epochs) : 0)) : 0;
 }
 
 bool temporal_counts_epochs(const struct program_field *field)
@@ -71,13 +75,15 @@ struct program_code temporal_code(const struct program_field *field)
                                  (uint8_t)(field->code.length - sizeof(struct wire_temporal))};
 }
 
+static struct epochs *epochs_of(const struct wire_temporal *p, const struct window *window) { return (struct epochs *)&window->ring[p->window]; }
+
 /* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it where that epoch was missed. A
  * window of epochs whose mote rested for longer than a slide, or whose clock has stepped back, begins anew. */
 static uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
 {
     if (!counts_epochs(p))
         return (uint16_t)(window->since + 1);
-    uint32_t passed = epoch - (uint32_t)window->ring[p->window];
+    uint32_t passed = epoch - epochs_of(p, window)->newest;
     return window->used == 0 || passed == 0 || passed > p->slide ? 1 : (uint16_t)(window->since + passed);
 }
 
@@ -89,16 +95,37 @@ static void put(const struct wire_temporal *p, struct window *window, int32_t re
         window->used++;
 }
 
-static bool take_window(const struct wire_temporal *p, struct window *window, uint32_t epoch, int32_t reading)
+/* An epoch that did not pass. */
+static void skip(const struct wire_temporal *p, struct window *window)
 {
-    uint16_t place = place_of(p, window, epoch);
-    if (counts_epochs(p)) {
-        uint32_t missed = window->used == 0 ? 0 : epoch - (uint32_t)window->ring[p->window] - 1;
-        for (uint8_t n = 0; n < p->window && n < missed; n++)
-            put(p, window, NOTHING);
-        window->ring[p->window] = (int32_t)epoch;
+    struct epochs *epochs = epochs_of(p, window);
+    put(p, window, NOTHING);
+    if (epochs->idle < UINT8_MAX)
+        epochs->idle++;
+}
+
+static void take_epoch(const struct wire_temporal *p, struct window *window, uint32_t epoch, bool passes, int32_t reading)
+{
+    struct epochs *epochs = epochs_of(p, window);
+    uint32_t missed = window->used == 0 ? 0 : epoch - epochs->newest - 1;
+    for (uint8_t n = 0; n < p->window && n < missed; n++)
+        skip(p, window);
+    epochs->newest = epoch;
+    if (!passes) {
+        skip(p, window);
+        return;
     }
     put(p, window, reading);
+    epochs->idle = 0;
+}
+
+static bool take_window(const struct wire_temporal *p, struct window *window, uint32_t epoch, bool passes, int32_t reading)
+{
+    uint16_t place = place_of(p, window, epoch);
+    if (counts_epochs(p))
+        take_epoch(p, window, epoch, passes, reading);
+    else
+        put(p, window, reading);
     bool due = place >= p->slide;
     window->since = (uint8_t)(due ? place - p->slide : place);
     return due;
@@ -138,14 +165,21 @@ static bool take_delta(const struct program_field *field, struct delta *delta, b
     return due;
 }
 
-bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool known, int32_t reading)
+bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool passes, int32_t reading)
 {
+    bool known = passes && reading != NOTHING;
     const struct wire_temporal *p = parameters(field);
     if (is_delta(field->aggregate))
         return take_delta(field, (struct delta *)state, known, reading);
     if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
         return take_average(p, (struct average *)state, known, reading);
-    return take_window(p, (struct window *)state, epoch, known ? reading : NOTHING);
+    return take_window(p, (struct window *)state, epoch, passes, reading);
+}
+
+bool temporal_empty(const struct program_field *field, const uint8_t *state)
+{
+    const struct window *window = (const struct window *)state;
+    return temporal_counts_epochs(field) && epochs_of(parameters(field), window)->idle >= window->used;
 }
 
 static int32_t power_of_ten(uint8_t places)
@@ -219,8 +253,11 @@ bool temporal_changes(const struct program_field *field, const uint8_t *state, u
     if (place <= before)
         return false;
     uint8_t since = place == 1 ? 0 : window->since;
+    uint8_t count = since > before ? (uint8_t)(since - before) : 0; /* of the epochs before it in its window */
     int32_t best;
-    if (!extreme(p, window, since > before ? (uint8_t)(since - before) : 0, largest, &best))
+    if (reading == NOTHING)
+        return epochs_of(p, window)->idle >= count; /* a row, if none passed */
+    if (!extreme(p, window, count, largest, &best))
         return true;
     return largest ? reading > best : reading < best;
 }

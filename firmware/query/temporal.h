@@ -11,6 +11,9 @@
 
 #include "query/program.h"
 
+/* A reading that is NULL: no expression's value, as the planner bounds them by +-2147483647. */
+#define TEMPORAL_NOTHING INT32_MIN
+
 /* Whether enum wire_aggregate names a temporal aggregate. */
 bool temporal_is(uint8_t aggregate);
 /* Bytes of a field's state, 0 for a field that is no temporal aggregate or has parameters that cannot be. */
@@ -19,10 +22,13 @@ uint16_t temporal_size(const struct program_field *field);
 struct program_code temporal_code(const struct program_field *field);
 /* Whether the field is a window of epochs. */
 bool temporal_counts_epochs(const struct program_field *field);
-/* Takes the reading of an epoch, if `known`, into a state that was zero at first. True: a row is due, as far as this field is
- * concerned. */
-bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool known, int32_t reading);
-/* Whether taking the reading of an epoch can change a value that the field will have when a row is due. Only a window of epochs for
+/* Takes the reading of an epoch, if it passes the query's conditions, into a state that was zero at first. True: a row is due, as far
+ * as this field is concerned. */
+bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool passes, int32_t reading);
+/* Whether the field is a window of epochs none of which passed. */
+bool temporal_empty(const struct program_field *field, const uint8_t *state);
+/* Whether taking the reading of an epoch, were it to pass, can change a value that the field will have when a row is due, or that
+ * there is a row. Only a window of epochs for
  * WINMIN or WINMAX that is no longer than its slide is sure that it cannot. Source: TinyDB 2005, 4.2.1. */
 bool temporal_changes(const struct program_field *field, const uint8_t *state, uint32_t epoch, int32_t reading);
 /* The aggregate's value now; false: NULL. */

@@ -277,8 +277,8 @@ static void step(struct stack *stack, uint8_t op, const uint8_t *operand, vm_rea
         value = !known;
         known = true;
     } else if (op == WIRE_OP_CHANGES) {
-        value = stack->values[first];
-        known = known && read(*operand | VM_WINDOW, &value, context);
+        value = known ? stack->values[first] : INT32_MIN; /* no reading's value */
+        known = read(*operand | VM_WINDOW, &value, context);
     } else if (takes == 1) {
         known = known && unary(op, stack->values[first], *operand, &value);
     } else {

@@ -9,7 +9,7 @@
 
 /* For a reader, what a STORED opcode names: this and its operand. */
 #define VM_STORED 0x80
-/* Likewise a CHANGES opcode; the reading that it is about is in *value. */
+/* Likewise a CHANGES opcode; the reading that it is about is in *value, INT32_MIN for NULL. */
 #define VM_WINDOW 0x40
 /* In a mask of attributes: the code reads rows of storage point 0 or 1 that the program joins. */
 #define VM_POINT(point) ((uint32_t)1 << (WIRE_ATTRIBUTE_MAXIMUM + 1 + (point)))

@@ -118,7 +118,8 @@ def test_rows_are_duckdbs(
     sensors = pa.table({"epoch": range(100, 100 + len(trace)), **columns})  # noqa: F841 duckdb finds it by its name
     expected = duckdb.sql(
         f"SELECT epoch, {kind[3:]}(light) FILTER ({where}) OVER (ORDER BY epoch RANGE {length - 1} PRECEDING) FROM sensors "
-        f"QUALIFY (epoch - 99) % {slide} = 0 ORDER BY epoch"
+        f"QUALIFY (epoch - 99) % {slide} = 0 AND count(*) FILTER ({where}) OVER (ORDER BY epoch RANGE {length - 1} PRECEDING) > 0 "
+        "ORDER BY epoch"
     ).fetchall()
     for plan in considered(query):
         rows = [

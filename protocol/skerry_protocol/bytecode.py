@@ -47,7 +47,8 @@ class Op(IntEnum):
     OR = 0x29  # true wins over NULL
     NOT = 0x2A
     IS_NULL = 0x2B  # a → 1 if a is NULL, else 0
-    CHANGES = 0x2C  # a → 1 if a, read now, can change the WINMIN or WINMAX in a column, else 0   operand: the column, 0..11
+    # a → 1 if a, read now, can change the WINMIN or WINMAX in a column, or that it has a value, else 0   operand: the column, 0..11
+    CHANGES = 0x2C
 
 
 # round() above is half away from zero.

@@ -134,7 +134,8 @@ _STACK: dict[bytecode.Op, str] = {
     bytecode.Op.OR: "a b → a or b: true wins over NULL",
     bytecode.Op.NOT: "a → not a",
     bytecode.Op.IS_NULL: "a → 1 if a is NULL, else 0",
-    bytecode.Op.CHANGES: "a → 1 if a, read in this epoch, can change the next value of the WINMIN or WINMAX in a column, else 0; "
+    bytecode.Op.CHANGES: "a → 1 if a, read in this epoch, can change the next value of the WINMIN or WINMAX in a column, or, NULL, that "
+    "there is one, else 0; "
     "NULL where the column has no window; operand: column, from 0 on",
 }
 
