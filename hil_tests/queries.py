@@ -6,6 +6,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from construct import Container
+
 from skerry.lang.ast import CreatePoint, CreateSrt
 from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
@@ -14,7 +16,7 @@ from skerry.plan.points import Point, Points
 from skerry.plan.program import encode
 from skerry.plan.routing import routed
 from skerry.plan.srt import Srt, Values, no_values
-from skerry_protocol.codec import decode_values
+from skerry_protocol.codec import Packet, decode_values
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.line import Line, Record
 from skerry_testbed.pytest import NetworkHandle
@@ -69,7 +71,21 @@ def _install(
 
 def rows(line: Line, query: int, mote_query: MoteQuery) -> list[dict[str, Any]]:
     """Rows of a query: node, epoch, when it arrived, what its mote's queue made of it, and columns in SI, None for NULL."""
-    return [_row(record, mote_query) for record in line.of(PacketType.RESULT, query)]
+    found = [_row(record, mote_query) for record in line.of(PacketType.RESULT, query)]
+    for record in line.of(PacketType.SERIES, query):
+        found += _series(record, mote_query)
+    return found
+
+
+def _series(record: Record, mote_query: MoteQuery) -> list[dict[str, Any]]:
+    body, size = record.body, sum(column.format.size for column in mote_query.columns)
+    found = []
+    for i in range(len(body["values"]) // size):
+        row = Container(
+            query=body.query, node=body.node, epoch=body.epoch + i, nulls=0, values=body["values"][i * size :][:size]
+        )  # fmt: skip
+        found.append(_row(Record(record.at, Packet(PacketType.RESULT, row)), mote_query))
+    return found
 
 
 def _row(record: Record, mote_query: MoteQuery) -> dict[str, Any]:

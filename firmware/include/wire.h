@@ -29,6 +29,7 @@
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
 #define WIRE_PERIOD_MINIMUM_MS 1000U /* shortest sample period */
 #define WIRE_PERIOD_STORED_MINIMUM_MS 50U /* … of what is stored */
+#define WIRE_PERIOD_FAST_MINIMUM_MS 5U /* … of rows that leave seldom, or together */
 #define WIRE_PERIOD_MAXIMUM_MS 0x240C8400UL /* longest sample period */
 #define WIRE_TICKS_PER_SECOND 0x8000U /* of network time */
 #define WIRE_SETTINGS_MAGIC 21337U /* settings are valid */
@@ -62,6 +63,7 @@ enum wire_packet_type {
     WIRE_PACKET_LOG = 0x14,
     WIRE_PACKET_REFUSAL = 0x15,
     WIRE_PACKET_EVENT = 0x16,
+    WIRE_PACKET_SERIES = 0x17,
     WIRE_PACKET_HELLO = 0x20,
 };
 
@@ -106,6 +108,8 @@ enum wire_aggregate {
     WIRE_AGGREGATE_DELTA = 0x27,
     WIRE_AGGREGATE_ADPDELTA = 0x28,
     WIRE_AGGREGATE_TREND = 0x29,
+    WIRE_AGGREGATE_PULSE = 0x30,
+    WIRE_AGGREGATE_PULSES = 0x31,
     WIRE_AGGREGATE_BUDGET = 0x40,
     WIRE_AGGREGATE_ACTION = 0x41,
     WIRE_AGGREGATE_SIGNAL = 0x42,
@@ -375,7 +379,7 @@ _Static_assert(sizeof(struct wire_routed_query) == 6, "wire_routed_query");
 /* Serialized query; `where` and the fields follow, see program_field. */
 struct wire_query_program {
     uint8_t flags; /* bit 0 aggregate, bit 1 once, bit 2 staged */
-    uint32_t period; /* sample period in ms, 1000..604800000, of what is stored 50..604800000; epoch n starts at n * period */
+    uint32_t period; /* sample period in ms, 1000..604800000; of what is stored from 50, of rows neither joined nor aggregated from 5; epoch n starts at n * period */
     uint32_t start; /* network seconds of the first epoch's earliest start */
     uint32_t end; /* network seconds before which the last epoch starts; 4294967295 never */
     uint8_t where_length; /* predicate; empty: all rows; staged: predicates in their order, each behind its length */
@@ -386,15 +390,15 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");
 
 /* What the code of a temporal aggregate begins with. */
 struct wire_temporal {
-    uint8_t window; /* rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold */
-    uint8_t slide; /* rows from one result to the next, 1..255; DELTA: high byte of the threshold */
+    uint8_t window; /* rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold; PULSES: low byte of the epochs in the window, 1..65535 */
+    uint8_t slide; /* rows from one result to the next, 1..255; DELTA, PULSES: high byte */
     uint8_t power; /* WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded; bit 7: window and slide are of epochs, not of rows */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_temporal) == 3, "wire_temporal");
@@ -508,7 +512,7 @@ _Static_assert(sizeof(struct wire_join) == 1, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
-    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG or REFUSAL */
+    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL or SERIES */
     uint8_t body_length; /* bytes of body, which follow */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_record) == 2, "wire_record");
@@ -529,6 +533,15 @@ struct wire_tally {
     uint16_t more; /* further samples that the row is the average of; 32767: or more */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_tally) == 4, "wire_tally");
+
+/* SERIES: rows of consecutive epochs. */
+struct wire_series {
+    uint8_t query; /* query id */
+    uint16_t node; /* short address of the mote that sampled */
+    uint32_t epoch; /* epoch number of the first row; the others are those of the epochs after it */
+    uint8_t values[]; /* row after row, as in a RESULT; none is NULL */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_series) == 7, "wire_series");
 
 /* State of one aggregate in a partial state record. */
 struct wire_aggregate_state {

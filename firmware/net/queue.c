@@ -10,6 +10,7 @@
 #include "query/query.h"
 
 #define QUEUE_BYTES 1800
+#define SERIES_LONGEST (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) - sizeof(struct wire_record))
 
 static uint8_t bytes[QUEUE_BYTES];
 static uint16_t used;
@@ -77,6 +78,27 @@ static bool merge(const struct wire_partial *from, uint8_t length)
     return false;
 }
 
+/* Puts one row behind those of the epochs before it, where they still wait. */
+static bool lengthen(const struct wire_series *row, uint8_t length)
+{
+    uint8_t size = (uint8_t)(length - sizeof *row);
+    for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
+        struct queue_record *record = at(offset);
+        const struct wire_series *series = (const struct wire_series *)record->body;
+        if (record->type != WIRE_PACKET_SERIES || record->in_flight || series->query != row->query || series->node != row->node
+            || record->length + size > SERIES_LONGEST || series->epoch + (record->length - sizeof *series) / size != row->epoch)
+            continue;
+        uint8_t *behind = record->body + record->length;
+        if (size > queue_room()) return false;
+        memmove(behind + size, behind, (size_t)(bytes + used - behind));
+        memcpy(behind, row + 1, size);
+        used += size;
+        record->length += size;
+        return true;
+    }
+    return false;
+}
+
 struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length)
 {
     if (sizeof(struct queue_record) + length > queue_room()) return NULL;
@@ -95,6 +117,7 @@ bool queue_push(uint8_t type, const void *body, uint8_t length)
 {
     length = trimmed(type, body, length);
     if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length)) return true;
+    if (type == WIRE_PACKET_SERIES && length > sizeof(struct wire_series) && lengthen(body, length)) return true;
     if (queue_append(type, body, length)) return true;
     queue_lost();
     return false;
@@ -133,7 +156,8 @@ void queue_forget(void)
 {
     struct queue_record *record = queue_any(NULL);
     while (record) {
-        if (record->type == QUEUE_SENT || record->type == WIRE_PACKET_RESULT || record->type == WIRE_PACKET_PARTIAL) {
+        if (record->type == QUEUE_SENT || record->type == WIRE_PACKET_RESULT || record->type == WIRE_PACKET_PARTIAL
+            || record->type == WIRE_PACKET_SERIES) {
             if (record->type != QUEUE_SENT) queue_lost();
             queue_remove(record);
             record = (uint8_t *)record < bytes + used ? record : NULL;

@@ -5,6 +5,7 @@
 
 #include "drivers/radio.h"
 #include "net/clocksync.h"
+#include "query/wide.h"
 
 /* Skew is kept in 2^-24; crystals are within 100 ppm of each other, motes in the sun a little more. */
 #define SKEW_LIMIT ((int32_t)(150e-6 * 16777216))
@@ -89,8 +90,11 @@ bool clocksync_stamp(struct net_time heard, ticks_t local)
     int32_t passed = (int32_t)(local - reference);
     if (jump) skew = 0;
     else if (passed >= (int32_t)SKEW_BASE) {
-        int64_t wide = ((int64_t)difference(heard, there) - passed) * 16777216 / passed;
-        int32_t rate = wide > SKEW_LIMIT ? SKEW_LIMIT : wide < -SKEW_LIMIT ? -SKEW_LIMIT : (int32_t)wide;
+        int32_t ahead = difference(heard, there) - passed;
+        uint32_t rate_size, rest;
+        if (!wide_divide((uint64_t)(uint32_t)(ahead < 0 ? -ahead : ahead) << 24, (uint32_t)passed, &rate_size, &rest) || rate_size > SKEW_LIMIT)
+            rate_size = SKEW_LIMIT;
+        int32_t rate = ahead < 0 ? -(int32_t)rate_size : (int32_t)rate_size;
         /* A short base says little: its error, and the corrections of all clocks on the way from the root, come in whole. */
         skew += (rate - skew) / (passed < (int32_t)SKEW_LONG ? 4 : 2);
     } else return false;

@@ -127,7 +127,7 @@ void uplink_bundle(const uint8_t *body, uint8_t length)
         for (uint8_t at = sizeof(struct wire_bundle); at < length;) {
             const struct wire_record *record = (const struct wire_record *)(body + at);
             if (at + sizeof *record > length || at + sizeof *record + record->body_length > length || record->type < WIRE_PACKET_RESULT
-                || record->type > WIRE_PACKET_REFUSAL) {
+                || record->type > WIRE_PACKET_SERIES) {
                 mac_counters.malformed++;
                 return;
             }

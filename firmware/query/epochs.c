@@ -2,12 +2,14 @@
 
 #include <stddef.h>
 
+#include "drivers/sensor.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/time.h"
 #include "query/acquire.h"
 #include "query/budget.h"
 #include "query/events.h"
+#include "query/fast.h"
 #include "query/policy.h"
 #include "query/query.h"
 #include "query/slots.h"
@@ -24,8 +26,6 @@
 #define LINGER_SECONDS 10
 /* The lifetime is reckoned anew at each so many epochs: the battery's voltage falls slowly. */
 #define RECKON_EPOCHS 16
-/* A timer this early has reached its time: conversions between clocks round. */
-#define EARLY_TICKS 2
 
 static struct timer timer;
 static void update_all(void);
@@ -103,11 +103,11 @@ static bool concerned(const struct slot *slot)
 }
 
 /* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be
- * EARLY_TICKS ahead. */
+ * EPOCHS_EARLY_TICKS ahead. */
 static bool take_due(struct slot *slot, struct net_time now)
 {
     struct net_time start;
-    if (!(slot->state & SLOT_PLANNED) || slot->state & SLOT_FINISHED || !start_of(slot, slot->next, &start) ||
+    if (slot_fast(slot) || (slot->state & (SLOT_PLANNED | SLOT_FINISHED)) != SLOT_PLANNED || !start_of(slot, slot->next, &start) ||
         before(now, start))
         return false;
     if (slot->state & SLOT_HELD && slot->next % policy_every(slot) == 0)
@@ -126,6 +126,12 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
     struct net_time start = {0, 0};
     uint32_t epoch = 0;
     bool runs = epoch_from(slot, now, &epoch);
+    bool fast = slot_fast(slot);
+    if (fast && slot->left > 0)
+        return;
+    /* The main loop was busy: epochs that have begun since are sampled late rather than not at all. */
+    if (fast && runs && slot->state & SLOT_PLANNED && slot->next < epoch && epoch - slot->next < LATE_MS / slot_program(slot)->period)
+        epoch = slot->next;
     /* Never the same epoch twice: neither the one just taken, nor, after a small step back of the clock,
      * the one before the planned one. */
     if (runs && slot->state & SLOT_PLANNED && epoch + (due ? 0U : 1U) == slot->next)
@@ -134,6 +140,12 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
     slot->state |= SLOT_PLANNED;
     if (runs && runs_in(slot, epoch, &start)) {
         slot->state &= (uint8_t)~SLOT_FINISHED;
+        if (fast && start.seconds <= now.seconds + 1) {
+            fast_plan(slot, start);
+            return;
+        }
+        if (fast)
+            start = (struct net_time){start.seconds - 1, 0};
     } else if (runs && start.seconds < slot_program(slot)->end && events_goes_on(slot, start.seconds)) {
         slot->state &= (uint8_t)~SLOT_FINISHED;
     } else if (runs && start.seconds < slot_program(slot)->end && events_keeps(slot)) {
@@ -156,13 +168,25 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
         *wake = start;
 }
 
+/* Sensors that queries read again sooner than they warm up stay on. */
+static void hold_sensors(void)
+{
+    uint32_t mask = 0;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        const struct slot *slot = slot_at(i);
+        if (slot != NULL && !(slot->state & SLOT_FINISHED) && slot_fast(slot))
+            mask |= slot->attributes;
+    }
+    sensor_hold(mask);
+}
+
 static void update_all(void)
 {
     timer_stop(&timer);
     if (!time_known())
         return; /* query_time_changed follows */
     ticks_t local = clock_now();
-    struct net_time now = time_at(local), reached = time_at(local + EARLY_TICKS);
+    struct net_time now = time_at(local), reached = time_at(local + EPOCHS_EARLY_TICKS);
     struct net_time wake = {now.seconds + LOOK_SECONDS, now.ticks};
     bool any = false;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
@@ -172,6 +196,8 @@ static void update_all(void)
             any = true;
         }
     }
+    hold_sensors();
+    fast_start();
     if (any)
         timer_start(&timer, time_local(wake), update_all);
     acquire_start();
@@ -181,6 +207,9 @@ void epochs_update_soon(void) { event_post(&soon); }
 
 void query_time_changed(void)
 {
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slot_at(i) != NULL && slot_fast(slot_at(i)))
+            slot_at(i)->left = 0;
     events_changed();
     epochs_update_soon();
 }

@@ -6,6 +6,9 @@
 
 #include "query/slots.h"
 
+/* A timer this early has reached its time: conversions between clocks round. */
+#define EPOCHS_EARLY_TICKS 2
+
 /* Queries have come, gone or network time has moved: from the main loop, so that sampling never runs on top of the radio's handlers,
  * marks the due ones, plans the others, drops those whose time is over and acquires. */
 void epochs_update_soon(void);

@@ -119,7 +119,7 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         return false;
     if (program->flags & ~FLAGS_KNOWN)
         return false;
-    if (program->period < WIRE_PERIOD_STORED_MINIMUM_MS || program->period > WIRE_PERIOD_MAXIMUM_MS)
+    if (program->period < WIRE_PERIOD_FAST_MINIMUM_MS || program->period > WIRE_PERIOD_MAXIMUM_MS)
         return false;
     uint16_t at = (uint16_t)(sizeof *program + program->where_length);
     if (at > length)
@@ -150,5 +150,6 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
     for (uint8_t i = sources; i < WIRE_SOURCES_MAXIMUM; i++)
         if (*attributes & VM_POINT(i))
             return false;
-    return count > 0 && !(stored && sources > 0) && (stored || program->period >= WIRE_PERIOD_MINIMUM_MS);
+    bool whole = (program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) != 0 || sources > 0; /* over the rows of all motes or of a point */
+    return count > 0 && !(stored && sources > 0) && !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
 }

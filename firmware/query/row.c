@@ -6,6 +6,7 @@
 #include "net/queue.h"
 #include "query/attribute.h"
 #include "query/epochs.h"
+#include "query/pulse.h"
 #include "query/storage.h"
 #include "query/temporal.h"
 #include "query/vm.h"
@@ -69,7 +70,7 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
 {
     struct program_field field;
     uint8_t *windows = slot_windows(slot);
-    bool due = true, counts = false, empty = true;
+    bool due = true, counts = false, empty = true, pulses = false, ended = false;
     for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
         if (!(passes ? temporal_is(field.aggregate) : temporal_counts_epochs(&field)))
             continue;
@@ -77,11 +78,18 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
         int32_t reading;
         if (!passes || !vm_run(code.bytes, code.length, attribute_read, slot, &reading))
             reading = TEMPORAL_NOTHING;
+        if (pulse_is(field.aggregate)) {
+            pulses = true;
+            ended |= pulse_take(&field, windows, slot->epoch, reading != 0 && reading != TEMPORAL_NOTHING);
+            continue;
+        }
         due = temporal_take(&field, windows, slot->epoch, passes, reading) && due;
         counts |= temporal_counts_epochs(&field);
         empty &= temporal_empty(&field, windows) || !temporal_counts_epochs(&field);
     }
-    return !due ? ROW_WAITS : counts && empty ? ROW_EMPTY : ROW_MADE;
+    if (!due || (pulses && !ended))
+        return ROW_WAITS;
+    return counts && empty ? ROW_EMPTY : ROW_MADE;
 }
 
 bool row_counts_epochs(const struct slot *slot)
@@ -110,6 +118,8 @@ bool row_changes(const struct slot *slot, uint8_t column, int32_t *value)
 
 static bool field_value(const struct slot *slot, const struct program_field *field, uint8_t *window, int32_t *value)
 {
+    if (pulse_is(field->aggregate))
+        return pulse_value(field, window, value);
     if (field->aggregate != WIRE_AGGREGATE_NONE)
         return temporal_value(field, window, value);
     return vm_run(field->code.bytes, field->code.length, attribute_read, slot, value);
@@ -157,7 +167,14 @@ enum row_outcome row_produce(const struct slot *slot, bool passes)
         used = (uint8_t)(used + size);
         windows += temporal_size(&field);
     }
-    if (!keep(slot, &row, used))
+    if (keep(slot, &row, used))
+        return ROW_MADE;
+    if (slot_fast(slot) && row.result.nulls == 0) {
+        /* A series begins as a result does, without `nulls`. */
+        uint8_t *series = (uint8_t *)&row + sizeof row.result.nulls;
+        memmove(series, &row, sizeof(struct wire_series));
+        queue_push(WIRE_PACKET_SERIES, series, (uint8_t)(sizeof(struct wire_series) + used));
+    } else
         queue_row(&row.result, (uint8_t)(sizeof row.result + used));
     return ROW_MADE;
 }

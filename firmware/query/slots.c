@@ -209,7 +209,10 @@ static enum query_outcome complete(struct slot *slot)
     uint32_t between = slot_program(slot)->period * policy_every(slot);
     if (between % 1000 == 0)
         slot->period_seconds = between / 1000;
+    const struct slot *point;
     slot->state = policy_every(slot) > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
+    if (slot_program(slot)->period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point))
+        slot->received = SLOT_FAST;
     srt_open(slot);
     return QUERY_COMPLETE;
 }

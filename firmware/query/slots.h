@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel/clock.h"
 #include "query/memory.h"
 #include "query/program.h"
 #include "query/query.h"
@@ -21,20 +22,32 @@ enum slot_state {
     SLOT_HELD = 1 << 7,     /* its rows wait for the next epoch in which one may go */
 };
 
+/* Its period is below a second, and its rows leave the mote: query/fast samples it. */
+#define SLOT_FAST 0x80
+
 struct slot {
     uint8_t query; /* 0: free */
     uint8_t state;
     uint8_t length;   /* bytes of the whole program */
-    uint8_t received; /* bit n: fragment n is here */
+    uint8_t received; /* bit n: fragment n is here; of a whole program SLOT_FAST or 0 */
     uint16_t version; /* newest query_version that brought it */
     uint32_t attributes;     /* that columns and conditions read */
-    uint8_t divisor;         /* takes part in epochs that this divides; 0: not reckoned yet */
-    uint8_t stage;           /* while SLOT_SAMPLING: conditions of `epoch` that were true */
+    union {
+        uint8_t divisor;     /* takes part in epochs that this divides; 0: not reckoned yet */
+        uint8_t part;        /* fast: by so many parts of a tick `due` is early */
+    };
+    union {
+        uint8_t stage;       /* while SLOT_SAMPLING: conditions of `epoch` that were true */
+        uint8_t left;        /* fast: epochs that are planned */
+    };
     uint16_t left_out;       /* rows since the last that says so */
     uint32_t period_seconds; /* between epochs whose rows may go; 0: it is no whole number of seconds */
     uint32_t next;           /* epoch planned */
     uint32_t epoch;          /* epoch waiting or sampled */
-    uint32_t expires;        /* network second from which a finished query is dropped */
+    union {
+        uint32_t expires;    /* network second from which a finished query is dropped */
+        ticks_t due;         /* fast, not finished: when `next` starts */
+    };
     uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
     uint8_t idle;            /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
     union {
@@ -53,6 +66,7 @@ static inline const struct wire_query_program *slot_program(const struct slot *s
 {
     return (const struct wire_query_program *)slot->block.bytes;
 }
+static inline bool slot_fast(const struct slot *slot) { return slot->received == SLOT_FAST; }
 /* State of the windows of a whole program: windows_size bytes. */
 static inline uint8_t *slot_windows(const struct slot *slot) { return slot->block.bytes + slot->length; }
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "net/random.h"
+#include "query/pulse.h"
 #include "query/wide.h"
 #include "wire.h"
 
@@ -43,7 +44,7 @@ static bool counts_epochs(const struct wire_temporal *p) { return p->power & WIR
 static uint8_t power(const struct wire_temporal *p) { return (uint8_t)(p->power & ~WIRE_TEMPORAL_EPOCHS); }
 static uint16_t threshold(const struct wire_temporal *p) { return (uint16_t)(p->window | (uint16_t)p->slide << 8); }
 
-bool temporal_is(uint8_t aggregate) { return aggregate >= WIRE_AGGREGATE_WINAVG && aggregate <= WIRE_AGGREGATE_TREND; }
+bool temporal_is(uint8_t aggregate) { return (aggregate >= WIRE_AGGREGATE_WINAVG && aggregate <= WIRE_AGGREGATE_TREND) || pulse_is(aggregate); }
 
 static bool is_delta(uint8_t aggregate) { return aggregate == WIRE_AGGREGATE_DELTA || aggregate == WIRE_AGGREGATE_ADPDELTA; }
 
@@ -58,6 +59,8 @@ uint16_t temporal_size(const struct program_field *field)
         return 0;
     if (is_delta(field->aggregate))
         return sizeof(struct delta);
+    if (pulse_is(field->aggregate))
+        return (p->window | p->slide) != 0 || field->aggregate == WIRE_AGGREGATE_PULSE ? pulse_size() : 0;
     if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
         return p->window >= 1 && p->window <= 15 ? sizeof(struct average) : 0;
     bool fits = p->window >= 1 && p->window <= WIRE_WINDOW_MAXIMUM && p->slide >= 1;

@@ -105,7 +105,7 @@ class Network:
 
     def hear(self, packet: Packet) -> None:
         """A packet of any kind; rows tell only that their mote is there."""
-        if packet.type in (PacketType.RESULT, PacketType.STATUS, PacketType.COMMAND_ACK):
+        if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK):
             self.catalog.hear(packet.body.node, time.time())
         if packet.type is PacketType.STATUS:
             self.catalog.update(packet.body, time.time())

@@ -28,7 +28,7 @@ REFUSED = [
     ("SELECT average(temp) FROM sensors ONCE", "average(temp)",
      "unknown function 'average' at column 8: did you mean 'avg'? "
      "aggregates are COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, MEDIAN, TOP, BOTTOM, QUANTILE, HISTOGRAM; "
-     "over time WINAVG, WINSUM, WINMIN, WINMAX, WINCOUNT, WINRAND, EXPAVG, DELTA, ADPDELTA, TREND"),
+     "over time WINAVG, WINSUM, WINMIN, WINMAX, WINCOUNT, WINRAND, EXPAVG, DELTA, ADPDELTA, TREND, PULSE, PULSES"),
     ("SELECT temp, temp FROM sensors ONCE", "temp",
      "two columns are named 'temp' at column 8: name one of them with AS"),
     # units
@@ -69,8 +69,30 @@ REFUSED = [
      "this aggregate cannot be computed by a mote at column 8: "
      "aggregates are computed by motes, and xpos * 3 may need more than a mote's 32 bits"),
     # time
-    ("SELECT temp FROM sensors SAMPLE PERIOD 500 ms", "500 ms",
-     "sample period 500 ms is below what the network can do at column 40: the shortest is 1 s; of a storage point 50 ms"),
+    ("SELECT temp FROM sensors SAMPLE PERIOD 500 ms", "temp",
+     "temp cannot be sampled each 500 ms at column 8: "
+     "below 1 s it can only be stored, with CREATE STORAGE POINT; accel_x and accel_y can be reported"),
+    ("SELECT accel_x, accel_y FROM sensors SAMPLE PERIOD 5 ms", "accel_x, accel_y",
+     "rows of 4 bytes each 5 ms are 7.7 frames a second, and a mote's radio carries 6 at column 8: "
+     "write SAMPLE PERIOD 7 ms or more, or say which rows you need with WHERE, DELTA or PULSE"),
+    ("SELECT MAX(accel_x) FROM sensors SAMPLE PERIOD 5 ms", "MAX(accel_x)",
+     "aggregates over all motes cannot be had each 5 ms at column 8: "
+     "write SAMPLE PERIOD 1 s or more, or aggregate on each mote, as in PULSES(accel_x > 0.3, 1 s)"),
+    ("SELECT AVG(accel_x, 1 min) FROM sensors SAMPLE PERIOD 5 ms", "AVG(accel_x, 1 min)",
+     "aggregates over all motes cannot be had each 5 ms at column 8: "
+     "write SAMPLE PERIOD 1 s or more, or aggregate on each mote, as in PULSES(accel_x > 0.3, 1 s)"),
+    ("SELECT accel_x FROM sensors OUTPUT ACTION SIGNAL hit SAMPLE PERIOD 5 ms", "accel_x",
+     "events and actions cannot be had each 5 ms at column 8: write SAMPLE PERIOD 1 s or more"),
+    ("SELECT PULSE(accel_x) FROM sensors SAMPLE PERIOD 5 ms", "accel_x",
+     "PULSE needs a condition, and this is a number at column 14: compare it, as in temp > 25.5"),
+    ("SELECT PULSES(accel_x > 0.3) FROM sensors SAMPLE PERIOD 5 ms", "PULSES(accel_x > 0.3)",
+     "PULSES does not take these at column 8: "
+     "write PULSES(accel_x > 0.3, 1 s): how often it was true and no longer is, in each second"),
+    ("SELECT PULSE(light > 3) FROM sensors WHERE temp > 20 SAMPLE PERIOD 5 s", "PULSE(light > 3)",
+     "WHERE leaves out epochs that pulses are made of at column 8: say it within PULSE, as in "
+     "PULSE(accel_x > 0.3 AND accel_y < 0.1); WHERE may choose motes, as in nodeid = 5"),
+    ("SELECT PULSE(light > 3), WINAVG(3, light) FROM sensors SAMPLE PERIOD 5 s", "PULSE(light > 3), WINAVG(3, light)",
+     "pulses and other windows give their rows at different times at column 8: ask for them in two queries"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 2 weeks", "2 weeks",
      "sample period 2 week is above what the network can do at column 40: the longest is 1 week"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 1000.5 ms", "1000.5 ms",
@@ -79,8 +101,8 @@ REFUSED = [
      "FOR 5 s is shorter than one sample period at column 49: write at least FOR 10 s"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 10 sek", "sek",
      "unknown unit of time 'sek' at column 43: did you mean 'sec'? times are in ms, s, min, h, day, week"),
-    ("SELECT temp FROM sensors SAMPLE PERIOD 10", "10",
-     "sample period 10 ms is below what the network can do at column 40: the shortest is 1 s; of a storage point 50 ms"),
+    ("SELECT accel_x FROM sensors SAMPLE PERIOD 4", "4",
+     "sample period 4 ms is below what the network can do at column 43: the shortest is 5 ms"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 2 s FOR 1.5", "1.5",
      "FOR 1.5 is no number of sample periods at column 48: "
      "without a unit, FOR takes a number of sample periods: a whole one, at least 1"),

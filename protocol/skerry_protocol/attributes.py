@@ -45,7 +45,8 @@ class ValueFormat(Enum):
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute. ``energy`` in joule and ``sample_ms`` in ms are for one acquisition."""
+    """One attribute. ``energy`` in joule and ``sample_ms`` in ms are for one acquisition. ``held_ms``: how long it takes where
+    the sensor stays powered; None: it cannot, or is no quicker."""
 
     number: int
     name: str
@@ -58,6 +59,7 @@ class Attribute:
     sample_ms: float
     constant: bool
     description: str
+    held_ms: float | None = None
 
 
 def _attribute(
@@ -71,9 +73,12 @@ def _attribute(
     *,
     energy: float = 0.0,
     sample_ms: float = 0.0,
+    held_ms: float | None = None,
     constant: bool = False,
 ) -> Attribute:
-    return Attribute(number, name, format, unit, digits, *bounds, energy, sample_ms, constant, description)
+    return Attribute(
+        number, name, format, unit, digits, *bounds, energy, sample_ms, constant, description, held_ms
+    )
 
 
 _F = ValueFormat
@@ -99,9 +104,9 @@ ATTRIBUTES: tuple[Attribute, ...] = (
                energy=0.5e-6, sample_ms=0.3),
     # ADXL202 (rev. B): 0.6 mA, powered 16 ms ahead of the conversion.
     _attribute(8, "accel_x", _F.I16, "g", 3, (-2, 2), "acceleration along x (ADXL202)",
-               energy=29e-6, sample_ms=17),
+               energy=29e-6, sample_ms=17, held_ms=0.2),
     _attribute(9, "accel_y", _F.I16, "g", 3, (-2, 2), "acceleration along y (ADXL202)",
-               energy=29e-6, sample_ms=17),
+               energy=29e-6, sample_ms=17, held_ms=0.2),
     _attribute(10, "xpos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "position, east", constant=True),
     _attribute(11, "ypos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "position, north", constant=True),
     _attribute(12, "free_ram", _F.U16, "B", 0, (0, 65535), "RAM between heap start and stack"),

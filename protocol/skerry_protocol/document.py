@@ -55,6 +55,10 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
         "sequence number, until acknowledged.",
     ),
     packets.PacketType.RESULT: (packets.Result, "One row of a query of plain rows."),
+    packets.PacketType.SERIES: (
+        packets.Series,
+        "Rows of a query with a sample period below a second, of epochs one after the other.",
+    ),
     packets.PacketType.PARTIAL: (
         packets.Partial,
         "The partial state record of an aggregate query and epoch; merged on the way.",

@@ -30,6 +30,8 @@ PROTOCOL_VERSION = 1
 
 #: Longest packet in bytes: 127 (PSDU) - 9 (MAC header) - 2 (FCS).
 PACKET_MAXIMUM = 116
+#: Bytes of rows in one SERIES: a packet's without its header (2), the bundle's (1), the record's (2) and the series' own (7).
+SERIES_BYTES_MAXIMUM = PACKET_MAXIMUM - 12
 BROADCAST = 0xFFFF
 #: Short address that means "none", for a parent.
 NO_NODE = 0xFFFF
@@ -57,6 +59,8 @@ FRAGMENT_MAXIMUM = 96
 FOREVER = 0xFFFFFFFF
 #: Shortest sample period in ms: one round of the communication schedule.
 PERIOD_MINIMUM_MS = 1000
+#: Shortest sample period in ms where rows leave the mote seldom enough, or several in one record.
+PERIOD_FAST_MINIMUM_MS = 5
 #: Longest sample period in ms: one week.
 PERIOD_MAXIMUM_MS = 7 * 24 * 3600 * 1000
 #: Network time runs in seconds and ticks; ticks in one second.
@@ -95,6 +99,7 @@ class PacketType(IntEnum):
     LOG = 0x14
     REFUSAL = 0x15
     EVENT = 0x16
+    SERIES = 0x17
     HELLO = 0x20
 
 
@@ -144,6 +149,8 @@ class Aggregate(IntEnum):
     DELTA = 39
     ADPDELTA = 40
     TREND = 41
+    PULSE = 48
+    PULSES = 49
     # No column: what the query's LIFETIME allows each mote. The code is a Budget.
     BUDGET = 64
     # No columns either: what the query does, and waits for.
@@ -302,7 +309,7 @@ ProgramField = Struct(
     / Int8ul
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
     "11 QUANTILES, 12 DISTINCT; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
-    "39 DELTA, 40 ADPDELTA, 41 TREND; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
+    "39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
     "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE",
     "code"
     / Prefixed(Byte, GreedyBytes)
@@ -312,8 +319,9 @@ ProgramField = Struct(
 Temporal = Struct(
     "window"
     / Int8ul
-    * "rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold",
-    "slide" / Int8ul * "rows from one result to the next, 1..255; DELTA: high byte of the threshold",
+    * "rows in the window, 1..64; EXPAVG: weight of a reading 2**-window, 1..15; DELTA: low byte of the threshold; "
+    "PULSES: low byte of the epochs in the window, 1..65535",
+    "slide" / Int8ul * "rows from one result to the next, 1..255; DELTA, PULSES: high byte",
     "power" / Int8ul * "WINAVG, EXPAVG, TREND: the value is multiplied by 10**power before it is rounded; "
     "bit 7: window and slide are of epochs, not of rows",
 )
@@ -322,7 +330,8 @@ QueryProgram = Struct(
     "flags" / Int8ul * "bit 0 aggregate, bit 1 once, bit 2 staged",
     "period"
     / Int32ul
-    * "sample period in ms, 1000..604800000, of what is stored 50..604800000; epoch n starts at n * period",
+    * "sample period in ms, 1000..604800000; of what is stored from 50, of rows neither joined nor aggregated from 5; "
+    "epoch n starts at n * period",
     "start" / Int32ul * "network seconds of the first epoch's earliest start",
     "end" / Int32ul * "network seconds before which the last epoch starts; 4294967295 never",
     "where"
@@ -412,7 +421,7 @@ Join = Struct(
 )
 
 Record = Struct(
-    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG or REFUSAL",
+    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL or SERIES",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
@@ -434,6 +443,13 @@ Result = Struct(
 Tally = Struct(
     "left_out" / Int16ul * "rows of the query that this mote left out since the row before; 65535: or more",
     "more" / Int16ul * "further samples that the row is the average of; 32767: or more",
+)
+
+Series = Struct(
+    "query" / Int8ul * "query id",
+    "node" / Int16ul * "short address of the mote that sampled",
+    "epoch" / Int32ul * "epoch number of the first row; the others are those of the epochs after it",
+    "values" / GreedyBytes * "row after row, as in a RESULT; none is NULL",
 )
 
 AggregateState = Struct(
@@ -540,6 +556,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.LOG: Log,
     PacketType.REFUSAL: Refusal,
     PacketType.EVENT: Event,
+    PacketType.SERIES: Series,
     PacketType.HELLO: Hello,
 }
 

@@ -17,13 +17,17 @@
 #define SENSOR_POWER 1UL
 /* The slowest after power-on: the HIH-5030 with 70 ms (Honeywell 009050-2). */
 #define SETTLING_MS 75
+/* The ADXL202 alone: 16 ms (rev. B). */
+#define ACCEL_SETTLING_MS 17
+#define ACCEL (BIT(WIRE_ATTRIBUTE_ACCEL_X) | BIT(WIRE_ATTRIBUTE_ACCEL_Y))
 
 enum pin { PIN_TEMP = 2, PIN_HUMIDITY = 4, PIN_LIGHT = 5, PIN_ACCEL_X = 6, PIN_ACCEL_Y = 7 };
 
 static uint32_t wanted, valid;
 static int32_t values[COUNT];
 static struct timer settled;
-static bool busy;
+static bool busy, held;  /* held: the sensors stay on between acquisitions */
+static uint32_t warm;    /* attributes that have settled since they were switched on */
 static struct event done = {.handler = sensor_done};
 
 /* uV at a pin against the internal reference; at most 1.19 V. */
@@ -90,13 +94,32 @@ static bool measure(uint8_t attribute, int32_t *value)
 
 uint32_t sensor_available(void) { return OWN; }
 
-static void convert(void)
+static void switch_off(void)
+{
+    GPIO_DATA(GPIO_C, SENSOR_POWER) = 0;
+    warm = 0;
+}
+
+static void measure_all(uint32_t mask)
 {
     for (uint8_t attribute = FIRST; attribute <= WIRE_ATTRIBUTE_ACCEL_Y; attribute++)
-        if (wanted & BIT(attribute) && measure(attribute, &values[attribute - FIRST])) valid |= BIT(attribute);
-    GPIO_DATA(GPIO_C, SENSOR_POWER) = 0;
+        if (mask & BIT(attribute) && measure(attribute, &values[attribute - FIRST])) valid |= BIT(attribute);
+}
+
+static void convert(void)
+{
+    measure_all(wanted);
     busy = false;
+    warm |= wanted;
+    if (!held) switch_off();
     event_post(&done);
+}
+
+static void warm_up(void)
+{
+    bool slow = wanted & ~(ACCEL | BIT(WIRE_ATTRIBUTE_VOLTAGE));
+    GPIO_DATA(GPIO_C, SENSOR_POWER) = SENSOR_POWER;
+    timer_start(&settled, clock_now() + (slow ? CLOCK_MS(SETTLING_MS) : CLOCK_MS(ACCEL_SETTLING_MS)), convert);
 }
 
 bool sensor_acquire(uint32_t mask)
@@ -105,10 +128,24 @@ bool sensor_acquire(uint32_t mask)
     wanted = mask & OWN;
     valid &= ~mask;
     busy = true;
-    if (wanted & ~BIT(WIRE_ATTRIBUTE_VOLTAGE)) {
-        GPIO_DATA(GPIO_C, SENSOR_POWER) = SENSOR_POWER;
-        timer_start(&settled, clock_now() + CLOCK_MS(SETTLING_MS), convert);
-    } else convert();
+    if (wanted & ~warm & ~BIT(WIRE_ATTRIBUTE_VOLTAGE)) warm_up();
+    else convert();
+    return true;
+}
+
+void sensor_hold(uint32_t mask)
+{
+    held = mask & OWN & ~BIT(WIRE_ATTRIBUTE_VOLTAGE);
+    if (busy || done.pending) return; /* then sensor_read has to wait for the next */
+    if (!held) switch_off();
+    else if (mask & OWN & ~warm & ~BIT(WIRE_ATTRIBUTE_VOLTAGE)) (void)sensor_acquire(mask);
+}
+
+bool sensor_read(uint32_t mask)
+{
+    if (mask & OWN & ~warm & ~BIT(WIRE_ATTRIBUTE_VOLTAGE)) return false;
+    valid &= ~mask;
+    measure_all(mask);
     return true;
 }
 

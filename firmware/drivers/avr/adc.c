@@ -37,6 +37,6 @@ bool adc_acceleration(uint8_t axis, int32_t *mg)
     uint16_t value = convert(axis + 1);
     if (value < 50) return false;
     int32_t offset = (int32_t)value - 512;
-    *mg = (offset * 100000L + (offset < 0 ? -2850 : 2850)) / 5700;
+    *mg = (offset * 1149754L + 32768) >> 16; /* 1000 / 57.0, and 65536ths of it */
     return true;
 }

@@ -22,7 +22,7 @@
 static uint32_t pending, valid;
 static int32_t values[COUNT];
 static struct timer climate_timer, light_timer, accel_timer;
-static bool busy;
+static bool busy, held, warm; /* held: the accelerometer stays on; warm: it has been long enough */
 static struct event done = {.handler = sensor_done};
 
 uint32_t sensor_available(void)
@@ -79,16 +79,33 @@ static void light_end(void)
     store(WIRE_ATTRIBUTE_LIGHT, ok, value);
 }
 
+static void acceleration(uint8_t axis)
+{
+    int32_t value = 0;
+    bool ok = adc_acceleration(axis, &value);
+    store(WIRE_ATTRIBUTE_ACCEL_X + axis, ok, value);
+}
+
+static void accel_off(void)
+{
+    adc_accelerometer(false);
+    warm = false;
+}
+
 static void accel_end(void)
 {
-    for (uint8_t axis = 0; axis < 2; axis++) {
-        uint8_t attribute = WIRE_ATTRIBUTE_ACCEL_X + axis;
-        int32_t value = 0;
-        if (!(pending & BIT(attribute))) continue;
-        bool ok = adc_acceleration(axis, &value);
-        if (axis == 1 || !(pending & ACCEL_Y)) adc_accelerometer(false);
-        store(attribute, ok, value);
-    }
+    bool x = pending & ACCEL_X, y = pending & ACCEL_Y;
+    warm = true;
+    if (x) acceleration(0);
+    if (y) acceleration(1);
+    if (!held) accel_off();
+}
+
+static void accel_begin(void)
+{
+    if (accel_timer.running) return;
+    adc_accelerometer(true);
+    timer_start(&accel_timer, clock_now() + CLOCK_MS(ADC_ACCELEROMETER_MS), accel_end);
 }
 
 bool sensor_acquire(uint32_t mask)
@@ -103,8 +120,8 @@ bool sensor_acquire(uint32_t mask)
         return true;
     }
     if (pending & (ACCEL_X | ACCEL_Y)) {
-        adc_accelerometer(true);
-        timer_start(&accel_timer, clock_now() + CLOCK_MS(ADC_ACCELEROMETER_MS), accel_end);
+        if (warm) accel_end();
+        else accel_begin();
     }
     if (pending & LIGHT) {
         if (tsl2561_start()) timer_start(&light_timer, clock_now() + CLOCK_MS(TSL2561_INTEGRATION_MS), light_end);
@@ -112,6 +129,22 @@ bool sensor_acquire(uint32_t mask)
     }
     climate_begin();
     if (pending & VOLTAGE) store(WIRE_ATTRIBUTE_VOLTAGE, true, adc_supply());
+    return true;
+}
+
+void sensor_hold(uint32_t mask)
+{
+    held = mask & (ACCEL_X | ACCEL_Y);
+    if (held && !warm) accel_begin();
+    else if (!held && !accel_timer.running) accel_off();
+}
+
+bool sensor_read(uint32_t mask)
+{
+    if (mask & ~(ACCEL_X | ACCEL_Y) || !warm) return mask == 0;
+    valid &= ~mask;
+    if (mask & ACCEL_X) acceleration(0);
+    if (mask & ACCEL_Y) acceleration(1);
     return true;
 }
 

@@ -1,7 +1,8 @@
 /* Atmel AT86RF230 (doc5131E): radio.h over SPI.
  *
  * Listens in RX_AACK_ON, where the chip filters and acknowledges by itself; sends from PLL_ON; waits for the
- * acknowledgement in RX_ON. The interrupt handler fetches what comes in; all else happens in the main loop. */
+ * acknowledgement in RX_ON. The interrupt handler fetches what comes in and turns to the acknowledgement, which begins 192 us behind the
+ * frame, however long the main loop takes; all else happens there. */
 #include <avr/interrupt.h>
 #include <string.h>
 
@@ -34,6 +35,8 @@ static volatile enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, off_wanted;
 static uint8_t channel, sequence, tx_power;
 static bool ack_requested;
+static volatile bool on_air;     /* a frame is being sent: until it ends, the main loop leaves the SPI alone */
+static volatile bool ack_begins; /* the handler has just turned to AWAITING_ACK */
 static volatile ticks_t edge;
 static ticks_t on_since;
 static uint32_t on_ticks, on_ms;
@@ -57,6 +60,7 @@ static enum { NOT_SEEN, UNFILTERED, FILTERED } begun;
 static enum radio_outcome outcome;
 
 static void fetch(ticks_t when);
+static void await_ack(void);
 static void serve(void);
 static void report(void);
 static struct event interrupt_event = {.handler = serve};
@@ -67,6 +71,7 @@ ISR(TIMER1_CAPT_vect)
     /* 1 us = 0.0328 ticks; the age is the latency of this handler. */
     edge = clock_now() - (ticks_t)((uint32_t)rf230_capture_age() * 2147U >> 16);
     if (mode == LISTENING) fetch(edge);
+    else if (on_air && ack_requested) await_ack();
     event_post(&interrupt_event);
 }
 
@@ -239,6 +244,7 @@ static void report(void)
 static void finish(enum radio_outcome result)
 {
     timer_stop(&limit);
+    on_air = false;
     outcome = result;
     if (result == RADIO_FAILED) {
         reset();
@@ -288,6 +294,7 @@ static void start(uint8_t stamp)
             while (!clock_reached(clock_now(), now + 4)) {}
         }
     }
+    on_air = true;
     rf230_sleep_high();
     rf230_sleep_low();
     board_interrupts_restore(state);
@@ -323,6 +330,7 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
         event_post(&outcome_event);
         return true;
     }
+    ack_begins = false;
     sequence = psdu[2];
     ack_requested = psdu[0] & 0x20;
     if (!go(PLL_ON)) {
@@ -413,20 +421,28 @@ static void deliver(void)
     board_interrupts_restore(state);
 }
 
+/* In the interrupt handler, while on the air. */
+static void await_ack(void)
+{
+    if (!(read_register(IRQ_STATUS) & IRQ_TRX_END)) return;
+    write_register(TRX_STATE, RX_ON);
+    on_air = false;
+    ack_begins = true;
+    mode = AWAITING_ACK;
+}
+
 static void serve(void)
 {
     deliver();
     if (mode != SENDING && mode != AWAITING_ACK) return;
+    if (ack_begins) {
+        ack_begins = false;
+        timer_start(&limit, clock_now() + ACK_LIMIT, no_ack);
+    }
+    /* The acknowledgement may be here as well, if the main loop was busy for so long. */
     if (!(read_register(IRQ_STATUS) & IRQ_TRX_END)) return;
     if (mode == SENDING) {
-        timer_stop(&limit);
-        if (!ack_requested) {
-            finish(RADIO_SENT);
-            return;
-        }
-        mode = AWAITING_ACK;
-        go(RX_ON);
-        timer_start(&limit, clock_now() + ACK_LIMIT, no_ack);
+        finish(RADIO_SENT);
         return;
     }
     struct received *place = free_place();

@@ -85,6 +85,8 @@ LAYOUT(bundle, NULL, "records", &record);
 static const struct member result_members[] = {
     MEMBER(result, query), MEMBER(result, node), MEMBER(result, epoch), MEMBER(result, nulls)};
 LAYOUT(result, NULL, "values", NULL);
+static const struct member series_members[] = {MEMBER(series, query), MEMBER(series, node), MEMBER(series, epoch)};
+LAYOUT(series, NULL, "values", NULL);
 static const struct member aggregate_state_members[] = {MEMBER(aggregate_state, count), MEMBER(aggregate_state, value)};
 LAYOUT(aggregate_state, NULL, NULL, NULL);
 static const struct member partial_members[] = {
@@ -133,6 +135,7 @@ static const struct {
     {WIRE_PACKET_LOG, &log_line},           {WIRE_PACKET_REFUSAL, &refusal},
     {WIRE_PACKET_EVENT, &event},
     {WIRE_PACKET_HELLO, &hello},            {WIRE_PACKET_JOIN, &join},
+    {WIRE_PACKET_SERIES, &series},
 };
 
 static void fail(const char *what, const char *which)

@@ -133,12 +133,17 @@ void environment_synchronise(uint32_t seconds, uint16_t ticks, int32_t ppm)
 
 uint32_t sensor_available(void) { return available; }
 
-static void acquisition_end(void)
+static void take(uint32_t mask)
 {
     for (uint8_t attribute = 0; attribute < 32; attribute++)
-        if (last_mask >> attribute & 1)
+        if (mask >> attribute & 1)
             acquired[attribute] = values[attribute];
-    valid |= last_mask & ~null_mask;
+    valid = (valid & ~mask) | (mask & ~null_mask);
+}
+
+static void acquisition_end(void)
+{
+    take(last_mask);
     acquiring = false;
     sensor_done();
 }
@@ -158,6 +163,12 @@ static bool begin_acquisition(uint32_t mask)
 }
 
 bool sensor_acquire(uint32_t mask) { return begin_acquisition(mask); }
+void sensor_hold(uint32_t mask) { (void)mask; }
+bool sensor_read(uint32_t mask)
+{
+    take(mask);
+    return true;
+}
 
 bool environment_foreign_acquisition(void) { return begin_acquisition(0); }
 

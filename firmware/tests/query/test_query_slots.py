@@ -147,7 +147,10 @@ def test_malformed_fragment_is_refused(mote: Mote, change: dict[str, object]) ->
 COUNT_ALL = field(ValueFormat.U16, b"", Aggregate.COUNT)
 BAD_PROGRAMS = {
     "unknown flag": program(ROW, flags=128),
-    "period too short": program(ROW, period=packets.PERIOD_MINIMUM_MS - 1),
+    "period too short": program(ROW, period=packets.PERIOD_FAST_MINIMUM_MS - 1),
+    "period too short to aggregate": program(
+        [COUNT_ALL], flags=QueryFlag.AGGREGATE, period=packets.PERIOD_MINIMUM_MS - 1
+    ),
     "period too long": program(ROW, period=packets.PERIOD_MAXIMUM_MS + 1),
     "no fields": program([]),
     "too many fields": program(ROW * (FIELDS_MAXIMUM + 1)),

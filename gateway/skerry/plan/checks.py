@@ -9,14 +9,14 @@ from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
-from skerry.plan.expression import Expr, attributes_of
+from skerry.plan.expression import Expr, attributes_of, never_changes
 from skerry.plan.merge import bare_attributes, merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.resolve import Resolver
 from skerry.plan.scope import Scope
-from skerry.plan.temporal import check_slides, counts_epochs
+from skerry.plan.temporal import check_slides, counts_epochs, is_pulse
 from skerry.plan.windows import is_windowed
-from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.attributes import ATTRIBUTES, BY_NUMBER
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
     FIELDS_MAXIMUM,
@@ -47,16 +47,23 @@ def check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
         raise QueryError("this condition cannot be evaluated by a mote", reason, select.where.span)
 
 
-def check_speed(select: ast.Select, period_ms: int, scope: Scope) -> None:
-    """Raises QueryError where a sensor takes longer than the sample period, which only stored rows may have that short."""
+def check_speed(select: ast.Select, period_ms: int, scope: Scope, *, stored: bool) -> None:
+    """Raises QueryError where a sensor takes longer than a sample period below a second; it stays powered between the epochs of
+    rows that are not stored."""
     resolver = Resolver(period_ms=period_ms, scope=scope)
     nodes = [item.expression for item in select.items if not isinstance(item.expression, ast.Star)]
     nodes += [select.where] if select.where is not None else []
     for node in nodes:
         for number in attributes_of(resolver.expression(node)):
             entry = BY_NUMBER[number]
-            if entry.sample_ms >= period_ms:
+            quick = (
+                entry.sample_ms < period_ms if stored else entry.held_ms is not None or not entry.sample_ms
+            )
+            if not quick:
                 hint = f"its sensor takes {entry.sample_ms:g} ms: sample less often, or leave it out"
+                if not stored and entry.sample_ms < period_ms:
+                    held = [a.name for a in ATTRIBUTES if a.held_ms is not None]
+                    hint = f"below 1 s it can only be stored, with CREATE STORAGE POINT; {' and '.join(held)} can be reported"
                 raise QueryError(
                     f"{entry.name} cannot be sampled each {duration_text(period_ms)}", hint, node.span
                 )
@@ -87,6 +94,7 @@ def check_mote_windows(select: ast.Select, plan: QueryPlan) -> None:
     if plan.once:
         raise QueryError("ONCE gives one row, and windows need several", "write SAMPLE PERIOD", span)
     check_slides(plan.temporal, span)
+    check_pulses(plan, span)
     for expr in ([plan.where] if plan.where is not None else []) + [node.args[0] for node in plan.temporal]:
         if reason := obstacle(expr):
             hint = f"windows are computed by motes, and {reason}"
@@ -123,6 +131,20 @@ def check_time_windows(select: ast.Select, plan: QueryPlan) -> None:
                 f"{what} is of an epoch that passes WHERE, and a window of times gives rows in others too"
             )
             raise QueryError(summary, f"leave it out, or {rows}", span)
+
+
+def check_pulses(plan: QueryPlan, span: Span) -> None:
+    """A pulse lasts as long as its condition holds in one epoch after the other, so that none may be missing."""
+    pulses = [node for node in plan.temporal if is_pulse(node)]
+    if not pulses:
+        return
+    if len(pulses) < len(plan.temporal):
+        raise QueryError(
+            "pulses and other windows give their rows at different times", "ask for them in two queries", span
+        )
+    if plan.where is not None and not never_changes(plan.where):
+        hint = "say it within PULSE, as in PULSE(accel_x > 0.3 AND accel_y < 0.1); WHERE may choose motes, as in nodeid = 5"
+        raise QueryError("WHERE leaves out epochs that pulses are made of", hint, span)
 
 
 def check_bare(

@@ -91,6 +91,11 @@ def attributes_of(expr: Expr) -> frozenset[int]:
     return frozenset(node.operand for node in expr.walk() if node.is_attribute and node.operand is not None)
 
 
+def never_changes(expr: Expr) -> bool:
+    """Whether a mote's answer is always the same: nothing in it is sampled or changes."""
+    return all(BY_NUMBER[number].constant for number in attributes_of(expr))
+
+
 def conjuncts(expr: Expr | None) -> list[Expr]:
     """The conditions that AND joins; [] for None."""
     if expr is None:

@@ -24,6 +24,7 @@ from skerry.plan.checks import (
 from skerry.plan.clauses import clauses_of, nested_event
 from skerry.plan.epochs import with_epochs
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
+from skerry.plan.fast import check_fast, is_fast
 from skerry.plan.joining import from_clauses, joined_columns, matched
 from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
@@ -54,6 +55,7 @@ from skerry.plan.windows import REVISION, asks, frame_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
+    PERIOD_FAST_MINIMUM_MS,
     PERIOD_MINIMUM_MS,
     PERIOD_STORED_MINIMUM_MS,
 )
@@ -149,11 +151,13 @@ def _plan_point(statement: CreatePoint, number: int, points: Points) -> tuple[Po
 
 
 def _plan(
-    select: ast.Select, points: Points, least: int = PERIOD_MINIMUM_MS, tables: Tables = NO_TABLES
+    select: ast.Select, points: Points, least: int = PERIOD_FAST_MINIMUM_MS, tables: Tables = NO_TABLES
 ) -> QueryPlan:
     """``least``: the shortest sample period."""
     plan = _planned(select, points, PERIOD_STORED_MINIMUM_MS if select.into is not None else least, tables)
     if select.into is None:
+        if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
+            check_fast(select, plan)
         return plan
     point = points.get(select.into.name.lower())
     if point is None:
@@ -179,7 +183,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     period, duration, once = when(select.sampling, least)
     where, on = split(_where(select.where, scope))
     if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
-        check_speed(select, period, scope)
+        check_speed(select, period, scope, stored=least == PERIOD_STORED_MINIMUM_MS)
     known = None if isinstance(select.sampling, ast.Lifetime) else period
     select = _by_epoch(select, scope, period)
     shown = replace(scope, windowed=asks(select.items, select.having, select.order))
@@ -261,7 +265,7 @@ def _windowed(select: ast.Select, plan: QueryPlan, scope: Scope) -> QueryPlan:
     if select.event is not None:
         hint = "leave ON EVENT out, or aggregate each epoch"
         raise QueryError("windows over time have no beginning in events", hint, span)
-    if plan.period_ms < PERIOD_MINIMUM_MS or select.into is not None:
+    if select.into is not None:
         hint = "it is known at the gateway only: store each mote's own rows"
         raise QueryError("a window over all motes cannot be stored on a mote", hint, span)
     check_bare(select, plan, _named(plan.groups, windowed=True), "a window", scope)

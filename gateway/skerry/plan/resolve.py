@@ -154,7 +154,8 @@ class Resolver:
 
     def _temporal(self, name: str, node: ast.Call) -> Expr:
         inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)
-        return temporal.temporal(node, self._period_ms, lambda a: inner.number(a, name))
+        resolve = inner.condition if name in temporal.OF_CONDITIONS else inner.number
+        return temporal.temporal(node, self._period_ms, lambda a: resolve(a, name))
 
     def _aggregate(self, name: str, node: ast.Call) -> Expr:
         inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)

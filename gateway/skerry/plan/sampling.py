@@ -11,7 +11,6 @@ from skerry.lang.units import duration_text
 from skerry_protocol.packets import (
     PERIOD_MAXIMUM_MS,
     PERIOD_MINIMUM_MS,
-    PERIOD_STORED_MINIMUM_MS,
 )
 
 #: Period that a ONCE query is sent with: its single epoch starts at a whole network second.
@@ -38,14 +37,9 @@ def when(
     period = sampling.period
     milliseconds = period.milliseconds
     if milliseconds < least:
-        stored = (
-            ""
-            if least < PERIOD_MINIMUM_MS
-            else f"; of a storage point {duration_text(PERIOD_STORED_MINIMUM_MS)}"
-        )
         raise QueryError(
             f"sample period {duration_text(milliseconds)} is below what the network can do",
-            f"the shortest is {duration_text(least)}{stored}",
+            f"the shortest is {duration_text(least)}",
             period.span,
         )
     if milliseconds > PERIOD_MAXIMUM_MS:

@@ -21,14 +21,18 @@ from skerry.plan.expression import PLAIN, Expr
 from skerry_protocol.packets import TEMPORAL_EPOCHS, WINDOW_MAXIMUM, Aggregate
 
 #: Name in a query → aggregate.
-NAMES = {kind.name: kind for kind in Aggregate if Aggregate.WINAVG <= kind <= Aggregate.TREND} | {
+NAMES = {kind.name: kind for kind in Aggregate if Aggregate.WINAVG <= kind <= Aggregate.PULSES} | {
     "WINCNT": Aggregate.WINCOUNT
 }
 _DELTAS = (Aggregate.DELTA, Aggregate.ADPDELTA)
+_PULSES = (Aggregate.PULSE, Aggregate.PULSES)
+#: Names of those that take a condition.
+OF_CONDITIONS = tuple(kind.name for kind in _PULSES)
 _AVERAGED = (Aggregate.WINAVG, Aggregate.EXPAVG, Aggregate.TREND)
 _WEIGHT_MAXIMUM = 15
 _SLIDE_MAXIMUM = 255
 _THRESHOLD_MAXIMUM = 0xFFFF
+_PULSES_WINDOW_MAXIMUM = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,11 @@ class Parameters:
 def is_temporal(expr: Expr) -> bool:
     """Whether the node is a temporal aggregate."""
     return expr.aggregate >= Aggregate.WINAVG
+
+
+def is_pulse(expr: Expr) -> bool:
+    """Whether it is one of a condition that becomes true and false again."""
+    return expr.aggregate in _PULSES
 
 
 def temporal_nodes(exprs: Iterable[Expr]) -> list[Expr]:
@@ -93,18 +102,20 @@ def _in_epochs(kind: Aggregate, argument: ast.Number, period_ms: int | None) -> 
     return replace(argument, value=count, unit=None)
 
 
-def temporal(node: ast.Call, period_ms: int | None, number: Callable[[ast.Expression], Expr]) -> Expr:
+def temporal(node: ast.Call, period_ms: int | None, resolved: Callable[[ast.Expression], Expr]) -> Expr:
     """A call of one of NAMES in a query of this sample period (None: it is not known). Raises QueryError for arguments
-    that cannot be."""
+    that cannot be. ``resolved``: an argument, which is a condition of OF_CONDITIONS, else a number."""
     kind = NAMES[node.function.upper()]
+    if kind in _PULSES:
+        return _pulse(kind, node, period_ms, resolved)
     constants = [a for a in node.arguments if isinstance(a, ast.Number)]
     others = [a for a in node.arguments if not isinstance(a, ast.Number)]
     most = 1 if kind in (*_DELTAS, Aggregate.EXPAVG) else 2
     if node.distinct or len(others) != 1 or not 1 <= len(constants) <= most:
         raise QueryError(f"{kind.name} does not take these", _form(kind), node.span)
-    argument = number(others[0])
+    argument = resolved(others[0])
     if kind in _DELTAS:
-        threshold = _threshold(kind, constants[0], number(constants[0]), argument)
+        threshold = _threshold(kind, constants[0], resolved(constants[0]), argument)
         return _built(kind, argument, Parameters(threshold & 0xFF, threshold >> 8, 0))
     if kind is Aggregate.EXPAVG:
         weight = _whole(kind, constants[0], "weight", _WEIGHT_MAXIMUM)
@@ -116,7 +127,30 @@ def temporal(node: ast.Call, period_ms: int | None, number: Callable[[ast.Expres
     return _built(kind, argument, Parameters(window, slide, _power(kind, argument), epochs_ms))
 
 
+def _pulse(
+    kind: Aggregate, node: ast.Call, period_ms: int | None, condition: Callable[[ast.Expression], Expr]
+) -> Expr:
+    """PULSE(condition); PULSES(n, condition), n at either place."""
+    constants = [a for a in node.arguments if isinstance(a, ast.Number)]
+    others = [a for a in node.arguments if not isinstance(a, ast.Number)]
+    if node.distinct or len(others) != 1 or len(constants) != (kind is Aggregate.PULSES):
+        raise QueryError(f"{kind.name} does not take these", _form(kind), node.span)
+    lengths = [_in_epochs(kind, constant, period_ms) for constant in constants]
+    length = _whole(kind, lengths[0], "window", _PULSES_WINDOW_MAXIMUM) if lengths else 0
+    return _built(kind, condition(others[0]), Parameters(length & 0xFF, length >> 8, 0))
+
+
+def pulses_window(node: Expr) -> int:
+    """Epochs in the window of PULSES."""
+    values = parameters(node)
+    return values.window | values.slide << 8
+
+
 def _form(kind: Aggregate) -> str:
+    if kind is Aggregate.PULSE:
+        return "write PULSE(accel_x > 0.3): for how many epochs it was true, when it no longer is"
+    if kind is Aggregate.PULSES:
+        return "write PULSES(accel_x > 0.3, 1 s): how often it was true and no longer is, in each second"
     if kind in _DELTAS:
         return f"write {kind.name}(0.5, temp): rows that differ by 0.5 degrees from the one before"
     if kind is Aggregate.EXPAVG:
@@ -156,6 +190,9 @@ def _built(kind: Aggregate, argument: Expr, values: Parameters) -> Expr:
     # As row windows were before there were others: what a gateway has kept reads the same.
     final = (values.window, values.slide, values.power, *([values.period_ms] if values.period_ms else []))
     low, high, unit = argument.low, argument.high, argument.unit
+    if kind in _PULSES:
+        most = INT32_MAXIMUM if kind is Aggregate.PULSE else _PULSES_WINDOW_MAXIMUM
+        return build.temporal(kind, argument, final, 0, 0, most, "")
     if kind is Aggregate.WINCOUNT:
         return build.temporal(kind, argument, final, 0, 0, WINDOW_MAXIMUM, "")
     if kind is Aggregate.WINSUM:
@@ -170,11 +207,11 @@ def _built(kind: Aggregate, argument: Expr, values: Parameters) -> Expr:
 
 def check_slides(nodes: Sequence[Expr], spans: ast.Span) -> None:
     """All windows of a query give their rows together. Raises QueryError where they cannot."""
-    windows = [node for node in nodes if node.aggregate not in (*_DELTAS, Aggregate.EXPAVG)]
+    windows = [node for node in nodes if node.aggregate not in (*_DELTAS, *_PULSES, Aggregate.EXPAVG)]
     if len({counts_epochs(node) for node in windows}) > 1:
         hint = "write all lengths as times, or none"
         raise QueryError("windows of rows and of times do not give their rows together", hint, spans)
-    slides = {parameters(node).slide for node in nodes if node.aggregate not in _DELTAS}
+    slides = {parameters(node).slide for node in nodes if node.aggregate not in (*_DELTAS, *_PULSES)}
     if len(slides) > 1:
         hint = "give all windows the same slide, or ask for them in two queries"
         raise QueryError(f"windows that slide by {' and '.join(map(str, sorted(slides)))} rows", hint, spans)

@@ -17,6 +17,7 @@ from typing import Any
 
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
+from skerry.plan.fast import is_fast
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
@@ -455,7 +456,7 @@ def _key(plan: QueryPlan, user: str) -> Hashable:
         return "aggregate", plan.period_ms, plan.where, plan.groups
     if plan.temporal:
         return "temporal", plan.period_ms, plan.where, plan.temporal
-    return "rows"
+    return ("fast rows", plan.period_ms) if is_fast(plan.period_ms) else "rows"
 
 
 def _length(plan: QueryPlan) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -161,8 +161,35 @@ class Ingest:
     def records(self, packets: list[Packet]) -> Records:
         """Records of the RESULT and PARTIAL packets among these, without those known already."""
         self._undo.clear()
-        made = [record for packet in packets if (record := self._record(packet)) is not None]
+        made = [record for packet in self._rows(packets) if (record := self._record(packet)) is not None]
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
+
+    def _rows(self, packets: list[Packet]) -> Iterator[Packet]:
+        """The packets, with a RESULT for each row of a SERIES."""
+        for packet in packets:
+            if packet.type is not PacketType.SERIES:
+                yield packet
+                continue
+            body = packet.body
+            stream = self._stream_of(body.query)
+            size = self._layout(stream).size if stream is not None and not stream.mote_query.aggregate else 0
+            if not size or len(body["values"]) % size or not body["values"]:
+                self.counters.malformed += stream is not None
+                self.counters.unknown += stream is None
+                continue
+            for at in range(0, len(body["values"]), size):
+                values = body["values"][at : at + size]
+                row = Container(
+                    query=body.query, node=body.node, epoch=body.epoch + at // size, nulls=0, values=values
+                )
+                yield Packet(PacketType.RESULT, row)
+
+    def _layout(self, stream: Stream) -> struct.Struct:
+        layout = self._layouts.get(stream.number)
+        if layout is None:
+            letters = "".join(column.format.letter for column in stream.mote_query.columns)
+            layout = self._layouts[stream.number] = struct.Struct("<" + letters)
+        return layout
 
     def _record(self, packet: Packet) -> Any:
         if packet.type not in (PacketType.RESULT, PacketType.PARTIAL):
@@ -181,10 +208,7 @@ class Ingest:
         return record if filled(record, stream, packet.body) else None
 
     def _row(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
-        layout = self._layouts.get(stream.number)
-        if layout is None:
-            letters = "".join(column.format.letter for column in stream.mote_query.columns)
-            layout = self._layouts[stream.number] = struct.Struct("<" + letters)
+        layout = self._layout(stream)
         try:
             values, combined, left_out = decode_values(body["values"], layout)
         except PacketError:
