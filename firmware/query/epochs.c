@@ -141,10 +141,10 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
     if (runs && runs_in(slot, epoch, &start)) {
         slot->state &= (uint8_t)~SLOT_FINISHED;
         if (fast && start.seconds <= now.seconds + 1) {
-            fast_plan(slot, start);
-            return;
-        }
-        if (fast)
+            if (fast_plan(slot, start))
+                return;
+            start = (struct net_time){start.seconds + 1, 0};
+        } else if (fast)
             start = (struct net_time){start.seconds - 1, 0};
     } else if (runs && start.seconds < slot_program(slot)->end && events_goes_on(slot, start.seconds)) {
         slot->state &= (uint8_t)~SLOT_FINISHED;

@@ -14,17 +14,52 @@
 #define PARTS 125
 #define PARTS_IN_MS 4096UL
 
-static struct timer timer;
+/* What never changes in a second of all that has a bit in a program's attributes. */
+#define STEADY ((uint32_t)1 << WIRE_ATTRIBUTE_NODEID | (uint32_t)1 << WIRE_ATTRIBUTE_XPOS | (uint32_t)1 << WIRE_ATTRIBUTE_YPOS)
 
-void fast_plan(struct slot *slot, struct net_time start)
+static struct timer timer;
+static uint8_t planned; /* bit n: slot n has epochs that are planned */
+
+static bool passes(struct slot *slot)
+{
+    struct program_code code;
+    for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++) {
+        int32_t value;
+        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whether its conditions are the same in all epochs of a second: they read no sensor, nor what the mote counts. */
+static bool steady(const struct slot *slot)
+{
+    struct program_code code;
+    uint32_t reads = 0;
+    for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++)
+        vm_check(code.bytes, code.length, &reads);
+    return (reads & ~STEADY) == 0;
+}
+
+bool fast_plan(struct slot *slot, struct net_time start)
 {
     uint16_t period = (uint16_t)slot_program(slot)->period;
     uint32_t seconds, within;
     slot->epoch = slot->next;
+    slot->received = SLOT_FAST;
+    if (steady(slot)) {
+        if (!passes(slot))
+            return false;
+        slot->received = SLOT_FAST | SLOT_CHOSEN;
+    }
     epochs_start(slot, &seconds, &within);
     slot->due = time_local(start);
     slot->part = (uint8_t)(within * PARTS_IN_MS % PARTS);
     slot->left = (uint8_t)((1000 - (uint16_t)within + period - 1) / period);
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slot_at(i) == slot)
+            planned |= (uint8_t)(1U << i);
+    return true;
 }
 
 static void advance(struct slot *slot)
@@ -39,15 +74,14 @@ static void advance(struct slot *slot)
     slot->left--;
 }
 
-static bool passes(struct slot *slot)
+/* A slot with epochs to come; NULL: it has none, or is gone. */
+static struct slot *planned_at(uint8_t index)
 {
-    struct program_code code;
-    for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++) {
-        int32_t value;
-        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0)
-            return false;
-    }
-    return true;
+    struct slot *slot = slot_at(index);
+    if (slot != NULL && slot_fast(slot) && slot->left > 0)
+        return slot;
+    planned &= (uint8_t)~(1U << index);
+    return NULL;
 }
 
 /* Takes what is due, one epoch of each query: after a delay the rest follows at once. */
@@ -55,15 +89,15 @@ static void run(void)
 {
     ticks_t reached = clock_now() + EPOCHS_EARLY_TICKS;
     uint32_t fresh = 0; /* what has been read: epochs that begin together see the same */
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        if (slot == NULL || !(slot_fast(slot)) || slot->left == 0 || !clock_reached(reached, slot->due))
+    for (uint8_t i = 0, bits = planned; bits != 0; i++, bits >>= 1) {
+        struct slot *slot = bits & 1 ? planned_at(i) : NULL;
+        if (slot == NULL || !clock_reached(reached, slot->due))
             continue;
         advance(slot);
         uint32_t lacking = attribute_sensors(slot->attributes) & ~fresh;
         if (lacking == 0 || sensor_read(lacking)) {
             fresh |= lacking;
-            output_epoch(slot, passes(slot));
+            output_epoch(slot, slot->received & SLOT_CHOSEN || passes(slot));
         }
         if (slot->left == 0)
             epochs_update_soon();
@@ -74,9 +108,9 @@ static void run(void)
 void fast_start(void)
 {
     const struct slot *first = NULL;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = slot_at(i);
-        if (slot != NULL && slot_fast(slot) && slot->left > 0 && (first == NULL || clock_reached(first->due, slot->due)))
+    for (uint8_t i = 0, bits = planned; bits != 0; i++, bits >>= 1) {
+        const struct slot *slot = bits & 1 ? planned_at(i) : NULL;
+        if (slot != NULL && (first == NULL || clock_reached(first->due, slot->due)))
             first = slot;
     }
     if (first != NULL)

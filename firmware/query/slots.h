@@ -24,12 +24,14 @@ enum slot_state {
 
 /* Its period is below a second, and its rows leave the mote: query/fast samples it. */
 #define SLOT_FAST 0x80
+/* All its epochs of this second pass. */
+#define SLOT_CHOSEN 0x40
 
 struct slot {
     uint8_t query; /* 0: free */
     uint8_t state;
     uint8_t length;   /* bytes of the whole program */
-    uint8_t received; /* bit n: fragment n is here; of a whole program SLOT_FAST or 0 */
+    uint8_t received; /* bit n: fragment n is here; of a whole program, SLOT_FAST and SLOT_CHOSEN */
     uint16_t version; /* newest query_version that brought it */
     uint32_t attributes;     /* that columns and conditions read */
     union {
@@ -66,7 +68,7 @@ static inline const struct wire_query_program *slot_program(const struct slot *s
 {
     return (const struct wire_query_program *)slot->block.bytes;
 }
-static inline bool slot_fast(const struct slot *slot) { return slot->received == SLOT_FAST; }
+static inline bool slot_fast(const struct slot *slot) { return slot->received & SLOT_FAST; }
 /* State of the windows of a whole program: windows_size bytes. */
 static inline uint8_t *slot_windows(const struct slot *slot) { return slot->block.bytes + slot->length; }
 

@@ -5,14 +5,12 @@
 #include "core.h"
 
 #define MS 1000000U
-/* Supply currents, mA: LM60 0.08, HIH-5030 0.2, ADXL202 0.6. */
-#define BOARD_MA 0.88
 #define HIH_SETTLING_NS (70U * (uint64_t)MS)
 #define LM60_SETTLING_NS (2U * (uint64_t)MS)
 
 void analogue_power(struct sensors *s, uint64_t now, bool on)
 {
-    if (s->analogue_on && !on) s->joule += (double)(now - s->analogue_since) * 1e-9 * BOARD_MA * 1e-3 * 3.0;
+    sensors_account(s, now);
     if (on && !s->analogue_on) s->analogue_since = now;
     s->analogue_on = on;
 }

@@ -108,7 +108,7 @@ struct sensors {
     bool accel_on; uint64_t accel_since;
     bool analogue_on; uint64_t analogue_since;
     double joule;
-    uint64_t tsl_accounted;
+    uint64_t tsl_accounted, power_accounted;
 };
 void sensors_power_on(struct sensors *sensors, uint64_t now);
 int sensors_twi_start(struct sensors *sensors, uint64_t now, uint8_t address, int read);

@@ -7,6 +7,9 @@
 #define MS 1000000U
 #define SHT21 0x40
 #define TSL2561 0x39
+/* Supply currents of what is switched on as a whole, mA: ADXL202 (rev. B); the analogue board's LM60 0.08, HIH-5030 0.2, ADXL202 0.6. */
+#define ACCEL_MA 0.6
+#define ANALOGUE_MA 0.88
 
 void sensors_power_on(struct sensors *s, uint64_t now)
 {
@@ -16,7 +19,7 @@ void sensors_power_on(struct sensors *s, uint64_t now)
     s->tsl_control = 0;
     s->tsl_timing = 0x02;
     s->accel_on = s->analogue_on = false;
-    s->tsl_accounted = s->tsl_power = now;
+    s->tsl_accounted = s->tsl_power = s->power_accounted = now;
 }
 
 /* Joule at 3 V: SHT21 0.3 mA while it measures (data sheet table 2). */
@@ -66,6 +69,9 @@ void sensors_account(struct sensors *s, uint64_t now)
 {
     if ((s->tsl_control & 3) == 3) s->joule += (double)(now - s->tsl_accounted) * 1e-9 * 0.24e-3 * 3.0;
     s->tsl_accounted = now;
+    if (s->accel_on) s->joule += (double)(now - s->power_accounted) * 1e-9 * ACCEL_MA * 1e-3 * 3.0;
+    if (s->analogue_on) s->joule += (double)(now - s->power_accounted) * 1e-9 * ANALOGUE_MA * 1e-3 * 3.0;
+    s->power_accounted = now;
 }
 
 int sensors_twi_start(struct sensors *s, uint64_t now, uint8_t address, int read)
@@ -122,10 +128,10 @@ uint8_t sensors_twi_read(struct sensors *s, uint64_t now)
 
 void sensors_twi_stop(struct sensors *s, uint64_t now) { (void)now; s->address = 0; }
 
-/* ADXL202 (rev. B): 0.6 mA; settles within 16 ms. */
+/* ADXL202 (rev. B): settles within 16 ms. */
 void sensors_accel_power(struct sensors *s, uint64_t now, bool on)
 {
-    if (s->accel_on && !on) s->joule += (double)(now - s->accel_since) * 1e-9 * 0.6e-3 * 3.0;
+    sensors_account(s, now);
     if (on && !s->accel_on) s->accel_since = now;
     s->accel_on = on;
 }
