@@ -82,7 +82,9 @@ class Gateway:
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         reorder = Reorder(data, self._network.held_ms)
-        self._ingest = Ingest(self._network.stream_of_query, self._network.clock.utc, reorder)
+        self._ingest = Ingest(
+            self._network.stream_of_query, self._network.clock.utc, reorder, self._network.views
+        )
         self.engine = Engine(self._network.stream, self._rows, self._compacted)
         self.tables = TableStore(tables or data / "tables")
         self._joins: dict[str, Joiner] = {}

@@ -141,7 +141,8 @@ class Network:
 
     def adopt(self, difference: Difference) -> None:
         """Give what is to be installed a stream each, and those of what is to be stopped an end."""
-        for query in difference.stop:
+        views = [made.query for query in difference.stop for made in self.demand.views(query)]
+        for query in (*difference.stop, *views):
             stream = self.current.get(query)
             if stream is not None and stream.until_ms is None:
                 # What is called off before its cut-over never counts.
@@ -152,6 +153,24 @@ class Network:
             number, query = len(self.streams) + 1, installation.query
             since_ms = self.demand.cut_ms(query)
             self._keep(Stream(number, self.session, query, installation.mote_query, since_ms))
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """A stream for each of what the gateway makes of rows."""
+        for source in list(self.current.values()):
+            for made in self.demand.views(source.query):
+                known = self.current.get(made.query)
+                since_ms = self.demand.cut_ms(made.query)
+                if known is None or (known.mote_query, known.since_ms) != (made.mote_query, since_ms):
+                    number = len(self.streams) + 1
+                    self._keep(Stream(number, self.session, made.query, made.mote_query, since_ms))
+
+    def views(self, stream: Stream) -> list[Stream]:
+        """The streams that the gateway makes of one, in this session."""
+        if self.current.get(stream.query) is not stream:
+            return []
+        made = [self.current.get(installation.query) for installation in self.demand.views(stream.query)]
+        return [view for view in made if view is not None]
 
     def _keep(self, stream: Stream) -> None:
         self.streams[stream.number] = self.current[stream.query] = stream

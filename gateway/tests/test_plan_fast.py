@@ -19,7 +19,6 @@ from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.program import encode
-from skerry.proxy.demand import Demand
 from skerry.streams.ingest import Ingest, Stream
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet
@@ -138,33 +137,3 @@ def test_a_series_whose_rows_have_another_width_is_refused() -> None:
     body = Container(query=1, node=3, epoch=5, values=struct.pack("<hhb", 1, 2, 3))
     assert len(ingest.records([Packet(PacketType.SERIES, body)])) == 0
     assert ingest.counters.malformed == 1
-
-
-def test_the_three_programs_come_and_go_with_their_users() -> None:
-    """Fjords 2001, section 6: raw samples, vehicles, counts; each runs while somebody asks for it, and is shared."""
-    demand = Demand(lead_seconds=8)
-    programs = {
-        "raw": "accel_x", "vehicles": "PULSE(accel_x > 0.3)", "counts": "PULSES(accel_x > 0.3, 1 s)",
-    }  # fmt: skip
-    plans: dict[str, QueryPlan] = {}
-    for name, what in programs.items():
-        plan = plan_query(f"SELECT nodeid, {what} FROM sensors SAMPLE PERIOD 5 ms")
-        assert isinstance(plan, QueryPlan)
-        plans[name] = plan
-
-    def running() -> set[str]:
-        columns = {merge([plan]).columns: name for name, plan in plans.items()}
-        return {columns[installation.mote_query.columns] for installation in demand.installations()}
-
-    demand.add_user("a", plans["counts"], 100)
-    demand.add_user("b", plans["counts"], 101)
-    assert running() == {"counts"}
-    demand.add_user("c", plans["vehicles"], 102)
-    assert running() == {"counts", "vehicles"}
-    demand.remove_user("a", 103)
-    assert demand.remove_user("b", 104).stop
-    demand.add_user("d", plans["raw"], 105)
-    assert running() == {"vehicles", "raw"}
-    demand.remove_user("c", 106)
-    demand.remove_user("d", 107)
-    assert running() == set()

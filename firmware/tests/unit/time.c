@@ -1,4 +1,4 @@
-/* Following another clock: drift, quantisation, jumps, silence. Network time is the root's. sources: net/time.c net/random.c */
+/* Following another clock: drift, quantisation, jumps, silence. Network time is the root's. sources: net/time.c net/random.c query/wide.c */
 #include "unit.h"
 
 #include <math.h>

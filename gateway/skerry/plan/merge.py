@@ -51,7 +51,7 @@ def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
 
 def _rows(plans: Sequence[QueryPlan]) -> MoteQuery:
     needed = frozenset[int]().union(*(plan.attributes for plan in plans))
-    base = MoteQuery(min(plan.period_ms for plan in plans), False, False, _attribute_columns(needed), None)
+    base = MoteQuery(min(plan.period_ms for plan in plans), False, False, attribute_columns(needed), None)
     conditions = {plan.mote_where for plan in plans}
     if None in conditions:
         return base
@@ -72,7 +72,7 @@ def _temporal(plans: Sequence[QueryPlan]) -> MoteQuery:
         Column(f"w{i}", node, format_for(node.low, node.high), node.aggregate)
         for i, node in enumerate(first.temporal)
     )
-    attributes = _attribute_columns(beside) if beside - IN_EVERY_ROW else ()
+    attributes = attribute_columns(beside) if beside - IN_EVERY_ROW else ()
     return MoteQuery(first.period_ms, False, False, (*attributes, *windows), first.where)
 
 
@@ -88,7 +88,7 @@ def bare_attributes(expr: Expr) -> frozenset[int]:
     return frozenset(own).union(*map(bare_attributes, expr.args))
 
 
-def _attribute_columns(numbers: frozenset[int]) -> tuple[Column, ...]:
+def attribute_columns(numbers: frozenset[int]) -> tuple[Column, ...]:
     chosen = sorted(numbers - IN_EVERY_ROW) or [_CHEAPEST]
     return tuple(
         Column(BY_NUMBER[n].name, build.attribute(BY_NUMBER[n]), BY_NUMBER[n].format) for n in chosen
@@ -115,7 +115,7 @@ def _hull_of(conditions: list[Expr]) -> Expr | None:
 
 def _once(plan: QueryPlan) -> MoteQuery:
     """ONCE serves one user: motes compute the expressions themselves where they can and it is not longer."""
-    base = MoteQuery(plan.period_ms, True, False, _attribute_columns(plan.attributes), plan.mote_where)
+    base = MoteQuery(plan.period_ms, True, False, attribute_columns(plan.attributes), plan.mote_where)
     exprs = dict.fromkeys(
         output.expr
         for output in plan.outputs
@@ -132,7 +132,7 @@ def _once(plan: QueryPlan) -> MoteQuery:
 
 def _computed(index: int, expr: Expr) -> Column:
     if expr.is_attribute and expr.operand is not None:
-        return _attribute_columns(frozenset({expr.operand}))[0]
+        return attribute_columns(frozenset({expr.operand}))[0]
     return Column(f"c{index}", expr, format_for(expr.low, expr.high))
 
 

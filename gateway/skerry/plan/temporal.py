@@ -146,6 +146,11 @@ def pulses_window(node: Expr) -> int:
     return values.window | values.slide << 8
 
 
+def pulse_of(node: Expr) -> Expr:
+    """PULSE of the condition of PULSE or PULSES."""
+    return _built(Aggregate.PULSE, node.args[0], Parameters(0, 0, 0))
+
+
 def _form(kind: Aggregate) -> str:
     if kind is Aggregate.PULSE:
         return "write PULSE(accel_x > 0.3): for how many epochs it was true, when it no longer is"

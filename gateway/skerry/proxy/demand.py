@@ -21,6 +21,7 @@ from skerry.plan.fast import is_fast
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
+from skerry.plan.pulses import cut_step_ms, family, serve, view
 from skerry.plan.queueing import held_ms, waits_ms
 from skerry.plan.routing import routed, routed_as
 from skerry.plan.srt import Srt
@@ -29,6 +30,8 @@ from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
 #: Query ids on the wire: 1..255.
 _IDS = 255
+#: So long before its cut-over a query of fast samples begins: no pulse is cut in two that is shorter.
+WARM_UP_SECONDS = 3
 
 
 class Demand:
@@ -75,7 +78,13 @@ class Demand:
 
     def installations(self) -> tuple[Installation, ...]:
         """All that motes are to run now, the ones due to be stopped included."""
-        return tuple(r.installation for r in self._running.values() if r.stopped_at is None)
+        return tuple(
+            r.installation for r in self._running.values() if r.stopped_at is None and r.source is None
+        )
+
+    def views(self, query: int) -> tuple[Installation, ...]:
+        """What the gateway makes of a mote query's rows, as if motes ran it beside."""
+        return tuple(r.installation for r in self._running.values() if r.source == query)
 
     def joins(self, plan: QueryPlan) -> tuple[int | None, bool]:
         """The mote query of the stream that a plan would join (None: a new stream), and whether it
@@ -179,8 +188,8 @@ class Demand:
         if running is not None and (
             plans[0].once or plans[0].budget or plans[0].clauses or plans[0].temporal
         ):
-            return routed_as(merge(plans), running.installation.mote_query)
-        return routed(merge(plans), self._srts)
+            return routed_as(_program(plans), running.installation.mote_query)
+        return routed(_program(plans), self._srts)
 
     def _covers(self, group: Group, plan: QueryPlan) -> bool:
         """Whether the current query stays what ``merge`` would make, seen without looking at all users."""
@@ -272,7 +281,7 @@ class Demand:
         group.current, group.previous, group.stale = group.previous, None, False
         for user in group.users:
             state = self._users[user]
-            feed = self._readers.get(group.current, {}).get(user)
+            feed = self._reading(user, group.current)
             if feed is None:
                 self._start_reading(user, running, max(_ms(now), running.cut_ms))
             else:
@@ -280,19 +289,20 @@ class Demand:
         return Difference(stop=stop)
 
     def _cut(self, before: Running, wanted: MoteQuery, group: Group, now: float) -> int:
-        readers = self._readers.get(before.installation.query, {})
-        periods = [self._users[user].plan.period_ms for user in group.users if user in readers]
+        old = before.installation.query
+        periods = [self._users[user].plan.period_ms for user in group.users if self._reading(user, old)]
         earliest = ceiling(_ms(now), 1000) + self._lead * 1000
+        earliest = ceiling(earliest, cut_step_ms(self._users[user].plan for user in group.users))
         return choose_cut(earliest, before.period_ms, wanted.period_ms, periods)
 
     def _hand_over(self, user: str, old: int, running: Running, last: int) -> None:
         """The user's rows come from ``old`` up to the cut, and from the new query from then on."""
         state = self._users[user]
-        feed = self._readers.get(old, {}).get(user)
+        feed = self._reading(user, old)
         cut = running.cut_ms
         if feed is None or feed.since_ms >= cut:
             if feed is not None:
-                self._unset_feed(state, old)
+                self._unset_feed(state, feed.query)
             self._start_reading(user, running, cut if feed is None else feed.since_ms)
             return
         ends_before = state.until_ms is not None and state.until_ms <= cut
@@ -309,8 +319,27 @@ class Demand:
 
     def _feed(self, user: str, running: Running, since_ms: int, before_ms: int | None) -> Feed:
         state = self._users[user]
-        query = running.installation.query
+        query = self._read_by(state.plan, running)
         return Feed(user, query, state.plan.period_ms, running.period_ms, since_ms, state.until_ms, before_ms)
+
+    def _read_by(self, plan: QueryPlan, running: Running) -> int:
+        """The query whose rows a plan reads where motes run this one: itself, or what the gateway makes of it."""
+        source = running.installation.query
+        wanted = view(plan, running.installation.mote_query)
+        if wanted is None:
+            return source
+        for made in self.views(source):
+            if made.mote_query == wanted:
+                return made.query
+        return self._reserve(wanted, running.cut_ms, source).installation.query
+
+    def _reading(self, user: str, query: int) -> Feed | None:
+        """The user's feed of a mote query, or of what is made of it."""
+        for feed in self._users[user].feeds:
+            running = self._running.get(feed.query)
+            if feed.query == query or (running is not None and running.source == query):
+                return feed
+        return None
 
     # --- feeds, ids, room ---
 
@@ -336,10 +365,13 @@ class Demand:
         if not group.users:
             del self._groups[key]
 
-    def _reserve(self, wanted: MoteQuery, cut_ms: int) -> Running:
-        """An id for a query; :meth:`_program` completes it once its users' ends are known."""
+    def _reserve(self, wanted: MoteQuery, cut_ms: int, source: int | None = None) -> Running:
+        """An id for a query; :meth:`_program` completes it once its users' ends are known, unless it is made of ``source``."""
         query = self._next_id()
-        running = Running(Installation(query, wanted, cut_ms // 1000, FOREVER, b""), cut_ms)
+        # What is true at the cut-over has become true before it.
+        early = WARM_UP_SECONDS if is_fast(wanted.period_ms) else 0
+        installation = Installation(query, wanted, max(0, cut_ms // 1000 - early), FOREVER, b"")
+        running = Running(installation, cut_ms, source=source)
         self._running[query] = running
         self._readers[query] = {}
         return running
@@ -365,7 +397,7 @@ class Demand:
         return self._last_id
 
     def _check_room(self, now: float, *, leaving: bool) -> None:
-        active = [r for r in self._running.values() if r.stopped_at is None]
+        active = [r for r in self._running.values() if r.stopped_at is None and r.source is None]
         if len(active) - leaving < QUERIES_MAXIMUM:
             return
         due = min((r.stop_at for r in active if r.stop_at is not None), default=None)
@@ -378,8 +410,9 @@ class Demand:
     def _cancel(self, query: int | None, now: float) -> tuple[int, ...]:
         if query is None:
             return ()
-        for user in list(self._readers.get(query, {})):
-            self._unset_feed(self._users[user], query)
+        for one in (query, *(made.query for made in self.views(query))):
+            for user in list(self._readers.get(one, {})):
+                self._unset_feed(self._users[user], one)
         return self._stop([query], now)
 
     def _stop(self, queries: Iterable[int], now: float) -> tuple[int, ...]:
@@ -389,6 +422,8 @@ class Demand:
             if running is not None and running.stopped_at is None:
                 running.stopped_at = int(now)
                 stopped.append(query)
+                for made in self.views(query):
+                    self._running[made.query].stopped_at = int(now)
         return tuple(stopped)
 
     def _due(self, now: float) -> list[int]:
@@ -445,6 +480,10 @@ class Demand:
 
 def _key(plan: QueryPlan, user: str) -> Hashable:
     """Users with equal keys share a stream."""
+    return family(plan) or _kind(plan, user)
+
+
+def _kind(plan: QueryPlan, user: str) -> Hashable:
     if plan.once:
         return "once", user
     if plan.clauses and all(clause.kind is Aggregate.QUEUE for clause in plan.clauses) and not plan.budget:
@@ -457,6 +496,11 @@ def _key(plan: QueryPlan, user: str) -> Hashable:
     if plan.temporal:
         return "temporal", plan.period_ms, plan.where, plan.temporal
     return ("fast rows", plan.period_ms) if is_fast(plan.period_ms) else "rows"
+
+
+def _program(plans: list[QueryPlan]) -> MoteQuery:
+    """What motes run for the plans of a group."""
+    return merge(plans) if family(plans[0]) is None else serve(plans)
 
 
 def _length(plan: QueryPlan) -> int | None:

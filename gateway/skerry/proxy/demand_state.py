@@ -40,12 +40,14 @@ class User:
 @dataclass(slots=True)
 class Running:
     """A mote query in the network. ``cut_ms``: users read it from then on. ``stop_at``: s, when it is
-    due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way."""
+    due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way. ``source``: the mote query
+    that the gateway makes its rows from; None: motes run it themselves."""
 
     installation: Installation
     cut_ms: int
     stop_at: int | None = None
     stopped_at: int | None = None
+    source: int | None = None
 
     @property
     def period_ms(self) -> int:
@@ -63,6 +65,7 @@ class Running:
             "cut_ms": self.cut_ms,
             "stop_at": self.stop_at,
             "stopped_at": self.stopped_at,
+            "source": self.source,
         }
 
     @classmethod
@@ -75,7 +78,7 @@ class Running:
             data["end"],
             bytes.fromhex(data["program"]),
         )
-        return cls(installation, data["cut_ms"], data["stop_at"], data["stopped_at"])
+        return cls(installation, data["cut_ms"], data["stop_at"], data["stopped_at"], data.get("source"))
 
 
 @dataclass(slots=True)

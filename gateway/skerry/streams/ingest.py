@@ -15,6 +15,7 @@ from construct import Container
 
 from skerry.plan.model import MoteQuery
 from skerry.plan.partials import Partial, from_packet, merge_partials
+from skerry.streams.derive import Derivation, Row
 from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD, Records
 from skerry.streams.reorder import Reorder
@@ -75,18 +76,24 @@ class IngestCounters:
 
 class Ingest:
     """Makes records. ``stream_of`` finds the stream of a query id in the present session, ``utc`` the UTC in s of a network
-    time in ms, None while that is not known. ``reorder``: holds rows back that do not come in order."""
+    time in ms, None while that is not known. ``reorder``: holds rows back that do not come in order. ``views``: the
+    streams whose rows are made of a stream's."""
 
     def __init__(
         self,
         stream_of: Callable[[int], Stream | None],
         utc: Callable[[int], float | None],
         reorder: Reorder | None = None,
+        views: Callable[[Stream], list[Stream]] = lambda _: [],
     ) -> None:
         self.counters = IngestCounters()
         self._stream_of = stream_of
         self._utc = utc
         self._reorder = reorder
+        self._views = views
+        #: By number of the stream that they make.
+        self._derivations: dict[int, tuple[Stream, Derivation]] = {}
+        self._saved: set[int] = set()
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._epochs: OrderedDict[Epoch, tuple[Partial, int]] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
@@ -115,14 +122,29 @@ class Ingest:
         """Append the rows to the log that were held back until now. OSError: some other time."""
         if self._reorder is not None:
             self._reorder.take(np.empty(0, RECORD), now_ms, log)
+        self._complete(log, now_ms)
 
     def restore(self, log: StreamLog, streams: dict[int, Stream]) -> None:
         """After a restart: what is already in the log, or held back."""
-        self.remember(log.tail(KEYS), streams)
+        tail = log.tail(KEYS)
+        self.remember(tail, streams)
+        for record in tail:
+            self._resume(record, streams)
         if self._reorder is not None:
             self._reorder.forget(lambda record: self._key(record, streams) in self._keys)
             self.remember(self._reorder.records, streams)
         self._undo.clear()
+
+    def _resume(self, record: np.void, streams: dict[int, Stream]) -> None:
+        """What is made of rows goes on where it was: pulses that have begun, counts that are not told yet."""
+        stream = streams.get(int(record["stream"]))
+        if stream is None or stream.mote_query.aggregate:
+            return
+        width, nulls = len(stream.mote_query.columns), int(record["nulls"])
+        values = record["value"][:width].tolist()
+        row = [None if nulls >> i & 1 else value for i, value in enumerate(values)]
+        for view in self._views(stream):
+            self._derivation(stream, view).take(int(record["node"]), int(record["epoch"]), [row])
 
     @staticmethod
     def _key(record: np.void, streams: dict[int, Stream]) -> tuple[int, ...]:
@@ -161,7 +183,9 @@ class Ingest:
     def records(self, packets: list[Packet]) -> Records:
         """Records of the RESULT and PARTIAL packets among these, without those known already."""
         self._undo.clear()
-        made = [record for packet in self._rows(packets) if (record := self._record(packet)) is not None]
+        self._saved.clear()
+        rows = (row for packet in self._rows(packets) for row in (packet, *self._derived(packet)))
+        made = [record for packet in rows if (record := self._record(packet)) is not None]
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
     def _rows(self, packets: list[Packet]) -> Iterator[Packet]:
@@ -183,6 +207,53 @@ class Ingest:
                     query=body.query, node=body.node, epoch=body.epoch + at // size, nulls=0, values=values
                 )
                 yield Packet(PacketType.RESULT, row)
+
+    def _derived(self, packet: Packet) -> Iterator[Packet]:
+        """What is made of a row."""
+        stream = self._stream_of(packet.body.query) if packet.type is PacketType.RESULT else None
+        views = [] if stream is None or stream.mote_query.aggregate else self._views(stream)
+        if stream is None or not views:
+            return
+        try:
+            values, _, _ = decode_values(packet.body["values"], self._layout(stream))
+        except PacketError:
+            return
+        row = [None if packet.body.nulls >> i & 1 else value for i, value in enumerate(values)]
+        for view in views:
+            derivation = self._derivation(stream, view)
+            if view.number not in self._saved:
+                self._saved.add(view.number)
+                self._undo.append(partial(derivation.restore, derivation.saved()))
+            for made in derivation.take(packet.body.node, packet.body.epoch, [row]):
+                yield self._packet(view, packet.body.node, made)
+
+    def _derivation(self, stream: Stream, view: Stream) -> Derivation:
+        if view.number not in self._derivations:
+            self._derivations[view.number] = view, Derivation(stream.mote_query, view.mote_query)
+        return self._derivations[view.number][1]
+
+    def _complete(self, log: StreamLog, now_ms: int) -> None:
+        """Store windows to which nothing can be added any more. OSError: some other time."""
+        for number, (view, derivation) in list(self._derivations.items()):
+            if self._stream_of(view.query) is not view:
+                del self._derivations[number]
+                continue
+            saved = derivation.saved()
+            try:
+                packets = [self._packet(view, node, row) for node, row in derivation.complete(now_ms)]
+                if packets:
+                    self.store(packets, log, now_ms)
+            except OSError:
+                derivation.restore(saved)
+                raise
+
+    def _packet(self, view: Stream, node: int, row: Row) -> Packet:
+        epoch, values = row
+        nulls = sum(1 << i for i, value in enumerate(values) if value is None)
+        data = self._layout(view).pack(*(value or 0 for value in values))
+        return Packet(
+            PacketType.RESULT, Container(query=view.query, node=node, epoch=epoch, nulls=nulls, values=data)
+        )
 
     def _layout(self, stream: Stream) -> struct.Struct:
         layout = self._layouts.get(stream.number)
