@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import msgspec
 import pytest
 
 from hil_tests.queries import ask, create_srt, rows
@@ -215,3 +216,23 @@ def test_as_many_trees_as_the_board_has_room_for(
         for node, most in held.items()
         for query in range(most + 1, held[0] + (2 if node == 0 else 1))
     }
+
+
+def test_parents_are_chosen_by_value(network: MakeNetwork) -> None:
+    """Two branches and three motes below both: each takes the parent whose room is its own, though all links are alike."""
+    motes = [*grid(2, 1, spacing=10), *grid(3, 2, spacing=10)]
+    places = [(10.0, 0.0), (4.0, 8.0), (16.0, 8.0), (6.0, 16.0), (10.0, 16.0), (14.0, 16.0)]
+    motes = [
+        msgspec.structs.replace(mote, id=n, x=x, y=y, root=n == 0)
+        for n, (mote, (x, y)) in enumerate(zip(motes, places, strict=False))
+    ]
+    net = network(motes, radio=disc(13.5))
+    net.advance("40s")
+    rooms = {1: 10, 2: 200, 3: 195, 4: 12, 5: 8}
+    for node, room in rooms.items():
+        put(net, node, room=room)
+    create_srt(net, 1, "CREATE SRT rooms ON sensors (room) POLICY closest")
+    # One look in four windows, by chance, and the network is old enough to have one in 16 s only.
+    net.advance("480s")
+    parents = {r.body.node: r.body.parent for r in net.line.of(PacketType.STATUS)}
+    assert {node: parents[node] for node in (3, 4, 5)} == {3: 2, 4: 1, 5: 1}

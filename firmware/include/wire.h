@@ -165,9 +165,12 @@ enum wire_queue_policy {
     WIRE_QUEUE_DELTA = 0x02,
 };
 
-/* How motes choose among acceptable parents, where there is a semantic routing tree. */
+/* How motes choose among acceptable parents, where there is a semantic routing tree. Source: TinyDB 2005, 5.3. */
 enum wire_policy {
     WIRE_POLICY_LINK = 0x00,
+    WIRE_POLICY_RANDOM = 0x01,
+    WIRE_POLICY_CLOSEST = 0x02,
+    WIRE_POLICY_CLUSTERED = 0x03,
 };
 
 /* Bits of a bundle's flags. */

@@ -8,6 +8,7 @@
 #include "net/dissemination.h"
 #include "net/mac.h"
 #include "net/neighbours.h"
+#include "net/random.h"
 #include "net/schedule.h"
 #include "net/uplink.h"
 #include "query/query.h"
@@ -15,6 +16,9 @@
 
 /* A new parent must be better by this much: 1.5 transmissions (hysteresis against flapping). */
 #define SWITCH_GAIN 24
+/* … or by four where values decide and its link takes two at most: estimates of long paths differ by as much among equals. */
+#define VALUES_SWITCH_GAIN 64
+#define GOOD_LINK 32
 /* A parent is dead after so many control windows without a beacon; after fewer when slots pass without an acknowledgement, too.
  * Such slots alone mean a crowded slot more often than a dead parent, up to a limit. */
 #define DEAD_WINDOWS 15
@@ -40,6 +44,9 @@
 #define SRT_WINDOWS 2
 /* A mote without a child's beacon or bundle in so many windows has no children. */
 #define CHILD_WINDOWS 30
+/* A parent whose values fit better must do so by this much; and not all siblings choose in the same window: each sees what others chose. */
+#define VALUES_GAIN 3
+#define VALUES_EVERY 4
 #define COST_NONE 0xFFFF
 #define BEACON_ENTRIES 12
 
@@ -159,13 +166,17 @@ static void restart(const struct wire_beacon *beacon)
     schedule_session();
 }
 
+/* A parent by its values may cost more on the way, over a link that is good. */
+static bool good(const struct neighbour *n) { return neighbour_link_cost(n) <= GOOD_LINK; }
+static uint16_t switch_gain(const struct neighbour *up) { return srt_chooses() && good(up) ? VALUES_SWITCH_GAIN : SWITCH_GAIN; }
+
 static void choose(void)
 {
     if (tree_is_root() || orphaned) return;
     struct neighbour *choice = best(WIRE_NO_NODE), *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
     if (!choice) return;
     /* Not while the parent may hold a frame whose acknowledgement was lost: another would count its partial states again. */
-    if (!up || (!uplink_doubtful() && path_cost(choice) + SWITCH_GAIN < path_cost(up))) adopt(choice);
+    if (!up || (!uplink_doubtful() && path_cost(choice) + switch_gain(up) < path_cost(up))) adopt(choice);
 }
 
 /* What is below this mote in semantic routing trees; who tells of more than before has news. */
@@ -182,6 +193,23 @@ static void child_told(void)
     if (!refresh_srts(false)) return;
     dissemination_want();
     schedule_beacon_now();
+}
+
+/* Among parents that are about as good, a semantic routing tree may tell which one to take. */
+static void choose_by_values(void)
+{
+    const struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent), *least = best(WIRE_NO_NODE), *choice = up;
+    if (!up || !least || orphaned || uplink_doubtful() || !srt_chooses()) return;
+    uint16_t acceptable = path_cost(least) + VALUES_SWITCH_GAIN, distance = srt_distance((uint8_t)(up - neighbours()), true);
+    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+        const struct neighbour *n = &neighbours()[i];
+        if (n == up || !eligible(n) || !good(n) || path_cost(n) >= acceptable) continue;
+        uint16_t other = srt_distance(i, false);
+        if (other + VALUES_GAIN > distance) continue;
+        distance = other;
+        choice = n;
+    }
+    if (choice != up) adopt(choice);
 }
 
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length)
@@ -310,4 +338,5 @@ void tree_age(void)
     const struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
     if (tree_joined() && (!up || up->age > DEAD_WINDOWS)) lose_parent();
     else choose();
+    if (random_below(VALUES_EVERY) == 0) choose_by_values();
 }

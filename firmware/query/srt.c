@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "board.h"
+#include "drivers/settings.h"
+#include "net/cobs.h"
 #include "net/neighbours.h"
 #include "query/attribute.h"
 #include "query/vm.h"
@@ -358,4 +360,83 @@ uint8_t srt_write(uint8_t *entries)
         length = (uint8_t)(length + sizeof *entry);
     }
     return length;
+}
+
+/* ---- the choice of a parent ---- */
+static bool choosing(struct tree *tree)
+{
+    for (uint8_t at = 0; next_tree(&at, tree);)
+        if (tree->srt->policy != WIRE_POLICY_LINK)
+            return true;
+    return false;
+}
+
+bool srt_chooses(void)
+{
+    struct tree tree;
+    return choosing(&tree);
+}
+
+/* Sixty-fourths of the codes of an axis, a bit each. */
+#define PART_SHIFT 2
+#define PARTS 64
+/* A query asks for a range: values so near to others, in codes on each side, are mostly asked for together with them. */
+#define NEAR 48
+
+struct parts {
+    uint8_t bits[PARTS / 8];
+};
+
+/* Marks an interval and what is near it; how many were not marked before. */
+static uint8_t mark(struct parts *parts, struct interval of)
+{
+    uint8_t added = 0, from = (uint8_t)(of.low < NEAR ? 0 : of.low - NEAR) >> PART_SHIFT;
+    uint8_t to = (uint8_t)(of.high > UINT8_MAX - NEAR ? UINT8_MAX : of.high + NEAR) >> PART_SHIFT;
+    for (uint8_t i = from; !none(of) && i <= to; i++) {
+        uint8_t bit = (uint8_t)(1U << i % 8);
+        added = (uint8_t)(added + !(parts->bits[i / 8] & bit));
+        parts->bits[i / 8] |= bit;
+    }
+    return added;
+}
+
+/* What this mote's values would add below a parent, of an axis: to the parent's own value, to what siblings that are heard have chosen
+ * it for, and, unless this mote's are among them, to what the parent tells. */
+static uint8_t spread(const struct tree *tree, uint8_t axis, uint8_t neighbour, bool parent)
+{
+    const struct known *known = tree->state->known;
+    uint8_t code = known[neighbour].value[axis], added = 0, first = axis, last = tree->axes == 1 ? 1 : axis;
+    struct parts parts = {{0}};
+    mark(&parts, (struct interval){code, code});
+    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+        const struct neighbour *of = &neighbours()[i];
+        if (of->node == WIRE_NO_NODE || (i == neighbour ? parent : of->parent != neighbours()[neighbour].node))
+            continue;
+        for (uint8_t j = first; j <= last; j++)
+            mark(&parts, known[i].set.part[j]);
+    }
+    for (uint8_t j = first; j <= last; j++)
+        added = (uint8_t)(added + mark(&parts, tree->state->told.part[j]));
+    return added;
+}
+
+static uint8_t apart(uint8_t a, uint8_t b) { return a > b ? (uint8_t)(a - b) : (uint8_t)(b - a); }
+
+uint16_t srt_distance(uint8_t neighbour, bool parent)
+{
+    struct tree tree;
+    uint16_t sum = 0;
+    if (!choosing(&tree))
+        return 0;
+    if (tree.srt->policy == WIRE_POLICY_RANDOM) {
+        uint16_t node = neighbours()[neighbour].node, own = settings()->nodeid;
+        return crc_xmodem(crc_xmodem(crc_xmodem(own, (uint8_t)(own >> 8)), (uint8_t)node), (uint8_t)(node >> 8));
+    }
+    for (uint8_t i = 0; i < tree.axes; i++) {
+        if (tree.srt->policy == WIRE_POLICY_CLOSEST)
+            sum = (uint16_t)(sum + apart(tree.state->known[neighbour].value[i], tree.state->codes[i]));
+        else
+            sum = (uint16_t)(sum + spread(&tree, i, neighbour, parent));
+    }
+    return sum;
 }

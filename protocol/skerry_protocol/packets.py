@@ -230,9 +230,12 @@ class QueuePolicy(IntEnum):
 
 
 class Policy(IntEnum):
-    """How motes choose among acceptable parents, where there is a semantic routing tree."""
+    """How motes choose among acceptable parents, where there is a semantic routing tree. Source: TinyDB 2005, 5.3."""
 
     LINK = 0  # by the links alone
+    RANDOM = 1  # any
+    CLOSEST = 2  # the one whose value is nearest
+    CLUSTERED = 3  # the one below which the sender's values add least to those there are
 
 
 class BundleFlag(IntEnum):

@@ -36,7 +36,7 @@ static uint16_t version;
 static uint32_t accepted, bundles, installs;
 
 static const uint8_t types[] = {WIRE_PACKET_BEACON, WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP, WIRE_PACKET_QUERY_REQUEST, WIRE_PACKET_COMMAND,
-                                WIRE_PACKET_BUNDLE, WIRE_PACKET_RESULT, WIRE_PACKET_HELLO};
+                                WIRE_PACKET_BUNDLE, WIRE_PACKET_JOIN, WIRE_PACKET_RESULT, WIRE_PACKET_HELLO};
 
 /* A body that its handler takes for good, at least in its fixed part. */
 static uint8_t plausible_body(uint8_t type, uint8_t *body)
@@ -53,6 +53,12 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         beacon->cost = (uint16_t)draw(400);
         beacon->ticks = (uint16_t)draw(33000);
         beacon->seconds = clock_uptime() + draw(3);
+        if (draw(4)) { /* such as they are, mostly */
+            struct wire_srt_entry *entry = (struct wire_srt_entry *)beacon->neighbours;
+            beacon->srts_length = (uint8_t)(draw(3) * sizeof *entry);
+            for (uint8_t i = 0; i < 2; i++) entry[i].srt = (uint8_t)draw(4);
+            return (uint8_t)(sizeof *beacon + beacon->srts_length + 3 * draw(13));
+        }
         return (uint8_t)(sizeof *beacon + 3 * draw(13));
     }
     if (type == WIRE_PACKET_QUERY_INSTALL) {
@@ -68,6 +74,18 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         memcpy(install->data, &program, sizeof program);
         memcpy(install->data + sizeof program, &field, sizeof field);
         memcpy(install->data + sizeof program + sizeof field, code, sizeof code);
+        if (draw(2)) { /* a semantic routing tree, or a query that goes by one */
+            uint8_t *at = install->data + install->total;
+            bool tree = draw(3) == 0;
+            struct wire_program_field clause = {.aggregate = tree ? WIRE_AGGREGATE_SRT : WIRE_AGGREGATE_ROUTE};
+            struct wire_srt srt = {.srt = 1 + (uint8_t)draw(3), .policy = (uint8_t)draw(4)};
+            struct wire_srt_axis axis = {.attribute = draw(2) ? WIRE_ATTRIBUTE_NODEID : WIRE_ATTRIBUTE_TEMP, .step = 1 + draw(9)};
+            clause.code_length = tree ? sizeof srt + sizeof axis : sizeof(struct wire_route);
+            memcpy(at, &clause, sizeof clause);
+            memcpy(at + sizeof clause, &srt, tree ? sizeof srt : 1);
+            if (tree) memcpy(at + sizeof clause + sizeof srt, &axis, sizeof axis);
+            install->total = (uint8_t)(install->total + sizeof clause + clause.code_length);
+        }
         return (uint8_t)(sizeof *install + install->total);
     }
     if (type == WIRE_PACKET_COMMAND) {

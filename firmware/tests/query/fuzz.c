@@ -10,6 +10,9 @@
 #include "query/query.h"
 #include "query/vm.h"
 #include "wire.h"
+#include "query/srt.h"
+#include "net/neighbours.h"
+#include "board.h"
 
 #define CODE_MAXIMUM 40
 
@@ -152,6 +155,20 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
     case WIRE_AGGREGATE_ACTION:
         length = make_code(code);
         return put_field(bytes, at, (uint8_t)below(8), kind, code, length);
+    case WIRE_AGGREGATE_SRT: {
+        struct wire_srt srt = {(uint8_t)number, (uint8_t)below(5)};
+        length = (uint8_t)(sizeof srt + (1 + below(2)) * sizeof(struct wire_srt_axis));
+        memcpy(code, &srt, sizeof srt);
+        for (uint8_t i = 0; i < 2; i++) {
+            struct wire_srt_axis axis = {(uint8_t)(below(8) ? below(14) : 32 + below(4)), (int32_t)below(2000) - 1000, 1 + below(100)};
+            memcpy(&code[sizeof srt + i * sizeof axis], &axis, sizeof axis);
+        }
+        return put_field(bytes, at, 0, kind, code, length);
+    }
+    case WIRE_AGGREGATE_ROUTE: {
+        struct wire_route route = {(uint8_t)number, (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256)};
+        return put_field(bytes, at, 0, kind, &route, sizeof route);
+    }
     default: /* a number; of STOP_ON with a condition behind it */
         memcpy(code, &number, sizeof number);
         length = kind == WIRE_AGGREGATE_STOP_ON && below(2) ? make_code(code + sizeof number) : 0;
@@ -198,6 +215,8 @@ static uint8_t make_program(uint8_t *bytes)
         at = put_clause(bytes, at, below(3) ? WIRE_AGGREGATE_STORE : WIRE_AGGREGATE_INTO);
     while (!below(3) && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 5)
         at = put_clause(bytes, at, (uint8_t)(WIRE_AGGREGATE_BUDGET + below(5)));
+    if (!below(3) && at < WIRE_PROGRAM_MAXIMUM - 30)
+        at = put_clause(bytes, at, below(4) ? WIRE_AGGREGATE_ROUTE : WIRE_AGGREGATE_SRT);
     points = 0;
     return at;
 }
@@ -222,8 +241,33 @@ static enum query_outcome install(const uint8_t *program, uint8_t total, uint8_t
     return outcome;
 }
 
+/* What neighbours tell of trees, and of queries that have a route. */
+static void fuzz_trees(void)
+{
+    uint8_t entries[3 * sizeof(struct wire_srt_entry)], told[WIRE_QUERIES_MAXIMUM * sizeof(struct wire_srt_entry)];
+    uint8_t routes[QUERY_ROUTES_MAXIMUM], neighbour = (uint8_t)below(NEIGHBOURS), length = (uint8_t)below(sizeof entries + 1);
+    for (uint8_t i = 0; i < length; i++)
+        entries[i] = (uint8_t)(i % sizeof(struct wire_srt_entry) == 0 ? below(5) : below(256));
+    neighbour_child((uint16_t)below(30), 1, (uint8_t)below(256));
+    (void)srt_heard(neighbour, entries, length, below(2));
+    (void)srt_refresh(below(2));
+    if (srt_write(told) > BOARD_SRTS * sizeof(struct wire_srt_entry))
+        abort();
+    (void)srt_distance(neighbour, below(2));
+    struct wire_routed_query entry = {(uint8_t)below(10), (uint8_t)below(5), (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256)};
+    query_learn((uint16_t)below(9), &entry);
+    (void)query_concerns((uint8_t)below(10), (uint16_t)below(30));
+    (void)query_spreads((uint8_t)below(10));
+    if (query_routes(routes) > sizeof routes)
+        abort();
+    (void)query_wanted();
+    query_window();
+    neighbours_age();
+}
+
 static bool fuzz_install(void)
 {
+    fuzz_trees();
     uint8_t program[256];
     uint8_t total = (uint8_t)(below(4) ? make_program(program) : below(256));
     if (!below(3))

@@ -13,7 +13,7 @@ from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.packets import FRAGMENT_MAXIMUM, QUERIES_MAXIMUM, PacketType
 
 SECOND = packets.TICKS_PER_SECOND
-STORED, COMPLETE, KNOWN, REFUSED = range(4)
+STORED, COMPLETE, KNOWN, REFUSED, PASSED = range(5)
 NO_LEVEL = packets.NO_LEVEL
 
 

@@ -55,6 +55,16 @@ void srt_forget(uint8_t neighbour) { (void)neighbour; }
 bool srt_refresh(bool window) { return window && wider; }
 uint8_t srt_write(uint8_t *entries) { memset(entries, 0x55, 7); return 7; }
 
+static bool by_values;
+static uint16_t distances[256]; /* by node */
+bool srt_chooses(void) { return by_values; }
+uint16_t srt_distance(uint8_t neighbour, bool parent)
+{
+    CHECK_EQUAL(parent, neighbours()[neighbour].node == tree_own_parent());
+    return distances[neighbours()[neighbour].node & 255];
+}
+uint16_t random_below(uint16_t limit) { (void)limit; return 0; }
+
 static uint8_t sequence[256];
 
 /* A beacon of `node`, heard with `lqi`, that says it hears this mote as well. */
@@ -209,6 +219,71 @@ static void the_table_keeps_the_parent_and_those_closer_to_the_root(void)
     CHECK(neighbour_find(7) != NULL);
 }
 
+static void values_decide_among_parents_that_are_about_as_good(void)
+{
+    tree_init();
+    hear(2, 2, 4, 40, 255);
+    hear(3, 2, 4, 70, 255);
+    hear(5, 2, 4, 120, 255); /* too far away */
+    hear(6, 3, 4, 40, 255);  /* no closer to the root than this mote */
+    distances[2] = 9;
+    distances[3] = 7;
+    distances[5] = distances[6] = 0;
+    by_values = true;
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 2); /* not by so little */
+    distances[3] = 6;
+    doubtful = true;
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 2);
+    doubtful = false;
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 3);
+    hear(2, 2, 4, 40, 255); /* the better link does not take it back */
+    CHECK_EQUAL(tree_own_parent(), 3);
+}
+
+static void more_below_is_news(void)
+{
+    tree_init();
+    hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
+    windows(10, root_beacon);
+    CHECK(!tree_beacon_due(4));
+    wider = true;
+    tree_age();
+    wider = false;
+    CHECK(tree_beacon_due(4));
+    tree_age();
+    CHECK(tree_beacon_due(4));
+    tree_age();
+    CHECK(!tree_beacon_due(4));
+}
+
+static void beacons_carry_trees(void)
+{
+    uint8_t bytes[WIRE_PACKET_MAXIMUM];
+    struct wire_beacon *beacon = (struct wire_beacon *)bytes;
+    tree_init();
+    hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
+    uint8_t length = tree_write_beacon(beacon);
+    CHECK_EQUAL(beacon->srts_length, 7);
+    CHECK_EQUAL(length, sizeof *beacon + 7 + sizeof(struct wire_neighbour_entry));
+    struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + 7);
+    CHECK_EQUAL(entry->node, ROOT);
+    beacon->parent = ROOT;
+    beacon->level = 2;
+    struct radio_frame frame = {.lqi = 255};
+    CHECK(tree_beacon(&frame, 8, beacon, length));
+    CHECK_EQUAL(told_length, 7);
+    CHECK_EQUAL(told[0], 0x55);
+    uint16_t malformed = mac_counters.malformed;
+    beacon->srts_length = (uint8_t)(length - sizeof *beacon + 1);
+    CHECK(!tree_beacon(&frame, 8, beacon, length));
+    beacon->srts_length = 1; /* the stub takes it for none that can be */
+    CHECK(tree_beacon(&frame, 8, beacon, length));
+    CHECK_EQUAL(mac_counters.malformed, malformed + 2);
+}
+
 static void beacons_that_cannot_be_change_nothing(void)
 {
     tree_init();
@@ -234,6 +309,7 @@ static const struct test tests[] = {
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(levels_end_at_32),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
-    TEST(beacons_that_cannot_be_change_nothing),
+    TEST(beacons_that_cannot_be_change_nothing), TEST(values_decide_among_parents_that_are_about_as_good), TEST(more_below_is_news),
+    TEST(beacons_carry_trees),
 };
 UNIT_MAIN(tests)

@@ -333,12 +333,13 @@ class DropPoint:
 
 @dataclass(frozen=True, slots=True)
 class CreateSrt:
-    """``CREATE SRT name ON table (attribute, …) [ROOT root] [SAMPLE PERIOD period]``."""
+    """``CREATE SRT name ON table (attribute, …) [ROOT root] [POLICY policy] [SAMPLE PERIOD period]``."""
 
     name: Name
     table: Name
     attributes: tuple[Name, ...]
     root: Number | None
+    policy: Name | None
     period: Duration | None
     text: str
 

@@ -93,12 +93,13 @@ class TreeBuilder:
     def _create_srt(self, tree: Tree[Token]) -> ast.CreateSrt:
         _, _, name, _, table, *rest = tree.children
         attributes = [child for child in rest if isinstance(child, Tree) and child.data == "attribute"]
-        _, root, _, _, period = rest[len(attributes) :]
+        _, root, _, policy, _, _, period = rest[len(attributes) :]
         return ast.CreateSrt(
             _name(_token(name)),
             _name(_token(table)),
             tuple(_name(_token(attribute.children[0])) for attribute in attributes),
             ast.Number(_value(_token(root)), None, _span(_token(root))) if root is not None else None,
+            _name(_token(policy)) if policy is not None else None,
             _duration(_tree(period)) if period is not None else None,
             self._text,
         )

@@ -122,8 +122,20 @@ def define(
     if statement.root is not None and root is not None and statement.root.value != root:
         hint = f"leave ROOT out or write ROOT {root}: rows go to the gateway, whose mote that is"
         raise QueryError(f"a tree cannot begin at mote {statement.root.value}", hint, statement.root.span)
-    axes = tuple(_axis(entry, values(_LIKE.get(entry.name, entry.name))) for entry in _attributes(statement))
-    return Srt(name.name, number, Policy.LINK, axes)
+    entries = _attributes(statement)
+    axes = tuple(_axis(entry, values(_LIKE.get(entry.name, entry.name))) for entry in entries)
+    return Srt(name.name, number, _policy(statement.policy, entries), axes)
+
+
+def _policy(name: ast.Name | None, entries: Collection[Attribute]) -> Policy:
+    """Clustered, unless it is said; the tree does not follow what changes by itself."""
+    if name is None:
+        return Policy.CLUSTERED if all(entry.constant for entry in entries) else Policy.LINK
+    known = [policy.name.lower() for policy in Policy]
+    if name.name.lower() not in known:
+        hint = f"{did_you_mean(name.name, known)}policies are {', '.join(known)}"
+        raise QueryError(f"unknown policy '{name.name}'", hint, name.span)
+    return Policy[name.name.upper()]
 
 
 def _attributes(statement: ast.CreateSrt) -> list[Attribute]:
