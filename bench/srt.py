@@ -1,0 +1,248 @@
+"""Motes that take part in range queries, by how a semantic routing tree chooses parents: figure 9 of TinyDB 2005, in emulation.
+
+A grid of motes with the root in its middle, each hearing its eight neighbours; the indexed attribute is the motes' number, dealt at random
+or by place. In the lab it is the position along x, over its measured links. What each mote would do with a query is read off the beacons
+that the firmware sends: it holds the query if its value, or what a child tells, meets the range. Some queries are really asked, and those
+who send for them counted beside that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hil_tests.lab import lab
+from hil_tests.queries import ask, create_srt
+from skerry.plan.srt import Srt
+from skerry_protocol.packets import PacketType
+from skerry_testbed.network import Environment, Mote, Network, check
+from skerry_testbed.pytest import NetworkHandle, disc
+
+POLICIES = ("random", "closest", "clustered")
+PLACEMENTS = ("random", "geographic", "lab")
+#: Of the attribute's range, in per cent.
+SIZES = (5, 10, 20, 30, 40, 50, 60)
+SPACING_M = 10.0
+#: Of virtual time: until the tree stands; until parents are chosen, while the network is young and has a control window each 4 s; until
+#: every mote has had a beacon, when it has one each 16 s.
+JOIN_S, SETTLE_S, BEACONS_S = 35.0, 112.0, 84.0
+#: Queries really asked, in per cent, and their period in s: a mote holds eight, of which the tree is one.
+ASKED = (10, 30, 60)
+PERIOD_S = 15
+#: Until they have come everywhere.
+ARRIVE_S = 64.0
+
+Interval = tuple[int, int]
+
+
+@dataclass
+class Told:
+    """What a mote's last beacon says: its parent, the code of its own value, and the codes below it."""
+
+    parent: int
+    value: int
+    codes: tuple[Interval, Interval]
+
+
+def placed(side: int, placement: str, seed: int) -> Network:
+    """The network of a placement of values."""
+    if placement == "lab":
+        return lab(seed)
+    places = [(x, y) for y in range(side) for x in range(side)]
+    rng = random.Random(seed)
+    # A mote's number is its rank among all by what decides the value.
+    by_value = sorted(
+        places, key=lambda p: rng.random() if placement == "random" else p[0] + p[1] + 2 * rng.random()
+    )
+    middle = (side // 2, side // 2)
+    motes = [
+        Mote(id=n, x=x * SPACING_M, y=y * SPACING_M, root=(x, y) == middle)
+        for n, (x, y) in enumerate(by_value)
+    ]
+    return check(
+        Network(
+            name=f"{placement} {side}x{side}",
+            seed=seed,
+            mote=motes,
+            radio=disc(1.5 * SPACING_M),
+            environment=Environment(),
+        )
+    )
+
+
+def beacons(net: NetworkHandle, srt: Srt) -> dict[int, Told]:
+    """By mote, from the frames that are kept."""
+    found = {}
+    for _, mac, packet in net.packets():
+        entry = packet.body.srts[:7] if packet.type is PacketType.BEACON else b""
+        if len(entry) == 7 and entry[0] == srt.number:
+            codes = ((entry[1], entry[2]), (entry[3], entry[4]))
+            found[mac.source] = Told(packet.body.parent, entry[5], codes)
+    return found
+
+
+def meets(parts: Iterable[Interval], low: int, high: int) -> bool:
+    """Whether one of the intervals has something in the range."""
+    return any(a <= b and a <= high and low <= b for a, b in parts)
+
+
+def holders(told: dict[int, Told], root: int, low: int, high: int) -> set[int]:
+    """Motes but for the root that hold a query for these codes."""
+    children = defaultdict(list)
+    for node, one in told.items():
+        children[one.parent].append(node)
+    found: set[int] = set()
+    looked_at = [root]
+    while looked_at:
+        for node in children[looked_at.pop()]:
+            below = any(meets(told[child].codes, low, high) for child in children[node])
+            if below or low <= told[node].value <= high:
+                found.add(node)
+                looked_at.append(node)
+    return found
+
+
+def senders(net: NetworkHandle, query: int) -> set[int]:
+    """Motes that sent partial state records of a query."""
+    return {
+        mac.source
+        for _, mac, packet in net.packets()
+        if packet.type is PacketType.BUNDLE
+        for record in packet.body.records
+        if record.type == PacketType.PARTIAL and record.body[0] == query
+    }
+
+
+@dataclass
+class Outcome:
+    """Motes for queries of each size, on average: those that hold them, and those whose values are in the range."""
+
+    motes: int
+    held: dict[int, float]
+    best: dict[int, float]
+    depth: float
+    asked: list[tuple[int, int, int]]
+    seconds: float
+
+
+def run(network: Network, policy: str, attribute: str, queries: int) -> Outcome:
+    """One network with one policy."""
+    began = time.monotonic()
+    net = NetworkHandle(network)
+    net.advance(2.5)
+    net.line.connect()
+    net.advance(JOIN_S)
+    values = {n: n if attribute == "nodeid" else round(m.position[0] * 100) for n, m in net.motes.items()}
+    srt = create_srt(
+        net, 1, f"CREATE SRT t ON sensors ({attribute}) POLICY {policy}", lambda _: list(values.values())
+    )
+    net.advance(SETTLE_S)
+    net.frames.clear()
+    net.advance(BEACONS_S)
+    told = beacons(net, srt)
+    (root,) = (mote.id for mote in network.mote if mote.root)
+    axis, rng = srt.axes[0], random.Random(network.seed)
+    lowest, width = min(values.values()), max(values.values()) - min(values.values())
+
+    def drawn(size: int) -> Interval:
+        low = lowest + rng.uniform(0, width * (1 - size / 100))
+        return round(low), round(low + width * size / 100)
+
+    held: dict[int, float] = {}
+    best: dict[int, float] = {}
+    for size in SIZES:
+        ranges = [drawn(size) for _ in range(queries)]
+        held[size] = sum(len(holders(told, root, axis.code(a), axis.code(b))) for a, b in ranges) / queries
+        best[size] = (
+            sum(sum(a <= v <= b for n, v in values.items() if n in told and n != root) for a, b in ranges)
+            / queries
+        )
+    asked = _ask(
+        net, srt, attribute, {number: drawn(size) for number, size in enumerate(ASKED, 2)}, root, told
+    )
+    depth = sum(_depth(told, node, root) for node in told if node != root) / max(1, len(told) - 1)
+    return Outcome(len(told) - 1, held, best, depth, asked, time.monotonic() - began)
+
+
+def _ask(
+    net: NetworkHandle,
+    srt: Srt,
+    attribute: str,
+    ranges: dict[int, Interval],
+    root: int,
+    before: dict[int, Told],
+) -> list[tuple[int, int, int]]:
+    """Ask queries of these ranges: size of each in per cent, motes that send for it, and those of the beacons at that time."""
+    for number, (low, high) in ranges.items():
+        unit, scale = ("", 1) if attribute == "nodeid" else (" m", 100)
+        where = f"{attribute} BETWEEN {low / scale:g}{unit} AND {high / scale:g}{unit}"
+        ask(net, number, f"SELECT COUNT(*) FROM sensors WHERE {where} SAMPLE PERIOD {PERIOD_S} s", srts=[srt])
+        net.advance(16)
+    net.advance(ARRIVE_S)
+    net.frames.clear()
+    net.advance(52)
+    told, axis = before | beacons(net, srt), srt.axes[0]
+    return [
+        (size, len(senders(net, number)), len(holders(told, root, axis.code(low), axis.code(high))))
+        for size, (number, (low, high)) in zip(ASKED, ranges.items(), strict=True)
+    ]
+
+
+def _depth(told: dict[int, Told], node: int, root: int) -> int:
+    hops = 0
+    while node != root and node in told and hops < len(told):
+        node, hops = told[node].parent, hops + 1
+    return hops
+
+
+def main() -> None:
+    """A table for each placement, and a line for each run as it ends."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--side", type=int, default=20, help="motes along a side of the grid")
+    parser.add_argument("--queries", type=int, default=100, help="ranges of each size")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--placement", choices=PLACEMENTS, action="append", help="all unless given")
+    options = parser.parse_args()
+    for placement in options.placement or PLACEMENTS:
+        network = placed(options.side, placement, options.seed)
+        outcomes = {}
+        for policy in POLICIES:
+            outcomes[policy] = one = run(
+                network, policy, "xpos" if placement == "lab" else "nodeid", options.queries
+            )
+            asked = ", ".join(f"{size} %: {sent} of {held}" for size, sent, held in one.asked)
+            print(
+                f"{placement}, {policy}: {one.motes} motes, mean depth {one.depth:.2f}; asked: {asked}; {one.seconds:.0f} s",
+                flush=True,
+            )
+        print(_table(outcomes), flush=True)
+
+
+def _table(outcomes: dict[str, Outcome]) -> str:
+    clustered, rows = outcomes["clustered"], []
+    for size in SIZES:
+        shown = [f"{outcomes[policy].held[size]:.0f}" for policy in POLICIES]
+        rows.append([f"{size} %", f"{clustered.motes}", *shown, f"{clustered.best[size]:.0f}"])
+    means = [sum(outcomes[policy].held.values()) / len(SIZES) for policy in POLICIES]
+    best = sum(clustered.best.values()) / len(SIZES)
+    rows.append(["mean", f"{clustered.motes}", *(f"{mean:.0f}" for mean in means), f"{best:.0f}"])
+    rows.append(
+        [
+            "clustered against it",
+            f"{means[2] / clustered.motes - 1:+.0%}",
+            *(f"{means[2] / mean - 1:+.0%}" for mean in means[:2]),
+            "",
+            f"{means[2] / best - 1:+.0%}",
+        ]
+    )
+    head = ["range", "no tree", *POLICIES, "best possible"]
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
