@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hil_tests.queries import ask, rows
-from skerry_testbed.pytest import MakeNetwork, disc, line_of
+from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 
 MOTES = 3
 EPOCHS = 60
@@ -60,3 +60,49 @@ def test_delta_prefers_what_changed(network: MakeNetwork) -> None:
         net.advance(1)
     knocks = [row for row in rows(net.line, 1, query) if row["nodeid"] == 1 and row["accel_x"] > 0.7]
     assert len(knocks) >= sent - 2
+
+
+def offered(network: MakeNetwork, rate: int) -> tuple[int, int, int]:
+    """Of four motes around a root that sample so often a second for 30 s, all they can put into a row: rows that arrive, samples
+    that these account for, and what contention each mote reports at most."""
+    net = network(grid(5, 1, spacing=2), radio=disc(30))
+    net.advance("25s")
+    columns = (
+        "uptime, energy, xpos, ypos, accel_x, accel_y, voltage, free_ram, radio_duty, contention, resets"
+    )
+    query = ask(
+        net,
+        1,
+        f"SELECT {columns} FROM sensors WHERE level > 0 SAMPLE PERIOD {1000 / rate:g} ms FOR 30 s QUEUE NAIVE",
+    )
+    net.advance("60s")
+    arrived = rows(net.line, 1, query)
+    assert {row["nodeid"] for row in arrived} == {1, 2, 3, 4}
+    assert all(row["level"] == 1 for row in arrived)
+    return (
+        len(arrived),
+        sum(row["combined"] + row["left_out"] for row in arrived),
+        max(row["contention"] for row in arrived),
+    )
+
+
+def test_what_arrives_never_falls_as_motes_offer_more(network: MakeNetwork) -> None:
+    few, accounted, calm = offered(network, 4)
+    assert few == accounted == 4 * 4 * 30
+    some, *_ = offered(network, 10)
+    many, accounted, contended = offered(network, 20)
+    assert few < some <= many < 4 * 20 * 30
+    # An epoch that begins while the one before is still being sampled is no sample.
+    assert 0.9 * 4 * 20 * 30 < accounted <= 4 * 20 * 30
+    assert calm < contended
+
+
+def test_motes_behind_a_busy_one_are_heard(network: MakeNetwork) -> None:
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    net.advance("40s")
+    query = ask(
+        net, 1, "SELECT uptime, energy, xpos, ypos, accel_x FROM sensors SAMPLE PERIOD 50 ms QUEUE NAIVE"
+    )
+    net.advance("40s")
+    arrived = [row["nodeid"] for row in rows(net.line, 1, query)]
+    assert min(arrived.count(mote) for mote in range(4)) > len(arrived) / 20

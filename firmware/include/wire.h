@@ -277,6 +277,7 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_UPTIME = 18, /* 1; s since it started */
     WIRE_ATTRIBUTE_DROPPED = 19, /* 1; records lost to a full queue since it started */
     WIRE_ATTRIBUTE_ENERGY = 35, /* 10^-3 J; what radio and standby have taken since it started, estimated */
+    WIRE_ATTRIBUTE_CONTENTION = 39, /* 1; how often of late the channel was taken or a frame not acknowledged */
     WIRE_ATTRIBUTE_COMBINED = 37, /* 1; samples that the row is the average of (QUEUE WINAVG); 1 otherwise */
     WIRE_ATTRIBUTE_LEFT_OUT = 38, /* 1; rows of the query that its mote left out since the row before */
     WIRE_ATTRIBUTE_MAG_X = 20, /* mgauss; magnetic field along x */
@@ -382,7 +383,7 @@ _Static_assert(sizeof(struct wire_routed_query) == 6, "wire_routed_query");
 /* Serialized query; `where` and the fields follow, see program_field. */
 struct wire_query_program {
     uint8_t flags; /* bit 0 aggregate, bit 1 once, bit 2 staged */
-    uint32_t period; /* sample period in ms, 1000..604800000; of what is stored from 50, of rows neither joined nor aggregated from 5; epoch n starts at n * period */
+    uint32_t period; /* sample period in ms, 1000..604800000; of what is stored or queued from 50, of rows neither joined nor aggregated from 5; epoch n starts at n * period */
     uint32_t start; /* network seconds of the first epoch's earliest start */
     uint32_t end; /* network seconds before which the last epoch starts; 4294967295 never */
     uint8_t where_length; /* predicate; empty: all rows; staged: predicates in their order, each behind its length */
@@ -460,7 +461,7 @@ _Static_assert(sizeof(struct wire_from) == 3, "wire_from");
 struct wire_queue {
     uint8_t policy; /* 0 naive, 1 winavg, 2 delta */
     uint8_t size; /* rows that may wait on the mote that sampled them; 0: as many as there is room for */
-    uint8_t every; /* one row leaves that mote each so many epochs, counted from epoch 0; 0: as many as the radio carries */
+    uint8_t every; /* one row leaves that mote each so many epochs, counted from epoch 0, in a week at most; 0: as many as the radio carries */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_queue) == 3, "wire_queue");
 
@@ -526,11 +527,11 @@ struct wire_result {
     uint16_t node; /* short address of the mote that sampled */
     uint32_t epoch; /* epoch number: sampled at network time epoch * period */
     uint16_t nulls; /* bit i set: field i is NULL (its bytes are 0) */
-    uint8_t values[]; /* fields in order, each in its program's format; behind them a Tally, where one of its counts is not 0 */
+    uint8_t values[]; /* fields in order, each in its program's format; behind them a Tally, without those of its counts at the end that are 0 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_result) == 9, "wire_result");
 
-/* Behind the values of a RESULT, unless both are 0. */
+/* Behind the values of a RESULT; counts at its end that are 0 are not sent. */
 struct wire_tally {
     uint16_t left_out; /* rows of the query that this mote left out since the row before; 65535: or more */
     uint16_t more; /* further samples that the row is the average of; 32767: or more */

@@ -6,7 +6,11 @@
 #include <stddef.h>
 
 #include "net/outbox.h"
+#include "net/tree.h"
 #include "query/policy.h"
+
+/* Bytes that own rows of queries with a QUEUE clause take at most on a mote with children, so that there is room for theirs. */
+#define OWN_MOST 600
 
 static struct wire_result *row_of(struct queue_record *record) { return (struct wire_result *)record->body; }
 static uint8_t query_of(const struct queue_record *record) { return record->body[0]; }
@@ -90,6 +94,16 @@ static bool evict(const struct wire_result *row, struct wire_tally *tally)
     return true;
 }
 
+/* Whether there is room for an own row of so many bytes. */
+static bool fits(const struct wire_queue *clause, uint16_t size)
+{
+    if (size > queue_room()) return false;
+    if (!clause || !tree_has_children()) return true;
+    for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record))
+        if (record->own) size = (uint16_t)(size + sizeof *record + record->length);
+    return size <= OWN_MOST;
+}
+
 void queue_row(struct wire_result *row, uint8_t length)
 {
     const struct wire_queue *clause = policy_of(row->query);
@@ -105,7 +119,7 @@ void queue_row(struct wire_result *row, uint8_t length)
             last = at;
             rows++;
         }
-        if (sizeof(struct queue_record) + length <= queue_room() && !(clause && clause->size != 0 && rows >= clause->size)) break;
+        if (fits(clause, sizeof(struct queue_record) + length) && !(clause && clause->size != 0 && rows >= clause->size)) break;
         if (clause && (clause->policy == WIRE_QUEUE_WINAVG ? combine(row, tally) : clause->policy == WIRE_QUEUE_DELTA && evict(row, tally)))
             continue;
         if (!clause || clause->size == 0) queue_lost();
@@ -138,8 +152,10 @@ struct queue_record *backlog_next(bool partials)
 uint8_t backlog_length(const struct queue_record *record)
 {
     if (!record->own) return record->length;
+    /* What is zero at its end stays here. */
     const struct wire_tally *tally = (const struct wire_tally *)(record->body + record->length - sizeof *tally);
-    return tally->left_out || tally->more ? record->length : (uint8_t)(record->length - sizeof *tally);
+    uint8_t without = tally->more ? 0 : tally->left_out ? sizeof tally->more : sizeof *tally;
+    return (uint8_t)(record->length - without);
 }
 
 void backlog_goes(struct queue_record *record)

@@ -13,6 +13,11 @@
 /* In a cell of its own a mote meets few others. */
 #define EXPONENT_CELL 1
 #define EXPONENT_MAXIMUM 5
+/* Contention: what a failed assessment or a missing acknowledgement adds to it, of which an acknowledged frame takes 1; so much more
+ * of it is one exponent more at the beginning. */
+#define CONTENTION_STEP 4
+#define CONTENTION_EXPONENT 8
+#define CONTENTION_MOST 31
 #define ASSESSMENTS 5
 /* Children whose last bundle is remembered. */
 #define SEEN 24
@@ -25,6 +30,8 @@ static struct mac_frame *current;
 static uint8_t tries_left, busy_count, exponent;
 static mac_handler *handler;
 static struct timer backoff_timer;
+static uint8_t contention;
+static bool own_cell;
 static uint8_t next_sequence;
 static struct { uint16_t source; uint8_t sequence; uint8_t minute; } seen[SEEN];
 /* The radio holds a frame whose outcome is to come; `stale`: of a frame given up since, not of `current`. */
@@ -66,6 +73,10 @@ static void attempt(void)
 
 static void back_off(void) { timer_start(&backoff_timer, clock_now() + 1 + random_below((uint16_t)(UNIT_TICKS << exponent)), attempt); }
 
+void mac_cell_begins(void) { own_cell = true; }
+
+uint8_t mac_contention(void) { return contention; }
+
 bool mac_busy(void) { return current != NULL; }
 
 bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
@@ -75,7 +86,8 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     tries_left = tries;
     handler = done;
     busy_count = 0;
-    exponent = ((const struct wire_header *)(frame->bytes + sizeof(struct wire_mac_header)))->type == WIRE_PACKET_BUNDLE ? EXPONENT_CELL : EXPONENT_MINIMUM;
+    exponent = ((const struct wire_header *)(frame->bytes + sizeof(struct wire_mac_header)))->type == WIRE_PACKET_BUNDLE ? EXPONENT_CELL + (own_cell ? 0 : contention / CONTENTION_EXPONENT) : EXPONENT_MINIMUM;
+    own_cell = false;
     back_off();
     return true;
 }
@@ -100,9 +112,11 @@ void radio_sent(enum radio_outcome outcome)
     with_radio = stale = false;
     if (given_up) return;
     if (outcome == RADIO_SENT) {
+        if (contention) contention--;
         finish(outcome);
         return;
     }
+    if (contention <= CONTENTION_MOST - CONTENTION_STEP) contention += CONTENTION_STEP;
     if (outcome == RADIO_BUSY) {
         if (exponent < EXPONENT_MAXIMUM) exponent++;
         if (++busy_count < ASSESSMENTS) {

@@ -26,6 +26,10 @@ void mac_finish(struct mac_frame *frame, uint8_t body);
  * is on its way or the radio is off. */
 bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done);
 bool mac_busy(void);
+/* The next frame is the first in a cell of this mote's own, where others are not expected and the receiver does not listen for long. */
+void mac_cell_begins(void);
+/* How contended the channel was of late, 0..31. */
+uint8_t mac_contention(void);
 /* Gives up the frame under way; its handler is not called. */
 void mac_cancel(void);
 

@@ -56,6 +56,8 @@ static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
 #define AWAKE_SECONDS 13
 /* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
 #define SETTLING_SECONDS 300
+/* Bytes of the queue that the records of a frame take: each has two more there than in the frame, and a row takes twelve. */
+#define FRAME_ROOM (WIRE_PACKET_MAXIMUM * 7 / 6)
 /* Clocks may disagree by so much: listeners are early and late by it. */
 #define GUARD CLOCK_MS(2)
 /* A parent listens so long in a child's cell, from GUARD before it on, unless a frame comes. */
@@ -139,7 +141,7 @@ static void sleep_if_idle(void)
 /* Room for this frame and those that the radio may hold already: what is acknowledged is kept. */
 static void accept_by_room(void)
 {
-    radio_accept_unicast(queue_room() >= (1 + RADIO_HELD) * (WIRE_PACKET_MAXIMUM + 8 * sizeof(struct queue_record)));
+    radio_accept_unicast(queue_room() >= (1 + RADIO_HELD) * FRAME_ROOM);
 }
 
 void schedule_queue_grew(void)
@@ -318,9 +320,21 @@ static void listen_begin(void)
     else listen_next();
 }
 
+/* A child began so late in its cell that the radio was to be off already, and says that it has more for this slot. */
+static void listen_again(void)
+{
+    uint8_t level = (uint8_t)(tree_own_level() + 1);
+    ticks_t end = at(round, (uint16_t)(slot_start(level) + slot_length(level))) + GUARD;
+    if (in_control || sending || clock_reached(clock_now(), end)) return;
+    listening = true;
+    timer_start(&end_timer, end, listen_end);
+    ear_open();
+}
+
 void schedule_heard(bool pending)
 {
     if (in_control) timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_CONTROL), control_quiet);
+    if (!listening && pending) listen_again();
     if (!listening) return;
     accept_by_room();
     if (!hears_all()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(pending ? QUIET_DATA : LINGER_DATA), listen_next);

@@ -94,6 +94,7 @@ static void step(void)
 void uplink_start(void)
 {
     running = true;
+    mac_cell_begins();
     refused = told_more = false;
     goes = 0;
     step();

@@ -102,6 +102,7 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_UPTIME:
     case WIRE_ATTRIBUTE_DROPPED:
     case WIRE_ATTRIBUTE_ENERGY:
+    case WIRE_ATTRIBUTE_CONTENTION:
         return net_health(attribute, value);
     case WIRE_ATTRIBUTE_EVENT_NODEID:
     case WIRE_ATTRIBUTE_EVENT_XPOS:

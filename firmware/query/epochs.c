@@ -231,14 +231,15 @@ bool query_epoch_in(uint32_t second)
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
         const struct slot *slot = slot_at(i);
         struct net_time start;
-        uint32_t epoch;
-        if (slot == NULL)
+        uint32_t times, rest;
+        if (slot == NULL || second < slot_program(slot)->start)
             continue;
         /* The usual periods are whole seconds: one short division tells most seconds. */
         if (slot->period_seconds != 0 && second % slot->period_seconds != 0)
             continue;
-        if (epoch_from(slot, (struct net_time){second, 0}, &epoch) && epoch % policy_every(slot) == 0 &&
-            runs_in(slot, epoch, &start) && start.seconds == second)
+        uint8_t every = policy_every(slot);
+        if (wide_divide((uint64_t)second * 1000, slot_program(slot)->period * every, &times, &rest) &&
+            runs_in(slot, (times + (rest > 0)) * every, &start) && start.seconds == second)
             return true;
     }
     return false;

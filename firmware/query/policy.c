@@ -6,10 +6,11 @@
 #include "query/row.h"
 #include "query/slots.h"
 
-bool policy_check(const struct program_field *field)
+bool policy_check(const struct program_field *field, uint32_t period)
 {
     const struct wire_queue *clause = (const struct wire_queue *)field->code.bytes;
-    return field->code.length == sizeof *clause && clause->policy <= WIRE_QUEUE_DELTA;
+    return field->code.length == sizeof *clause && clause->policy <= WIRE_QUEUE_DELTA &&
+           clause->every <= WIRE_PERIOD_MAXIMUM_MS / period;
 }
 
 static const struct wire_queue *clause_of(const struct slot *slot)

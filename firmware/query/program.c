@@ -81,12 +81,12 @@ const struct wire_budget *program_budget(const struct wire_query_program *progra
     return program_clause(program, length, WIRE_AGGREGATE_BUDGET, 0, &field) ? (const struct wire_budget *)field.code.bytes : NULL;
 }
 
-static bool field_check(const struct program_field *field, bool aggregating, uint32_t *attributes, uint16_t *windows, uint8_t *sources)
+static bool field_check(const struct program_field *field, bool aggregating, uint32_t period, uint32_t *attributes, uint16_t *windows, uint8_t *sources)
 {
     if (field->aggregate >= WIRE_AGGREGATE_STORE && field->aggregate <= WIRE_AGGREGATE_INTO)
         return !(aggregating && field->aggregate != WIRE_AGGREGATE_FROM) && storage_check(field, sources);
     if (field->aggregate == WIRE_AGGREGATE_QUEUE)
-        return !aggregating && policy_check(field);
+        return !aggregating && policy_check(field, period);
     if (field->aggregate == WIRE_AGGREGATE_BUDGET) {
         *attributes |= (uint32_t)1 << WIRE_ATTRIBUTE_VOLTAGE;
         return budget_check(field);
@@ -140,7 +140,7 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         if (at > length)
             return false;
         program_next_field(program, length, &next, &field);
-        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, attributes, windows, &sources))
+        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, program->period, attributes, windows, &sources))
             return false;
         stored |= field.aggregate == WIRE_AGGREGATE_STORE || field.aggregate == WIRE_AGGREGATE_INTO;
         count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : field.aggregate < WIRE_AGGREGATE_BUDGET));

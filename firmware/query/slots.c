@@ -211,7 +211,7 @@ static enum query_outcome complete(struct slot *slot)
         slot->period_seconds = between / 1000;
     const struct slot *point;
     slot->state = policy_every(slot) > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
-    if (slot_program(slot)->period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point))
+    if (slot_program(slot)->period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point) && policy_of(slot->query) == NULL)
         slot->received = SLOT_FAST;
     srt_open(slot);
     return QUERY_COMPLETE;

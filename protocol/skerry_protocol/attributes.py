@@ -136,6 +136,7 @@ HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(18, "uptime", _F.I32, "", 0, (0, 2**31 - 1), "s since it started"),
     _attribute(19, "dropped", _F.U16, "", 0, (0, 65535), "records lost to a full queue since it started"),
     _attribute(35, "energy", _F.I32, "J", 3, (0, 2e6), "what radio and standby have taken since it started, estimated"),
+    _attribute(39, "contention", _F.U8, "", 0, (0, 31), "how often of late the channel was taken or a frame not acknowledged"),
 )
 #: What a row of a mote says of itself; motes do not acquire them, and the gateway knows them with each row. ``*`` leaves them out.
 TALLY_ATTRIBUTES: tuple[Attribute, ...] = (

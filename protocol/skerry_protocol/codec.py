@@ -104,13 +104,9 @@ def decode_values(values: bytes, layout: struct.Struct) -> tuple[tuple[int, ...]
 
     Raises PacketError where the bytes are too few or too many for the columns' ``layout``."""
     tally = values[layout.size :]
-    if len(values) < layout.size or len(tally) not in (0, Tally.sizeof()):
+    if len(values) < layout.size or len(tally) not in (0, 2, Tally.sizeof()):
         raise PacketError(
             f"a row of {len(values)} bytes: {layout.size} expected, and {Tally.sizeof()} more at most"
         )
-    counts = Tally.parse(tally) if tally else None
-    return (
-        layout.unpack(values[: layout.size]),
-        1 + counts.more if counts else 1,
-        counts.left_out if counts else 0,
-    )
+    counts = Tally.parse(tally.ljust(Tally.sizeof(), b"\0"))
+    return layout.unpack(values[: layout.size]), 1 + counts.more, counts.left_out

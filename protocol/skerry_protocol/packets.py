@@ -49,7 +49,7 @@ STORE_ROWS_MAXIMUM = 1024
 STORE_BLOCK = 64
 #: Storage points that one query reads.
 SOURCES_MAXIMUM = 2
-#: Shortest sample period in ms of a storage point: its rows wait for no radio.
+#: Shortest sample period in ms of a storage point, or of a query with a QUEUE: the rows wait.
 PERIOD_STORED_MINIMUM_MS = 50
 #: Queries that a mote runs at once.
 QUERIES_MAXIMUM = 8
@@ -333,7 +333,7 @@ QueryProgram = Struct(
     "flags" / Int8ul * "bit 0 aggregate, bit 1 once, bit 2 staged",
     "period"
     / Int32ul
-    * "sample period in ms, 1000..604800000; of what is stored from 50, of rows neither joined nor aggregated from 5; "
+    * "sample period in ms, 1000..604800000; of what is stored or queued from 50, of rows neither joined nor aggregated from 5; "
     "epoch n starts at n * period",
     "start" / Int32ul * "network seconds of the first epoch's earliest start",
     "end" / Int32ul * "network seconds before which the last epoch starts; 4294967295 never",
@@ -388,7 +388,7 @@ Queue = Struct(
     "size" / Int8ul * "rows that may wait on the mote that sampled them; 0: as many as there is room for",
     "every"
     / Int8ul
-    * "one row leaves that mote each so many epochs, counted from epoch 0; 0: as many as the radio carries",
+    * "one row leaves that mote each so many epochs, counted from epoch 0, in a week at most; 0: as many as the radio carries",
 )
 
 SrtAxis = Struct(
@@ -440,7 +440,7 @@ Result = Struct(
     "nulls" / Int16ul * "bit i set: field i is NULL (its bytes are 0)",
     "values"
     / GreedyBytes
-    * "fields in order, each in its program's format; behind them a Tally, where one of its counts is not 0",
+    * "fields in order, each in its program's format; behind them a Tally, without those of its counts at the end that are 0",
 )
 
 Tally = Struct(

@@ -70,7 +70,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("join", packets.Join, "JOIN: its sender is the receiver's child."),
     ("record", packets.Record, "A record in a bundle; its body follows."),
     ("result", packets.Result, "RESULT: one row."),
-    ("tally", packets.Tally, "Behind the values of a RESULT, unless both are 0."),
+    ("tally", packets.Tally, "Behind the values of a RESULT; counts at its end that are 0 are not sent."),
     ("series", packets.Series, "SERIES: rows of consecutive epochs."),
     ("aggregate_state", packets.AggregateState, "State of one aggregate in a partial state record."),
     ("partial", packets.Partial, "PARTIAL: a partial state record of one epoch."),

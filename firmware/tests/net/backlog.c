@@ -3,8 +3,14 @@
 
 #include "net/outbox.h"
 #include "net/schedule.h"
+#include "net/tree.h"
 
 void schedule_queue_grew(void) {}
+
+static bool children;
+bool tree_has_children(void) { return children; }
+void backlog_children(bool there);
+void backlog_children(bool there) { children = there; }
 
 void backlog_forget(void);
 uint8_t backlog_take(uint8_t *body);

@@ -45,6 +45,7 @@ class Sender(Mote):
         super().__init__(host.backlog_library())
         self._c.backlog_take.restype = ctypes.c_uint8
         self._c.backlog_forget()
+        self.children(False)
         self._c.queue_dropped.restype = ctypes.c_uint16
         self._dropped = self._c.queue_dropped()
         self.synchronise(9.5)
@@ -64,6 +65,10 @@ class Sender(Mote):
         self.sensor(LIGHT, columns[0])
         self.sensor(TEMP, columns[1])
         self.run(1)
+
+    def children(self, there: bool) -> None:
+        """Whether other motes send through this one."""
+        self._c.backlog_children(ctypes.c_bool(there))
 
     def packets(self) -> Iterator[tuple[int, int]]:
         """Length and query of all that may go."""
@@ -260,6 +265,41 @@ def test_without_a_size_the_queue_itself_is_the_limit(policy: QueuePolicy) -> No
     last = mote.rows()[0]
     assert sum(row.combined + row.left_out for row in [*rows, last]) == 301
     assert mote.dropped == (last.left_out if policy is QueuePolicy.NAIVE else 0)
+
+
+@pytest.mark.parametrize("policy", QueuePolicy)
+def test_a_mote_with_children_keeps_room_for_their_rows(policy: QueuePolicy) -> None:
+    mote = Sender()
+    mote.children(True)
+    mote.ask(policy)
+    for epoch in range(10, 110):
+        mote.sample((epoch, 0))
+    rows = mote.rows()
+    assert 20 <= len(rows) <= 40
+
+
+def test_several_samples_a_second_where_rows_wait() -> None:
+    mote = Sender()
+    light = field(ValueFormat.U16, instruction(Op.ATTR, LIGHT))
+    assert mote.install(program([light, clause(QueuePolicy.NAIVE)], period=250), QUERY) == COMPLETE
+    assert mote.install(program([light], period=250), QUERY + 1) == REFUSED
+    assert (
+        mote.install(program([light, clause(QueuePolicy.NAIVE, every=10)], period=250), QUERY + 2) == COMPLETE
+    )
+    mote.sensor(LIGHT, 5)
+    assert mote.epoch_in(20)
+    mote.stop(QUERY)
+    # One in 2.5 s: at 20, 22.5, 25, 27.5 s.
+    assert [mote.epoch_in(second) for second in range(20, 28)] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_rows_of_queries_without_the_clause_say_what_was_left_out_before_them() -> None:

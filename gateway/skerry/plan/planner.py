@@ -154,7 +154,9 @@ def _plan(
     select: ast.Select, points: Points, least: int = PERIOD_FAST_MINIMUM_MS, tables: Tables = NO_TABLES
 ) -> QueryPlan:
     """``least``: the shortest sample period."""
-    plan = _planned(select, points, PERIOD_STORED_MINIMUM_MS if select.into is not None else least, tables)
+    if select.into is not None or select.queue is not None:
+        least = PERIOD_STORED_MINIMUM_MS
+    plan = _planned(select, points, least, tables)
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)

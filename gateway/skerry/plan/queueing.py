@@ -8,7 +8,7 @@ from skerry.lang.units import duration_text
 from skerry.plan.clauses import Clause
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME
-from skerry_protocol.packets import Aggregate, QueuePolicy
+from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate, QueuePolicy
 
 #: SIZE, and epochs from one row that leaves a mote to the next.
 SIZE_MAXIMUM = 255
@@ -43,7 +43,7 @@ def queue_clauses(select: ast.Select, plan: QueryPlan) -> tuple[Clause, ...]:
         hint = f"leave {named[0]} out, or take DELTA"
         raise QueryError(f"the average of {named[0]} means nothing", hint, queue.policy.span)
     size, every = _size(queue), _every(queue, plan.period_ms)
-    if policy is QueuePolicy.NAIVE and not size and every < 2:
+    if policy is QueuePolicy.NAIVE and not size and every < 2 and plan.period_ms >= PERIOD_MINIMUM_MS:
         return ()
     return (Clause(Aggregate.QUEUE, policy.name.lower(), None, (int(policy), size, every)),)
 
@@ -91,8 +91,9 @@ def _every(queue: ast.Queue, period_ms: int) -> int:
     if queue.send is None:
         return 0
     every, rest = divmod(queue.send.milliseconds, period_ms)
-    if rest or not 1 <= every <= EVERY_MAXIMUM:
-        longest = duration_text(EVERY_MAXIMUM * period_ms)
+    most = min(EVERY_MAXIMUM, PERIOD_MAXIMUM_MS // period_ms)
+    if rest or not 1 <= every <= most:
+        longest = duration_text(most * period_ms)
         raise QueryError(
             f"SEND PERIOD {duration_text(queue.send.milliseconds)} is out of range",
             f"it is a multiple of the sample period {duration_text(period_ms)}, {longest} at most",
