@@ -282,7 +282,6 @@ def test_several_samples_a_second_where_rows_wait() -> None:
     mote = Sender()
     light = field(ValueFormat.U16, instruction(Op.ATTR, LIGHT))
     assert mote.install(program([light, clause(QueuePolicy.NAIVE)], period=250), QUERY) == COMPLETE
-    assert mote.install(program([light], period=250), QUERY + 1) == REFUSED
     assert (
         mote.install(program([light, clause(QueuePolicy.NAIVE, every=10)], period=250), QUERY + 2) == COMPLETE
     )
