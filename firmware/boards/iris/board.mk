@@ -4,7 +4,8 @@ TARGET  := -mmcu=atmega1281
 # Shared prologues: 3.5 KB less flash for some 20 cycles a call. Switches as code: tables of constants would lie in RAM (70 B).
 # The others save 1.6 KB of flash.
 FLAGS   := $(TARGET) -DF_CPU=8000000UL -mcall-prologues -fno-tree-switch-conversion -mstrict-X -fno-move-loop-invariants \
-           -fno-inline-small-functions -fshort-enums -fira-algorithm=priority -fno-tree-loop-im -fno-tree-dominator-opts
+           -fno-inline-small-functions -fshort-enums -fira-algorithm=priority -fno-tree-loop-im -fno-tree-dominator-opts -fno-rerun-cse-after-loop \
+           -fno-tree-pre -fno-tree-tail-merge -fno-tree-scev-cprop
 LINK    := $(TARGET) -mrelax
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board
 # Limits of the image: bytes of flash; of static RAM and worst-case stack together.
