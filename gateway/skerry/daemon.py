@@ -86,7 +86,7 @@ class Gateway:
             self._network.stream_of_query, self._network.clock.utc, reorder, self._network.views
         )
         self.engine = Engine(self._network.stream, self._rows, self._compacted)
-        self.tables = TableStore(tables or data / "tables")
+        self.tables = TableStore(tables or data / "tables", lambda: self.spark.session)
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
         self._opened = self._log.rows
@@ -103,11 +103,14 @@ class Gateway:
         """Open the link, then Spark in the background. Raises PortError."""
         self.link.start()
         self.spark.start()
+        # Databases are asked in the background from now on.
+        self.tables.schemas()
         self.history.start()
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
         self.link.close()
+        self.tables.close()
         self.spark.stop()
         self.history.stop()
         self._log.close()

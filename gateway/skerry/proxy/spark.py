@@ -83,6 +83,11 @@ class StreamingQuery:
         self.batches = 0
         self.batch_seconds: deque[float] = deque(maxlen=100)
 
+    @property
+    def session(self) -> SparkSession | None:
+        """The session; None while there is none."""
+        return self._spark
+
     def start(self) -> None:
         """Begin in the background: Spark takes some seconds."""
         self._thread.start()

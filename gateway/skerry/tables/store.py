@@ -1,4 +1,5 @@
-"""The tables of one gateway: every CSV and Parquet file of a directory, and every table of its SQLite files.
+"""The tables of one gateway: every CSV and Parquet file of a directory, every table of its SQLite files, and those of databases
+that its files name (:mod:`skerry.tables.jdbc`).
 
 A file is read when a query first needs it and again when it has changed; while it is not there, or cannot be read, those who
 ask for it are told why.
@@ -11,7 +12,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from skerry.plan.tables import TableSchema
+from skerry.tables import jdbc
 from skerry.tables.columns import Column, TableError, column_of
 
 log = logging.getLogger(__name__)
 
 _SQLITE = (".sqlite", ".sqlite3", ".db")
-_SUFFIXES = (".csv", ".parquet", *_SQLITE)
+_SUFFIXES = (".csv", ".parquet", *_SQLITE, jdbc.SUFFIX)
 #: A table is held in memory.
 ROWS_MAXIMUM = 5_000_000
 #: How often a file is looked at, in s.
@@ -58,13 +61,17 @@ class _Entry:
     stamp: Stamp
     tables: dict[str, Table]
     trouble: str | None
+    #: Where it is not the file that has the tables: what does, and what of it this is.
+    database: jdbc.Database | None = None
+    reading: jdbc.Reading | None = None
 
 
 class TableStore:
-    """The tables of a directory, which need not be there. May be called from any thread."""
+    """The tables of a directory, which need not be there. May be called from any thread. ``spark``: its session, if there is one,
+    for databases."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, spark: Callable[[], SparkSession | None] = lambda: None) -> None:
+        self.directory, self._spark = directory, spark
         self._entries: dict[Path, _Entry] = {}
         self._looked = -LOOK_S
         self._version = 0
@@ -133,24 +140,61 @@ class TableStore:
         self._looked = time.monotonic()
         there = dict(_files(self.directory))
         for path in [path for path in self._entries if path not in there]:
-            del self._entries[path]
+            self._forget(path)
         for path, stamp in there.items():
             known = self._entries.get(path)
             if known is None or known.stamp != stamp:
+                self._forget(path)
                 self._entries[path] = self._read(path, stamp)
+            elif known.database is not None:
+                self._renew(path, known, known.database)
+
+    def _forget(self, path: Path) -> None:
+        entry = self._entries.pop(path, None)
+        if entry is not None and entry.database is not None:
+            entry.database.close()
+
+    def close(self) -> None:
+        """Look at databases no more."""
+        with self._lock:
+            for path in list(self._entries):
+                self._forget(path)
+
+    def _renew(self, path: Path, entry: _Entry, database: jdbc.Database) -> None:
+        """What a database has by now."""
+        reading = database.latest()
+        if entry.reading is not None and reading[1:] == entry.reading[1:]:
+            return
+        tables, trouble, _ = entry.reading = reading
+        entry.tables, entry.trouble = {}, trouble
+        if trouble is None:
+            self._version += 1
+            try:
+                entry.tables = _named(tables.items(), self._version, path)
+            except (TableError, pa.ArrowException) as error:
+                entry.trouble = " ".join(str(error).split())
 
     def _read(self, path: Path, stamp: Stamp) -> _Entry:
         self._version += 1
         try:
-            tables = {
-                name.lower(): Table(name.lower(), table.num_rows, _columns(table), self._version, path)
-                for name, table in _tables(path)
-            }
+            if path.suffix.lower() == jdbc.SUFFIX:
+                database = jdbc.Database(jdbc.connection_of(path), self._spark, ROWS_MAXIMUM)
+                database.start()
+                return _Entry(stamp, {}, "its database has not answered yet", database)
+            tables = _named(_tables(path), self._version, path)
         except (TableError, OSError, pa.ArrowException, sqlite3.Error) as error:
             text = " ".join(str(error).split())
             log.warning("table %s: %s", path, text)
             return _Entry(stamp, {}, text)
         return _Entry(stamp, tables, None)
+
+
+def _named(found: Iterable[tuple[str, pa.Table]], version: int, path: Path) -> dict[str, Table]:
+    """Tables in the language's columns, by name. Raises TableError, pyarrow's errors."""
+    return {
+        name.lower(): Table(name.lower(), table.num_rows, _columns(table), version, path)
+        for name, table in found
+    }
 
 
 def _files(directory: Path) -> Iterator[tuple[Path, Stamp]]:
