@@ -297,7 +297,8 @@ class Gateway:
     def _joiner(self, query: UserQuery) -> Joiner | None:
         """What joins a query's rows with tables; None: there are none."""
         if query.plan.probes and query.id not in self._joins:
-            self._joins[query.id] = Joiner(query.plan, self.tables.get)
+            past = {called: before.table for called, before in self.history.before(query.plan).items()}
+            self._joins[query.id] = Joiner(query.plan, self.tables.get, past)
         return self._joins.get(query.id)
 
     def paused(self, query: UserQuery) -> str | None:

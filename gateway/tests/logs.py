@@ -119,3 +119,16 @@ class Replay:
 def seen(value: object) -> object:
     """A value of DuckDB's as users see it: decimals as doubles."""
     return value if value is None or isinstance(value, bool | int | str) else float(str(value))
+
+
+def steady(count: int) -> Log:
+    """Rows of one mote at stream 1, whose temperature rises."""
+    records = np.zeros(count, RECORD)
+    records["stream"], records["epoch"] = 1, np.arange(count)
+    temp = [column.name for column in STREAMS[1].mote_query.columns].index("temp")
+    records["value"][:, temp] = 2000 + np.arange(count)
+    rows: list[Row] = [
+        {**dict.fromkeys(NAMES, 0), "row": i, "stream": 1, "sample": 5000 * i, "temp": 2000 + i, "nodeid": 0}
+        for i in range(count)
+    ]
+    return Log(records, rows)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from gateway.tests.logs import STREAMS, Log
+from skerry.history.reader import Reader
+from skerry.history.store import History
 from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.streams.ingest import Stream
+from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD, Records
 
 #: UTC in us at network time 0 of session 1: ten minutes before a midnight.
@@ -67,3 +72,32 @@ def shuffled(parts: Sequence[Records], seed: int = 0, reach: int = 30) -> Record
 
 def ended(stream: Stream, until_ms: int) -> Stream:
     return dataclasses.replace(stream, until_ms=until_ms)
+
+
+def of_one_stream(log: Log) -> Log:
+    """The rows of stream 1, as one that runs all the time has them."""
+    places = [i for i, row in enumerate(log.rows) if row["stream"] == 1]
+    records = log.records[places].copy()
+    rows = [{**log.rows[place], "row": i} for i, place in enumerate(places)]
+    records["sample"] = ORIGIN + records["epoch"].astype(np.int64) * 5_000_000
+    records["arrival"] = records["sample"]
+    return Log(records, rows)
+
+
+class Gone:
+    """The past of one log, some of it compacted; and its rows that are still there."""
+
+    def __init__(self, directory: Path, log: Log, compacted: int) -> None:
+        self.log = StreamLog(directory, 8)
+        self.log.append(log.records)
+        self.history = History(directory)
+        self.history.compact(self.log.path, compacted, [STREAMS[1]])
+
+    def reader(self, plan: QueryPlan, since_us: int) -> Reader:
+        return self.reader_of(plan.attributes, since_us)
+
+    def reader_of(self, attributes: frozenset[int], since_us: int) -> Reader:
+        return Reader(self.history, self.log.path, [STREAMS[1]], attributes, since_us)
+
+    def close(self) -> None:
+        self.log.close()

@@ -7,23 +7,20 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs
-from gateway.tests.pasts import ORIGIN
+from gateway.tests.pasts import ORIGIN, Gone, of_one_stream
 from gateway.tests.windowed import PLACES_TABLE, User, one_window, ordered, orders, several_windows
 from skerry.history.answer import Answer, PastRows
 from skerry.history.joint import Joint, joined_feeds
 from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.plan.model import Feed, QueryPlan
+from skerry.plan.model import Feed
 from skerry.proxy.engine import Engine
 from skerry.proxy.matching import Part
-from skerry.streams.log import StreamLog
 from skerry.streams.record import Block
 from skerry.tables import store as store_module
 from skerry.tables.columns import TableError
@@ -124,32 +121,6 @@ past_users = st.builds(
     st.sampled_from([None, 1, 2]),
     st.booleans(),
 )
-
-
-def of_one_stream(log: Log) -> Log:
-    """The rows of stream 1, as one that runs all the time has them."""
-    places = [i for i, row in enumerate(log.rows) if row["stream"] == 1]
-    records = log.records[places].copy()
-    rows = [{**log.rows[place], "row": i} for i, place in enumerate(places)]
-    records["sample"] = ORIGIN + records["epoch"].astype(np.int64) * 5_000_000
-    records["arrival"] = records["sample"]
-    return Log(records, rows)
-
-
-class Gone:
-    """The past of one log, some of it compacted; and its rows that are still there."""
-
-    def __init__(self, directory: Path, log: Log, compacted: int) -> None:
-        self.log = StreamLog(directory, 8)
-        self.log.append(log.records)
-        self.history = History(directory)
-        self.history.compact(self.log.path, compacted, [STREAM])
-
-    def reader(self, plan: QueryPlan, since_us: int) -> Reader:
-        return Reader(self.history, self.log.path, [STREAM], plan.attributes, since_us)
-
-    def close(self) -> None:
-        self.log.close()
 
 
 @settings(max_examples=40, deadline=None)

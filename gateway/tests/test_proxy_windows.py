@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.generated import NAMES, Row
-from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of
+from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.windowed import User, ordered, users
 from skerry.lang.errors import QueryError
 from skerry.plan.planner import plan_query
 from skerry.proxy.engine import Engine
-from skerry.streams.record import RECORD
 
 
 @settings(max_examples=30)
@@ -75,18 +72,6 @@ def test_panes_go_on_when_the_motes_query_changes() -> None:
         user.read(engine, log, 60)
         assert ordered(user.got) == ordered(user.alone(log))
         assert len(user.got) > 20
-
-
-def steady(count: int) -> Log:
-    records = np.zeros(count, RECORD)
-    records["stream"], records["epoch"] = 1, np.arange(count)
-    temp = [column.name for column in STREAMS[1].mote_query.columns].index("temp")
-    records["value"][:, temp] = 2000 + np.arange(count)
-    rows: list[Row] = [
-        {**dict.fromkeys(NAMES, 0), "row": i, "stream": 1, "sample": 5000 * i, "temp": 2000 + i, "nodeid": 0}
-        for i in range(count)
-    ]
-    return Log(records, rows)
 
 
 def test_a_reader_who_stops_amid_the_groups_of_a_window_gets_it_again() -> None:

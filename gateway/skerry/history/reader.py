@@ -132,7 +132,9 @@ class Reader:
             empty = np.empty(0, np.int64)
             return Samples(empty, empty, empty, Rows(self._batch(_EMPTY), self._query))
         numbers, sessions, streams = (table.column(name).to_numpy() for name in ("row", "session", "stream"))
-        return Samples(numbers, sessions, streams, Rows(self._batch(table), self._query))
+        rows = Rows(self._batch(table), self._query)
+        rows.numbers, rows.sessions = numbers, sessions
+        return Samples(numbers, sessions, streams, rows)
 
     def _batch(self, table: pa.Table) -> pa.RecordBatch:
         """In the integers that motes sent."""
@@ -151,10 +153,9 @@ class Reader:
         found = {}
         for number in np.unique(samples.streams).tolist():
             places = np.flatnonzero(samples.streams == number)
-            found[number] = (
-                samples.numbers[places],
-                Rows(samples.rows.batch.take(pa.array(places)), self._query),
-            )
+            rows = Rows(samples.rows.batch.take(pa.array(places)), self._query)
+            rows.sessions = samples.sessions[places]
+            found[number] = samples.numbers[places], rows
         return found
 
     def scheduled_before(self, samples: Samples) -> Int64:

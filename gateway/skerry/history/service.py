@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skerry.history.answer import Answer, PastRows, Row
+from skerry.history.before import Before
 from skerry.history.reader import Reader
 from skerry.history.retention import Retention
 from skerry.history.store import History
@@ -115,6 +116,11 @@ class HistoryService:
         """What a query's windows begin with that was asked then, UTC in s."""
         since_us = _since_us(plan, asked)
         return PastRows(plan, lambda: self._reader(plan.attributes, since_us), since_us)
+
+    def before(self, plan: QueryPlan) -> dict[str, Before]:
+        """What the stream was before its rows, for each of a query's tables that is that."""
+        past = [probe.table for probe in plan.probes if probe.table.past_ms is not None]
+        return {table.called: Before(plan, table, self._reader) for table in past}
 
     def parts(self, start: int, end: int, attributes: Collection[int]) -> dict[int, Part]:
         """Rows ``start`` .. ``end`` - 1 of plain streams by stream, as the proxy has them, from files."""

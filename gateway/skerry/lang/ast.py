@@ -245,10 +245,11 @@ class StopOn:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One of FROM: sensors, where FROM is left out, or a storage point."""
+    """One of FROM: sensors, where FROM is left out, a storage point or a table. ``past``: so far back, and not the present."""
 
     name: Name
     alias: str | None
+    past: Duration | None = None
 
     @property
     def called(self) -> str:

@@ -114,12 +114,13 @@ class TreeBuilder:
         _, no_interleave, items, source, *rest = tree.children
         trees = [_tree(clause) for clause in rest]
         clauses = self._clauses([clause for clause in trees if clause.data not in _REPEATED])
+        tables = _with_past(_tables(source, _span(_tree(items))), clauses, trees)
         where, having, groups = (clauses.get(name) for name in ("where", "having", "groups"))
         into, combine, interpolate = (clauses.get(name) for name in ("into", "combine", "interpolate"))
         order, limit = clauses.get("order"), clauses.get("limit")
         select = ast.Select(
             tuple(_item(_tree(item)) for item in _tree(items).children),
-            _tables(source, _span(_tree(items))),
+            tables,
             _expression(where.children[1]) if where is not None else None,
             tuple(_expression(expression) for expression in groups.children[2:])
             if groups is not None
@@ -178,13 +179,35 @@ class TreeBuilder:
 def _tables(node: Any, items: Span) -> tuple[ast.Table, ...]:
     if node is None:
         return (ast.Table(ast.Name("sensors", items), None),)
-    tables = tuple(_table(_tree(table)) for table in _tree(node).children[1:])
+    return tuple(_table(_tree(table)) for table in _tree(node).children[1:])
+
+
+def _check_called(tables: Sequence[ast.Table]) -> None:
     called = [table.called for table in tables]
     for table in tables:
         if called.count(table.called) > 1:
             hint = "give each a name of its own, as in FROM recent AS a, recent AS b"
             raise QueryError(f"two tables are called '{table.called}'", hint, table.name.span)
-    return tables
+
+
+def _with_past(
+    tables: tuple[ast.Table, ...], clauses: dict[str, Tree[Token]], trees: Sequence[Tree[Token]]
+) -> tuple[ast.Table, ...]:
+    """``…, sensors HISTORY 1 day AS h``: the last table is what it was in that time."""
+    past = clauses.get("history")
+    if past is None or _token_type(past.children[-1]) != "NAME":
+        return tables
+    del clauses["history"]
+    alias, last = _token(past.children[-1]), tables[-1]
+    if past is not trees[0] or last.alias is not None:
+        hint = "write it behind the last table of FROM, as in FROM sensors AS s, sensors HISTORY 1 day AS h"
+        raise QueryError(f"nothing says of what '{alias}' is the past", hint, _span(past))
+    table = ast.Table(last.name, str(alias), _duration(_tree(past.children[1])))
+    return (*tables[:-1], table)
+
+
+def _token_type(node: Any) -> str | None:
+    return node.type if isinstance(node, Token) else None
 
 
 def _table(tree: Tree[Token]) -> ast.Table:
@@ -195,6 +218,7 @@ def _table(tree: Tree[Token]) -> ast.Table:
 
 def _check_tables(select: ast.Select) -> None:
     """What stands before a point is the table's name, or the one that the query gives it."""
+    _check_called(select.tables)
     known = [name for table in select.tables for name in (table.alias, table.name.name) if name is not None]
     of_stops = list(_names(select.stops))
     for name in _names(select):
@@ -256,7 +280,8 @@ def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
 
 
 def _history(tree: Tree[Token]) -> ast.History:
-    return ast.History(_duration(_tree(tree.children[1])), tree.children[-1] is not None, _span(tree))
+    only = tree.children[2]
+    return ast.History(_duration(_tree(tree.children[1])), only is not None, _span(tree))
 
 
 def _ordered(tree: Tree[Token]) -> ast.Ordered:

@@ -109,6 +109,13 @@ class QueryPlan:
         exprs += self.order.exprs() if self.order is not None else []
         return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if node.aggregate))
 
+    def joined_exprs(self) -> list[Expr]:
+        """All that its join is computed from and for."""
+        exprs = [output.expr for output in self.outputs] + self.aggregates() + list(self.groups)
+        for probe in self.probes:
+            exprs += [probe.inner, probe.outer, *probe.then]
+        return exprs
+
     def without_windows(self) -> QueryPlan:
         """What chooses the rows that go into its windows."""
         return replace(self, outputs=(), having=None, window=None, order=None, probes=())

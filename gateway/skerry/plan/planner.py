@@ -49,7 +49,7 @@ from skerry.plan.storing import (
     store_clause,
     stored_columns,
 )
-from skerry.plan.tables import NO_TABLES, Tables, check_joined, probes_of, split
+from skerry.plan.tables import NO_TABLES, Tables, check_joined, past_attributes, probes_of, split
 from skerry.plan.temporal import temporal_nodes
 from skerry.plan.windows import REVISION, asks, frame_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
@@ -207,7 +207,9 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
         *on,
         *(order.exprs() if order else ()),
     )
-    used = frozenset[int]().union(*(attributes_of(expr) for expr in exprs if expr))
+    used = past_attributes([expr for expr in exprs if expr], scope.tables).union(
+        *(attributes_of(expr) for expr in exprs if expr)
+    )
     mote_where = where if aggregate or windows or scope.sources else _for_motes(where)
     plan = QueryPlan(
         select.text, period, duration, once, aggregate, outputs, where, mote_where, used, having, groups,

@@ -44,6 +44,9 @@ class Rows:
         columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
         self.evaluate = Evaluator(columns, self.sample_ms)
         self._shared: dict[str, pa.RecordBatch] = {}
+        #: Their numbers in the log and sessions, for those who join them with the past.
+        self.numbers: Values | None = None
+        self.sessions: Values | None = None
         #: What joins remember: places (by their identity, too) sorted by an expression: its values, and where they stand.
         self.sorted: dict[tuple[int, Expr, int], tuple[Indices, Values, Values]] = {}
 

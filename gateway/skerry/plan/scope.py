@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError, did_you_mean
+from skerry.lang.units import duration_text
 from skerry.plan import build
 from skerry.plan.expression import Expr
 from skerry.plan.points import Point, Points
-from skerry.plan.tables import NO_TABLES, NOW, JoinedTable, Tables, unknown_column
+from skerry.plan.tables import NO_TABLES, NOW, PAST, JoinedTable, Tables, unknown_column
 from skerry.plan.windows import REVISION
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
 from skerry_protocol.bytecode import StoredField
-from skerry_protocol.packets import SOURCES_MAXIMUM, Aggregate
+from skerry_protocol.packets import PERIOD_MINIMUM_MS, SOURCES_MAXIMUM, Aggregate
 
 #: Other names of attributes: plain words, and those of TinyDB's own catalog.
 SYNONYMS = {
@@ -22,6 +23,8 @@ SYNONYMS = {
     "qual": "link", "quality": "link", "boots": "resets", "name": "nodeid", "roomno": "room", "accel": "accel_x", "mag": "mag_x",
     "volume": "noise", "loudness": "noise",
 }  # fmt: skip
+#: The longest past that a stream is joined with: it is held in memory.
+_PAST_MAXIMUM_MS = 7 * 86_400_000
 #: Every row says these, whatever it is a row of.
 _IN_EVERY_ROW = ("nodeid", "epoch")
 #: The sample time of a stored row, in s of network time.
@@ -161,9 +164,11 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_T
     joined: list[JoinedTable] = []
     for table in tables:
         name = table.name.name.lower()
-        if name == "sensors":
+        if table.past is not None:
+            joined.append(JoinedTable(table.called, PAST, _past(table, name)))
+        elif name == "sensors":
             if sensors is not None:
-                hint = "compare with what was before through a storage point"
+                hint = "name one of them's past, as in FROM sensors AS s, sensors HISTORY 1 day AS h"
                 raise QueryError("sensors stands twice in FROM", hint, table.name.span)
             sensors = table.called
         elif name in points:
@@ -181,6 +186,19 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_T
         hint = f"join at most {SOURCES_MAXIMUM}, and sensors"
         raise QueryError(f"{len(sources)} storage points are too many", hint, tables[-1].name.span)
     return Scope(sensors, tuple(sources), tuple(joined))
+
+
+def _past(table: ast.Table, name: str) -> int:
+    """How far back a table goes, in ms."""
+    assert table.past is not None
+    span = table.past.milliseconds
+    if name != "sensors":
+        hint = "sensors has a past: write FROM sensors AS s, sensors HISTORY 1 day AS h"
+        raise QueryError(f"'{table.name.name}' has no past to be joined with", hint, table.name.span)
+    if not PERIOD_MINIMUM_MS <= span <= _PAST_MAXIMUM_MS:
+        hint = f"write {duration_text(PERIOD_MINIMUM_MS)} to {duration_text(_PAST_MAXIMUM_MS)}"
+        raise QueryError(f"a past of {duration_text(span)} is out of range", hint, table.past.span)
+    return int(span)
 
 
 def event_parameter(node: ast.Name) -> Attribute | None:

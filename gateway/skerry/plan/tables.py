@@ -5,7 +5,7 @@ Source: Madden and Franklin 2002 (Fjords), section 4.3: the stream is the outer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan.build import join
 from skerry.plan.expression import MIXED, Expr, Kind, conjuncts, render
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
@@ -52,19 +53,34 @@ class TableSchema:
         return cls(name, tuple(TableColumn(*column) for column in columns))
 
 
+#: The user's epoch that a row of the past was sampled in, and when that was, UTC in s.
+EPOCH, TIME = "epoch", "time"
+#: What rows of the past say.
+PAST = TableSchema(
+    "the past of sensors",
+    (*(TableColumn(entry.name, entry.digits) for entry in ATTRIBUTES), TableColumn(TIME, 3)),
+)
+
 Tables = Mapping[str, TableSchema]
 NO_TABLES: Tables = {}
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
-    """A table in FROM. ``called``: what stands before the point of its columns."""
+    """A table in FROM. ``called``: what stands before the point of its columns. ``past_ms``: it is what the stream was in
+    that time before each of its rows; None: it is another table."""
 
     called: str
     schema: TableSchema
+    past_ms: int | None = None
 
     def column(self, name: str) -> Expr | None:
         """What a column's name stands for."""
+        entry = BY_NAME.get(name) if self.past_ms is not None else None
+        if entry is not None and name != EPOCH:
+            low, high = (round(bound * 10**entry.digits) for bound in (entry.minimum, entry.maximum))
+            final = ("table", self.called, name)
+            return Expr(Op.ATTR, (), None, entry.digits, low, high, Kind.NUMBER, entry.unit, final=final)
         for column in self.schema.columns:
             if column.name == name:
                 final = ("table", self.called, column.name)
@@ -96,6 +112,18 @@ def tables_in(expr: Expr) -> frozenset[str]:
     return frozenset(found | ({""} if any(node == NOW for node in expr.walk()) else set()))
 
 
+def columns_read(exprs: Iterable[Expr], table: JoinedTable) -> frozenset[str]:
+    """Names of a table's columns that expressions read."""
+    leaves = [node.final for expr in exprs for node in expr.walk() if node.final[:1] == ("table",)]
+    return frozenset(str(final[2]) for final in leaves if final[1] == table.called)
+
+
+def past_attributes(exprs: Iterable[Expr], joined: Iterable[JoinedTable]) -> frozenset[int]:
+    """Attributes of the past that are read, which motes have to sample from now on."""
+    names = (columns_read(exprs, table) for table in joined if table.past_ms is not None)
+    return frozenset(BY_NAME[name].number for name in frozenset[str]().union(*names) - {EPOCH, TIME})
+
+
 def split(where: Expr | None) -> tuple[Expr | None, list[Expr]]:
     """The condition on the stream alone, and those that AND joins with it which need a table or NOW."""
     parts = conjuncts(where)
@@ -122,7 +150,10 @@ def probes_of(joined: tuple[JoinedTable, ...], on: list[Expr], select: ast.Selec
         if found is None:
             table = left[0]
             span = next(t.name.span for t in select.tables if t.called == table.called)
-            example = f"{table.called}.{table.schema.columns[0].name} = s.nodeid"
+            stream = next(
+                (t.called for t in select.tables if t.past is None and t.name.name.lower() == "sensors"), "s"
+            )
+            example = f"{table.called}.{table.schema.columns[0].name} = {stream}.nodeid"
             raise QueryError(
                 f"nothing says which rows of {table.called} belong to a row of the stream",
                 f"join it by an equality, as in WHERE {example}",

@@ -28,6 +28,8 @@ from skerry.tables.join import Joiner
 
 #: Rows of the log that are looked at at a time.
 STEP = 65_536
+#: The same where each of them meets many others of the stream's past.
+SELF_STEP = 1024
 #: Rows of windows that are kept for readers of one query.
 KEPT_ROWS = 65_536
 #: Readers of one query who may be in different places without going the whole way again each time.
@@ -87,7 +89,8 @@ class OwnWindows:
 
     def until(self, start: int, end: int) -> int:
         """How far a step from a row goes: not over the end of the past."""
-        return min(start + STEP, end, self.begin if start < self.begin else end)
+        step = SELF_STEP if any(probe.table.past_ms is not None for probe in self.plan.probes) else STEP
+        return min(start + step, end, self.begin if start < self.begin else end)
 
     def read(self, start: int, end: int) -> list[Chosen]:
         """Rows of a step."""

@@ -180,7 +180,8 @@ class Engine:
         for number, rows, records in block.streams():
             stream = self._stream(number)
             if stream is not None:
-                parts[number] = Part(Rows(stream_batch(records, stream), stream.mote_query), rows)
+                part = parts[number] = Part(Rows(stream_batch(records, stream), stream.mote_query), rows)
+                part.rows.sessions = np.full(len(rows), stream.session)
         return parts
 
     def _catch_up(self, end: int) -> None:

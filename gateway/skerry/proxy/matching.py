@@ -54,6 +54,7 @@ class Part:
     def __init__(self, rows: Rows, numbers: Int64) -> None:
         #: ``numbers``: the rows' numbers in the log, ascending.
         self.rows, self.numbers = rows, numbers
+        rows.numbers = numbers
         self._first, self._last = int(rows.sample_ms.min()), int(rows.sample_ms.max())
         self._aggregate = rows.query.aggregate
         self._sorted: dict[Key, Sorted] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from skerry.plan.evaluate import Evaluator, Vector
 from skerry.plan.expression import Expr, Kind
 from skerry.plan.model import QueryPlan
 from skerry.plan.residual import Indices, Rows, to_array, type_of
-from skerry.plan.tables import NOW, Probe, reads_stream, tables_in
+from skerry.plan.tables import EPOCH, NOW, TIME, Probe, columns_read, reads_stream, tables_in
 from skerry.tables.columns import Column, TableError
 from skerry.tables.store import Table
 
@@ -33,11 +33,27 @@ class _Keys:
     rows: Int64
 
 
-class Joiner:
-    """One query's join. ``tables`` finds a table by name; it raises TableError when that is not there."""
+#: Columns of the stream's past beside those that a query reads: numbers in the log, and sessions.
+ROW, SESSION = " row", " session"
+#: See :class:`skerry.history.before.Before`.
+Earlier = Callable[[Int64, Int64], Table]
+#: Pairs of a batch with one table at most.
+PAIRS_MAXIMUM = 20_000_000
 
-    def __init__(self, plan: QueryPlan, tables: Callable[[str], Table]) -> None:
-        self._plan, self._tables = plan, tables
+
+class Joiner:
+    """One query's join. ``tables`` finds a table by name; it raises TableError when that is not there. ``past``: what a table of
+    the stream's own past is for rows of the stream, by their numbers in the log and sample times."""
+
+    def __init__(
+        self, plan: QueryPlan, tables: Callable[[str], Table], past: Mapping[str, Earlier] | None = None
+    ) -> None:
+        self._plan, self._tables, self._past = plan, tables, past or {}
+        self._of_epochs = {
+            probe.table.called
+            for probe in plan.probes
+            if EPOCH in columns_read(plan.joined_exprs(), probe.table)
+        }
         self._keys: dict[str, _Keys] = {}
         self._exprs = [output.expr for output in plan.outputs]
         self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
@@ -45,7 +61,8 @@ class Joiner:
     def check(self) -> None:
         """Raises TableError when a table is not there, or has not the columns any more that the query was planned with."""
         for probe in self._plan.probes:
-            self._table(probe)
+            if probe.table.called not in self._past:
+                self._table(probe)
 
     def join(self, rows: Rows, places: Indices) -> tuple[Indices, pa.RecordBatch]:
         """Rows of the stream (their places, some several times, in the same order) and the query's columns for each pair.
@@ -75,13 +92,21 @@ class Joiner:
         left: Indices = places
         chosen: dict[str, tuple[Table, Int64]] = {}
         for probe in self._plan.probes:
-            table = self._table(probe)
+            earlier = self._past.get(probe.table.called)
+            table = (
+                self._table(probe)
+                if earlier is None
+                else earlier(_numbers(rows)[places], rows.utc_ms[places])
+            )
             keys = self._keys_of(probe, table)
             if not chosen and len(keys.values) * FEW < len(left):
                 pairs, found = self._from_table(probe, keys, rows, places)
             else:
                 evaluate = self._evaluator(rows, left, chosen, [probe.outer])
                 pairs, found = _from_stream(evaluate(probe.outer, self._plan.period_ms), keys)
+            if earlier is not None and len(pairs):
+                behind = self._behind(probe, table, rows, left[pairs], found)
+                pairs, found = pairs[behind], found[behind]
             left = left[pairs]
             chosen = {called: (of, at[pairs]) for called, (of, at) in chosen.items()}
             chosen[probe.table.called] = table, found
@@ -94,6 +119,18 @@ class Joiner:
                 left = left[passing]
                 chosen = {called: (of, at[passing]) for called, (of, at) in chosen.items()}
         return left.astype(np.int64), chosen
+
+    def _behind(
+        self, probe: Probe, table: Table, rows: Rows, left: Indices, found: Int64
+    ) -> npt.NDArray[np.bool_]:
+        """Which pairs are of a row and one that had come before it, and was sampled before it, at most so long ago."""
+        past_ms = probe.table.past_ms
+        assert past_ms is not None
+        ago = rows.utc_ms[left] - table.columns[TIME].values[found]
+        behind = (ago > 0) & (ago <= past_ms) & (table.columns[ROW].values[found] < _numbers(rows)[left])
+        if probe.table.called in self._of_epochs and rows.sessions is not None:
+            behind &= table.columns[SESSION].values[found] == rows.sessions[left]
+        return behind
 
     def _from_table(self, probe: Probe, keys: _Keys, rows: Rows, places: Indices) -> tuple[Int64, Int64]:
         """Which of the rows meet which of the table's, found from the table's side: the rows are sorted once for all queries
@@ -130,10 +167,7 @@ class Joiner:
 
     def _leaves(self) -> list[Expr]:
         """The columns of tables, and NOW, that the query reads."""
-        exprs = [output.expr for output in self._plan.outputs] + self._plan.aggregates()
-        exprs += self._plan.groups
-        for probe in self._plan.probes:
-            exprs += [probe.inner, probe.outer, *probe.then]
+        exprs = self._plan.joined_exprs()
         return list(
             dict.fromkeys(node for expr in exprs for node in expr.walk() if node.final[:1] == ("table",))
         )
@@ -204,7 +238,14 @@ def _from_stream(outer: Vector, keys: _Keys) -> tuple[Int64, Int64]:
 def _expanded(first: Int64, count: Int64) -> Int64:
     """``first[i]``, ``first[i] + 1``, … ``count[i]`` of them, one i after the other."""
     total = int(count.sum())
+    if total > PAIRS_MAXIMUM:
+        raise TableError(f"a batch would give {total:,} rows: join it by more, or with less of the past")
     return np.arange(total) - np.repeat(np.cumsum(count) - count - first, count)
+
+
+def _numbers(rows: Rows) -> Int64:
+    assert rows.numbers is not None
+    return rows.numbers
 
 
 def _column(chosen: dict[str, tuple[Table, Int64]], leaf: Expr) -> tuple[Column, Int64]:
