@@ -25,6 +25,7 @@ from skerry.lang.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.lang.errors import QueryError
 from skerry.link.link import Link
 from skerry.network import Network
+from skerry.plan.costs import decided
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import Difference, QueryPlan
 from skerry.plan.past import explain_past
@@ -90,6 +91,8 @@ class Gateway:
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
         self._opened = self._log.rows
+        #: Queries of which not everything is remembered.
+        self._dirty: set[str] = set()
         self._restore()
         self._ingest.restore(self._log, self._network.streams)
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
@@ -140,7 +143,7 @@ class Gateway:
         if state is None:
             return
         plans: dict[str, QueryPlan] = {}
-        for entry in state["queries"]:
+        for entry in state["queries"].values():
             # In the order in which they were asked: a storage point comes before those that read it.
             # Its tables may not be there now, which pauses it.
             known = [TableSchema.from_list(schema) for schema in entry.get("tables", [])]
@@ -175,15 +178,23 @@ class Gateway:
     def _save(self) -> None:
         """Remember everything. Raises StorageError, with an alarm; it is tried again until it works."""
         self._unsaved = True
-        queries = [query.to_dict() for query in self._queries.all()]
-        state = {**self._network.to_dict(), "queries": queries, "tags": self.inventory.to_list()}
+        state = {**self._network.to_dict(), "tags": self.inventory.to_list()}
         try:
-            self._data.save("gateway", state)
+            self._data.save("gateway", state, self._entries(self._dirty), self._entries)
         except StorageError as error:
             self.alarms.on("state", f"what users ask cannot be remembered: {error}")
             raise
         self._unsaved = False
+        self._dirty.clear()
         self.alarms.off("state")
+
+    def _entries(self, ids: Collection[str] | None = None) -> dict[str, dict[str, str | None]]:
+        """What is remembered of some queries, None: of all; of one that has gone, None."""
+        demand = self._network.demand
+        ids = [query.id for query in self._queries.all()] if ids is None else ids
+        found = [(query_id, self._queries.find(query_id)) for query_id in ids]
+        queries = {query_id: query.text() if query is not None else None for query_id, query in found}
+        return {"queries": queries, "served": {query_id: demand.user_text(query_id) for query_id in ids}}
 
     # ---- the motes' side (the link's thread) ----
 
@@ -255,6 +266,7 @@ class Gateway:
             query = self._queries.find(user)
             if query is not None:
                 query.finished = True
+                self._dirty.add(query.id)
         self._network.adopt(difference)
         if difference:
             self._refresh_feeds()
@@ -273,10 +285,16 @@ class Gateway:
             log.debug("not saved: %s", error)
 
     def _refresh_feeds(self) -> None:
-        """Tell the engine which rows are whose; feeds of streams that have ended stay, for readers that are behind."""
+        """Tell the engine which rows are whose; feeds of streams that have ended stay, for readers that are behind.
+
+        Of ten thousand queries, of those only whose feeds have changed, and of those that go on from the past into any stream.
+        """
+        changed = self._network.demand.changed()
         for query in self._queries.all():
-            self._refresh_feed(query)
-            self.engine.set_feeds(query.id, dict(query.feeds))
+            if query.id in changed or query.plan.history is not None:
+                self._dirty.add(query.id)
+                self._refresh_feed(query)
+                self.engine.set_feeds(query.id, dict(query.feeds))
 
     def _refresh_feed(self, query: UserQuery) -> None:
         feeds, network = self._network.feeds(query.id), self._network
@@ -408,6 +426,7 @@ class Gateway:
         )
         difference = self._network.demand.add_user(query.id, plan, self._network.now())
         self._queries.add(query)
+        self._dirty.add(query.id)
         self._subscribe(query)
         self._adopt(difference)
         self._refresh_feeds()
@@ -426,6 +445,7 @@ class Gateway:
             linger_s=linger_s,
         )
         self._queries.add(query)
+        self._dirty.add(query.id)
         try:
             self._save()
         except StorageError:
@@ -447,12 +467,13 @@ class Gateway:
         for inner in self._queries.started_by(query.id):
             self._remove(inner)
         self._queries.remove(query.id)
+        self._dirty.add(query.id)
         if query.srt is not None:
             self._network.demand.route_by(self._queries.srts().values())
         self.history.forget(query.id)
         self._joins.pop(query.id, None)
         self.engine.unsubscribe(query.id)
-        if query.id in self._network.demand.users():
+        if self._network.demand.has(query.id):
             self._adopt(self._network.demand.remove_user(query.id, self._network.now()))
 
     def points(self, user: str | None = None) -> list[dict[str, Any]]:
@@ -561,6 +582,7 @@ class Gateway:
         counters = self._ingest.counters
         with self._lock:
             network = self._network
+            served = network.demand.served()
             return {
                 "alarms": self.alarms.active(),
                 "link": {
@@ -583,7 +605,8 @@ class Gateway:
                 "streams": [
                     {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,
                      "columns": [column.name for column in s.mote_query.columns], "aggregate": s.mote_query.aggregate,
-                     "refused": network.refusals.of(s.query)}
+                     "refused": network.refusals.of(s.query),
+                     "decision": decided(s.mote_query, served[s.query]) if served.get(s.query) else None}
                     for s in network.current.values()
                 ],
                 "srts": self._queries.described_srts(None),

@@ -79,7 +79,7 @@ class Network:
 
     def feeds(self, user: str) -> dict[int, Feed]:
         """Which rows of which stream are a user's now, by stream number; {} for one whose query is over."""
-        if user not in self.demand.users():
+        if not self.demand.has(user):
             return {}
         found = [(self.current.get(feed.query), feed) for feed in self.demand.feeds(user)]
         return {stream.number: feed for stream, feed in found if stream is not None}
@@ -87,7 +87,7 @@ class Network:
     def called_off(self, user: str, had: Iterable[int], feeds: Mapping[int, Feed]) -> list[int]:
         """Of the streams that a user had, those that are not his any more though they have not ended long ago: another took their
         place before he was to read them, and rows that motes send until they hear of it are not his."""
-        if user not in self.demand.users():
+        if not self.demand.has(user):
             return []
         known = [(number, self.streams[number]) for number in had if number not in feeds]
         return [
@@ -98,7 +98,7 @@ class Network:
 
     def refused(self, user: str) -> list[str]:
         """Which motes do not run what a user asked, and why."""
-        running = [feed.query for feed in self.demand.feeds(user)] if user in self.demand.users() else []
+        running = [feed.query for feed in self.demand.feeds(user)] if self.demand.has(user) else []
         return [sentence for query in running for sentence in self.refusals.of(query)]
 
     # ---- what motes say ----
@@ -260,4 +260,5 @@ class Network:
         self.streams = {stream.number: stream for stream in streams}
         self.current = {self.streams[number].query: self.streams[number] for number in state["current"]}
         self.catalog = Catalog.from_dict(state["catalog"])
-        self.demand = Demand.from_dict(state["demand"], plans)
+        served = {user: entry for user, entry in state["served"].items() if entry is not None}
+        self.demand = Demand.from_dict(state["demand"], served, plans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from binascii import crc_hqx
 from typing import Any
@@ -53,14 +54,22 @@ class UserQuery:
     feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
     #: The query whose rows start this one; it ends with that.
     started_by: str | None = None
+    #: What :meth:`text` said last, and of what.
+    _written: tuple[object, str] = (None, "")
 
     @property
     def past_only(self) -> bool:
         """Whether no rows are to come: HISTORY … ONLY."""
         return self.plan.history is not None and self.plan.history.only
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON; the plan is made of the text again."""
+    def text(self) -> str:
+        """In JSON; the plan is made of its own text again."""
+        state = self.finished, self.joint, tuple(self.feeds.items())
+        if self._written[0] != state:
+            self._written = state, json.dumps(self._to_dict())
+        return self._written[1]
+
+    def _to_dict(self) -> dict[str, Any]:
         return {
             "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
             "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
@@ -69,16 +78,16 @@ class UserQuery:
             "tables": [probe.table.schema.to_list() for probe in self.plan.probes],
             "joint": dataclasses.asdict(self.joint) if self.joint is not None else None,
             "linger_s": self.linger_s,
-            "feeds": {number: dataclasses.asdict(feed) for number, feed in self.feeds.items()},
+            "feeds": {number: dataclasses.astuple(feed) for number, feed in self.feeds.items()},
         }  # fmt: skip
 
     @classmethod
     def from_dict(
         cls, entry: dict[str, Any], plan: QueryPlan, point: Point | None, srt: Srt | None = None
     ) -> UserQuery:
-        """What :meth:`to_dict` wrote."""
+        """What :meth:`text` said."""
         plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
-        feeds = {int(number): Feed(**feed) for number, feed in entry["feeds"].items()}
+        feeds = {int(number): Feed(*feed) for number, feed in entry["feeds"].items()}
         return cls(
             entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
             point, srt, Joint(**entry["joint"]) if entry.get("joint") else None, feeds=feeds, started_by=entry["started_by"],
@@ -95,10 +104,13 @@ class Queries:
 
     def __init__(self) -> None:
         self._by_id: dict[str, UserQuery] = {}
+        #: The greatest id that there has been.
+        self._last = 0
 
     def add(self, query: UserQuery) -> None:
         """A new one."""
         self._by_id[query.id] = query
+        self._last = max(self._last, int(query.id) if query.id.isdigit() else 0)
 
     def remove(self, query_id: str) -> None:
         """Forget one. KeyError when there is none."""
@@ -129,7 +141,7 @@ class Queries:
 
     def next_id(self) -> str:
         """An id above all those there are."""
-        return str(1 + max((int(key) for key in self._by_id if key.isdigit()), default=0))
+        return str(self._last + 1)
 
     # ---- storage points ----
 

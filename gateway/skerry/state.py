@@ -1,16 +1,24 @@
-"""What a gateway remembers between runs, as JSON, replaced as a whole; and whether there is room on its disk."""
+"""What a gateway remembers between runs, as JSON, replaced as a whole or, where that is much, added to; and whether there is room on its
+disk."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 #: Bytes of the disk that rows leave free at least, so that what users ask can still be remembered.
 RESERVE = 4 << 20
+#: An object of more bytes is not replaced with each change.
+_LARGE = 1 << 18
+#: Entry of an object: how often it was saved; and what stands before the names of those of which only changes are there.
+_NUMBER, _CHANGED = "saved", "changed "
+#: By name, objects whose values are JSON already; None: gone.
+Entries = Mapping[str, Mapping[str, str | None]]
 
 
 class DataError(RuntimeError):
@@ -26,7 +34,8 @@ class DataDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._saved = 0
+        #: Bytes of the object and of what was added to it; and how often it was saved.
+        self._saved = self._added = self._number = 0
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = (path / "lock").open("w")
@@ -38,7 +47,7 @@ class DataDirectory:
             raise DataError(f"data directory {path}: another gateway uses it") from None
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """The JSON object last saved under a name."""
+        """The JSON object last saved under a name, with what was added to it since."""
         file = self.path / f"{name}.json"
         try:
             data: dict[str, Any] = json.loads(file.read_text())
@@ -46,13 +55,65 @@ class DataDirectory:
             return None
         except (OSError, ValueError) as error:
             raise DataError(f"{file}: {error}") from None
+        self._number = data.pop(_NUMBER, 0)
+        for change in self._changes(name):
+            _apply(data, change)
         return data
 
-    def save(self, name: str, data: dict[str, Any]) -> None:
-        """Replace it; durable when this returns. StorageError: it is as it was."""
+    def _changes(self, name: str) -> Iterator[dict[str, Any]]:
+        """What has changed since the object was replaced; a line that a crash tore is none."""
+        try:
+            lines = self._journal(name).read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return
+        for line in lines[:-1]:
+            change = json.loads(line)
+            number = change.pop(_NUMBER)
+            if number > self._number:
+                self._number = number
+                yield change
+
+    def save(
+        self,
+        name: str,
+        data: dict[str, Any],
+        changed: Entries | None = None,
+        everything: Callable[[], Entries] = dict,
+    ) -> None:
+        """Remember an object; durable when this returns. StorageError: it is as it was.
+
+        ``everything``: further entries, objects whose values are JSON already. Of a large one only what has ``changed`` in these is
+        written, behind what was written last, None for what is gone; ``changed`` None: it is not known.
+        """
+        if changed is not None and self._saved > _LARGE and self._added < self._saved:
+            marked = {_CHANGED + key: values for key, values in changed.items()}
+            self._add(name, _written({_NUMBER: self._number + 1, **data}, marked))
+        else:
+            self._replace(name, _written({_NUMBER: self._number + 1, **data}, everything()))
+        self._number += 1
+
+    def _journal(self, name: str) -> Path:
+        return self.path / f"{name}.changes"
+
+    def _add(self, name: str, text: str) -> None:
+        file, line = self._journal(name), text.encode() + b"\n"
+        try:
+            with file.open("ab") as out:
+                out.truncate(self._added)
+                out.write(line)
+                out.flush()
+                os.fsync(out.fileno())
+            if not self._added:
+                self._sync()
+        except OSError as error:
+            # A part of the line is cut off by the next one, or left out when it is read.
+            raise StorageError(f"{file}: {error.strerror}") from None
+        self._added += len(line)
+
+    def _replace(self, name: str, whole: str) -> None:
         file = self.path / f"{name}.json"
         partial = file.with_suffix(".new")
-        text = json.dumps(data).encode()
+        text = whole.encode()
         try:
             with partial.open("wb") as out:
                 out.write(text)
@@ -64,7 +125,10 @@ class DataDirectory:
             with suppress(OSError):
                 partial.unlink()
             raise StorageError(f"{file}: {error.strerror}") from None
-        self._saved = len(text)
+        self._saved, self._added = len(text), 0
+        # Its lines are older than the file, and would not be read again.
+        with suppress(OSError):
+            self._journal(name).unlink(missing_ok=True)
 
     def _sync(self) -> None:
         """The directory itself: that the new file is the one of this name."""
@@ -77,7 +141,7 @@ class DataDirectory:
     def check_room(self) -> None:
         """Raises StorageError when rows would take what the state needs: twice its size, at least :data:`RESERVE`."""
         disk = os.statvfs(self.path)
-        free, least = disk.f_bavail * disk.f_frsize, max(RESERVE, 2 * self._saved)
+        free, least = disk.f_bavail * disk.f_frsize, max(RESERVE, 2 * (self._saved + self._added))
         if free < least:
             raise StorageError(
                 f"{self.path}: {free / 1e6:.1f} MB free on its disk, of which {least / 1e6:.1f} MB are kept for the gateway's state"
@@ -86,3 +150,24 @@ class DataDirectory:
     def close(self) -> None:
         """Release the lock."""
         self._lock.close()
+
+
+def _apply(data: dict[str, Any], change: dict[str, Any]) -> None:
+    """Bring an object up to date."""
+    for key, value in change.items():
+        if key.startswith(_CHANGED):
+            entries = data.setdefault(key.removeprefix(_CHANGED), {})
+            entries.update(value)
+            for gone in [name for name, entry in value.items() if entry is None]:
+                entries.pop(gone)
+        else:
+            data[key] = value
+
+
+def _written(data: dict[str, Any], entries: Entries) -> str:
+    """An object in JSON, with entries whose values are written already."""
+    parts = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]
+    for key, values in entries.items():
+        inner = ", ".join(f"{json.dumps(name)}: {value or 'null'}" for name, value in values.items())
+        parts.append(f"{json.dumps(key)}: {{{inner}}}")
+    return f"{{{', '.join(parts)}}}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.expression import render
+from skerry.plan.merge import Union, merge
 from skerry.plan.model import Difference, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
@@ -27,6 +29,10 @@ def plan(text: str) -> QueryPlan:
 def rows(what: str, period: str = "10 s", where: str = "", length: str = "") -> QueryPlan:
     clause = f"WHERE {where}" if where else ""
     return plan(f"SELECT {what} FROM sensors {clause} SAMPLE PERIOD {period} {length}")
+
+
+def state_of(demand: Demand) -> tuple[object, ...]:
+    return demand.to_dict(), [demand.user_text(user) for user in demand.users()]
 
 
 def test_two_users_of_the_same_attributes_share_one_query_at_the_faster_rate() -> None:
@@ -135,12 +141,12 @@ def test_limit_of_queries_is_named_and_nothing_changes() -> None:
     demand = Demand()
     for i in range(QUERIES_MAXIMUM):
         demand.add_user(f"u{i}", plan(f"SELECT AVG(temp) FROM sensors SAMPLE PERIOD {i + 1} s"), 0)
-    before = demand.to_dict()
+    before = state_of(demand)
     with pytest.raises(
         QueryError, match=f"at most {QUERIES_MAXIMUM} queries at once, and {QUERIES_MAXIMUM} run already"
     ):
         demand.add_user("late", rows("temp"), 50)
-    assert demand.to_dict() == before
+    assert state_of(demand) == before
 
 
 def test_a_change_without_room_waits_for_it() -> None:
@@ -184,13 +190,49 @@ def test_ids_are_reused_late() -> None:
     assert used[255:300] == list(range(1, 46))
 
 
+CONDITIONS = [
+    "",
+    "temp > 25",
+    "temp BETWEEN 20 AND 22",
+    "temp < 30 AND light > 3",
+    "light = 7",
+    "temp * light > 3",
+    "epoch > 3",
+]
+plain = st.builds(
+    rows,
+    st.sampled_from(["temp", "light", "nodeid", "temp, voltage"]),
+    st.sampled_from(["10 s", "4 s", "1 min"]),
+    st.sampled_from(CONDITIONS) | st.integers(0, 900).map("light BETWEEN {0} AND {0} + 50".format),
+)
+aggregates = st.sampled_from(["AVG(temp)", "SUM(temp), COUNT(*)", "MAX(light)", "COUNT(light)"]).map(rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(st.lists(plain, min_size=1, max_size=60), st.lists(aggregates, min_size=1, max_size=8)),
+    st.randoms(),
+)
+def test_what_serves_all_is_the_same_whoever_has_gone(plans: list[QueryPlan], random: Random) -> None:
+    union, left = Union(), list[QueryPlan]()
+    for one in plans:
+        union.add(one)
+        left.append(one)
+        if len(left) > 1 and random.random() < 0.4:
+            union.remove(left.pop(random.randrange(len(left))))
+        assert union.merged() == merge(left)
+        assert union.with_one_more(plans[0]) == merge([*left, plans[0]])
+        assert union.merged() == merge(left)
+
+
 def test_state_survives_json() -> None:
     demand = Demand()
     demand.add_user("a", rows("temp", "10 s", "temp > 25.5"), 0)
     demand.add_user("b", plan("SELECT AVG(temp) AS t FROM sensors SAMPLE PERIOD 10 s FOR 1 h"), 5)
     demand.add_user("c", rows("light / 3", "7 s"), 60)
-    copy = Demand.from_dict(json.loads(json.dumps(demand.to_dict())), demand.users())
-    assert copy.to_dict() == demand.to_dict()
+    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
+    copy = Demand.from_dict(json.loads(json.dumps(demand.to_dict())), users, demand.users())
+    assert state_of(copy) == state_of(demand)
     assert copy.installations() == demand.installations()
     for now in (61, 75, 100, 4000):
         assert copy.advance(now) == demand.advance(now)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
 from skerry.plan.batching import batching, events_of
+from skerry.plan.costs import decided, decided_lines, record_bytes
 from skerry.plan.explain_route import describe_route, route_lines
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
 from skerry.plan.lifetime import CAPACITY, power_for, predicted_ms
@@ -24,9 +25,6 @@ from skerry_protocol.packets import (
     FIELDS_MAXIMUM,
     PROGRAM_MAXIMUM,
     Aggregate,
-    AggregateState,
-    Partial,
-    Result,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
     srts = demand.srts if demand is not None else ()
     query = routed(merge([plan]), srts)
     route = best_route(merge([plan]), srts)
-    events = batching(query, _rates(query, catalog), record_energy(_record_bytes(query)))
+    events = batching(query, _rates(query, catalog), record_energy(record_bytes(query)))
     result: dict[str, Any] = {
         "query": plan.text,
         "period_ms": plan.period_ms,
@@ -67,7 +65,8 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
     }
     if demand is not None:
         joined, as_it_is = demand.joins(plan)
-        result["stream"] = {"shares": joined, "unchanged": as_it_is}
+        wanted, plans = demand.would_serve(plan)
+        result["stream"] = {"shares": joined, "unchanged": as_it_is, "decision": decided(wanted, plans)}
     if catalog is not None:
         names = [BY_NUMBER[number].name for number in sorted(plan.attributes)]
         result["lacking"] = {name: motes for name in names if (motes := catalog.lacking(name))}
@@ -100,7 +99,7 @@ def _lifetime(plan: QueryPlan) -> dict[str, Any] | None:
 def _motes(query: MoteQuery) -> dict[str, Any]:
     exprs = [column.expr for column in query.columns if column.expr] + ([query.where] if query.where else [])
     sampled = [BY_NUMBER[n] for n in sorted(frozenset[int]().union(*map(attributes_of, exprs)))]
-    size = _record_bytes(query)
+    size = record_bytes(query)
     return {
         "where": render(query.where) if query.where else None,
         "clauses": [
@@ -135,15 +134,6 @@ def _shown(query: MoteQuery) -> list[SamplingPlan]:
 def _column(expr: Expr | None, aggregate: str) -> str:
     inner = render(expr) if expr else "*"
     return f"{aggregate}({inner})" if aggregate else inner
-
-
-def _record_bytes(query: MoteQuery) -> int:
-    """Bytes of one RESULT or PARTIAL body."""
-    if query.aggregate:
-        fixed = sum(field.sizeof() for field in Partial.subcons[:-1])
-        return int(fixed + AggregateState.sizeof() * len(query.columns))
-    fixed = sum(field.sizeof() for field in Result.subcons[:-1])
-    return int(fixed + sum(column.format.size for column in query.columns))
 
 
 def _root(query: MoteQuery) -> str:
@@ -263,7 +253,10 @@ def _sampling_lines(plans: list[dict[str, Any]]) -> list[str]:
 def _stream_lines(stream: dict[str, Any] | None) -> list[str]:
     if stream is None:
         return []
+    decision = stream["decision"]
     if stream["shares"] is None:
-        return ["stream", "  a mote query of its own, until others join"]
+        return ["stream", "  a mote query of its own, until others join", *decided_lines(decision)]
     how = "as it runs" if stream["unchanged"] else "which is replaced by one that serves all its users"
-    return ["stream", f"  shares mote query {stream['shares']}, {how}"]
+    where = f" where {decision['where']}" if decision["where"] else ""
+    samples = f"  it samples {', '.join(decision['attributes']) or 'nothing'}{where}"
+    return ["stream", f"  shares mote query {stream['shares']}, {how}", samples, *decided_lines(decision)]

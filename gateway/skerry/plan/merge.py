@@ -7,19 +7,22 @@ period and condition share their fields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, render
-from skerry.plan.model import Column, MoteQuery, QueryPlan
+from skerry.plan.model import Column, MoteQuery, QueryPlan, RangeFilter
 from skerry.plan.program import fits
-from skerry.plan.ranges import condition_of, hull, ranges_of
+from skerry.plan.ranges import condition_of, ranges_of
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, BY_NUMBER, ValueFormat
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 
+_Counted = TypeVar("_Counted")
 #: Every row says these anyway: its mote, its epoch, and what its queue made of it.
 IN_EVERY_ROW = frozenset(BY_NAME[name].number for name in ("nodeid", "epoch", "combined", "left_out"))
 #: Sent when a query asks for nothing else: the cheapest attribute, as a row needs a field.
@@ -34,6 +37,121 @@ def merge(plans: Sequence[QueryPlan]) -> MoteQuery:
     return replace(_merged(plans), budget=plans[0].budget, clauses=plans[0].clauses)
 
 
+class Union:
+    """Plans of one kind that come and go, and the mote query that :func:`merge` would make of them: of ten thousand plain ones
+    without looking at all of them again."""
+
+    def __init__(self, plans: Iterable[QueryPlan] = ()) -> None:
+        #: Those that are not plain rows, of each that says something else to :func:`merge` one, and how many.
+        self._others: dict[Hashable, tuple[QueryPlan, int]] = {}
+        #: Of plain rows: attributes, periods, and conditions with their ranges, and how many have each.
+        self._plain: QueryPlan | None = None
+        self._attributes: Counter[int] = Counter()
+        self._periods: Counter[int] = Counter()
+        self._conditions: Counter[Expr | None] = Counter()
+        self._ranges: dict[Expr | None, dict[int, RangeFilter]] = {}
+        self._bounds: dict[int, tuple[Counter[int | None], Counter[int | None]]] = {}
+        for plan in plans:
+            self.add(plan)
+
+    def add(self, plan: QueryPlan) -> None:
+        """One more."""
+        if not _is_plain(plan):
+            key = _said(plan)
+            self._others[key] = plan, self._others.get(key, (plan, 0))[1] + 1
+            return
+        self._plain = plan
+        self._attributes.update(plan.attributes)
+        self._periods[plan.period_ms] += 1
+        self._conditions[plan.mote_where] += 1
+        if self._conditions[plan.mote_where] == 1:
+            self._ranges[plan.mote_where] = {r.attribute: r for r in ranges_of(plan.mote_where)}
+            for number, bounds in self._ranges[plan.mote_where].items():
+                lows, highs = self._bounds.setdefault(number, (Counter(), Counter()))
+                lows[bounds.low] += 1
+                highs[bounds.high] += 1
+
+    def remove(self, plan: QueryPlan) -> None:
+        """One that was added goes."""
+        if not _is_plain(plan):
+            key = _said(plan)
+            kept, count = self._others.pop(key)
+            if count > 1:
+                self._others[key] = kept, count - 1
+            return
+        _take(self._periods, plan.period_ms)
+        for number in plan.attributes:
+            _take(self._attributes, number)
+        _take(self._conditions, plan.mote_where)
+        if plan.mote_where not in self._conditions:
+            for number, bounds in self._ranges.pop(plan.mote_where).items():
+                _take(self._bounds[number][0], bounds.low)
+                _take(self._bounds[number][1], bounds.high)
+
+    def merged(self) -> MoteQuery:
+        """The mote query that serves all of them."""
+        if self._others or self._plain is None:
+            return merge([plan for plan, _ in self._others.values()])
+        return replace(self._rows(), budget=self._plain.budget, clauses=self._plain.clauses)
+
+    def with_one_more(self, plan: QueryPlan) -> MoteQuery:
+        """The same with a plan more."""
+        self.add(plan)
+        found = self.merged()
+        self.remove(plan)
+        return found
+
+    def _rows(self) -> MoteQuery:
+        needed = frozenset(self._attributes)
+        base = MoteQuery(min(self._periods), False, False, attribute_columns(needed), None)
+        if None in self._conditions:
+            return base
+        if len(self._conditions) == 1:
+            return replace(base, where=next(iter(self._conditions)))
+        for where in (self._any_of(), self._hull()):
+            if where is not None and obstacle(where) is None and fits(query := replace(base, where=where)):
+                return query
+        return base
+
+    def _any_of(self) -> Expr | None:
+        if len(self._conditions) > _CONDITIONS_MAXIMUM:
+            return None
+        # Sorted, so that the order in which users came does not matter.
+        conditions = [condition for condition in self._conditions if condition is not None]
+        return build.join(Op.OR, sorted(conditions, key=render))
+
+    def _hull(self) -> Expr | None:
+        """A range of one attribute around what all conditions ask of it."""
+        for entry in ATTRIBUTES:
+            lows, highs = self._bounds.get(entry.number, (Counter(), Counter()))
+            if lows.total() == len(self._conditions):
+                outer = RangeFilter(
+                    entry.number,
+                    None if None in lows else min(low for low in lows if low is not None),
+                    None if None in highs else max(high for high in highs if high is not None),
+                )
+                if outer.low is not None or outer.high is not None:
+                    return condition_of(outer, build.attribute(entry))
+        return None
+
+
+def _take(counts: Counter[_Counted], key: _Counted) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
+
+
+def _is_plain(plan: QueryPlan) -> bool:
+    return not (plan.aggregate or plan.columns or plan.once or plan.temporal)
+
+
+def _said(plan: QueryPlan) -> Hashable:
+    """What a plan that is not plain says to :func:`merge`, beside what all of one kind share."""
+    if plan.aggregate:
+        return tuple(plan.aggregates())
+    return plan.text
+
+
 def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
     first = plans[0]
     if first.aggregate:
@@ -46,22 +164,7 @@ def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
         return _once(first)
     if first.temporal:
         return _temporal(plans)
-    return _rows(plans)
-
-
-def _rows(plans: Sequence[QueryPlan]) -> MoteQuery:
-    needed = frozenset[int]().union(*(plan.attributes for plan in plans))
-    base = MoteQuery(min(plan.period_ms for plan in plans), False, False, attribute_columns(needed), None)
-    conditions = {plan.mote_where for plan in plans}
-    if None in conditions:
-        return base
-    distinct = [condition for condition in conditions if condition is not None]
-    if len(distinct) == 1:
-        return replace(base, where=distinct[0])
-    for where in (_any_of(distinct), _hull_of(distinct)):
-        if where is not None and obstacle(where) is None and fits(query := replace(base, where=where)):
-            return query
-    return base
+    return Union(plans)._rows()
 
 
 def _temporal(plans: Sequence[QueryPlan]) -> MoteQuery:
@@ -93,24 +196,6 @@ def attribute_columns(numbers: frozenset[int]) -> tuple[Column, ...]:
     return tuple(
         Column(BY_NUMBER[n].name, build.attribute(BY_NUMBER[n]), BY_NUMBER[n].format) for n in chosen
     )
-
-
-def _any_of(conditions: list[Expr]) -> Expr | None:
-    if len(conditions) > _CONDITIONS_MAXIMUM:
-        return None
-    # Sorted, so that the order in which users came does not matter.
-    return build.join(Op.OR, sorted(conditions, key=render))
-
-
-def _hull_of(conditions: list[Expr]) -> Expr | None:
-    """A range of one attribute around what all conditions ask of it."""
-    ranges = [{r.attribute: r for r in ranges_of(condition)} for condition in conditions]
-    for entry in ATTRIBUTES:
-        if all(entry.number in of_one for of_one in ranges):
-            around = hull([of_one[entry.number] for of_one in ranges])
-            if around is not None:
-                return condition_of(around, build.attribute(entry))
-    return None
 
 
 def _once(plan: QueryPlan) -> MoteQuery:

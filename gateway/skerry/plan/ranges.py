@@ -41,14 +41,6 @@ def split_range(where: Expr | None) -> tuple[RangeFilter | None, Expr | None]:
     return chosen, build.join(Op.AND, rest)
 
 
-def hull(ranges: list[RangeFilter]) -> RangeFilter | None:
-    """The smallest range around all, which are of one attribute; None when it is unbounded."""
-    lows, highs = [r.low for r in ranges], [r.high for r in ranges]
-    low = None if None in lows else min(value for value in lows if value is not None)
-    high = None if None in highs else max(value for value in highs if value is not None)
-    return None if low is None and high is None else RangeFilter(ranges[0].attribute, low, high)
-
-
 def condition_of(bounds: RangeFilter, attribute: Expr) -> Expr:
     """The condition that a range stands for."""
     tests = [

@@ -18,7 +18,7 @@ from typing import Any
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.fast import is_fast
-from skerry.plan.merge import IN_EVERY_ROW, merge
+from skerry.plan.merge import merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
 from skerry.plan.pulses import cut_step_ms, family, serve, view
@@ -51,6 +51,8 @@ class Demand:
         self._groups: dict[Hashable, Group] = {}
         self._readers: dict[int, dict[str, Feed]] = {}
         self._last_id = 0
+        #: Whose feeds have changed since that was asked last.
+        self._changed: set[str] = set()
         self._srts: tuple[Srt, ...] = ()
 
     # --- what callers ask ---
@@ -58,6 +60,15 @@ class Demand:
     def users(self) -> dict[str, QueryPlan]:
         """Plans by user."""
         return {user: state.plan for user, state in self._users.items()}
+
+    def has(self, user: str) -> bool:
+        """Whether the user is there."""
+        return user in self._users
+
+    def changed(self) -> set[str]:
+        """Whose feeds may have changed since this was asked last; some of them may have gone."""
+        found, self._changed = self._changed, set()
+        return found
 
     def feeds(self, user: str) -> tuple[Feed, ...]:
         """The user's feeds, oldest first. Raises KeyError for an unknown user."""
@@ -100,6 +111,19 @@ class Demand:
         """The semantic routing trees by which queries are routed."""
         return self._srts
 
+    def would_serve(self, plan: QueryPlan) -> tuple[MoteQuery, list[QueryPlan]]:
+        """The mote query that would serve a plan with those of its stream, and these plans."""
+        group = self._groups.get(_key(plan, ""))
+        if group is None:
+            return routed(_program([plan]), self._srts), [plan]
+        return self._merged(group, plan), [*(self._users[user].plan for user in group.users), plan]
+
+    def served(self) -> dict[int, list[QueryPlan]]:
+        """The plans that each mote query serves."""
+        return {
+            group.current: [self._users[user].plan for user in group.users] for group in self._groups.values()
+        }
+
     # --- what changes ---
 
     def route_by(self, srts: Iterable[Srt]) -> None:
@@ -117,15 +141,13 @@ class Demand:
             raise ValueError(f"user {user!r} has a query already: remove it first")
         key = _key(plan, user)
         group = self._groups.get(key)
-        fresh = group is None
         if group is None:
             group = self._groups[key] = Group()
         self._users[user] = User(plan, _length(plan))
         group.users[user] = None
-        group.conditions[plan.mote_where] += 1
+        group.union.add(plan)
+        self._changed.add(user)
         try:
-            if not fresh and self._covers(group, plan):
-                return self._join(group, user, now)
             return self._change(group, now, newcomer=user)
         except QueryError:
             self._drop(user, key, group)
@@ -181,27 +203,18 @@ class Demand:
 
     # --- how the mote query of a group changes ---
 
-    def _merged(self, group: Group, *more: QueryPlan) -> MoteQuery:
-        """What serves the group's users, and further plans, with its route. What has a memory keeps the route that it has."""
-        plans = [*(self._users[user].plan for user in group.users), *more]
+    def _merged(self, group: Group, more: QueryPlan | None = None) -> MoteQuery:
+        """What serves the group's users, and one plan more, with its route. What has a memory keeps the route that it has."""
+        first = self._users[next(iter(group.users))].plan
+        if family(first) is not None:
+            plans = [self._users[user].plan for user in group.users]
+            merged = serve(plans if more is None else [*plans, more])
+        else:
+            merged = group.union.merged() if more is None else group.union.with_one_more(more)
         running = self._running.get(group.current)
-        if running is not None and (
-            plans[0].once or plans[0].budget or plans[0].clauses or plans[0].temporal
-        ):
-            return routed_as(_program(plans), running.installation.mote_query)
-        return routed(_program(plans), self._srts)
-
-    def _covers(self, group: Group, plan: QueryPlan) -> bool:
-        """Whether the current query stays what ``merge`` would make, seen without looking at all users."""
-        query = self._running[group.current].installation.mote_query
-        if plan.aggregate or group.stale or plan.period_ms < query.period_ms or plan.duration_ms is not None:
-            return False
-        if self._running[group.current].installation.end != FOREVER:
-            return False
-        has = {column.expr.operand for column in query.columns if column.expr is not None}
-        return plan.attributes - IN_EVERY_ROW <= has and (
-            query.where is None or group.conditions[plan.mote_where] > 1
-        )
+        if running is not None and (first.once or first.budget or first.clauses or first.temporal):
+            return routed_as(merged, running.installation.mote_query)
+        return routed(merged, self._srts)
 
     def _narrow(self, group: Group, now: float) -> Difference:
         """After users went: less may do. Without room for the change, it waits."""
@@ -344,6 +357,7 @@ class Demand:
     # --- feeds, ids, room ---
 
     def _set_feed(self, state: User, feed: Feed) -> None:
+        self._changed.add(feed.user)
         state.feeds = [f for f in state.feeds if f.query != feed.query] + [feed]
         state.feeds.sort(key=lambda f: f.since_ms)
         self._readers.setdefault(feed.query, {})[feed.user] = feed
@@ -351,6 +365,7 @@ class Demand:
     def _unset_feed(self, state: User, query: int) -> None:
         for feed in state.feeds:
             if feed.query == query:
+                self._changed.add(feed.user)
                 self._readers.get(query, {}).pop(feed.user, None)
         state.feeds = [feed for feed in state.feeds if feed.query != query]
 
@@ -359,9 +374,7 @@ class Demand:
         for feed in state.feeds:
             self._readers.get(feed.query, {}).pop(user, None)
         del group.users[user]
-        group.conditions[state.plan.mote_where] -= 1
-        if not group.conditions[state.plan.mote_where]:
-            del group.conditions[state.plan.mote_where]
+        group.union.remove(state.plan)
         if not group.users:
             del self._groups[key]
 
@@ -443,34 +456,40 @@ class Demand:
     # --- kept over a restart ---
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Everything but the users, for JSON."""
         return {
             "last_id": self._last_id,
-            "users": {user: state.to_dict() for user, state in self._users.items()},
             "groups": [group.to_dict() for group in self._groups.values()],
             "queries": [running.to_dict() for running in self._running.values()],
         }
+
+    def user_text(self, user: str) -> str | None:
+        """A user in JSON; None: there is none."""
+        state = self._users.get(user)
+        return state.text() if state is not None else None
 
     @classmethod
     def from_dict(
         cls,
         data: dict[str, Any],
+        users: Mapping[str, dict[str, Any]],
         plans: Mapping[str, QueryPlan],
         lead_seconds: int = 8,
         linger_seconds: int = 10,
         forget_seconds: int = 600,
     ) -> Demand:
-        """What :meth:`to_dict` wrote; ``plans`` of its users."""
+        """What :meth:`to_dict` and :meth:`user_text` wrote; ``plans`` of its users."""
         demand = cls(lead_seconds, linger_seconds, forget_seconds)
         demand._last_id = data["last_id"]
         for entry in data["queries"]:
             running = Running.from_dict(entry)
             demand._running[running.installation.query] = running
             demand._readers[running.installation.query] = {}
-        for user, entry in data["users"].items():
+        for user, entry in users.items():
             state = demand._users[user] = User.from_dict(entry, plans[user])
             for feed in state.feeds:
                 demand._readers.setdefault(feed.query, {})[user] = feed
+        demand._changed = set(users)
         for entry in data["groups"]:
             group = Group.from_dict(entry, demand.users())
             first = next(iter(group.users))

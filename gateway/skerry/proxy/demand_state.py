@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from skerry.plan.expression import Expr
+from skerry.plan.merge import Union
 from skerry.plan.model import Feed, Installation, MoteQuery, QueryPlan
 
 
@@ -20,20 +20,26 @@ class User:
     since_ms: int = 0
     until_ms: int | None = None
     feeds: list[Feed] = field(default_factory=list)
+    #: What :meth:`text` said last, and of what.
+    _written: tuple[object, str] = (None, "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, without the plan."""
-        return {
-            "length_ms": self.length_ms,
-            "since_ms": self.since_ms,
-            "until_ms": self.until_ms,
-            "feeds": [asdict(feed) for feed in self.feeds],
-        }
+    def text(self) -> str:
+        """In JSON, without the plan."""
+        state = self.length_ms, self.since_ms, self.until_ms, tuple(self.feeds)
+        if self._written[0] != state:
+            data = {
+                "length_ms": self.length_ms,
+                "since_ms": self.since_ms,
+                "until_ms": self.until_ms,
+                "feeds": [astuple(feed) for feed in self.feeds],
+            }
+            self._written = state, json.dumps(data)
+        return self._written[1]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], plan: QueryPlan) -> User:
-        """What :meth:`to_dict` wrote; ``plan`` is that of its text."""
-        feeds = [Feed(**feed) for feed in data["feeds"]]
+        """What :meth:`text` said; ``plan`` is that of its query."""
+        feeds = [Feed(*feed) for feed in data["feeds"]]
         return cls(plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds)
 
 
@@ -84,13 +90,13 @@ class Running:
 @dataclass(slots=True)
 class Group:
     """Users of one stream. ``previous``: the query that ``current`` follows. ``stale``: a better query
-    is due, but the motes had no room for it. ``conditions``: how many users have each."""
+    is due, but the motes had no room for it. ``union``: what its users ask together."""
 
     users: dict[str, None] = field(default_factory=dict)
     current: int = 0
     previous: int | None = None
     stale: bool = False
-    conditions: Counter[Expr | None] = field(default_factory=Counter)
+    union: Union = field(default_factory=Union)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -104,6 +110,6 @@ class Group:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> Group:
         """What :meth:`to_dict` wrote; ``plans`` of at least its users."""
-        conditions = Counter(plans[user].mote_where for user in data["users"])
+        union = Union(plans[user] for user in data["users"])
         users = dict.fromkeys(data["users"])
-        return cls(users, data["current"], data["previous"], data["stale"], conditions)
+        return cls(users, data["current"], data["previous"], data["stale"], union)

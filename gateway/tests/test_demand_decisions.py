@@ -1,0 +1,72 @@
+"""What the proxy decided, what it costs, and what else there was: as explain and status say it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skerry.plan.costs import cost_of, decided
+from skerry.plan.explain import explain, explain_text
+from skerry.plan.merge import merge
+from skerry.plan.model import QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.proxy.demand import Demand
+
+
+def plan_of(sql: str) -> QueryPlan:
+    plan = plan_query(f"SELECT {sql}")
+    assert isinstance(plan, QueryPlan)
+    return plan
+
+
+def crowd(count: int) -> list[QueryPlan]:
+    return [
+        plan_of(f"nodeid, light WHERE light BETWEEN {i} AND {i + 100} SAMPLE PERIOD {10 + i % 3} s")
+        for i in range(count)
+    ]
+
+
+def test_alternatives_are_told_by_their_power() -> None:
+    plans = [*crowd(20), plan_of("temp WHERE light < 50 SAMPLE PERIOD 30 s")]
+    found = decided(merge(plans), plans)
+    assert found["users"] == 21
+    assert found["attributes"] == ["temp", "light"] or found["attributes"] == ["light", "temp"]
+    assert found["where"] == "(light >= 0) AND (light <= 119)" or "light <= 119" in found["where"]
+    assert found["period_ms"] == 10_000
+    each, everything = found["alternatives"]
+    own = sum(cost_of(merge([plan])).watts for plan in plans)
+    assert each["power"] == pytest.approx(own)
+    assert found["power"] < everything["power"] < own
+    assert "motes hold 8" in each["what"]
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_those_reckoned_with_stand_for_many_users() -> None:
+    plans = [plan_of("temp SAMPLE PERIOD 10 s")] * 1000
+    [each] = decided(merge(plans), plans)["alternatives"]
+    assert each["power"] == pytest.approx(1000 * cost_of(merge(plans)).watts)
+
+
+def test_aggregates_on_motes_are_compared_with_rows() -> None:
+    plans = [plan_of("AVG(temp), MAX(light), COUNT(*) WHERE voltage > 2.5 SAMPLE PERIOD 10 s")]
+    found = decided(merge(plans), plans)
+    assert found["aggregated_by_motes"]
+    [rows] = found["alternatives"]
+    assert "aggregated at the gateway" in rows["what"]
+    assert rows["power"] > 0
+
+
+def test_explain_says_what_a_newcomer_costs() -> None:
+    demand = Demand()
+    for i, plan in enumerate(crowd(3)):
+        demand.add_user(str(i), plan, 10)
+    asked = plan_of("nodeid, light WHERE light BETWEEN 0 AND 100 SAMPLE PERIOD 10 s")
+    explained = explain(asked, None, demand)
+    assert explained["stream"]["unchanged"]
+    assert explained["stream"]["decision"]["users"] == 4
+    text = explain_text(explained)
+    assert "it samples light where" in text
+    assert "a query for each of 4 users" in text
+    assert [len(plans) for plans in demand.served().values()] == [3]
+    assert explain(plan_of("AVG(temp) SAMPLE PERIOD 10 s"), None, demand)["stream"]["decision"]["users"] == 1

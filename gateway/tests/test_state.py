@@ -1,0 +1,52 @@
+"""What a gateway remembers: a large object is added to, and survives a crash at any byte."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skerry.state import DataDirectory
+
+
+def written(entries: dict[str, Any]) -> dict[str, dict[str, str | None]]:
+    return {
+        "queries": {key: json.dumps(value) if value is not None else None for key, value in entries.items()}
+    }
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.randoms())
+def test_a_large_object_is_what_was_saved_last_whenever_it_is_killed(
+    tmp_path_factory: Any, random: Random
+) -> None:
+    path: Path = tmp_path_factory.mktemp("state")
+    directory, there = DataDirectory(path), {str(i): "x" * 3000 for i in range(100)}
+    directory.save("gateway", {"rest": 0}, None, partial(written, there))
+    for i in range(1, 60):
+        key = str(random.randrange(120))
+        before = json.loads(json.dumps(there))
+        if random.random() < 0.3:
+            there.pop(key, None)
+        else:
+            there[key] = random.choice("abc") * 20_000
+        directory.save("gateway", {"rest": i}, written({key: there.get(key)}), partial(written, there))
+        if random.random() < 0.2:
+            directory.close()
+            changes = path / "gateway.changes"
+            torn = changes.exists() and random.random() < 0.5
+            if torn:
+                lines = changes.read_bytes().splitlines(keepends=True)
+                lines[-1] = lines[-1][: random.randrange(len(lines[-1]))]
+                changes.write_bytes(b"".join(lines))
+            directory = DataDirectory(path)
+            expected = {"rest": i - 1, "queries": before} if torn else {"rest": i, "queries": there}
+            assert directory.load("gateway") == expected
+            there = expected["queries"]
+            directory.save("gateway", {"rest": i}, None, partial(written, there))
+    directory.close()
