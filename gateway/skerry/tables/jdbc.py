@@ -175,7 +175,7 @@ class Database:
             return
         try:
             found = self._read(spark, None if trouble is not None else known)
-        except (TableError, PySparkException, Py4JError, pa.ArrowException) as error:
+        except (TableError, PySparkException, Py4JError, OSError, pa.ArrowException) as error:
             text = self._connection.redacted(" ".join(_reason(error).split()))
             if text != trouble:
                 log.warning("%s: %s", self._connection.url, text)
