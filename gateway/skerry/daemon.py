@@ -290,8 +290,9 @@ class Gateway:
         Of ten thousand queries, of those only whose feeds have changed, and of those that go on from the past into any stream.
         """
         changed = self._network.demand.changed()
-        for query in self._queries.all():
-            if query.id in changed or query.plan.history is not None:
+        for query_id in changed | self._queries.with_past:
+            query = self._queries.find(query_id)
+            if query is not None:
                 self._dirty.add(query.id)
                 self._refresh_feed(query)
                 self.engine.set_feeds(query.id, dict(query.feeds))

@@ -104,17 +104,22 @@ class Queries:
 
     def __init__(self) -> None:
         self._by_id: dict[str, UserQuery] = {}
+        #: Those with HISTORY.
+        self.with_past: set[str] = set()
         #: The greatest id that there has been.
         self._last = 0
 
     def add(self, query: UserQuery) -> None:
         """A new one."""
         self._by_id[query.id] = query
+        if query.plan.history is not None:
+            self.with_past.add(query.id)
         self._last = max(self._last, int(query.id) if query.id.isdigit() else 0)
 
     def remove(self, query_id: str) -> None:
         """Forget one. KeyError when there is none."""
         del self._by_id[query_id]
+        self.with_past.discard(query_id)
 
     def all(self) -> list[UserQuery]:
         """Oldest first."""

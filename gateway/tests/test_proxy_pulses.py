@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ def test_what_demand_knows_of_views_is_kept() -> None:
     plans = {name: plan(name) for name in ("raw", "counts", "heavy")}
     for name, wanted in plans.items():
         demand.add_user(name, wanted, 100)
-    copy = Demand.from_dict(demand.to_dict(), plans)
+    users = {name: json.loads(demand.user_text(name) or "") for name in plans}
+    copy = Demand.from_dict(demand.to_dict(), users, plans)
     assert copy.to_dict() == demand.to_dict()
     assert len(copy.views(copy.installations()[0].query)) == 2
 
