@@ -42,7 +42,7 @@ def test_commands_change_what_motes_say_of_themselves(network: MakeNetwork) -> N
         {"red", "yellow"},
     ]
     net.motes[2].reboot()
-    net.advance("30s")
+    net.advance("50s")
     query = ask(net, 1, "SELECT room, floor, group FROM sensors WHERE floor < 0 SAMPLE PERIOD 5 s")
     net.advance("40s")
     found = rows(net.line, 1, query)

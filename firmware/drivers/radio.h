@@ -37,12 +37,16 @@ struct radio_frame {
 
 /* Resets the chip and leaves it asleep. False when no chip answers. */
 bool radio_init(uint16_t pan, uint16_t address, uint8_t channel);
+/* Tunes to another channel; what is being received is lost. While a frame is sent it takes effect behind it. */
+void radio_channel(uint8_t channel);
 /* Listening, or asleep. Switching off waits for a transmission under way to finish. */
 void radio_on(void);
 void radio_off(void);
 bool radio_is_on(void);
 /* Whether unicast frames to this mote are acknowledged; on after init. Off: they are not delivered either. */
 void radio_accept_unicast(bool accept);
+/* Whether frames to other motes of this PAN are delivered; off after init. On: none to this one is acknowledged, nor delivered. */
+void radio_snoop(bool snoop);
 /* Clear-channel assessment, then transmission at once; radio must be on. `stamp` is the offset in the PSDU of
  * RADIO_STAMP_SIZE bytes that radio_stamp fills with the network time of the frame's SFD, or RADIO_NO_STAMP.
  * radio_sent follows from the main loop. False when a transmission is still under way. The bytes are copied to the chip before it returns. */

@@ -43,6 +43,7 @@
 #define WIRE_FRAME_CONTROL_ACK 0x2U /* 802.15.4 acknowledgement */
 #define WIRE_PAN_DEFAULT 21337U /* PAN id where settings are unset */
 #define WIRE_CHANNEL_DEFAULT 26U /* channel where settings are unset */
+#define WIRE_CHANNELS_DEFAULT 0xC210U /* ... and what data slots hop over: bit n for channel 11 + n */
 #define WIRE_LINK_FRAME_MAXIMUM 120U /* bytes of a link frame before COBS */
 #define WIRE_LINK_WINDOW 4U /* link frames unacknowledged at once */
 #define WIRE_LINK_REPEAT_MS 500U /* wait before a link frame is repeated */
@@ -128,6 +129,7 @@ enum wire_query_flag {
     WIRE_QUERY_AGGREGATE = 0x01,
     WIRE_QUERY_ONCE = 0x02,
     WIRE_QUERY_STAGED = 0x04,
+    WIRE_QUERY_SNOOP = 0x08,
 };
 
 /* Why a mote does not run a query. */
@@ -641,8 +643,9 @@ struct wire_settings {
     uint16_t room; /* constants of the deployment, set by commands */
     int16_t floor;
     uint16_t group;
+    uint16_t channels; /* bit n: data slots hop over channel 11 + n, too; 0: all is sent on `channel` */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_settings) == 24, "wire_settings");
+_Static_assert(sizeof(struct wire_settings) == 26, "wire_settings");
 
 /* A link frame on the serial line, before COBS and CRC. */
 struct wire_link_header {

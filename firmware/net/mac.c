@@ -164,9 +164,10 @@ void radio_received(const struct radio_frame *frame)
         return;
     }
     bool unicast = header->destination != WIRE_BROADCAST;
-    if (unicast && header->destination != settings()->nodeid) return;
     const uint8_t *body = (const uint8_t *)(packet + 1);
     uint8_t length = (uint8_t)(frame->length - sizeof *header - sizeof *packet);
-    if (unicast && packet->type == WIRE_PACKET_BUNDLE && duplicate(header->source, header->sequence)) net_repeated(header->source, body, length);
+    if (unicast && header->destination != settings()->nodeid) {
+        if (packet->type == WIRE_PACKET_BUNDLE) net_overheard(header->destination, body, length);
+    } else if (unicast && packet->type == WIRE_PACKET_BUNDLE && duplicate(header->source, header->sequence)) net_repeated(header->source, body, length);
     else net_packet(frame, header->source, unicast, packet->type, body, length);
 }

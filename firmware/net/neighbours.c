@@ -122,6 +122,12 @@ void neighbours_round(bool fresh)
         else if (table[i].done > 0 && table[i].done < NEIGHBOUR_SILENT) table[i].done++;
 }
 
+void neighbours_silence(void)
+{
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        if (!table[i].done) table[i].done = NEIGHBOUR_SILENT;
+}
+
 /* Share of frames that would be acknowledged, by what beacons say of both directions. */
 static uint8_t estimate(const struct neighbour *neighbour)
 {

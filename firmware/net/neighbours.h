@@ -42,6 +42,8 @@ uint16_t neighbour_link_cost(const struct neighbour *neighbour);
 bool neighbour_is_child(const struct neighbour *neighbour);
 /* A round of data slots; `fresh`: an epoch's rows are to come. */
 void neighbours_round(bool fresh);
+/* Children that have sent nothing of the epoch are taken to have sent all. */
+void neighbours_silence(void);
 /* All known children have sent what they had of the epoch, and their rounds are over (see NEIGHBOUR_SILENT). */
 bool neighbours_children_done(void);
 bool neighbours_children_silent(void);

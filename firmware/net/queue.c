@@ -29,10 +29,12 @@ void queue_lost(void)
     if (dropped != UINT16_MAX) dropped++;
 }
 
+static bool is_state(uint8_t type) { return type == WIRE_PACKET_PARTIAL || type == QUEUE_HEARD; }
+
 /* Bytes of a record without the partial states at its end that are zero. */
 static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
 {
-    if (type != WIRE_PACKET_PARTIAL || length < sizeof(struct wire_partial)) return length;
+    if (!is_state(type) || length < sizeof(struct wire_partial)) return length;
     while (length - sizeof(struct wire_partial) >= sizeof(struct wire_aggregate_state)) {
         for (uint8_t i = 1; i <= sizeof(struct wire_aggregate_state); i++)
             if (body[length - i] != 0) return length;
@@ -53,7 +55,7 @@ static bool merge_into(struct queue_record *record, const struct wire_partial *f
     memset(&whole, 0, sizeof whole);
     memcpy(whole.bytes, record->body, record->length);
     if (!query_merge(&whole.header, size, from, length)) return false;
-    uint8_t after = trimmed(WIRE_PACKET_PARTIAL, whole.bytes, size);
+    uint8_t after = trimmed(record->type, whole.bytes, size);
     if (after > record->length) {
         uint8_t more = (uint8_t)(after - record->length);
         if (more > queue_room()) return false;
@@ -66,12 +68,12 @@ static bool merge_into(struct queue_record *record, const struct wire_partial *f
     return true;
 }
 
-static bool merge(const struct wire_partial *from, uint8_t length)
+static bool merge(uint8_t type, const struct wire_partial *from, uint8_t length)
 {
     for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
         struct queue_record *record = at(offset);
         const struct wire_partial *waiting = (const struct wire_partial *)record->body;
-        if (record->type == WIRE_PACKET_PARTIAL && !record->in_flight && waiting->query == from->query && waiting->epoch == from->epoch &&
+        if (record->type == type && !record->in_flight && waiting->query == from->query && waiting->epoch == from->epoch &&
             merge_into(record, from, length))
             return true;
     }
@@ -116,7 +118,7 @@ struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length
 bool queue_push(uint8_t type, const void *body, uint8_t length)
 {
     length = trimmed(type, body, length);
-    if (type == WIRE_PACKET_PARTIAL && length >= sizeof(struct wire_partial) && merge(body, length)) return true;
+    if (is_state(type) && length >= sizeof(struct wire_partial) && merge(type, body, length)) return true;
     if (type == WIRE_PACKET_SERIES && length > sizeof(struct wire_series) && lengthen(body, length)) return true;
     if (queue_append(type, body, length)) return true;
     queue_lost();
@@ -150,6 +152,25 @@ void queue_remove(struct queue_record *record)
     memmove(bytes + offset, bytes + offset + size, used - offset - size);
     if (record_type != QUEUE_SENT) count--;
     used -= size;
+}
+
+static bool superfluous(const struct queue_record *own)
+{
+    for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
+        const struct queue_record *heard = at(offset);
+        if (heard->type == QUEUE_HEARD && query_superfluous((const struct wire_partial *)own->body, own->length, (const struct wire_partial *)heard->body, heard->length))
+            return true;
+    }
+    return false;
+}
+
+void queue_withhold(void)
+{
+    for (uint16_t offset = 0; offset < used;) {
+        struct queue_record *record = at(offset);
+        if (record->type == WIRE_PACKET_PARTIAL && superfluous(record)) queue_remove(record);
+        else offset += size_of(record);
+    }
 }
 
 void queue_forget(void)

@@ -15,6 +15,10 @@ bool queue_push(uint8_t type, const void *body, uint8_t length);
 void queue_row(struct wire_result *row, uint8_t length);
 /* A query has ended: its rows go as they are. */
 void queue_query_ended(uint8_t query);
+/* Type of a record that is not sent: partial states heard of other motes, merged as PARTIAL ones are. */
+#define QUEUE_HEARD 1
+/* Removes the PARTIAL records that change nothing in what was heard. */
+void queue_withhold(void);
 uint8_t queue_length(void);
 /* One more record was lost. */
 void queue_lost(void);

@@ -5,11 +5,13 @@
 #include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "net/neighbours.h"
+#include "net/channels.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
 #include "net/outbox.h"
 #include "net/random.h"
+#include "net/snoop.h"
 #include "net/status.h"
 #include "net/tree.h"
 #include "net/uplink.h"
@@ -49,9 +51,9 @@ static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
 /* Outside the tree a mote listens all the time for so many detached windows of 4 s, then in so many of every so many. */
-#define SEARCH_WINDOWS 75
-#define SEARCH_AGAIN 5
-#define SEARCH_EVERY 250
+#define SEARCH_WINDOWS 72
+#define SEARCH_AGAIN 8
+#define SEARCH_EVERY 248
 /* Who begins a session stays awake for so long, s: neighbours that still live in the one before beacon by another clock. */
 #define AWAKE_SECONDS 13
 /* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
@@ -62,13 +64,20 @@ static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
 #define GUARD CLOCK_MS(2)
 /* A parent listens so long in a child's cell, from GUARD before it on, unless a frame comes. */
 #define CELL_EAR (2 * GUARD + CLOCK_MS(4))
+#define CELL_HEARD 6 /* ms from the cell's start */
 
-enum step { STEP_CONTROL, STEP_LISTEN, STEP_SEND, STEP_OVER };
+/* Who snoops is that early, and listens that long: what it misses is sent, and no harm is done. A frame begins within 2 ms of its cell. */
+#define SNOOP_GUARD 24
+#define SNOOP_EAR (SNOOP_GUARD + 85)
+/* Where a query snoops, a child that was silent in so many rounds is taken to have nothing to send. */
+#define SILENT_ROUNDS 2
+
+enum step { STEP_CONTROL, STEP_LISTEN, STEP_SNOOP, STEP_SEND, STEP_OVER };
 
 static struct timer step_timer, end_timer, quiet_timer, beacon_timer, send_timer;
 static enum step step;
 static uint32_t round;
-static bool in_control, listening, sending, beacon_due;
+static bool in_control, listening, snooping, sending, beacon_due;
 static uint16_t told_done = WIRE_NO_NODE; /* the parent that has been told that nothing is left of the epoch */
 static bool ear; /* while listening: the radio is on for a child's cell */
 static uint8_t since_rows = UINT8_MAX; /* rounds since the last for an epoch's rows */
@@ -97,14 +106,17 @@ static uint16_t slot_length(uint8_t level) { return (uint16_t)(slot_cells[slot_o
  * in the next. */
 static uint16_t cell_start(uint8_t level, uint16_t node)
 {
-    uint8_t cells = slot_cells[slot_of(level)];
-    return (uint16_t)(slot_start(level) + (CELL_STEP * (node % cells) + (uint32_t)(node / cells) * (1 + round)) % cells * CELL);
+    uint8_t cells = slot_cells[slot_of(level)], cell = (uint8_t)(node % cells * CELL_STEP % cells);
+    if (node >= cells) cell = (uint8_t)((cell + node / cells * (uint16_t)((1 + round) % cells)) % cells);
+    return (uint16_t)(slot_start(level) + cell * CELL);
 }
 
 static ticks_t at(uint32_t second, uint16_t ms)
 {
     return time_local((struct net_time){second, (uint16_t)((uint32_t)ms * 4096U / 125U)});
 }
+
+static ticks_t own_cell(void) { return at(round, cell_start(tree_own_level(), settings()->nodeid)); }
 
 bool schedule_session_young(void)
 {
@@ -220,6 +232,7 @@ static void control_begin(void)
     beacon_due = tree_beacon_due(round);
     dissemination_window();
     radio_accept_unicast(true);
+    radio_channel(channel_control(round));
     radio_on();
     uint16_t spread = dissemination_waiting() ? 4 : CONTROL_SHORTEST * 4 / 5;
     if (beacon_due || dissemination_waiting())
@@ -278,32 +291,69 @@ static void listen_cell(void);
 /* A root listens to the whole slot: its children are many, and its CPU is late where the serial line is slow. */
 static bool hears_all(void) { return tree_is_root() && (since_rows <= FLUSH_ROUNDS || neighbour_count() == NEIGHBOURS); }
 
-/* The cells that are still to come of children that have not said they are done: the radio is off until the next. */
+static void snoop_over(void)
+{
+    if (!snooping) return;
+    snooping = false;
+    timer_stop(&quiet_timer);
+    radio_snoop(false);
+    snoop_end();
+    ear_close();
+}
+
+/* Children that have not said they are done; while snooping, siblings. */
+static bool of_interest(const struct neighbour *neighbour)
+{
+    if (!snooping) return neighbour_is_child(neighbour) && neighbour->done != NEIGHBOUR_SILENT;
+    return neighbour->node != WIRE_NO_NODE && neighbour->level == tree_own_level();
+}
+
+/* The cells of interest that are still to come: the radio is off until the next. */
 static void listen_next(void)
 {
     if (hears_all()) return;
-    ticks_t now = clock_now();
-    struct neighbour *next = NULL;
-    ticks_t due = 0;
+    /* All in ms of the round: to reckon with network time takes a third of one. */
+    uint16_t now = (uint16_t)((uint32_t)(clock_now() - at(round, 0)) * 125 >> 12);
+    uint8_t level = (uint8_t)(tree_own_level() + !snooping);
+    if (snooping) ear_close();
+    const uint16_t limit = snooping ? cell_start(level, settings()->nodeid) : UINT16_MAX;
+    uint16_t first = limit;
     for (uint8_t i = 0; i < NEIGHBOURS; i++) {
-        struct neighbour *child = &neighbours()[i];
-        if (!neighbour_is_child(child) || child->done == NEIGHBOUR_SILENT) continue;
-        ticks_t start = at(round, cell_start((uint8_t)(tree_own_level() + 1), child->node)) - GUARD;
-        if (clock_reached(now, start + CELL_EAR)) continue; /* it has been */
-        if (!next || clock_reached(due, start)) next = child, due = start;
+        if (!of_interest(&neighbours()[i])) continue;
+        uint16_t start = cell_start(level, neighbours()[i].node);
+        if (now < (snooping ? start : start + CELL_HEARD) && start < first) first = start; /* it has not been */
     }
-    if (!next) {
+    if (first == limit || (snooping && !snoop_take_cell())) {
+        snoop_over();
         listen_end();
         return;
     }
-    if (!clock_reached(now + CLOCK_MS(2), due)) ear_close();
+    ticks_t due = at(round, first) - (snooping ? SNOOP_GUARD : GUARD);
+    if (!clock_reached(clock_now() + CLOCK_MS(2), due)) ear_close();
     timer_start(&quiet_timer, due, listen_cell);
 }
 
 static void listen_cell(void)
 {
     ear_open();
-    timer_start(&quiet_timer, clock_now() + CELL_EAR, listen_next);
+    timer_start(&quiet_timer, clock_now() + (snooping ? SNOOP_EAR : CELL_EAR), listen_next);
+}
+
+static void snoop_start(void)
+{
+    /* Levels that share the first slot are not told apart, and what fails is sent again all the same. */
+    if (since_rows != 0 || tree_own_level() >= SLOTS || dissemination_greeting() || !snoop_begin()) return;
+    listen_end();
+    snooping = true;
+    radio_snoop(true);
+    listen_next();
+}
+
+void net_overheard(uint16_t destination, const uint8_t *body, uint8_t length)
+{
+    if (!snooping) return;
+    if (snoop_heard(destination, body, length)) timer_start(&quiet_timer, clock_now(), listen_next);
+    else snoop_over();
 }
 
 static void listen_begin(void)
@@ -378,6 +428,7 @@ void uplink_done(void)
 
 static void send_begin(void)
 {
+    snoop_over();
     /* After a frame that said so, the parent does not listen until there is something new. */
     if (!uplink_waiting() || told_done == tree_own_parent() || dissemination_greeting()) return;
     /* Levels that share the first slot go on listening to their children, who send in it, too. */
@@ -402,11 +453,17 @@ static void run_step(void)
         break;
     case STEP_LISTEN:
         if (has_data()) {
+            control_end();
+            radio_channel(channel_data(round));
             bool fresh = since_rows == 0 || has_rest();
             neighbours_round(fresh);
+            if (since_rows == SILENT_ROUNDS && snoop_alone()) neighbours_silence();
             if (fresh) told_done = WIRE_NO_NODE;
             listen_begin();
         }
+        break;
+    case STEP_SNOOP:
+        if (has_data()) snoop_start();
         break;
     case STEP_SEND:
         if (has_data()) send_begin();
@@ -415,7 +472,10 @@ static void run_step(void)
         if (tree_is_root() && has_data()) link_round_over();
         break;
     }
-    if (step == STEP_OVER) round++;
+    if (step == STEP_OVER) {
+        radio_channel(channel_home());
+        round++;
+    }
     step = step == STEP_OVER ? STEP_CONTROL : (enum step)(step + 1);
     next_step();
 }
@@ -424,11 +484,12 @@ static void next_step(void)
 {
     uint8_t level = tree_own_level();
     ticks_t due = 0;
-    if (step == STEP_SEND && level == 0) step = STEP_OVER; /* the root has nobody to send to */
+    if (step == STEP_SNOOP && level == 0) step = STEP_OVER; /* the root has nobody to send to */
     switch (step) {
     case STEP_CONTROL: due = at(round, 0) - GUARD; break;
     case STEP_LISTEN: due = at(round, slot_start((uint8_t)(level + 1))) - GUARD; break;
-    case STEP_SEND: due = at(round, cell_start(level, settings()->nodeid)); break;
+    case STEP_SNOOP: due = at(round, slot_start(level)) - SNOOP_GUARD; break;
+    case STEP_SEND: due = own_cell(); break;
     case STEP_OVER: due = at(round, ROUND_OVER); break;
     }
     timer_start(&step_timer, due, run_step);
@@ -439,6 +500,7 @@ static void detached(void)
 {
     if (searched < SEARCH_WINDOWS + SEARCH_EVERY) searched++;
     else searched = SEARCH_WINDOWS;
+    radio_channel(time_known() ? channel_control(time_at(clock_now() + GUARD).seconds) : channel_search(searched));
     if (searched < SEARCH_WINDOWS + SEARCH_AGAIN || tree_farewell()) radio_on();
     else radio_off();
     clocksync_tick(tree_is_root());
@@ -463,10 +525,12 @@ void schedule_restart(void)
     if (!time_known() || !tree_joined()) {
         control_end();
         listen_end();
+        snoop_over();
         timer_stop(&send_timer);
         sending = false;
         uplink_stop();
         radio_accept_unicast(true);
+        radio_channel(channel_home());
         radio_on();
         searched = 0;
         detached_wait();

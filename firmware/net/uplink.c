@@ -32,6 +32,8 @@ static void step(void);
 
 bool uplink_doubtful(void) { return outstanding && doubtful; }
 
+bool uplink_outstanding(void) { return outstanding; }
+
 bool uplink_waiting(void) { return outstanding || backlog_next(true); }
 
 /* Moves as many records as fit from the queue into the frame. */
@@ -121,20 +123,28 @@ void uplink_forget(void)
     queue_forget();
 }
 
+const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uint8_t *at)
+{
+    const struct wire_record *record = (const struct wire_record *)(body + *at);
+    if (*at + sizeof *record > length || *at + sizeof *record + record->body_length > length || record->type < WIRE_PACKET_RESULT
+        || record->type > WIRE_PACKET_SERIES)
+        return NULL;
+    *at = (uint8_t)(*at + sizeof *record + record->body_length);
+    return record;
+}
+
 void uplink_bundle(const uint8_t *body, uint8_t length)
 {
     uint16_t needed = 0;
     for (uint8_t pass = 0; pass < 2; pass++) {
         for (uint8_t at = sizeof(struct wire_bundle); at < length;) {
-            const struct wire_record *record = (const struct wire_record *)(body + at);
-            if (at + sizeof *record > length || at + sizeof *record + record->body_length > length || record->type < WIRE_PACKET_RESULT
-                || record->type > WIRE_PACKET_SERIES) {
+            const struct wire_record *record = uplink_record(body, length, &at);
+            if (!record) {
                 mac_counters.malformed++;
                 return;
             }
             if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
             else queue_push(record->type, record + 1, record->body_length);
-            at = (uint8_t)(at + sizeof *record + record->body_length);
         }
         /* schedule stops acknowledging before this can happen; a last line of defence. */
         if (needed > queue_room()) {

@@ -5,9 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire.h"
+
 /* True when there is something to send. */
 bool uplink_waiting(void);
-/* True while the frame under way has been on the air and the parent has not acknowledged it: it may have it, or not. */
+/* True while a frame is under way that the parent has not acknowledged. */
+bool uplink_outstanding(void);
+/* … and it has been on the air: the parent may have it, or not. */
 bool uplink_doubtful(void);
 /* The mote's cell begins: sends until nothing is left, then calls uplink_done. */
 void uplink_start(void);
@@ -15,6 +19,8 @@ void uplink_start(void);
 void uplink_stop(void);
 /* Gives up the frame under way and the rows in the queue: they belong to a session of the root that is over. */
 void uplink_forget(void);
+/* The record at *at of a bundle's body, and *at behind it; NULL: none is there. */
+const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uint8_t *at);
 /* A BUNDLE from a child: all its records or none. */
 void uplink_bundle(const uint8_t *body, uint8_t length);
 

@@ -137,3 +137,22 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
     }
     return true;
 }
+
+bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length)
+{
+    struct partial before = {.header = {.query = 0}}, merged;
+    uint8_t size = query_partial_size(heard->query);
+    if (heard_length > size)
+        return false;
+    memcpy(&before, heard, heard_length);
+    merged = before;
+    if (!query_merge(&merged.header, size, own, own_length) || merged.header.overflow != 0)
+        return false;
+    /* Counts of readings grow with each merge; where a count is an address, a smaller one stands before its equal. */
+    for (uint8_t i = 0; i < WIRE_FIELDS_MAXIMUM; i++) {
+        const struct wire_aggregate_state *was = &before.states[i], *is = &merged.states[i];
+        if (is->value != was->value || is->count < was->count || (is->count != 0) != (was->count != 0))
+            return false;
+    }
+    return true;
+}

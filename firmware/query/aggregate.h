@@ -17,7 +17,9 @@ struct aggregate {
     uint8_t cells;
     /* The state over one reading of mote `node`, into cells that are zero. */
     void (*initialise)(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node);
-    /* Merges another state into one, whatever the order; false: the result needs more bits than there are. */
+    /* Merges another state into one, whatever the order; false: the result needs more bits than there are.
+     * Of an aggregate that is EXEMPLARY and MONOTONIC (AGGREGATE below) motes do not send a state that leaves the values of another one as they
+     * are, and its counts or makes these larger: larger counts may not matter, apart from being 0 or not. */
     bool (*merge)(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells);
 };
 

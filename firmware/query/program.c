@@ -12,7 +12,7 @@
 #include "query/temporal.h"
 #include "query/vm.h"
 
-#define FLAGS_KNOWN (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE | WIRE_QUERY_STAGED)
+#define FLAGS_KNOWN (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE | WIRE_QUERY_STAGED | WIRE_QUERY_SNOOP)
 
 bool program_condition(const struct wire_query_program *program, uint8_t index, struct program_code *code)
 {

@@ -53,6 +53,11 @@ uint8_t query_partial_size(uint8_t query);
 /* Merges partial state record `from` of `length` bytes, as it came, into `into`, a whole one of `size` bytes; false unless they are of
  * the same query, epoch and group. */
 bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from, uint8_t length);
+/* Whether motes are to withhold partial states of a query that others make superfluous. */
+bool query_snoops(uint8_t query);
+/* Whether partial state record `own` would leave the answer as it is where `heard` arrives, both as they came; false unless they are of the
+ * same query, epoch and group. */
+bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length);
 /* Rows and partial state records produced since boot. */
 uint32_t query_rows(void);
 /* Whether this mote has refused a query lately, and not run or stopped it since. */

@@ -262,6 +262,12 @@ uint8_t query_list(uint8_t *ids)
     return count;
 }
 
+bool query_snoops(uint8_t query)
+{
+    const struct slot *slot = slot_of(query);
+    return slot != NULL && slot_program(slot)->flags & WIRE_QUERY_SNOOP;
+}
+
 uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
 {
     const struct slot *slot = slot_of(query);

@@ -40,6 +40,8 @@ def _settings(options: argparse.Namespace, path: Path) -> Command:
         f"{options.x:g}",
         "--y",
         f"{options.y:g}",
+        *(["--channel", options.channel] if options.channel else []),
+        *(["--channels", options.channels] if options.channels else []),
     ]
     return [sys.executable, _relative(SETTINGS), *values, _relative(path)]
 
@@ -114,6 +116,8 @@ def main() -> int:
     )
     parser.add_argument("--x", type=float, default=0.0, help="position in m, east")
     parser.add_argument("--y", type=float, default=0.0, help="position in m, north")
+    parser.add_argument("--channel", help="see settings.py")
+    parser.add_argument("--channels", help="see settings.py")
     parser.add_argument(
         "--programmer", default="stk500", help="avrdude's name of it: MIB520 and the like are stk500"
     )

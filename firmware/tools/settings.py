@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from skerry_protocol.mac import CHANNEL_DEFAULT, PAN_DEFAULT
+from skerry_protocol.mac import CHANNEL_DEFAULT, CHANNELS_DEFAULT, PAN_DEFAULT, channel_mask
 from skerry_protocol.packets import SETTINGS_MAGIC, Settings
 
 
@@ -19,6 +19,17 @@ def intel_hex(data: bytes) -> str:
     return "\n".join([*lines, ":00000001FF", ""])
 
 
+def channels_of(text: str) -> tuple[int, ...]:
+    """Channels from a list with commas, or ``none``. Raises ArgumentTypeError."""
+    names = text.split(",") if text != "none" else []
+    wrong = [name for name in names if not (name.isdigit() and 11 <= int(name) <= 26)]
+    if wrong:
+        raise argparse.ArgumentTypeError(
+            f"channel {wrong[0]!r}: 11..26, several with commas between, or none"
+        )
+    return tuple(map(int, names))
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -29,6 +40,10 @@ def main() -> None:
     parser.add_argument(
         "--channel", type=int, default=CHANNEL_DEFAULT, choices=range(11, 27), metavar="11..26"
     )
+    parser.add_argument(
+        "--channels", type=channels_of, default=CHANNELS_DEFAULT, metavar="11..26,…",
+        help="that data slots hop over, the same on all motes of a network; none: all stays on --channel",
+    )  # fmt: skip
     parser.add_argument("--x", type=float, default=0.0, help="position in m, east")
     parser.add_argument("--y", type=float, default=0.0, help="position in m, north")
     parser.add_argument("--room", type=int, default=0, help="0..65535")
@@ -53,6 +68,7 @@ def main() -> None:
             "room": options.room,
             "floor": options.floor,
             "group": options.group,
+            "channels": channel_mask(options.channels),
         }
     )
     if options.path.suffix == ".bin":

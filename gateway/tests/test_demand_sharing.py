@@ -17,7 +17,7 @@ from skerry.plan.model import Difference, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
 from skerry_protocol.codec import decode_program
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, QueryFlag
 
 
 def plan(text: str) -> QueryPlan:
@@ -352,3 +352,29 @@ def test_every_user_sees_each_epoch_once_whatever_others_do(
             period = plans[user].period_ms
             assert epochs, "a user who stayed for a minute sees rows"
             assert (now * 1000 - found[-1][0]) <= 2 * max(period, 3000)
+
+
+def test_motes_do_not_withhold_states_once_somebody_wants_them_counted() -> None:
+    """MAX and COUNT share a state, which then has to come from all."""
+    demand = Demand()
+    alone = demand.add_user("a", rows("MAX(temp)"), 100)
+    assert [i.mote_query.snoop for i in alone.install] == [True]
+    both = demand.add_user("b", rows("COUNT(temp)"), 101)
+    assert [i.mote_query.snoop for i in both.install] == [False]
+    assert [decode_program(i.program).flags for i in both.install] == [QueryFlag.AGGREGATE]
+
+
+@pytest.mark.parametrize(
+    ("what", "snoops"),
+    [
+        ("MAX(temp)", True),
+        ("TOP(3, temp), MIN(light), BOTTOM(2, light)", True),
+        ("MAX(temp), AVG(temp)", False),
+        ("COUNT(*)", False),
+        ("HISTOGRAM(temp, 0, 10, 5)", False),
+        ("temp", False),
+    ],
+)
+def test_only_aggregates_that_allow_it_are_withheld(what: str, snoops: bool) -> None:
+    difference = Demand().add_user("a", rows(what), 100)
+    assert [i.mote_query.snoop for i in difference.install] == [snoops]

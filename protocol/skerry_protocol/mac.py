@@ -6,6 +6,7 @@ low byte first).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from construct import ConstructError, Int8ul, Int16ul, Struct
@@ -21,6 +22,14 @@ FRAME_CONTROL_ACK = 0x0002
 #: Default PAN id and channel of a skerry network.
 PAN_DEFAULT = 0x5359
 CHANNEL_DEFAULT = 26
+#: Channels between and beyond those of WLAN (1, 6, 11), which data slots hop over.
+CHANNELS_DEFAULT = (15, 20, 25, 26)
+
+
+def channel_mask(channels: Iterable[int]) -> int:
+    """Channels 11..26 as in the settings: bit n for channel 11 + n."""
+    return sum(1 << channel - 11 for channel in set(channels))
+
 
 MacHeader = Struct(
     "frame_control" / Int16ul * "0x8841 data, 0x8861 data that asks for an acknowledgement",

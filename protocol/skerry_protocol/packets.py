@@ -192,6 +192,7 @@ class QueryFlag(IntEnum):
     STAGED = (
         4  # ``where`` is conditions, each behind its length; what they read is acquired when it is their turn
     )
+    SNOOP = 8  # motes withhold partial states that change nothing in what they have heard of others
 
 
 class StoreFlag(IntEnum):
@@ -541,6 +542,7 @@ Settings = Struct(
     "room" / Int16ul * "constants of the deployment, set by commands",
     "floor" / Int16sl,
     "group" / Int16ul,
+    "channels" / Int16ul * "bit n: data slots hop over channel 11 + n, too; 0: all is sent on `channel`",
 )
 SETTINGS_MAGIC = 0x5359
 

@@ -133,6 +133,11 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("FRAME_CONTROL_ACK", mac.FRAME_CONTROL_ACK, "802.15.4 acknowledgement"),
     ("PAN_DEFAULT", mac.PAN_DEFAULT, "PAN id where settings are unset"),
     ("CHANNEL_DEFAULT", mac.CHANNEL_DEFAULT, "channel where settings are unset"),
+    (
+        "CHANNELS_DEFAULT",
+        mac.channel_mask(mac.CHANNELS_DEFAULT),
+        "... and what data slots hop over: bit n for channel 11 + n",
+    ),
     ("LINK_FRAME_MAXIMUM", framing.FRAME_MAXIMUM, "bytes of a link frame before COBS"),
     ("LINK_WINDOW", framing.WINDOW, "link frames unacknowledged at once"),
     ("LINK_REPEAT_MS", framing.REPEAT_MS, "wait before a link frame is repeated"),

@@ -284,6 +284,7 @@ enum skerry_access cc2538_radio_write(struct cc2538_radio *chip, uint64_t now, u
 {
     if (offset == TXPOWER) account(&chip->radio, now);
     if (plain(offset)) {
+        if (offset == FREQCTRL && chip->state != CC2538_OFF) return SKERRY_ACCESS_WRONG; /* takes effect with the next calibration only */
         *reg(chip, offset) = (uint8_t)value;
         if (offset == RFIRQM0 || offset == RFIRQM1) update_line(chip);
         return SKERRY_ACCESS_DONE;

@@ -15,6 +15,7 @@ enum { IRQ_PLL_LOCK = 0x01, IRQ_RX_START = 0x04, IRQ_TRX_END = 0x08 };
 /* 7.1.4, table 7-2: worst-case transition times. */
 #define WAKE_NS (880U * US)
 #define PLL_SETTLE_NS (180U * US)
+#define PLL_RETUNE_NS (150U * US)
 #define RX_PLL_NS (1U * US)
 #define TX_DELAY_NS (16U * US)
 #define CCA_NS (140U * US)
@@ -214,8 +215,12 @@ static void receive_end(struct radio *radio, uint64_t now, const uint8_t *psdu, 
     if (!aack) { after_frame(chip, now, RX_ON); interrupt(chip, IRQ_TRX_END); return; }
     if (!intact || !accepted(chip, psdu, length, &acknowledge)) { after_frame(chip, now, RX_AACK_ON); return; }
     interrupt(chip, IRQ_TRX_END);
-    if (acknowledge) world_event(chip->radio.mote->world, now + ACK_NS, EVENT_ACK, chip->radio.mote->index, chip->radio.generation, psdu[2]);
-    else after_frame(chip, now, RX_AACK_ON);
+    if (!acknowledge) {
+        after_frame(chip, now, RX_AACK_ON);
+        return;
+    }
+    chip->radio.listening_since = NEVER; /* until the acknowledgement is out */
+    world_event(chip->radio.mote->world, now + ACK_NS, EVENT_ACK, chip->radio.mote->index, chip->radio.generation, psdu[2]);
 }
 
 static void acknowledge(struct radio *radio, uint64_t now, uint8_t sequence)
@@ -287,7 +292,11 @@ static void write_register(struct rf230 *chip, uint64_t now, uint8_t address, ui
 {
     if (address == TRX_STATUS || address == IRQ_STATUS || (address >= 0x1C && address <= 0x1F)) return;
     if (address == PHY_TX_PWR) account(&chip->radio, now);
+    bool retuned = address == PHY_CC_CCA && (value ^ chip->registers[address]) & 31;
     chip->registers[address] = value;
+    /* 9.6: the PLL settles anew; a frame that is coming in is lost, and without its end. */
+    if (retuned && chip->radio.listening_since != NEVER)
+        enter(chip, now, chip->state == BUSY_RX ? RX_ON : chip->state == BUSY_RX_AACK ? RX_AACK_ON : chip->state, PLL_RETUNE_NS);
     if (address == TRX_STATE) {
         if ((value & 0x1F) == CMD_TX_START) transmit(chip, now);
         else command(chip, now, value & 0x1F);

@@ -117,6 +117,8 @@ def check_radio(network: Network, folder: Path, ids: set[int]) -> None:
     """The table [radio]; reads its file of links."""
     radio = network.radio
     require(11 <= radio.channel <= 26, "radio.channel", radio.channel, "11..26")
+    for channel in radio.channels:
+        require(11 <= channel <= 26, "radio.channels", channel, "11..26 each; [] to stay on radio.channel")
     require(0 <= radio.pan <= 65534, "radio.pan", radio.pan, "0..65534")
     require(0 < radio.range_m < math.inf, "radio.range_m", radio.range_m, "more than 0")
     require(0 <= radio.reception <= 1, "radio.reception", radio.reception, "0..1")

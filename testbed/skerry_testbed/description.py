@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from skerry_protocol.mac import CHANNELS_DEFAULT
+
 Duration = str | int | float
 
 
@@ -72,6 +74,7 @@ class Radio(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     capture_db: float = 3.0
     collisions: bool = True
     channel: int = 26
+    channels: list[int] = msgspec.field(default_factory=lambda: list(CHANNELS_DEFAULT))
     pan: int = 0x5359
     asymmetry_db: float | None = None
     bursts: Bursts | None = None

@@ -24,7 +24,7 @@ from skerry_protocol.packets import PacketError, Settings, VersionMismatchError
 from skerry_testbed.core import BUILD, AirFrame
 from skerry_testbed.duration import seconds
 from skerry_testbed.line import Line
-from skerry_testbed.network import Environment, Fault, Mote, Network, Radio, check, load
+from skerry_testbed.network import Environment, Fault, Interference, Mote, Network, Radio, check, load
 from skerry_testbed.runner import Testbed
 
 
@@ -194,6 +194,7 @@ def network() -> Iterator[MakeNetwork]:
         environment: Environment | None = None,
         seed: int = 1,
         faults: list[Fault] | None = None,
+        interference: list[Interference] | None = None,
         clock_ppm: float = 40.0,
         firmware: Path | dict[str, str] | None = None,
     ) -> NetworkHandle:
@@ -205,7 +206,8 @@ def network() -> Iterator[MakeNetwork]:
             description = check(
                 Network(
                     name="test", seed=seed, mote=motes, radio=radio or disc(15), environment=environment or Environment(),
-                    fault=faults or [], clock_ppm=clock_ppm, firmware=str(firmware) if isinstance(firmware, Path) else firmware,
+                    fault=faults or [], interference=interference or [], clock_ppm=clock_ppm,
+                    firmware=str(firmware) if isinstance(firmware, Path) else firmware,
                 )
             )  # fmt: skip
         handle = NetworkHandle(description)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from skerry_protocol.mac import channel_mask
 from skerry_protocol.packets import SETTINGS_MAGIC, Settings
 from skerry_testbed import environment
 from skerry_testbed.capture import Capture
@@ -67,6 +68,7 @@ def settings_of(network: Network, mote: Mote) -> bytes:
             "magic": SETTINGS_MAGIC, "nodeid": mote.id, "pan": network.radio.pan, "channel": network.radio.channel,
             "root": int(mote.root), "x": round(mote.x * 100), "y": round(mote.y * 100), "boots": 0,
             "room": mote.room, "floor": mote.floor, "group": mote.group,
+            "channels": channel_mask(network.radio.channels),
         })
     )  # fmt: skip
 

@@ -71,6 +71,8 @@ void radio_on(void) { radio_listens = true; }
 void radio_off(void) { radio_listens = false; }
 bool radio_is_on(void) { return radio_listens; }
 void radio_accept_unicast(bool accept) { accepts = accept; }
+void radio_channel(uint8_t channel) { (void)channel; }
+void radio_snoop(bool snoop) { (void)snoop; }
 uint32_t radio_on_time(void) { return 0; }
 void radio_set_power(int8_t dbm) { (void)dbm; }
 uint16_t radio_malformed(void) { return 0; }

@@ -38,9 +38,9 @@ void rf_isr(void);
 #define STAMPS 4
 
 static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
-static bool accept_unicast = true, off_wanted, ack_requested;
+static bool accept_unicast = true, snooping, off_wanted, retune_wanted, ack_requested;
 static uint8_t tx_power = POWER_3_DBM;
-static bool acknowledged; /* accept_unicast is false, but what is in the FIFO came before that: its senders have their acknowledgements */
+static bool acknowledged; /* nothing is acknowledged now, but what is in the FIFO came before that: its senders have their acknowledgements */
 static uint8_t channel, sequence;
 static uint16_t own_pan, own_address;
 static volatile ticks_t edge, stamps[STAMPS];
@@ -82,6 +82,16 @@ static void flush_received(void)
     stamp_out = stamp_in;
 }
 
+static bool acknowledging(void) { return accept_unicast && !snooping; }
+
+static void filter(void)
+{
+    RFCORE_XREG_FRMFILT0 = (snooping ? 0 : FRMFILT0_ENABLE) | FRMFILT0_VERSIONS;
+    RFCORE_XREG_FRMCTRL0 = FRMCTRL0_AUTOCRC | (acknowledging() ? FRMCTRL0_AUTOACK : 0);
+}
+
+static void tune(void) { RFCORE_XREG_FREQCTRL = 11 + 5 * (uint32_t)(channel - 11); }
+
 /* All of it each time: less than 100 cycles, and it does not matter what the power mode kept. */
 static void configure(void)
 {
@@ -93,10 +103,9 @@ static void configure(void)
     RFCORE_XREG_TXPOWER = tx_power;
     RFCORE_XREG_FIFOPCTRL = 127; /* FIFOP means a whole frame */
     RFCORE_XREG_SRCMATCH = 0;
-    RFCORE_XREG_FRMFILT0 = FRMFILT0_ENABLE | FRMFILT0_VERSIONS;
     RFCORE_XREG_FRMFILT1 = FRMFILT1_DATA | FRMFILT1_ACK;
-    RFCORE_XREG_FRMCTRL0 = FRMCTRL0_AUTOCRC | (accept_unicast ? FRMCTRL0_AUTOACK : 0);
-    RFCORE_XREG_FREQCTRL = 11 + 5 * (uint32_t)(channel - 11);
+    filter();
+    tune();
     RFCORE_FFSM_PAN_ID0 = own_pan & 0xFF;
     RFCORE_FFSM_PAN_ID1 = own_pan >> 8;
     RFCORE_FFSM_SHORT_ADDR0 = own_address & 0xFF;
@@ -133,6 +142,23 @@ static void listen(void)
     flush_received();
     strobe(ISRXON);
     mode = LISTENING;
+}
+
+/* A new frequency takes effect with the next calibration, which RXON begins; 192 us (23.11). */
+static void retune(void)
+{
+    strobe(ISRFOFF);
+    tune();
+    if (RFCORE_XREG_FSMSTAT1 & FSMSTAT1_FIFOP) strobe(ISRXON);
+    else listen(); /* leaves nothing of a frame that was cut off */
+}
+
+void radio_channel(uint8_t to)
+{
+    if (to == channel) return;
+    channel = to;
+    if (mode == LISTENING) retune();
+    else retune_wanted = mode != ASLEEP;
 }
 
 void radio_on(void)
@@ -188,12 +214,16 @@ uint32_t radio_on_time(void)
 
 uint16_t radio_malformed(void) { return malformed; }
 
-void radio_accept_unicast(bool accept)
+static void change(bool *flag, bool to)
 {
-    if (mode != ASLEEP && accept != accept_unicast) acknowledged = !accept && RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_FIFOP);
-    accept_unicast = accept;
-    RFCORE_XREG_FRMCTRL0 = FRMCTRL0_AUTOCRC | (accept ? FRMCTRL0_AUTOACK : 0);
+    bool before = acknowledging();
+    *flag = to;
+    if (mode != ASLEEP && acknowledging() != before) acknowledged = before && RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_FIFOP);
+    filter();
 }
+
+void radio_accept_unicast(bool accept) { change(&accept_unicast, accept); }
+void radio_snoop(bool snoop) { change(&snooping, snoop); }
 
 static void report(void) { radio_sent(outcome); }
 
@@ -207,6 +237,8 @@ static void finish(enum radio_outcome result)
         configure();
         listen();
     }
+    if (retune_wanted) retune();
+    retune_wanted = false;
     if (off_wanted) radio_off();
     event_post(&outcome_event);
 }
@@ -297,7 +329,8 @@ static void received(void)
         return;
     }
     /* A unicast frame that the chip did not acknowledge was not received. */
-    if (!accept_unicast && !acknowledged && (frame.length < sizeof *header || header->destination != WIRE_BROADCAST)) return;
+    if (!acknowledging() && !acknowledged
+        && (frame.length < sizeof *header || (header->destination != WIRE_BROADCAST && !(snooping && header->destination != own_address)))) return;
     radio_received(&frame);
 }
 

@@ -1,5 +1,5 @@
 /* Settings in two pages of flash, a record after the other; when a page is full the other is erased and begun. A page stands 20,000 erasures of
- * 102 records each (data sheet SWRS096D). A record whose writing was cut short lacks its first word, which is written last, and is passed over. */
+ * 73 records each (data sheet SWRS096D). A record whose writing was cut short lacks its first word, which is written last, and is passed over. */
 #include "drivers/settings.h"
 
 #include <stdbool.h>
@@ -78,7 +78,8 @@ const struct wire_settings *settings_load(void)
     page = use_b ? PAGE_B : PAGE_A;
     next_slot = use_b ? free_b : free_a;
     if (in_a || in_b) current = use_b ? b : a;
-    else current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC, .nodeid = 0xFFFE, .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT};
+    else current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC, .nodeid = 0xFFFE, .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT,
+                                         .channels = WIRE_CHANNELS_DEFAULT};
     current.boots++;
     keep();
     return &current;

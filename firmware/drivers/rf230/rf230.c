@@ -32,7 +32,7 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 #define OFF_RETRY CLOCK_MS(3)
 
 static volatile enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
-static bool accept_unicast = true, off_wanted;
+static bool accept_unicast = true, snooping, off_wanted;
 static uint8_t channel, sequence, tx_power;
 static bool ack_requested;
 static volatile bool on_air;     /* a frame is being sent: until it ends, the main loop leaves the SPI alone */
@@ -112,7 +112,9 @@ static bool go(uint8_t state)
     return false;
 }
 
-static uint8_t listening_state(void) { return accept_unicast && !held ? RX_AACK_ON : RX_ON; }
+static uint8_t listening_state(void) { return accept_unicast && !held && !snooping ? RX_AACK_ON : RX_ON; }
+
+static void tune(void) { write_register(PHY_CC_CCA, CCA_CARRIER_SENSE | channel); }
 
 static bool listen(void)
 {
@@ -158,6 +160,14 @@ bool radio_init(uint16_t pan, uint16_t address, uint8_t radio_channel)
     return ok;
 }
 
+/* The PLL locks again within 150 us (9.6): whoever listens from here on loses no more than that. */
+void radio_channel(uint8_t to)
+{
+    if (to == channel) return;
+    channel = to;
+    if (mode == LISTENING) tune();
+}
+
 void radio_on(void)
 {
     off_wanted = false;
@@ -168,6 +178,7 @@ void radio_on(void)
     _delay_us(900); /* SLEEP to TRX_OFF (7.1.4) */
     rf230_capture_on();
     write_register(PHY_TX_PWR, TX_AUTO_CRC | tx_power);
+    tune();
     if (!go(PLL_ON) || !listen()) {
         reset();
         listen();
@@ -227,14 +238,17 @@ void radio_set_power(int8_t dbm)
     if (mode != ASLEEP) write_register(PHY_TX_PWR, TX_AUTO_CRC | tx_power);
 }
 
-void radio_accept_unicast(bool accept)
+static void change(bool *flag, bool to)
 {
-    if (accept == accept_unicast) return;
+    if (*flag == to) return;
     uint32_t state = board_interrupts_off();
-    accept_unicast = accept;
+    *flag = to;
     if (mode == LISTENING) write_register(TRX_STATE, listening_state());
     board_interrupts_restore(state);
 }
+
+void radio_accept_unicast(bool accept) { change(&accept_unicast, accept); }
+void radio_snoop(bool snoop) { change(&snooping, snoop); }
 
 static void report(void)
 {
@@ -250,6 +264,7 @@ static void finish(enum radio_outcome result)
         reset();
         go(PLL_ON);
     }
+    tune(); /* another channel may have been asked for meanwhile */
     listen();
     if (off_wanted) sleep_now();
     event_post(&outcome_event);
@@ -397,12 +412,13 @@ static void fetch(ticks_t when)
     waiting_count++;
 }
 
-/* In RX_ON nothing is filtered: only broadcasts may pass, for they need no acknowledgement. */
+/* In RX_ON nothing is filtered: what needs this mote's acknowledgement may not pass. */
 static bool passes(const struct received *received)
 {
     const struct wire_mac_header *header = (const struct wire_mac_header *)received->psdu;
     return received->filtered
-           || (received->frame.length >= sizeof *header && header->destination == WIRE_BROADCAST && header->pan == own_pan);
+           || (received->frame.length >= sizeof *header && header->pan == own_pan
+               && (header->destination == WIRE_BROADCAST || (snooping && header->destination != own_address)));
 }
 
 static void deliver(void)

@@ -118,7 +118,7 @@ LAYOUT(hello, NULL, "queries", NULL);
 static const struct member settings_members[] = {
     MEMBER(settings, magic), MEMBER(settings, nodeid), MEMBER(settings, pan), MEMBER(settings, channel),
     MEMBER(settings, root), MEMBER(settings, x), MEMBER(settings, y), MEMBER(settings, boots),
-    MEMBER(settings, room), MEMBER(settings, floor), MEMBER(settings, group)};
+    MEMBER(settings, room), MEMBER(settings, floor), MEMBER(settings, group), MEMBER(settings, channels)};
 LAYOUT(settings, NULL, NULL, NULL);
 static const struct member link_header_members[] = {MEMBER(link_header, kind), MEMBER(link_header, sequence)};
 LAYOUT(link_header, NULL, "payload", NULL);

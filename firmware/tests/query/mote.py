@@ -87,7 +87,13 @@ class Mote:
             getattr(self._c, name).restype = ctypes.c_uint16
         for name in ("query_list", "query_fragment"):
             getattr(self._c, name).restype = ctypes.c_uint8
-        for name in ("query_epoch_in", "query_merge", "vm_accepts", "environment_foreign_acquisition"):
+        for name in (
+            "query_epoch_in",
+            "query_merge",
+            "query_superfluous",
+            "vm_accepts",
+            "environment_foreign_acquisition",
+        ):
             getattr(self._c, name).restype = ctypes.c_bool
         self._c.environment_reset(ctypes.c_uint32(local))
 
@@ -177,6 +183,11 @@ class Mote:
     def _merge(self, buffer: ctypes.Array[ctypes.c_char], record: bytes) -> bool:
         sizes = [ctypes.c_uint8(len(data)) for data in (buffer, record)]
         return bool(self._c.query_merge(buffer, sizes[0], record, sizes[1]))
+
+    def superfluous(self, own: bytes, heard: bytes) -> bool:
+        """Whether a partial state record changes nothing in another."""
+        sizes = [ctypes.c_uint8(len(data)) for data in (own, heard)]
+        return bool(self._c.query_superfluous(own, sizes[0], heard, sizes[1]))
 
     @property
     def rows(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,28 @@ def test_a_port_or_a_tool_that_is_missing_is_named() -> None:
         "flash: PORT=/dev/ttyUSB99 does not exist" in done.stderr
         or "flash: avrdude is not installed: " in done.stderr
     )
+
+
+def channels(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The settings tool with these arguments."""
+    tool = PROJECT / "firmware" / "tools" / "settings.py"
+    return subprocess.run(
+        [sys.executable, tool, "--id", "7", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "mask"),
+    [((), 0xC210), (("--channels", "none"), 0), (("--channels", "11,26"), 0x8001), (("--channels", "20"), 0x200)],
+)  # fmt: skip
+def test_settings_name_the_channels(tmp_path: Path, given: tuple[str, ...], mask: int) -> None:
+    path = tmp_path / "settings.bin"
+    assert channels(*given, str(path)).returncode == 0
+    assert Settings.parse(path.read_bytes()[: Settings.sizeof()]).channels == mask
+
+
+@pytest.mark.parametrize("wrong", ["10", "27", "15,", "15 20", "x"])
+def test_settings_refuse_what_is_no_channel(tmp_path: Path, wrong: str) -> None:
+    done = channels("--channels", wrong, str(tmp_path / "settings.bin"))
+    assert done.returncode == 2
+    assert "11..26, several with commas between, or none" in done.stderr

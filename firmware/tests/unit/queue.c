@@ -28,6 +28,13 @@ uint8_t query_partial_size(uint8_t query)
     return (uint8_t)(sizeof(struct wire_partial) + (query == 3 ? 2 * sizeof(struct wire_aggregate_state) : 0));
 }
 
+/* What fewer motes say than were heard of. */
+bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length)
+{
+    (void)own_length, (void)heard_length;
+    return own->query == heard->query && own->epoch == heard->epoch && own->motes < heard->motes;
+}
+
 static int count(void)
 {
     int n = 0;
@@ -150,9 +157,27 @@ static void forgetting_leaves_what_is_no_row(void)
     CHECK_EQUAL(queue_next(NULL)->type, WIRE_PACKET_STATUS);
 }
 
+static void states_that_change_nothing_in_those_heard_are_withheld(void)
+{
+    struct wire_partial heard = {.query = 1, .epoch = 5, .motes = 4};
+    push_partial(1, 5, 2);
+    push_partial(2, 5, 1);
+    push_partial(1, 6, 1);
+    CHECK(queue_push(QUEUE_HEARD, &heard, sizeof heard)); /* a record of its own, beside that of this mote */
+    CHECK(queue_push(QUEUE_HEARD, &heard, sizeof heard));
+    CHECK_EQUAL(count(), 4);
+    queue_withhold();
+    CHECK_EQUAL(count(), 3);
+    for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r)) {
+        const struct wire_partial *left = (const struct wire_partial *)r->body;
+        CHECK(r->type == QUEUE_HEARD ? left->motes == 8 : left->query == 2 || left->epoch == 6);
+    }
+}
+
 static const struct test tests[] = {
     TEST(records_come_out_as_they_went_in), TEST(a_full_queue_refuses_counts_and_keeps_what_it_has),
     TEST(removing_from_anywhere_keeps_the_order_of_the_rest), TEST(partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_way),
     TEST(partial_states_at_the_end_that_are_zero_take_no_room_until_they_are_merged), TEST(forgetting_leaves_what_is_no_row),
+    TEST(states_that_change_nothing_in_those_heard_are_withheld),
 };
 UNIT_MAIN(tests)

@@ -72,7 +72,7 @@ static void what_the_tool_wrote_is_read_and_each_start_counted(void)
         CHECK_EQUAL(own->x, -5);
         CHECK_EQUAL(own->boots, boot);
     }
-    CHECK(erased <= 2 * 1000 / 100 + 2);
+    CHECK(erased <= 2 * 1000 / 73 + 2);
 }
 
 static void a_new_position_is_kept(void)

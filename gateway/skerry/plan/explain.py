@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 PLANS_SHOWN = 6
 
 
+_SNOOP_LINES = [
+    "  with five or more neighbours of their level: listen to some of them first, and send nothing where theirs",
+    "  makes it superfluous",
+]
+
+
 def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | None = None) -> dict[str, Any]:
     """The plan as plain values. Energies in J, times in s, periods in ms.
 
@@ -102,6 +108,7 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
     size = record_bytes(query)
     return {
         "where": render(query.where) if query.where else None,
+        "snoop": query.snoop,
         "clauses": [
             describe(clause, query.period_ms) if clause.kind is Aggregate.QUEUE else str(clause)
             for clause in query.clauses
@@ -182,6 +189,7 @@ def explain_text(explained: dict[str, Any]) -> str:
         f"  {motes['record_bytes']} bytes per record:"
         f" {motes['air_time_per_hop'] * 1e3:.2f} ms on the air and"
         f" {motes['radio_energy_per_hop'] * 1e6:.0f} µJ for each hop",
+        *(_SNOOP_LINES if motes["snoop"] else []),
         "root",
         f"  {explained['root']}",
         "gateway",

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from skerry.plan import build
+from skerry.plan import build, snooping
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, render
 from skerry.plan.model import Column, MoteQuery, QueryPlan, RangeFilter
@@ -155,7 +155,10 @@ def _said(plan: QueryPlan) -> Hashable:
 def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
     first = plans[0]
     if first.aggregate:
-        return MoteQuery(first.period_ms, first.once, True, _aggregate_columns(plans), first.where)
+        columns = _aggregate_columns(plans)
+        return MoteQuery(
+            first.period_ms, first.once, True, columns, first.where, snoop=snooping.snoops(plans)
+        )
     if first.columns:
         return MoteQuery(
             first.period_ms, first.once, False, first.columns, first.where, numbered=len(first.reads)

@@ -164,6 +164,8 @@ class MoteQuery:
     clauses: tuple[Clause, ...] = ()
     #: So many of the first columns number the stored rows that a row was made from: an epoch may have several rows.
     numbered: int = 0
+    #: Motes withhold partial states that change nothing in what they have heard of others.
+    snoop: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -172,6 +174,7 @@ class MoteQuery:
             "once": self.once,
             "aggregate": self.aggregate,
             "numbered": self.numbered,
+            "snoop": self.snoop,
             "where": self.where.to_list() if self.where else None,
             "clauses": [clause.to_list() for clause in self.clauses],
             "budget": list(astuple(self.budget)) if self.budget else None,
@@ -193,10 +196,9 @@ class MoteQuery:
         where = from_list(data["where"]) if data["where"] else None
         clauses = tuple(map(Clause.from_list, data["clauses"]))
         budget = LifetimeBudget(*data["budget"]) if data["budget"] else None
-        numbered = data.get("numbered", 0)
-        return cls(
-            data["period_ms"], data["once"], data["aggregate"], columns, where, budget, clauses, numbered
-        )
+        numbered, snoop = data.get("numbered", 0), data.get("snoop", False)
+        period_ms, once, aggregate = data["period_ms"], data["once"], data["aggregate"]
+        return cls(period_ms, once, aggregate, columns, where, budget, clauses, numbered, snoop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def encode(query: MoteQuery, start: int, end: int = FOREVER, plan: SamplingPlan 
     plan = plan or chosen(query)
     flags = (QueryFlag.AGGREGATE if query.aggregate else 0) | (QueryFlag.ONCE if query.once else 0)
     flags |= QueryFlag.STAGED if plan.staged else 0
+    flags |= QueryFlag.SNOOP if query.snoop else 0
     fields = [
         {"format": _format(column), "aggregate": int(column.aggregate), "code": _code(column.expr)}
         for column in query.columns
