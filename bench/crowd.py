@@ -16,9 +16,9 @@ from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.engine import Engine
 from skerry.proxy.spark import StreamingQuery
-from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD, Block, Records
+from skerry.streams.stream import Stream
 
 #: Values of ``light`` are uniform below this; each user asks for a closed range of a thousandth of them.
 SPAN = 64_000

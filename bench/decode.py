@@ -9,7 +9,8 @@ from bench.machine import median, table
 from skerry.link.endpoint import Endpoint
 from skerry.plan.merge import merge
 from skerry.plan.planner import plan_query
-from skerry.streams.ingest import Ingest, Stream
+from skerry.streams.ingest import Ingest
+from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.framing import FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
@@ -38,10 +39,10 @@ def once() -> float:
         PacketType.HELLO, node=0, session=1, seconds=0, ticks=0, query_version=0, queries=b""
     )
     endpoint.feed(LinkFrame(FrameKind.RESET_ACK, 0, hello).to_bytes())
-    ingest = Ingest({1: stream}.get, lambda _: None)
+    ingest, source = Ingest(), Source({1: stream}.get, lambda _: None)
     began, rows = time.process_time(), 0
     for at in range(0, len(line), 4096):
-        rows += len(ingest.records(endpoint.feed(line[at : at + 4096])))
+        rows += len(ingest.records(endpoint.feed(line[at : at + 4096]), source))
     assert rows == PACKETS
     return PACKETS / (time.process_time() - began)
 

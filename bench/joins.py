@@ -16,8 +16,8 @@ from skerry.plan.merge import merge
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.engine import Engine
-from skerry.streams.ingest import Stream
 from skerry.streams.record import RECORD, Block, Records
+from skerry.streams.stream import Stream
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore
 

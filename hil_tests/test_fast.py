@@ -13,7 +13,8 @@ from hil_tests.queries import ask, rows
 from skerry.plan.model import Difference, Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
-from skerry.streams.ingest import Ingest, Stream
+from skerry.streams.ingest import Ingest
+from skerry.streams.stream import Source, Stream
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
@@ -61,7 +62,8 @@ class Gateway:
     def __init__(self, net: NetworkHandle) -> None:
         self.net, self.demand = net, Demand()
         self.streams: dict[int, Stream] = {}
-        self.ingest = Ingest(self.streams.get, lambda _: None, None, self.views)
+        self.ingest = Ingest()
+        self.source = Source(self.streams.get, lambda _: None, views=self.views)
         self.rows: list[tuple[int, int, int]] = []
         self.taken = 0
 
@@ -88,7 +90,7 @@ class Gateway:
             ]
             self.rows += [
                 (int(r["stream"]), int(r["epoch"]), int(r["value"][0]))
-                for r in self.ingest.records(known)
+                for r in self.ingest.records(known, self.source)
                 if r["node"] == 1
             ]
 

@@ -282,6 +282,7 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_CONTENTION = 39, /* 1; how often of late the channel was taken or a frame not acknowledged */
     WIRE_ATTRIBUTE_COMBINED = 37, /* 1; samples that the row is the average of (QUEUE WINAVG); 1 otherwise */
     WIRE_ATTRIBUTE_LEFT_OUT = 38, /* 1; rows of the query that its mote left out since the row before */
+    WIRE_ATTRIBUTE_VIA = 40, /* 1; short address of the root that the row came through */
     WIRE_ATTRIBUTE_MAG_X = 20, /* mgauss; magnetic field along x */
     WIRE_ATTRIBUTE_MAG_Y = 21, /* mgauss; magnetic field along y */
     WIRE_ATTRIBUTE_NOISE = 22, /* 1; loudness at the microphone */

@@ -1,4 +1,4 @@
-"""The gateway: owns link, log, network and users, and the order in which they change."""
+"""The gateway: owns roots, log and users, and the order in which they change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,17 +17,16 @@ from construct import Container
 from skerry.alarms import Alarms
 from skerry.catalog import Catalog
 from skerry.commands import Running, check
-from skerry.history.joint import joined_feeds, joint_of
 from skerry.history.retention import Retention
 from skerry.history.service import HistoryService
 from skerry.inventory import Inventory
 from skerry.lang.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.lang.errors import QueryError
-from skerry.link.link import Link
-from skerry.network import Network
-from skerry.plan.costs import decided
+from skerry.link.link import PortError
+from skerry.network import Common
+from skerry.networks import Networks
 from skerry.plan.explain import explain, explain_text
-from skerry.plan.model import Difference, QueryPlan
+from skerry.plan.model import QueryPlan
 from skerry.plan.past import explain_past
 from skerry.plan.planner import plan_point, plan_query, plan_srt
 from skerry.plan.points import Point
@@ -38,20 +37,20 @@ from skerry.proxy.matching import Part
 from skerry.proxy.spark import StreamingQuery
 from skerry.queries import Queries, UserQuery
 from skerry.reading import BACKLOG_ROWS, Reader
+from skerry.root import Root
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
-from skerry.streams.ingest import Ingest, Stream
+from skerry.streams.ingest import Ingest
 from skerry.streams.record import Block
 from skerry.streams.reorder import Reorder
+from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore
+from skerry.watch import Watch
 from skerry_protocol.codec import Packet
 
 log = logging.getLogger(__name__)
-
-#: Rows that wait for Spark for so long, in s, are an alarm.
-STALLED_S = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +61,12 @@ class Stopped:
 
 
 class Gateway:
-    """One daemon. Public methods may be called from any thread. ``backlog``: rows of the log that a reader may be behind."""
+    """One daemon. Public methods may be called from any thread. ``links``: a URL for each root; ``backlog``: rows of the log
+    that a reader may be behind."""
 
     def __init__(
         self,
-        link_url: str,
+        links: Sequence[str],
         data: Path,
         master: str = "local[2]",
         retention: Retention | None = None,
@@ -78,15 +78,14 @@ class Gateway:
         self._data = DataDirectory(data)
         self._log = stream_log.StreamLog(data)
         self.alarms = Alarms()
-        self.link = Link(link_url, self._on_packets, self._on_hello, self._on_idle)
-        self._network = Network(self.link.send)
+        self._watch = Watch(self.alarms)
+        common = Common()
+        self.roots = [Root(url, common, self._on_packets, self._on_hello, self._on_idle) for url in links]
+        self._network = Networks([root.network for root in self.roots], common)
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
-        reorder = Reorder(data, self._network.held_ms)
-        self._ingest = Ingest(
-            self._network.stream_of_query, self._network.clock.utc, reorder, self._network.views
-        )
-        self.engine = Engine(self._network.stream, self._rows, self._compacted)
+        self._ingest = Ingest(Reorder(data, self._network.held_ms))
+        self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=len(links) > 1)
         self.tables = TableStore(tables or data / "tables", lambda: self.spark.session)
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
@@ -94,17 +93,26 @@ class Gateway:
         #: Queries of which not everything is remembered.
         self._dirty: set[str] = set()
         self._restore()
-        self._ingest.restore(self._log, self._network.streams)
+        self._ingest.restore(self._log, self._network.streams, self._network.source_of)
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
         self._advanced = 0.0
-        #: How far the proxy had come when it last moved, and when that was.
-        self._moved = (0, time.monotonic())
         #: Whether something has changed that is not on the disk yet.
         self._unsaved = False
 
     def start(self) -> None:
-        """Open the link, then Spark in the background. Raises PortError."""
-        self.link.start()
+        """Open the links, then Spark in the background. Raises PortError when none can be opened."""
+        errors = []
+        for root in self.roots:
+            try:
+                root.link.open()
+            except PortError as error:
+                errors.append(error)
+        if len(errors) == len(self.roots):
+            raise errors[0]
+        for failed in errors:
+            log.warning("%s; it is tried again", failed)
+        for root in self.roots:
+            root.link.start()
         self.spark.start()
         # Databases are asked in the background from now on.
         self.tables.schemas()
@@ -112,12 +120,17 @@ class Gateway:
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
-        self.link.close()
+        for root in self.roots:
+            root.link.close()
         self.tables.close()
         self.spark.stop()
         self.history.stop()
         self._log.close()
         self._data.close()
+
+    @property
+    def _links(self) -> list[str]:
+        return [root.link.url for root in self.roots]
 
     @property
     def catalog(self) -> Catalog:
@@ -126,11 +139,7 @@ class Gateway:
 
     def _rows(self, start: int, end: int) -> Block:
         """Rows of the log that it still has."""
-        start = max(start, self._log.first)
-        try:
-            return Block(start, stream_log.read(self._log.path, start, end))
-        except stream_log.RowsGoneError:
-            return self._rows(start, end)
+        return Block(*stream_log.read_there(self._log.path, start, end))
 
     def _compacted(self, start: int, end: int, attributes: Collection[int]) -> Mapping[int, Part]:
         """Rows that the log has no longer."""
@@ -155,8 +164,9 @@ class Gateway:
             self._queries.add(query)
             if not query.past_only:
                 self._subscribe(query)
-        self._network.restore(state, plans)
-        self._network.demand.route_by(self._queries.srts().values())
+        running = [query.id for query in self._queries.all() if not query.finished and not query.past_only]
+        self._network.restore(state, self._links, plans, running)
+        self._network.route_by(self._queries.srts().values())
         self.inventory.restore(state.get("tags", []))
         self._refresh_feeds()
 
@@ -178,7 +188,7 @@ class Gateway:
     def _save(self) -> None:
         """Remember everything. Raises StorageError, with an alarm; it is tried again until it works."""
         self._unsaved = True
-        state = {**self._network.to_dict(), "tags": self.inventory.to_list()}
+        state = {**self._network.to_dict(self._links), "tags": self.inventory.to_list()}
         try:
             self._data.save("gateway", state, self._entries(self._dirty), self._entries)
         except StorageError as error:
@@ -190,86 +200,81 @@ class Gateway:
 
     def _entries(self, ids: Collection[str] | None = None) -> dict[str, dict[str, str | None]]:
         """What is remembered of some queries, None: of all; of one that has gone, None."""
-        demand = self._network.demand
         ids = [query.id for query in self._queries.all()] if ids is None else ids
         found = [(query_id, self._queries.find(query_id)) for query_id in ids]
         queries = {query_id: query.text() if query is not None else None for query_id, query in found}
-        return {"queries": queries, "served": {query_id: demand.user_text(query_id) for query_id in ids}}
+        return {"queries": queries, **self._network.served_texts(ids)}
 
-    # ---- the motes' side (the link's thread) ----
+    # ---- the motes' side (the links' threads) ----
 
-    def _on_packets(self, packets: list[Packet]) -> None:
+    def _on_packets(self, root: Root, packets: list[Packet]) -> None:
         """Returns when everything is durable. StorageError: nothing was taken in."""
         with self._lock:
+            if root.refused is not None:
+                return
             try:
                 if self._unsaved:
                     # The log must not name streams that a restart would not know.
                     self._commit()
                 self._data.check_room()
-                self._ingest.store(packets, self._log, self._network.clock.now_ms())
+                source = self._network.source(root.network)
+                self._ingest.store(packets, source, self._log, self._network.now_ms())
             except (StorageError, OSError) as error:
                 text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self.alarms.on("intake", f"no rows are taken in: {text}; motes and root keep what they can")
                 raise StorageError(text) from None
             self.alarms.off("intake")
             for packet in packets:
-                self._network.hear(packet)
+                root.network.hear(packet)
 
-    def _on_hello(self, hello: Container[Any]) -> None:
+    def _on_hello(self, root: Root, hello: Container[Any]) -> None:
         with self._lock:
-            if self._network.greet(hello):
+            root.refused = root.clash(self.roots, hello)
+            if root.refused is not None:
+                return
+            if root.network.greet(hello):
                 self._refresh_feeds()
             self._try_commit()
 
-    def _on_idle(self) -> None:
-        self._watch()
-        if time.monotonic() - self._advanced < 1.0 or not self._network.clock.known:
+    def _on_idle(self, root: Root) -> None:
+        self._watch.root(root)
+        self._watch.delivery(self.engine.done, self._through(), self._log.rows, self.spark.state)
+        self._watch.history(self.history.trouble)
+        self._advance()
+
+    def _advance(self) -> None:
+        if time.monotonic() - self._advanced < 1.0 or not self._network.known:
             return
         self._advanced = time.monotonic()
         with self._lock:
             self._release()
-            difference = self._network.demand.advance(self._network.now())
-            self._adopt(difference)
+            changed = self._go_on()
+            self._watch.motes(self.catalog)
             abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
             for query in abandoned:
                 log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)
                 self._remove(query)
-            if difference or abandoned or self._unsaved:
+            if changed or abandoned or self._unsaved:
                 self._try_commit()
 
     def _release(self) -> None:
-        """Rows that were held back to be put in order."""
+        """Rows that were held back."""
         try:
-            self._ingest.release(self._log, self._network.clock.now_ms())
+            self._ingest.release(self._log, self._network.now_ms(), time.monotonic())
         except OSError as error:
             self.alarms.on("intake", f"rows wait beside the log: {self._log.path}: {error.strerror}")
 
-    def _watch(self) -> None:
-        """Alarms for what goes on in the background."""
-        now = time.monotonic()
-        if self.engine.done != self._moved[0] or self._through() >= self._log.rows:
-            self._moved = (self.engine.done, now)
-            self.alarms.off("delivery")
-        elif now - self._moved[1] > STALLED_S:
-            self.alarms.on(
-                "delivery",
-                f"rows wait in the log: Spark has taken none for {STALLED_S:g} s ({self.spark.state})",
-            )
-        if self.history.trouble is None:
-            self.alarms.off("history")
-        else:
-            self.alarms.on("history", f"the log is not compacted: {self.history.trouble}")
-
-    def _adopt(self, difference: Difference) -> None:
-        """What the demand has decided, before it is remembered and sent."""
-        for user in difference.finished:
+    def _go_on(self) -> bool:
+        """What time brings to the networks; whether that is anything."""
+        changed, finished = self._network.advance()
+        for user in finished:
             query = self._queries.find(user)
             if query is not None:
                 query.finished = True
                 self._dirty.add(query.id)
-        self._network.adopt(difference)
-        if difference:
+        if changed:
             self._refresh_feeds()
+        return changed
 
     def _commit(self) -> None:
         """Remember what has changed, then tell the motes: they never hold what a restart would not know. Raises StorageError."""
@@ -289,7 +294,7 @@ class Gateway:
 
         Of ten thousand queries, of those only whose feeds have changed, and of those that go on from the past into any stream.
         """
-        changed = self._network.demand.changed()
+        changed = self._network.changed()
         for query_id in changed | self._queries.with_past:
             query = self._queries.find(query_id)
             if query is not None:
@@ -299,10 +304,8 @@ class Gateway:
 
     def _refresh_feed(self, query: UserQuery) -> None:
         feeds, network = self._network.feeds(query.id), self._network
-        if query.plan.history is not None and feeds:
-            query.joint = joint_of(query.joint, feeds, network.session, network.now() * 1000)
-            streams = list(network.streams.values())
-            feeds = joined_feeds(feeds, query.joint, query.id, query.plan.period_ms, streams)
+        if query.plan.history is not None:
+            feeds = network.joined_feeds(query.id, query.joints, query.plan.period_ms)
         for number in network.called_off(query.id, query.feeds, feeds):
             del query.feeds[number]
         query.feeds.update(feeds)
@@ -373,16 +376,13 @@ class Gateway:
                 plan = statement
             if plan.history is not None and plan.history.only:
                 return self._ask_past(sql, user, plan, linger_s)
-            if not self._network.clock.known:
-                raise QueryError(
-                    "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
-                )
+            self._network.check_heard([root.link for root in self.roots])
             started = [(text, plan_query(text, self._queries.points())) for text in plan.starts]
             # What fills a storage point has no readers.
             query = self._add(sql, user, plan, point, None, None if plan.into or srt else linger_s)
             if srt is not None:
                 query.srt = srt
-                self._network.demand.route_by(self._queries.srts().values())
+                self._network.route_by(self._queries.srts().values())
             try:
                 for text, inner in started:
                     assert isinstance(inner, QueryPlan)
@@ -394,14 +394,16 @@ class Gateway:
             return query
 
     def _plan_srt(self, statement: CreateSrt) -> tuple[Srt, QueryPlan]:
-        root = self.catalog.root()
+        roots = self._network.roots
+        asked = [root for root in roots if statement.root is not None and statement.root.value == root]
+        root = next(iter(asked or roots), None)
         number = self._queries.srt_number(statement.text)
         return plan_srt(
             statement,
             number,
             self._queries.srts(),
             self.catalog.values,
-            root.nodeid if root is not None else None,
+            root,
         )
 
     def _add(
@@ -424,11 +426,10 @@ class Gateway:
             started_by=started_by,
             linger_s=linger_s,
         )
-        difference = self._network.demand.add_user(query.id, plan, self._network.now())
+        self._network.add_user(query.id, plan)
         self._queries.add(query)
         self._dirty.add(query.id)
         self._subscribe(query)
-        self._adopt(difference)
         self._refresh_feeds()
         return query
 
@@ -469,12 +470,12 @@ class Gateway:
         self._queries.remove(query.id)
         self._dirty.add(query.id)
         if query.srt is not None:
-            self._network.demand.route_by(self._queries.srts().values())
+            self._network.route_by(self._queries.srts().values())
         self.history.forget(query.id)
         self._joins.pop(query.id, None)
         self.engine.unsubscribe(query.id)
-        if self._network.demand.has(query.id):
-            self._adopt(self._network.demand.remove_user(query.id, self._network.now()))
+        if self._network.remove_user(query.id):
+            self._refresh_feeds()
 
     def points(self, user: str | None = None) -> list[dict[str, Any]]:
         """The storage points, with what uses them, as far as a user may know."""
@@ -495,16 +496,13 @@ class Gateway:
         """Run a command on a mote, None: on all; returns at once. Raises QueryError."""
         action = check(command, argument, mote)
         with self._lock:
-            if not self._network.clock.known:
-                raise QueryError(
-                    "the root mote has not answered yet", f"link {self.link.url}: {self.link.state}"
-                )
+            self._network.check_heard([root.link for root in self.roots])
             return self._network.run(action, argument, mote)
 
     def command(self, token: int) -> Running | None:
         """A command that :meth:`run` sent, with the answers so far."""
         with self._lock:
-            return self._network.commands.find(token)
+            return self._network.command(token)
 
     def queries(self, user: str | None = None) -> list[UserQuery]:
         """All queries, or one user's, oldest first."""
@@ -574,27 +572,17 @@ class Gateway:
                 _, plan = self._plan_srt(plan)
             if plan.history is not None and plan.history.only:
                 return explain_past(plan)
-            described = explain(plan, self.catalog, self._network.demand)
+            described = explain(plan, self.catalog, self._network.first.demand)
         return {**described, "text": explain_text(described)}
 
     def status(self) -> dict[str, Any]:
-        """Link, log, streams, users and alarms."""
+        """Roots, log, streams, users and alarms; what stands beside the roots of a link and its session is the first root's."""
         counters = self._ingest.counters
         with self._lock:
-            network = self._network
-            served = network.demand.served()
             return {
                 "alarms": self.alarms.active(),
-                "link": {
-                    "url": self.link.url,
-                    "state": self.link.state,
-                    **dataclasses.asdict(self.link.endpoint.counters),
-                    "errors": self.link.endpoint.line_errors,
-                    "waiting": self.link.endpoint.queued,
-                },
-                "network_time_s": round(network.clock.now(), 1),
-                "session": network.session,
-                "query_version": network.query_version,
+                "roots": [root.status() for root in self.roots],
+                **{name: value for name, value in self.roots[0].status().items() if name != "root"},
                 "motes": len(self.catalog.motes()),
                 "rows": self._log.rows,
                 "processed": self._through(),
@@ -602,13 +590,7 @@ class Gateway:
                 "history": self.history.status(),
                 "paused": {q.id: why for q in self._queries.all() if (why := self.paused(q)) is not None},
                 "spark": {"state": self.spark.state, "batches": self.spark.batches},
-                "streams": [
-                    {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,
-                     "columns": [column.name for column in s.mote_query.columns], "aggregate": s.mote_query.aggregate,
-                     "refused": network.refusals.of(s.query),
-                     "decision": decided(s.mote_query, served[s.query]) if served.get(s.query) else None}
-                    for s in network.current.values()
-                ],
+                "streams": self._network.described_streams(),
                 "srts": self._queries.described_srts(None),
                 "users": len(self._queries.all()),
                 "feeds": sum(query.readers for query in self._queries.all()),

@@ -11,7 +11,7 @@ from skerry.catalog.places import Substitute, Wanted, known_mote, silent, substi
 from skerry.catalog.sql import select
 from skerry.catalog.tables import tables
 from skerry.catalog.tags import Tags
-from skerry.network import Network
+from skerry.networks import Networks
 from skerry.queries import Queries
 from skerry.state import StorageError
 
@@ -23,7 +23,7 @@ class Inventory:
     """
 
     def __init__(
-        self, lock: threading.RLock, network: Network, queries: Queries, save: Callable[[], None]
+        self, lock: threading.RLock, network: Networks, queries: Queries, save: Callable[[], None]
     ) -> None:
         self._lock, self._network, self._queries, self._save = lock, network, queries, save
         self._tags = Tags()
@@ -35,7 +35,7 @@ class Inventory:
                 self._network.catalog,
                 self._tags,
                 list(self._network.streams.values()),
-                dict(self._network.current),
+                self._network.current,
                 self._queries.all() if user is None else self._queries.of(user),
                 self._queries.described_points(user),
                 self._queries.described_srts(user),

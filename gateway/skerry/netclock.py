@@ -13,6 +13,16 @@ class NetworkClock:
 
     def __init__(self) -> None:
         self._origin: float | None = None
+        self._assumed: float | None = None
+
+    @property
+    def origin(self) -> float | None:
+        """UTC in s of network time 0, as it is or, until the root is heard, was known; None: never."""
+        return self._assumed if self._origin is None else self._origin
+
+    def assume(self, origin: float | None) -> None:
+        """What :attr:`origin` was before the gateway's last start."""
+        self._assumed = origin
 
     def restart(self, seconds: int, ticks: int, arrival: float) -> None:
         """HELLO: network time when the root wrote it, and UTC in s when it arrived."""
@@ -35,8 +45,8 @@ class NetworkClock:
         return self._origin is not None
 
     def now(self) -> float:
-        """Network time now, in s; 0 while unknown."""
-        return 0.0 if self._origin is None else time.time() - self._origin
+        """Network time now, in s; 0 while nothing is known of it."""
+        return 0.0 if self.origin is None else time.time() - self.origin
 
     def now_ms(self) -> int:
         """The same in whole ms."""

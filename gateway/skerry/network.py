@@ -1,4 +1,4 @@
-"""The motes' side of the gateway: what they run, what they said, and what is to be sent to them."""
+"""The motes behind one root: what they run, what they said, and what is to be sent to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import time
 from binascii import crc32
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from construct import Container
@@ -15,10 +15,10 @@ from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
 from skerry.commands import Commands, Running, arguments
 from skerry.netclock import NetworkClock
-from skerry.plan.model import Difference, Feed, Installation, QueryPlan
+from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.queueing import held_ms
 from skerry.proxy.demand import Demand
-from skerry.streams.ingest import Stream
+from skerry.streams.stream import Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.commands import Action, event_number
@@ -30,27 +30,50 @@ log = logging.getLogger(__name__)
 STOPPING_S = 2
 
 
+@dataclass
+class Common:
+    """What all networks of a gateway have together."""
+
+    catalog: Catalog = field(default_factory=Catalog)
+    commands: Commands = field(default_factory=Commands)
+    #: Mote queries of all networks and times by number.
+    streams: dict[int, Stream] = field(default_factory=dict)
+    #: Of the last command; motes number their own from 0x8000.
+    token: int = field(default_factory=lambda: int(time.time()) % 0x7FFF)
+
+    def next_token(self) -> int:
+        """For a command."""
+        self.token = self.token % 0x7FFF + 1
+        return self.token
+
+
+#: A session whose time has gone back by more than this, in s, is another one.
+BACK_S = 60.0
+#: Bits of a session below the number of lives: see :func:`session_of`.
+_LIVES = 32
+_ONE_LIFE = (1 << _LIVES) - 1
+
+
 class Network:
-    """Demand, the streams it makes, clock, catalog and refusals. ``send`` queues a packet for the root.
+    """Demand, the streams it makes, clock and refusals. ``send`` queues a packet for the root.
 
     Changes go out in two steps, so that their owner can remember them in between: :meth:`prepare`, :meth:`tell`.
     Not locked: its owner calls it under his lock.
     """
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Callable[[bytes], None], common: Common | None = None) -> None:
         self._send = send
+        self._common = common or Common()
         self.clock = NetworkClock()
-        self.catalog = Catalog()
         self.refusals = Refusals()
-        self.commands = Commands()
         self.demand = Demand()
-        #: Mote queries of all times by number, and those of this session by their query id.
-        self.streams: dict[int, Stream] = {}
+        #: Mote queries of this session by their query id.
         self.current: dict[int, Stream] = {}
+        #: See :func:`session_of`; 0 until the root has been heard for the first time.
         self.session = 0
         self.query_version = 0
-        #: Of the last command; motes number their own from 0x8000.
-        self._token = int(time.time()) % 0x7FFF
+        #: Whether its root can say something now.
+        self.reachable = True
         self._last_time = 0.0
         #: What the motes hold or will have been sent: checksums of programs by query id.
         self._told: dict[int, int] = {}
@@ -58,13 +81,19 @@ class Network:
 
     # ---- what is asked ----
 
-    def now(self) -> int:
-        """Network time in whole s; 0 while unknown."""
-        return int(self.clock.now())
+    @property
+    def streams(self) -> dict[int, Stream]:
+        """Mote queries of all networks and times by number."""
+        return self._common.streams
 
-    def stream(self, number: int) -> Stream | None:
-        """A stream of any time."""
-        return self.streams.get(number)
+    @property
+    def root(self) -> int:
+        """The root's short address."""
+        return root_of(self.session)
+
+    def now(self) -> int:
+        """Network time in whole s; before the root is heard, what it is if the root has gone on, or 0."""
+        return int(self.clock.now())
 
     def held_ms(self, number: int) -> tuple[int, int] | None:
         """Of a stream whose rows come in any order, its sample period and how long after their sample time rows are held back, ms.
@@ -105,17 +134,18 @@ class Network:
 
     def hear(self, packet: Packet) -> None:
         """A packet of any kind; rows tell only that their mote is there."""
+        catalog = self._common.catalog
         if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK):
-            self.catalog.hear(packet.body.node, time.time())
+            catalog.hear(packet.body.node, time.time())
         if packet.type is PacketType.STATUS:
-            self.catalog.update(packet.body, time.time())
+            catalog.update(packet.body, time.time(), self.root)
             self.clock.sighting(packet.body.seconds, time.time())
         elif packet.type is PacketType.REFUSAL:
             log.warning("%s", self.refusals.add(packet.body))
         elif packet.type is PacketType.EVENT:
-            self.catalog.events.hear(packet.body.event, time.time())
+            catalog.events.hear(packet.body.event, time.time())
         elif packet.type is PacketType.COMMAND_ACK:
-            self.commands.answer(packet.body.node, packet.body.token, packet.body.status)
+            self._common.commands.answer(packet.body.node, packet.body.token, packet.body.status)
         elif packet.type is PacketType.LOG:
             log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
 
@@ -123,13 +153,17 @@ class Network:
         """The root's HELLO; whether a new session begins with it."""
         if self.clock.known:
             self._last_time = self.clock.now()
+        # As of a root that was replaced by another of its number, or has lost what it counts its boots in.
+        back = self.session & _ONE_LIFE == session_of(hello) and self.clock.now() - hello.seconds > BACK_S
         self.clock.restart(hello.seconds, hello.ticks, time.time())
         programs = {i.query: crc32(i.program) for i in self.demand.installations()}
-        new = bool(hello.session != self.session)
+        lives = (self.session >> _LIVES) + back if root_of(self.session) == hello.node else 0
+        session = lives << _LIVES | session_of(hello)
+        new = session != self.session
         if new:
             # The root's time begins at 0 and no mote holds a query any more: ask anew for what is left of them.
-            log.info("root's session %d begins", hello.session)
-            self.session = hello.session
+            log.info("session %d of root %d begins", hello.session, hello.node)
+            self.session = session
             self.current = {}
             self.adopt(self.demand.restart(self._last_time, self.now()))
             programs = {}
@@ -140,7 +174,12 @@ class Network:
     # ---- what they are told ----
 
     def adopt(self, difference: Difference) -> None:
-        """Give what is to be installed a stream each, and those of what is to be stopped an end."""
+        """Give what is to be installed a stream each, and those of what is to be stopped an end.
+
+        A root that was never heard has nothing to run; all is asked of it when it is.
+        """
+        if not self.session:
+            return
         views = [made.query for query in difference.stop for made in self.demand.views(query)]
         for query in (*difference.stop, *views):
             stream = self.current.get(query)
@@ -150,10 +189,16 @@ class Network:
                 until_ms = (self.now() + STOPPING_S) * 1000 if begun else stream.since_ms
                 self._keep(replace(stream, until_ms=until_ms))
         for installation in difference.install:
-            number, query = len(self.streams) + 1, installation.query
+            query = installation.query
             since_ms = self.demand.cut_ms(query)
-            self._keep(Stream(number, self.session, query, installation.mote_query, since_ms))
+            self._begin(query, installation.mote_query, since_ms)
         self._make_views()
+
+    def _begin(self, query: int, mote_query: MoteQuery, since_ms: int) -> None:
+        """A stream of this session."""
+        utc = self.clock.utc(since_ms)
+        stream = Stream(len(self.streams) + 1, self.session, query, mote_query, since_ms)
+        self._keep(replace(stream, since_utc_ms=None if utc is None else round(utc * 1000)))
 
     def _make_views(self) -> None:
         """A stream for each of what the gateway makes of rows."""
@@ -162,8 +207,7 @@ class Network:
                 known = self.current.get(made.query)
                 since_ms = self.demand.cut_ms(made.query)
                 if known is None or (known.mote_query, known.since_ms) != (made.mote_query, since_ms):
-                    number = len(self.streams) + 1
-                    self._keep(Stream(number, self.session, made.query, made.mote_query, since_ms))
+                    self._begin(made.query, made.mote_query, since_ms)
 
     def views(self, stream: Stream) -> list[Stream]:
         """The streams that the gateway makes of one, in this session."""
@@ -176,7 +220,12 @@ class Network:
         self.streams[stream.number] = self.current[stream.query] = stream
 
     def prepare(self) -> bool:
-        """Make the packets that let the motes run what the demand asks; whether there are any to send."""
+        """Make the packets that let the motes run what the demand asks; whether there are any to send.
+
+        What a root holds it says when it is heard first: until then there are none.
+        """
+        if not self.clock.known:
+            return False
         wanted = {i.query: (crc32(i.program), i) for i in self.demand.installations()}
         # Motes hold few queries: room first.
         for query in [q for q, program in self._told.items() if wanted.get(q, (0,))[0] != program]:
@@ -215,50 +264,53 @@ class Network:
     def _next_version(self) -> None:
         self.query_version = (self.query_version + 1) & 0xFFFF or 1
 
-    def raise_event(self, event: str) -> None:
+    def raise_event(self, event: str, token: int) -> None:
         """An event as if at the root."""
-        root = self.catalog.root()
+        root = self._common.catalog.mote(self.root)
         values = {
-            "event": event_number(event), "node": root.nodeid if root else 0, "x": round(root.xpos * 100) if root else 0,
+            "event": event_number(event), "node": self.root, "x": round(root.xpos * 100) if root else 0,
             "y": round(root.ypos * 100) if root else 0, "seconds": self.now(), "value": -(2**31),
         }  # fmt: skip
-        self._command(BROADCAST, CommandOp.EVENT, bytes(Event.build(values)))
+        self._command(BROADCAST, token, CommandOp.EVENT, bytes(Event.build(values)))
 
-    def run(self, action: Action, argument: int | None, mote: int | None) -> Running:
-        """Send a command to a mote, None: to all."""
-        target = BROADCAST if mote is None else mote
-        token = self._command(target, CommandOp.RUN, arguments(action, argument))
-        running = Running(token, action.name, argument, mote)
-        self.commands.add(running)
-        return running
+    def run(self, running: Running, action: Action) -> None:
+        """Send a command."""
+        target = BROADCAST if running.mote is None else running.mote
+        self._command(target, running.token, CommandOp.RUN, arguments(action, running.argument))
 
-    def _command(self, target: int, op: CommandOp, data: bytes) -> int:
-        """Send it; its token."""
-        self._token = self._token % 0x7FFF + 1
-        self._send(codec.encode(PacketType.COMMAND, target=target, token=self._token, op=op, arguments=data))
-        return self._token
+    def _command(self, target: int, token: int, op: CommandOp, data: bytes) -> None:
+        self._send(codec.encode(PacketType.COMMAND, target=target, token=token, op=op, arguments=data))
 
     # ---- kept over a restart ----
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Everything but what networks have together, for JSON."""
         return {
             "session": self.session,
             "query_version": self.query_version,
             "network_time": self.clock.now() if self.clock.known else self._last_time,
-            "streams": [stream.to_dict() for stream in self.streams.values()],
+            "origin": self.clock.origin,
             "current": [stream.number for stream in self.current.values()],
             "demand": self.demand.to_dict(),
-            "catalog": self.catalog.to_dict(),
         }
 
     def restore(self, state: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> None:
-        """What :meth:`to_dict` wrote; ``plans`` of its users."""
+        """What :meth:`to_dict` wrote; ``plans`` of its users. The streams are there already."""
         self.session, self.query_version = state["session"], state["query_version"]
         self._last_time = state["network_time"]
-        streams: Iterable[Stream] = map(Stream.from_dict, state["streams"])
-        self.streams = {stream.number: stream for stream in streams}
-        self.current = {self.streams[number].query: self.streams[number] for number in state["current"]}
-        self.catalog = Catalog.from_dict(state["catalog"])
+        self.clock.assume(state.get("origin"))
+        streams = [self.streams[number] for number in state["current"]]
+        self.current = {stream.query: stream for stream in streams}
         served = {user: entry for user, entry in state["served"].items() if entry is not None}
         self.demand = Demand.from_dict(state["demand"], served, plans)
+
+
+def session_of(hello: Container[Any]) -> int:
+    """A session of all networks: the root's boot count, of any root but mote 0 with its address above it, and above both how often
+    a root of this address has begun anew with the same count."""
+    return int(hello.node) << 16 | int(hello.session)
+
+
+def root_of(session: int) -> int:
+    """The short address of the root whose session it is."""
+    return session >> 16 & 0xFFFF

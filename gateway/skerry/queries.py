@@ -43,8 +43,8 @@ class UserQuery:
     point: Point | None = None
     #: What CREATE SRT made.
     srt: Srt | None = None
-    #: Of one with HISTORY that goes on: where its own feed begins.
-    joint: Joint | None = None
+    #: Of one with HISTORY that goes on: where its own feed begins, by root.
+    joints: dict[int, Joint] = dataclasses.field(default_factory=dict)
     #: It is stopped once nobody has read it for so long, in s; None: never.
     linger_s: float | None = None
     #: Feeds that are open, and when the last one closed (monotonic).
@@ -64,7 +64,7 @@ class UserQuery:
 
     def text(self) -> str:
         """In JSON; the plan is made of its own text again."""
-        state = self.finished, self.joint, tuple(self.feeds.items())
+        state = self.finished, tuple(self.joints.items()), tuple(self.feeds.items())
         if self._written[0] != state:
             self._written = state, json.dumps(self._to_dict())
         return self._written[1]
@@ -76,7 +76,7 @@ class UserQuery:
             "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
             "srt": self.srt.to_list() if self.srt is not None else None,
             "tables": [probe.table.schema.to_list() for probe in self.plan.probes],
-            "joint": dataclasses.asdict(self.joint) if self.joint is not None else None,
+            "joints": [[root, dataclasses.asdict(joint)] for root, joint in self.joints.items()],
             "linger_s": self.linger_s,
             "feeds": {number: dataclasses.astuple(feed) for number, feed in self.feeds.items()},
         }  # fmt: skip
@@ -87,10 +87,14 @@ class UserQuery:
     ) -> UserQuery:
         """What :meth:`text` said."""
         plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
+        joints = {root: Joint(**joint) for root, joint in entry.get("joints", [])}
+        if entry.get("joint"):
+            # As a gateway of one root wrote it.
+            joints[0] = Joint(**entry["joint"])
         feeds = {int(number): Feed(*feed) for number, feed in entry["feeds"].items()}
         return cls(
             entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
-            point, srt, Joint(**entry["joint"]) if entry.get("joint") else None, feeds=feeds, started_by=entry["started_by"],
+            point, srt, joints, feeds=feeds, started_by=entry["started_by"],
             linger_s=entry["linger_s"],
         )  # fmt: skip
 

@@ -15,8 +15,8 @@ from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.tables import NO_TABLES, Tables
 from skerry.proxy.engine import Engine
-from skerry.streams.ingest import Stream
 from skerry.streams.record import RECORD, Block, Records
+from skerry.streams.stream import Stream
 
 EVERYTHING = f"SELECT {', '.join(NAMES)} FROM sensors SAMPLE PERIOD"
 

@@ -14,9 +14,9 @@ from skerry.history.store import History
 from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
-from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog
 from skerry.streams.record import RECORD, Records
+from skerry.streams.stream import Stream
 
 #: UTC in us at network time 0 of session 1: ten minutes before a midnight.
 ORIGIN = (1_795_132_800 - 600) * 1_000_000

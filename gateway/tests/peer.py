@@ -16,22 +16,15 @@ from skerry_protocol.packets import PacketType
 class RootPeer:
     """Sends queued packets with go-back-N, a window unacknowledged; collects what the gateway sends."""
 
-    def __init__(self, session: int = 1, version: int | None = None) -> None:
-        self._server = socket.socket()
-        self._server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._server.bind(("127.0.0.1", 0))
-        self._server.listen(1)
-        self._server.settimeout(0.05)
-        self.port: int = self._server.getsockname()[1]
-        self.session, self._version = session, version
+    def __init__(self, session: int = 1, version: int | None = None, node: int = 0) -> None:
+        self.session, self._version, self.node = session, version, node
+        self.port = 0
         self.began = time.monotonic()
         self.waiting: deque[bytes] = deque()
         self.acknowledged = 0
         self.received: list[codec.Packet] = []
         self.noise = b""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.open()
 
     @property
     def url(self) -> str:
@@ -50,8 +43,20 @@ class RootPeer:
                     whole[packet.body.query] = program
         return whole
 
+    def open(self) -> None:
+        """Listen, on the port it had."""
+        self._server = socket.socket()
+        self._server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._server.bind(("127.0.0.1", self.port))
+        self._server.listen(1)
+        self._server.settimeout(0.05)
+        self.port = self._server.getsockname()[1]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
     def close(self) -> None:
-        """Stop and close."""
+        """Stop and close; what was queued and not acknowledged waits until it is opened again."""
         self._stop.set()
         self._thread.join()
         self._server.close()
@@ -61,7 +66,7 @@ class RootPeer:
         queries = bytes(sorted(self.programs()))
         packet = codec.encode(
             PacketType.HELLO,
-            node=0,
+            node=self.node,
             session=self.session,
             seconds=seconds,
             ticks=0,

@@ -28,8 +28,8 @@ def free_port() -> int:
 class Daemon:
     """A gateway process that can be killed and started again on the same data."""
 
-    def __init__(self, link: str, data: Path, token: str | None = None) -> None:
-        self.link, self.data, self.port, self.token = link, data, free_port(), token
+    def __init__(self, link: str, data: Path, token: str | None = None, *more: str) -> None:
+        self.links, self.data, self.port, self.token = (link, *more), data, free_port(), token
         #: Its standard error.
         self.log = data.parent / f"{data.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -39,8 +39,9 @@ class Daemon:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, *options: str) -> None:
-        """Start it, with further options; returns when it answers and has heard the root."""
-        arguments = ["--link", self.link, "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        """Start it, with further options; returns when it answers and has heard the first root."""
+        arguments = [part for link in self.links for part in ("--link", link)]
+        arguments += ["--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([COMMAND, "gateway", *arguments, *options], stderr=log)
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
@@ -71,11 +72,12 @@ def wait_for(condition: Any, limit_s: float = 240) -> None:
         time.sleep(0.05)
 
 
-def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes) -> None:
+def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes, motes: range = range(1, 4)) -> None:
+    """A row of each mote and epoch, of one column: 20 °C, and 0.1 °C more for each epoch, 0.01 °C for each number."""
     fields = codec.decode_program(program).fields
     assert len(fields) == 1, "one column is asked for"
     for epoch in epochs:
-        for node in range(1, 4):
+        for node in motes:
             packet = codec.encode(
                 PacketType.RESULT,
                 query=query,

@@ -19,7 +19,8 @@ from skerry.catalog.sql import ROWS_MAXIMUM, Table, select
 from skerry.catalog.tags import TAGS_MAXIMUM, VALUE_MAXIMUM, TagError, Tags
 from skerry.inventory import Inventory
 from skerry.lang.errors import QueryError
-from skerry.network import Network
+from skerry.network import Common, Network
+from skerry.networks import Networks
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.queries import Queries, UserQuery
@@ -32,8 +33,9 @@ NOW = 1e9
 SMALL = {"motes": Table(("nodeid", "voltage"), [(1, 2.9), (2, None)]), "tags": Table(("nodeid", "key"), [])}
 
 
-def inventory(queries: Queries | None = None) -> tuple[Inventory, Network]:
-    network = Network(lambda _: None)
+def inventory(queries: Queries | None = None) -> tuple[Inventory, Networks]:
+    common = Common()
+    network = Networks([Network(lambda _: None, common)], common)
     return Inventory(threading.RLock(), network, queries or Queries(), lambda: None), network
 
 
@@ -61,7 +63,7 @@ def test_events_with_how_often_they_come() -> None:
     made, network = inventory()
     before = time.time() - 100
     for second in (0, 20, 40, 60):
-        network.hear(
+        network.all[0].hear(
             decode(encode(PacketType.EVENT, event=event_number("boot"), node=3, x=0, y=0, seconds=9, value=0))
         )
         network.catalog.events.hear(4711, before + second)

@@ -22,9 +22,9 @@ from skerry.history.store import History
 from skerry.lang.errors import QueryError
 from skerry.plan.past import explain_past
 from skerry.plan.planner import plan_query
-from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog
 from skerry.streams.record import Records
+from skerry.streams.stream import Stream
 
 ATTRIBUTES = ["temp", "light", "humidity", "voltage", "level"]
 

@@ -38,6 +38,9 @@ class Clock:
     def now(self) -> float:
         return float(self.seconds)
 
+    def utc(self, network_ms: int) -> float:
+        return UTC_US / 1e6 + network_ms / 1000
+
 
 class Run:
     """Motes that sample what they were told, from its start until some s after it was to stop; rows take their time."""

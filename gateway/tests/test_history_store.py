@@ -20,9 +20,9 @@ from skerry.history.charge import intervals, sampled_before
 from skerry.history.manifest import Manifest
 from skerry.history.store import DAY_US, History, Retention
 from skerry.state import DataError
-from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog, segments
 from skerry.streams.record import Records
+from skerry.streams.stream import Stream
 
 PLAIN = "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s"
 

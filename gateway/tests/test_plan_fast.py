@@ -19,7 +19,8 @@ from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.program import encode
-from skerry.streams.ingest import Ingest, Stream
+from skerry.streams.ingest import Ingest
+from skerry.streams.stream import Source, Stream
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketType
@@ -57,8 +58,8 @@ def on_mote(library: Path, query: MoteQuery, values: list[int | None], since: in
 
 def rows_of(query: MoteQuery, packets: list[Packet]) -> list[tuple[Any, ...]]:
     """Epoch and values of each row, as the gateway takes them in."""
-    ingest = Ingest(lambda _: Stream(1, 1, 1, query), lambda _: None)
-    records = ingest.records(packets)
+    ingest, source = Ingest(), Source(lambda _: Stream(1, 1, 1, query), lambda _: None)
+    records = ingest.records(packets, source)
     assert ingest.counters.malformed == ingest.counters.unknown == 0
     return [
         (
@@ -133,7 +134,7 @@ def test_rows_of_consecutive_epochs_travel_together(library: Path) -> None:
 
 def test_a_series_whose_rows_have_another_width_is_refused() -> None:
     query = query_of("accel_x")
-    ingest = Ingest(lambda _: Stream(1, 1, 1, query), lambda _: None)
+    ingest, source = Ingest(), Source(lambda _: Stream(1, 1, 1, query), lambda _: None)
     body = Container(query=1, node=3, epoch=5, values=struct.pack("<hhb", 1, 2, 3))
-    assert len(ingest.records([Packet(PacketType.SERIES, body)])) == 0
+    assert len(ingest.records([Packet(PacketType.SERIES, body)], source)) == 0
     assert ingest.counters.malformed == 1

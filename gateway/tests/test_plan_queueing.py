@@ -19,9 +19,10 @@ from skerry.plan.queueing import held_ms
 from skerry.plan.residual import Residual, Rows
 from skerry.proxy.batches import stream_batch
 from skerry.proxy.demand import Demand
-from skerry.streams.ingest import Ingest, Stream
+from skerry.streams.ingest import Ingest
 from skerry.streams.log import StreamLog, read
 from skerry.streams.reorder import FILE, Reorder
+from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet, decode_program
 from skerry_protocol.packets import Aggregate, PacketType, Queue, Tally
@@ -89,8 +90,9 @@ def row(node: int, epoch: int, light: int, left_out: int = 0, more: int = 0) -> 
 def test_rows_say_what_was_combined_and_left_out(tmp_path: Path) -> None:
     text = "SELECT light, combined, left_out FROM sensors WHERE left_out < 7 SAMPLE PERIOD 1 s QUEUE WINAVG"
     of = stream(text)
-    ingest, log = Ingest({1: of}.get, lambda _: None), StreamLog(tmp_path)
-    ingest.store([row(1, 5, 10), row(1, 6, 11, left_out=3, more=2), row(1, 7, 12, left_out=9)], log)
+    ingest, log = Ingest(), StreamLog(tmp_path)
+    source = Source({1: of}.get, lambda _: None)
+    ingest.store([row(1, 5, 10), row(1, 6, 11, left_out=3, more=2), row(1, 7, 12, left_out=9)], source, log)
     batch = stream_batch(read(log.path, 0, log.rows), of)
     rows, residual = Rows(batch, of.mote_query), Residual(plan(text))
     chosen = np.flatnonzero(rows.evaluate.truth(residual.where, 1000))
@@ -101,10 +103,11 @@ def test_rows_say_what_was_combined_and_left_out(tmp_path: Path) -> None:
 
 
 def test_rows_with_half_a_tally_are_refused(tmp_path: Path) -> None:
-    ingest, log = Ingest({1: stream(DELTA)}.get, lambda _: None), StreamLog(tmp_path)
+    ingest, log = Ingest(), StreamLog(tmp_path)
+    source = Source({1: stream(DELTA)}.get, lambda _: None)
     packet = row(1, 5, 10, left_out=1)
     packet.body["values"] = packet.body["values"][:-1]
-    ingest.store([packet], log)
+    ingest.store([packet], source, log)
     assert (ingest.counters.malformed, log.rows) == (1, 0)
 
 
@@ -119,7 +122,8 @@ class Held:
         self.stream = Stream(number=1, session=1, query=1, mote_query=query)
         self.log = StreamLog(data)
         reorder = Reorder(data, lambda _: (query.period_ms, held) if held and current else None)
-        self.ingest = Ingest({1: self.stream}.get, lambda ms: ms / 1000, reorder)
+        self.ingest = Ingest(reorder)
+        self.source = Source({1: self.stream}.get, lambda ms: ms / 1000)
         self.ingest.restore(self.log, {1: self.stream})
 
     def epochs(self) -> list[int]:
@@ -140,7 +144,7 @@ def test_rows_that_come_within_the_bound_are_in_order(
     for now in range(len(delays) + 60):
         coming = [row(1, n, n) for n in arrivals if n + delays[n] == now]
         if coming:
-            held.ingest.store(coming, held.log, now * 1000)
+            held.ingest.store(coming, held.source, held.log, now * 1000)
         else:
             held.ingest.release(held.log, now * 1000)
         assert all(n + 20 <= now for n in held.epochs())
@@ -152,14 +156,14 @@ def test_rows_that_come_within_the_bound_are_in_order(
 def test_held_rows_outlive_a_restart_and_come_once(tmp_path: Path) -> None:
     query = merge([plan(DELTA)])
     held = Held(tmp_path, query)
-    held.ingest.store([row(1, 9, 1), row(1, 3, 1), row(1, 6, 1)], held.log, 10_000)
+    held.ingest.store([row(1, 9, 1), row(1, 3, 1), row(1, 6, 1)], held.source, held.log, 10_000)
     before = (tmp_path / FILE).read_bytes()
     held.ingest.release(held.log, 25_000)
     assert held.epochs() == [3]
     # A crash between the log and the file, and one while a row is written.
     (tmp_path / FILE).write_bytes(before + before[:50])
     again = Held(tmp_path, query)
-    again.ingest.store([row(1, 9, 1), row(1, 3, 1)], again.log, 26_000)
+    again.ingest.store([row(1, 9, 1), row(1, 3, 1)], again.source, again.log, 26_000)
     assert again.ingest.counters.duplicates == 2
     again.ingest.release(again.log, 60_000)
     assert again.epochs() == [3, 6, 9]
@@ -168,7 +172,7 @@ def test_held_rows_outlive_a_restart_and_come_once(tmp_path: Path) -> None:
 def test_rows_of_a_session_that_is_over_are_not_held(tmp_path: Path) -> None:
     query = merge([plan(DELTA)])
     held = Held(tmp_path, query)
-    held.ingest.store([row(1, 9, 1), row(1, 3, 1)], held.log, 10_000)
+    held.ingest.store([row(1, 9, 1), row(1, 3, 1)], held.source, held.log, 10_000)
     after = Held(tmp_path, query, current=False)
     after.ingest.release(after.log, 0)
     assert after.epochs() == [3, 9]
@@ -176,6 +180,6 @@ def test_rows_of_a_session_that_is_over_are_not_held(tmp_path: Path) -> None:
 
 def test_other_rows_go_by(tmp_path: Path) -> None:
     held = Held(tmp_path, merge([plan(DELTA.replace("DELTA", "WINAVG"))]))
-    held.ingest.store([row(1, 9, 1), row(1, 3, 1)], held.log, 0)
+    held.ingest.store([row(1, 9, 1), row(1, 3, 1)], held.source, held.log, 0)
     assert held.epochs() == [9, 3]
     assert not (tmp_path / FILE).exists()

@@ -19,9 +19,10 @@ from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
 from skerry.streams.derive import Derivation
-from skerry.streams.ingest import Ingest, Stream
+from skerry.streams.ingest import Ingest
 from skerry.streams.log import StreamLog
 from skerry.streams.record import Records
+from skerry.streams.stream import Source, Stream
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketType
 
@@ -176,16 +177,16 @@ def test_ingest_makes_rows_of_rows(tmp_path: Path) -> None:
         return [made] if stream is raw else []
 
     log = FullDisk(tmp_path)
-    ingest = Ingest(streams.get, lambda _: None, None, views)
-    ingest.store([series(1000, [0, 400, 400])], log)
+    ingest, source = Ingest(), Source(streams.get, lambda _: None, views=views)
+    ingest.store([series(1000, [0, 400, 400])], source, log)
     log.full = True
     with pytest.raises(OSError, match="no space"):
-        ingest.store([series(1003, [400, 0])], log)
+        ingest.store([series(1003, [400, 0])], source, log)
     log.full = False
-    ingest.store([series(1003, [400, 0, 400])], log)
+    ingest.store([series(1003, [400, 0, 400])], source, log)
     # The second pulse has begun when the gateway starts anew.
-    again = Ingest(streams.get, lambda _: None, None, views)
-    again.restore(log, streams)
-    again.store([series(1005, [400, 400, 0])], log)
+    again = Ingest()
+    again.restore(log, streams, lambda _: source)
+    again.store([series(1005, [400, 400, 0])], source, log)
     vehicles = [(int(r["epoch"]), int(r["value"][0])) for r in log.tail(100) if r["stream"] == 2]
     assert vehicles == [(1004, 3), (1007, 2)]

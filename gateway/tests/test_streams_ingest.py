@@ -13,8 +13,9 @@ import pytest
 from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
-from skerry.streams.ingest import Ingest, Stream
+from skerry.streams.ingest import Ingest
 from skerry.streams.log import StreamLog, read, segment
+from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketType
@@ -55,15 +56,15 @@ def test_what_a_full_disk_refused_is_taken_when_it_comes_again(tmp_path: Path) -
         1: stream(1, "SELECT temp FROM sensors SAMPLE PERIOD 1 s"),
         2: stream(2, "SELECT COUNT(*) FROM sensors SAMPLE PERIOD 1 s"),
     }
-    ingest, log = Ingest(streams.get, lambda _: None), StreamLog(tmp_path)
-    ingest.store(packets(range(3)), log)
+    ingest, source, log = Ingest(), Source(streams.get, lambda _: None), StreamLog(tmp_path)
+    ingest.store(packets(range(3)), source, log)
     before = replace(ingest.counters)
     with largest_file(segment(log.path, 0).stat().st_size), pytest.raises(OSError, match="File too large"):
         # The partial states of epochs 1 and 2 would be merged with those stored.
-        ingest.store(packets(range(1, 6)), log)
+        ingest.store(packets(range(1, 6)), source, log)
     assert log.rows == 6
     assert ingest.counters == before
-    ingest.store(packets(range(1, 6)), log)
+    ingest.store(packets(range(1, 6)), source, log)
     stored = read(log.path, 0, log.rows)
     rows, states = (stored[stored["stream"] == number] for number in (1, 2))
     assert rows["epoch"].tolist() == [0, 1, 2, 3, 4, 5]

@@ -23,8 +23,8 @@ from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.residual import Residual, Rows
 from skerry.proxy.batches import stream_batch
-from skerry.streams.ingest import Stream
 from skerry.streams.record import Records
+from skerry.streams.stream import Stream
 from skerry.tables import store as store_module
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner

@@ -142,6 +142,7 @@ HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
 TALLY_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(37, "combined", _F.U16, "", 0, (1, 32768), "samples that the row is the average of (QUEUE WINAVG); 1 otherwise"),
     _attribute(38, "left_out", _F.U16, "", 0, (0, 65535), "rows of the query that its mote left out since the row before"),
+    _attribute(40, "via", _F.U16, "", 0, (0, 65534), "short address of the root that the row came through"),
 )
 #: Of the event that started the query; NULL in queries that wait for none. Written event.nodeid and so on.
 EVENT_ATTRIBUTES: tuple[Attribute, ...] = (

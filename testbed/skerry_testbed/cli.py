@@ -82,23 +82,49 @@ def _run(bed: Testbed, line: SerialPort, pace: float, limit: float | None) -> No
 
 
 def up(
-    network: Description,
+    networks: Annotated[
+        list[Path], typer.Argument(metavar="NETWORK.toml…", help="network descriptions, a root each")
+    ],
     speed: Speed = "1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the root's serial line")] = 7654,
+    port: Annotated[
+        int,
+        typer.Option(
+            min=1, max=65535, help="TCP port of the root's serial line; further roots have the next ones"
+        ),
+    ] = 7654,
     listen: Annotated[str, typer.Option(help="address of the gateway's HTTP API")] = "127.0.0.1:8642",
     data: Annotated[Path | None, typer.Option(help="the gateway's data directory")] = None,
 ) -> None:
-    """Testbed and gateway together, until Ctrl-C."""
+    """Testbeds and gateway together, until Ctrl-C."""
     command = str(Path(sys.executable).parent / "skerry")
-    gateway = [command, "gateway", "--link", f"socket://127.0.0.1:{port}", "--listen", listen]
-    if data is not None:
-        gateway += ["--data", str(data)]
+    gateway = [command, "gateway", "--listen", listen]
+    testbeds = []
     with _one_line_errors():
-        load(network)
+        _check_addresses(networks)
         _speed(speed)
-        testbed_command = [command, "testbed", str(network), "--speed", speed, "--port", str(port)]
-        codes = _together([testbed_command, gateway])
+        if port + len(networks) > 65536:
+            raise TestbedError(
+                f"--port {port}: {len(networks)} networks need ports up to {port + len(networks) - 1}"
+            )
+        for own, network in enumerate(networks, start=port):
+            gateway += ["--link", f"socket://127.0.0.1:{own}"]
+            testbeds.append([command, "testbed", str(network), "--speed", speed, "--port", str(own)])
+        if data is not None:
+            gateway += ["--data", str(data)]
+        codes = _together([*testbeds, gateway])
     raise typer.Exit(1 if any(codes) else 0)
+
+
+def _check_addresses(networks: list[Path]) -> None:
+    """Raises NetworkError for a mote's address that two networks have, and for a description that is wrong."""
+    owners: dict[int, Path] = {}
+    for network in networks:
+        for mote in load(network).mote:
+            other = owners.setdefault(mote.id, network)
+            if other is not network:
+                raise NetworkError(
+                    f"{network}: mote {mote.id} is in {other} too: one gateway needs addresses of their own"
+                )
 
 
 def renode(

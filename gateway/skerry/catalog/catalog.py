@@ -14,6 +14,8 @@ from skerry_protocol.attributes import BY_NAME, Attribute
 from skerry_protocol.bytecode import ATTRIBUTE_OWN
 from skerry_protocol.packets import NO_LEVEL, NO_NODE
 
+#: Reports of one address that came through another root than the one before, so many in so many s, are two motes'.
+MOVES, MOVES_S = 4, 600.0
 BOARDS = {1: "iris", 2: "cc2538", 255: "host"}
 
 
@@ -50,6 +52,8 @@ class Mote:
     sent: int
     repeated: int
     malformed: int
+    #: The root that this report came through; None: of a gateway that knew but one.
+    root: int | None = None
 
     @property
     def radio_duty_cycle(self) -> float | None:
@@ -68,16 +72,38 @@ class Catalog:
         self._motes: dict[int, Mote] = {}
         self._heard: dict[int, float] = {}
         self.events = Events()
+        #: The root that each one's last report came through, and the latest changes of it: UTC in s, before, after.
+        self._through: dict[int, int | None] = {}
+        self._moves: dict[int, list[tuple[float, int, int]]] = {}
 
-    def update(self, status: Mapping[str, Any], received: float) -> Mote:
-        """Take in the body of a decoded STATUS packet. Older reports of the same boot change nothing:
+    def update(self, status: Mapping[str, Any], received: float, root: int | None = None) -> Mote:
+        """Take in the body of a decoded STATUS packet that came through ``root``. Older reports of the same boot change nothing:
         packets may overtake each other on their way."""
-        mote = _mote(status, received)
+        mote = _mote(status, received, root)
+        self._came_through(mote.nodeid, root, received)
         known = self._motes.get(mote.nodeid)
         if known is not None and known.boots == mote.boots and known.uptime > mote.uptime:
             return known
         self._motes[mote.nodeid] = mote
         return mote
+
+    def _came_through(self, nodeid: int, root: int | None, now: float) -> None:
+        before = self._through.get(nodeid)
+        self._through[nodeid] = root
+        if before not in (None, root):
+            assert before is not None
+            assert root is not None
+            moves = [*self._moves.get(nodeid, ()), (now, before, root)]
+            self._moves[nodeid] = moves[-MOVES:]
+
+    def clashes(self, now: float) -> dict[int, tuple[int, int]]:
+        """Short addresses that two motes in different networks seem to have, and their roots: no mote moves to and fro as often.
+        ``now``: UTC in s."""
+        return {
+            nodeid: (min(moves[-1][1:]), max(moves[-1][1:]))
+            for nodeid, moves in self._moves.items()
+            if len(moves) == MOVES and now - moves[0][0] < MOVES_S
+        }
 
     def hear(self, nodeid: int, now: float) -> None:
         """A packet that a mote made has come; ``now``: UTC in s."""
@@ -147,12 +173,13 @@ class Catalog:
         """What :meth:`to_dict` wrote."""
         catalog = cls()
         for entry in data["motes"]:
-            catalog._motes[entry["nodeid"]] = Mote(**entry)
+            mote = catalog._motes[entry["nodeid"]] = Mote(**entry)
+            catalog._through[mote.nodeid] = mote.root
         catalog.events = Events.from_list(data.get("events", []))
         return catalog
 
 
-def _mote(status: Mapping[str, Any], received: float) -> Mote:
+def _mote(status: Mapping[str, Any], received: float, root: int | None) -> Mote:
     same = ("boots", "reset_cause", "attributes", "neighbours", "query_version", "free_ram", "queue_length",
             "uptime", "rows", "dropped", "sent", "repeated", "malformed")  # fmt: skip
     return Mote(
@@ -166,6 +193,7 @@ def _mote(status: Mapping[str, Any], received: float) -> Mote:
         xpos=status["x"] / 100,
         ypos=status["y"] / 100,
         voltage=status["voltage"] / 1000 or None,
+        root=root,
         radio_on=status["radio_on"] / 1000,
         **{name: status[name] for name in same},
     )

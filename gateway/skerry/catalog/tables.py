@@ -3,7 +3,7 @@ semantic routing trees, tags."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -14,7 +14,7 @@ from skerry.catalog.sql import Table
 from skerry.catalog.tags import Tags
 from skerry.plan.radio import flood_energy
 from skerry.queries import UserQuery
-from skerry.streams.ingest import Stream
+from skerry.streams.stream import Stream
 from skerry_protocol.commands import ACTIONS, MOTE_EVENTS, event_number
 from skerry_protocol.packets import Aggregate
 
@@ -29,13 +29,14 @@ def tables(
     catalog: Catalog,
     tags: Tags,
     streams: Iterable[Stream],
-    current: Mapping[int, Stream],
+    current: Collection[int],
     queries: list[UserQuery],
     points: list[dict[str, Any]],
     srts: list[dict[str, Any]],
     now: float,
 ) -> dict[str, Table]:
-    """All of them; ``queries``, ``points`` and ``srts`` as the asker may see them. ``now``: UTC in s."""
+    """All of them; ``queries``, ``points`` and ``srts`` as the asker may see them. ``current``: numbers of the streams of the
+    present sessions; ``now``: UTC in s."""
     attributes = catalog.attributes()
     return {
         "motes": Table(_MOTE, [_mote(catalog, mote, now) for mote in catalog.all()]),
@@ -55,9 +56,9 @@ def tables(
             [(action.name, action.number, action.low, action.high, action.description) for action in ACTIONS],
         ),
         "streams": Table(
-            ("stream", "session", "query", "runs", "period_ms", "aggregate", "columns"),
+            ("stream", "root", "session", "query", "runs", "period_ms", "aggregate", "columns"),
             [
-                (s.number, s.session, s.query, int(current.get(s.query) is s), s.mote_query.period_ms,
+                (s.number, s.root, s.session, s.query, int(s.number in current), s.mote_query.period_ms,
                  int(s.mote_query.aggregate), ", ".join(column.name for column in s.mote_query.columns))
                 for s in streams
             ],

@@ -21,7 +21,10 @@ def _default_data() -> Path:
 
 
 def gateway(
-    link: Annotated[str, typer.Option(help="serial device of the root mote, or socket://host:port")],
+    link: Annotated[
+        list[str],
+        typer.Option(help="serial device of a root mote, or socket://host:port; several: --link A --link B"),
+    ],
     data: Annotated[
         Path | None, typer.Option(help="data directory; default: skerry in the XDG state directory")
     ] = None,
@@ -89,6 +92,10 @@ def gateway(
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="skerry: %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
+        if len(set(link)) < len(link):
+            raise ValueError(
+                f"--link {max(link, key=link.count)} is given twice: each root has a line of its own"
+            )
         if extensions is not None:
             outside.load(extensions, {*functions.NAMES, *temporal.NAMES})
         tokens = Tokens(token_file) if token_file is not None else None
@@ -106,7 +113,7 @@ def gateway(
         print(f"skerry: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     scheme = "https" if tls else "http"
-    print(f"skerry: gateway at {scheme}://{listen}, link {link}", file=sys.stderr, flush=True)
+    print(f"skerry: gateway at {scheme}://{listen}, link {', '.join(link)}", file=sys.stderr, flush=True)
     try:
         uvicorn.Server(config).run(sockets=[server_socket])
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from skerry.plan.cutover import last_sample_before
 from skerry.plan.model import MoteQuery
-from skerry.streams.ingest import Stream
+from skerry.streams.stream import Stream
 from skerry_protocol.attributes import EVENT_BY_NAME
 from skerry_protocol.packets import Aggregate
 

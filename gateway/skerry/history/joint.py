@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from skerry.history.charge import intervals, is_plain, sampled_before
 from skerry.plan.model import Feed
-from skerry.streams.ingest import Stream
+from skerry.streams.stream import Stream
 
 #: Rows that were sampled longer before a query are not expected any more, in ms.
 LATE_MS = 600_000

@@ -19,8 +19,8 @@ from skerry.plan.expression import Expr, Kind, render
 from skerry.plan.model import Column, MoteQuery, Output
 from skerry.plan.residual import to_array
 from skerry.plan.temporal import is_temporal
-from skerry.streams.ingest import Stream
 from skerry.streams.record import Records
+from skerry.streams.stream import Stream
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.packets import Aggregate
 

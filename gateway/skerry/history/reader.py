@@ -21,7 +21,7 @@ from skerry.plan.merge import IN_EVERY_ROW
 from skerry.plan.model import Column, MoteQuery
 from skerry.plan.residual import Rows
 from skerry.streams import log as stream_log
-from skerry.streams.ingest import Stream
+from skerry.streams.stream import Stream
 from skerry_protocol.attributes import BY_NUMBER
 
 #: How often a read is begun anew because files or segments went meanwhile.

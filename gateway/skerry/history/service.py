@@ -17,8 +17,8 @@ from skerry.history.retention import Retention
 from skerry.history.store import History
 from skerry.plan.model import QueryPlan
 from skerry.proxy.matching import Part
-from skerry.streams.ingest import Stream
 from skerry.streams.log import StreamLog
+from skerry.streams.stream import Stream
 from skerry.tables.join import Joiner
 
 log = logging.getLogger(__name__)

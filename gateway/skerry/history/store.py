@@ -27,8 +27,8 @@ from skerry.history.charge import in_charge, is_plain
 from skerry.history.manifest import DayFile, Manifest, Replacement, path_of
 from skerry.history.retention import GIGABYTE, Retention
 from skerry.streams import log as stream_log
-from skerry.streams.ingest import Stream
-from skerry.streams.record import Records
+from skerry.streams.record import HELD, Records
+from skerry.streams.stream import Stream
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +188,7 @@ def tables(
         stream = by_number.get(int(number))
         if stream is None:
             continue
-        places = np.flatnonzero(records["stream"] == number)
+        places = np.flatnonzero((records["stream"] == number) & (records["node"] != HELD))
         if not is_plain(stream.mote_query):
             directory = layout.directory_of(stream, streams)
             described.setdefault(directory, layout.describe(stream.mote_query))

@@ -67,10 +67,13 @@ class Link:
         self._outgoing: list[bytes] = []
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
 
-    def start(self) -> None:
-        """Open the port and begin. Raises PortError when there is no such device or nobody listens."""
+    def open(self) -> None:
+        """Open the port. Raises PortError when there is no such device or nobody listens."""
         self._port = self._open()
         self.endpoint.reset()
+
+    def start(self) -> None:
+        """Begin; a port that is not open is tried again and again."""
         self._thread.start()
 
     def send(self, packet: bytes) -> None:
@@ -99,11 +102,14 @@ class Link:
 
     def _run(self) -> None:
         idle_at = 0.0
+        if self._port is None:
+            self._reconnect()
         while not self._stop.is_set():
             try:
                 self._step()
             except (serial.SerialException, OSError) as error:
-                self._reconnect(error)
+                log.warning("link %s lost: %s; trying to reconnect", self.url, _reason(error))
+                self._reconnect()
             if time.monotonic() >= idle_at:
                 idle_at = time.monotonic() + 0.2
                 self._on_idle()
@@ -140,8 +146,7 @@ class Link:
         self._held = []
         self._on_hello(hello)
 
-    def _reconnect(self, error: Exception) -> None:
-        log.warning("link %s lost: %s; trying to reconnect", self.url, _reason(error))
+    def _reconnect(self) -> None:
         if self._port is not None:
             self._port.close()
             self._port = None

@@ -24,7 +24,7 @@ from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 
 _Counted = TypeVar("_Counted")
 #: Every row says these anyway: its mote, its epoch, and what its queue made of it.
-IN_EVERY_ROW = frozenset(BY_NAME[name].number for name in ("nodeid", "epoch", "combined", "left_out"))
+IN_EVERY_ROW = frozenset(BY_NAME[name].number for name in ("nodeid", "epoch", "combined", "left_out", "via"))
 #: Sent when a query asks for nothing else: the cheapest attribute, as a row needs a field.
 _CHEAPEST = BY_NAME["level"].number
 #: More different conditions than this never fit a program (3 bytes each at least).

@@ -7,7 +7,7 @@ query are decoded by its ``columns``; each user reads them through its :class:`F
 Stream batches (``pyarrow.RecordBatch``), one schema per mote query:
 
 * plain rows: ``nodeid`` int64, ``epoch`` int64 (of the mote query), ``combined`` and ``left_out`` int64 (what its mote's
-  queue made of it), then for each of ``MoteQuery.columns``
+  queue made of it), ``via`` int64 (the root that it came through), then for each of ``MoteQuery.columns``
   one int64 column by its ``name``: the integer as it came, null where the row says NULL;
 * aggregates: ``epoch`` int64, ``motes`` int64, then for column i ``count_i`` int64 and ``value_i`` int64
   (null where the sum overflowed), one row per epoch (:mod:`skerry.plan.partials` merges).

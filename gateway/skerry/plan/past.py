@@ -76,7 +76,7 @@ def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tupl
     tallies = plan.attributes & frozenset(entry.number for entry in TALLY_ATTRIBUTES)
     acts = bool(plan.clauses or plan.starts) or select.event is not None or bool(plan.attributes & _OF_EVENTS)
     return (
-        (bool(tallies), "combined and left_out", "the past does not keep them: leave them out"),
+        (bool(tallies), "combined, left_out and via", "the past does not keep them: leave them out"),
         (plan.once, "ONCE", "write SAMPLE PERIOD, or HISTORY … ONLY without it"),
         (isinstance(select.sampling, ast.Lifetime), "LIFETIME", "write SAMPLE PERIOD"),
         (bool(plan.reads), "storage points", "their past is on the motes: ask for it with ONCE"),

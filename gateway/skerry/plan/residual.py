@@ -214,7 +214,7 @@ def column_vector(batch: pa.RecordBatch, name: str) -> Vector:
 
 
 def _row_columns(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
-    names = [name for name in ("nodeid", "combined", "left_out") if name in batch.schema.names]
+    names = [name for name in ("nodeid", "combined", "left_out", "via") if name in batch.schema.names]
     columns = {build.attribute(BY_NAME[name]): column_vector(batch, name) for name in names}
     for column in query.columns:
         if column.expr is not None:

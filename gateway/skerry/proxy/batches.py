@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skerry.streams.ingest import Stream
 from skerry.streams.record import Records
+from skerry.streams.stream import Stream
 
 Int64 = npt.NDArray[np.int64]
 
@@ -22,12 +22,12 @@ def stream_batch(records: Records, stream: Stream) -> pa.RecordBatch:
         names.append("motes")
         arrays.append(pa.array(_wide(records["motes"])))
     else:
-        names += ["nodeid", "combined", "left_out"]
+        names += ["nodeid", "combined", "left_out", "via"]
         # Rows that an older gateway stored say 0, and were never combined.
         combined = np.maximum(_wide(records["motes"]), 1)
-        arrays += [
-            pa.array(column) for column in (_wide(records["node"]), combined, _wide(records["revision"]))
-        ]
+        via = np.full(len(records), stream.root, np.int64)
+        columns = _wide(records["node"]), combined, _wide(records["revision"]), via
+        arrays += [pa.array(column) for column in columns]
     taken = set(names)
     for i, definition in enumerate(stream.mote_query.columns):
         missing = (nulls >> i & 1).astype(bool)

@@ -16,8 +16,8 @@ from skerry.proxy.batches import stream_batch
 from skerry.proxy.feeds import Batch, Delivery, FeedBuffer, Readable, Recent, in_order
 from skerry.proxy.matching import Audience, Part, View
 from skerry.proxy.windows import Windows, WindowView
-from skerry.streams.ingest import Stream
 from skerry.streams.record import RECORD, Block
+from skerry.streams.stream import Stream
 from skerry.tables.join import Joiner
 
 #: Rows of the log read at a time to find out what windows hold.
@@ -63,14 +63,18 @@ class Engine:
         stream: Callable[[int], Stream | None],
         read: Callable[[int, int], Block] | None = None,
         compacted: Callable[[int, int, Collection[int]], Mapping[int, Part]] | None = None,
+        *,
+        by_utc: bool = False,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
-        it has no longer, of plain streams with some attributes."""
+        it has no longer, of plain streams with some attributes; ``by_utc``: whether windows that users share are of all networks, by
+        UTC, instead of each session's own."""
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._subscribers: dict[str, Subscriber] = {}
         self._audiences: dict[int, Audience] = {}
-        self._windows = Windows(self._session)
+        self._by_utc = by_utc
+        self._windows = self._new_windows()
         #: Who has windows for himself.
         self._own: set[str] = set()
         self._replays: dict[str, Replay] = {}
@@ -79,6 +83,16 @@ class Engine:
         #: Rows of the log that have been through.
         self.done = 0
         self._started = False
+
+    def _new_windows(self) -> Windows:
+        return Windows(self._session, self._utc if self._by_utc else None)
+
+    def _utc(self, number: int, network_ms: int) -> int:
+        """UTC in ms of a stream's network time; where the log was begun without, network time, which is long ago."""
+        stream = self._stream(number)
+        if stream is None or stream.since_utc_ms is None:
+            return network_ms
+        return stream.since_utc_ms + network_ms - stream.since_ms
 
     def _session(self, number: int) -> int | None:
         stream = self._stream(number)
@@ -242,7 +256,7 @@ class Engine:
             replay = self._replays.pop(user, None)
             feeds = subscriber.feeds
         if replay is None or replay.at > block.first:
-            windows = Windows(self._session)
+            windows = self._new_windows()
             replay = Replay(windows, windows.set_feeds(user, subscriber.residual, feeds, 0), subscriber.begin)
         for earlier in self._pieces(replay.at, block.first, subscriber.plan.attributes):
             replay.windows.process(earlier)

@@ -200,11 +200,16 @@ class Shared:
 
 
 class Windows:
-    """The windows of all users. Not for several threads at once."""
+    """The windows of all users. Not for several threads at once.
 
-    def __init__(self, session: Callable[[int], int | None]) -> None:
-        #: ``session`` of a stream's number: network time begins anew with each.
-        self._session = session
+    ``session`` of a stream's number: network time begins anew with each. Windows are of one session each, by its time, unless
+    there is ``utc``: of a stream's number and a network time, UTC in ms; they are of all sessions then, by UTC.
+    """
+
+    def __init__(
+        self, session: Callable[[int], int | None], utc: Callable[[int, int], int] | None = None
+    ) -> None:
+        self._session, self._utc = session, utc
         self._shared: dict[Selection, Shared] = {}
         self._of_user: dict[str, dict[int, Shared]] = {}
         self._views: dict[str, dict[Hashable, WindowView]] = {}
@@ -220,11 +225,11 @@ class Windows:
         had, mine = self._of_user.get(user, {}), dict[int, Shared]()
         views = self._views.setdefault(user, {})
         current: list[Hashable] = []
-        for session in dict.fromkeys(self._session(number) for number in feeds):
+        for session in dict.fromkeys(self._course(number) for number in feeds):
             if session is None:
                 continue
-            of_session = {n: feed for n, feed in feeds.items() if self._session(n) == session}
-            since = min(feed.since_ms for feed in of_session.values())
+            of_session = {n: feed for n, feed in feeds.items() if self._course(n) == session}
+            since = min(self._time(n, feed.since_ms) for n, feed in of_session.items())
             shared = self._selected(plan, of_session, had.get(session))
             first = 0 if window.is_bounded else -(-since // window.slide_ms) * window.slide_ms
             nodes = [node for node in plan.aggregates() if is_windowed(node)]
@@ -245,6 +250,14 @@ class Windows:
         self._leave(user, [shared for session, shared in had.items() if shared is not mine.get(session)])
         self._of_user[user] = mine
         return dict(views)
+
+    def _course(self, number: int) -> int | None:
+        """Streams with the same one are of the same windows."""
+        session = self._session(number)
+        return session if session is None or self._utc is None else 0
+
+    def _time(self, number: int, network_ms: int) -> int:
+        return network_ms if self._utc is None else self._utc(number, network_ms)
 
     def remove(self, user: str) -> None:
         """The user is gone."""
@@ -267,7 +280,10 @@ class Windows:
         chain = sorted((replace(feed, user="") for feed in feeds.values()), key=lambda feed: feed.since_ms)
         streams = dict(sorted(feeds.items(), key=lambda item: item[1].since_ms))
         # Windows begin behind a user's begin anyway, so that the time when he came does not keep users apart.
-        chain[0] = replace(chain[0], since_ms=_NULL)
+        first: dict[int | None, int] = {}
+        for place, number in enumerate(streams):
+            if first.setdefault(self._session(number), place) == place:
+                chain[place] = replace(chain[place], since_ms=_NULL)
         selection = Selection(plan.where, plan.groups, plan.period_ms, width, tuple(chain))
         found = self._shared.get(selection)
         if found is None:
@@ -289,7 +305,9 @@ class Windows:
             mine = [(view, parts[number]) for number, view in shared.views.items() if number in parts]
             if not mine:
                 continue
-            results = shared.panes.process(_input(shared, mine), len(shared.groups))
+            results = shared.panes.process(
+                _input(shared, mine, by_utc=self._utc is not None), len(shared.groups)
+            )
             brought = {key for key, result in results.items() if result.numbers}
             for key in brought:
                 course = shared.panes.courses[key]
@@ -299,7 +317,7 @@ class Windows:
         return found, users
 
 
-def _input(shared: Shared, mine: list[tuple[View, Part]]) -> Input:
+def _input(shared: Shared, mine: list[tuple[View, Part]], *, by_utc: bool) -> Input:
     """The rows of all streams of a selection as one, in the order of the log."""
     arguments, selection = shared.panes.arguments(), shared.selection
     pieces = []
@@ -308,7 +326,8 @@ def _input(shared: Shared, mine: list[tuple[View, Part]]) -> Input:
         rows = part.rows.evaluate
         of_places = rows if len(places) == len(part.numbers) else rows.at(places)
         vectors = [of_places(expr, selection.period_ms) for expr in (*selection.groups, *arguments)]
-        pieces.append(Piece(part.numbers, part.rows.sample_ms, places.astype(np.int64), vectors))
+        samples = part.rows.utc_ms if by_utc else part.rows.sample_ms
+        pieces.append(Piece(part.numbers, samples, places.astype(np.int64), vectors))
     return as_input(pieces, shared.groups, len(selection.groups), arguments)
 
 

@@ -171,3 +171,12 @@ def read(path: Path, start: int, end: int) -> Records:
         except FileNotFoundError:
             raise RowsGoneError(start, first(path)) from None
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def read_there(path: Path, start: int, end: int) -> tuple[int, Records]:
+    """Those of the records ``start`` .. ``end`` - 1 that the log still has, and the number of the first."""
+    start = max(start, first(path))
+    try:
+        return start, read(path, start, end)
+    except RowsGoneError:
+        return read_there(path, start, end)

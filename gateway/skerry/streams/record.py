@@ -30,6 +30,8 @@ RECORD = np.dtype(
         ("checksum", "<u4"),
     ]
 )
+#: ``node`` of a state that is not told yet, as another network's is to come: users do not see such a row.
+HELD = 0xFFFF
 _COVERED = RECORD.itemsize - 4
 
 Records = npt.NDArray[np.void]
@@ -54,15 +56,18 @@ class Block:
         return self if skip == 0 else Block(self.first + skip, self.records[skip:])
 
     def streams(self) -> list[tuple[int, Int64, Records]]:
-        """(stream number, numbers of its rows, its records), for each stream that occurs."""
-        numbers = np.arange(self.first, self.end, dtype=np.int64)
-        streams = self.records["stream"]
+        """(stream number, numbers of its rows, its records), for each stream that occurs, without those that are held."""
+        numbers, records = np.arange(self.first, self.end, dtype=np.int64), self.records
+        told = records["node"] != HELD
+        if not told.all():
+            numbers, records = numbers[told], records[told]
+        streams = records["stream"]
         if len(streams) and bool((streams == streams[0]).all()):
-            return [(int(streams[0]), numbers, self.records)]
+            return [(int(streams[0]), numbers, records)]
         parts = []
         for stream in np.unique(streams):
             chosen = streams == stream
-            parts.append((int(stream), numbers[chosen], self.records[chosen]))
+            parts.append((int(stream), numbers[chosen], records[chosen]))
         return parts
 
 

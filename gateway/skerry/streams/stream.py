@@ -1,0 +1,83 @@
+"""Streams: what the numbers in the log's records mean, and what a root's packets do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from skerry.plan.model import MoteQuery
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A mote query in one session of the root: what a record's ``stream`` number means.
+
+    ``since_ms``, ``until_ms``: network times between which its rows count; None: it still runs.
+    """
+
+    number: int
+    session: int
+    query: int
+    mote_query: MoteQuery
+    since_ms: int = 0
+    until_ms: int | None = None
+    #: UTC in ms of ``since_ms``; None: it was not noted.
+    since_utc_ms: int | None = None
+
+    @property
+    def root(self) -> int:
+        """Short address of the root that its rows come through; sessions are numbered by :func:`skerry.network.session_of`."""
+        return self.session >> 16 & 0xFFFF
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "number": self.number,
+            "session": self.session,
+            "query": self.query,
+            "mote_query": self.mote_query.to_dict(),
+            "since_ms": self.since_ms,
+            "until_ms": self.until_ms,
+            "since_utc_ms": self.since_utc_ms,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Stream:
+        """The inverse."""
+        query = MoteQuery.from_dict(data["mote_query"])
+        since = data["since_ms"], data["until_ms"], data.get("since_utc_ms")
+        return cls(data["number"], data["session"], data["query"], query, *since)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An epoch of a stream, and its begin: UTC in s, None while unknown. A root in its ``session`` brings it; all
+    ``sessions`` have a part in it."""
+
+    stream: Stream
+    epoch: int
+    utc: float | None
+    session: int
+    sessions: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a root's packets mean. ``stream_of`` finds the stream of a query id in its present session, ``utc`` the UTC in s of
+    a network time in ms, None while that is not known; ``place`` says which stream's and which epoch's state a partial state
+    goes into, and that epoch's network time in UTC."""
+
+    stream_of: Callable[[int], Stream | None]
+    utc: Callable[[int], float | None]
+    place: Callable[[Stream, int], Place] | None = None
+    #: The streams whose rows the gateway makes of a stream's.
+    views: Callable[[Stream], list[Stream]] = lambda _: []
+    #: Network time in ms; None: as everybody's.
+    now_ms: Callable[[], int] | None = None
+
+    def placed(self, stream: Stream, epoch: int) -> Place:
+        """Where a row goes."""
+        if self.place is not None and stream.mote_query.aggregate:
+            return self.place(stream, epoch)
+        return Place(stream, epoch, self.utc(epoch * stream.mote_query.period_ms), stream.session)

@@ -1,0 +1,171 @@
+"""In-network aggregates of two networks are one answer, though their epochs begin at different times."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+from construct import Container
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from gateway.tests.logs import plan_of
+from skerry.network import Common, Network
+from skerry.networks import Networks
+from skerry.proxy.engine import Engine
+from skerry.streams.ingest import Ingest
+from skerry.streams.log import StreamLog, read
+from skerry.streams.record import Block
+from skerry.streams.stream import Place
+from skerry_protocol import codec
+from skerry_protocol.packets import Aggregate, PacketType
+
+ASKED = "SELECT AVG(temp), COUNT(*), MIN(light), MAX(light) FROM sensors SAMPLE PERIOD"
+#: AVG(temp) of readings in 0.01 °C, in 0.00001 °C, half away from zero.
+MEAN = "CAST(sign(sum(temp)) * ((2000 * abs(sum(temp)) + count(*)) // (2 * count(*))) AS BIGINT)"
+#: How long the first root has run, in s.
+RUN_S = 3600
+
+
+def two_networks(later_ms: int) -> tuple[Networks, Common]:
+    """The second root booted so much later than the first."""
+    common = Common()
+    made = Networks([Network(lambda _: None, common) for _ in range(2)], common)
+    booted = time.time() - RUN_S
+    for number, network in enumerate(made.all):
+        network.greet(Container(node=100 * number, session=1, seconds=0, ticks=0, queries=b""))
+        network.clock.restart(0, 0, booted + number * later_ms / 1000)
+    return made, common
+
+
+def said(network: Network, epoch: int, readings: list[tuple[int, int]]) -> codec.Packet:
+    """What a root says of an epoch in which its motes read these, in 0.01 °C and lx."""
+    [feed] = network.demand.feeds("u")
+    stream = network.current[feed.query]
+    states = []
+    for column in stream.mote_query.columns:
+        temps, lights = zip(*readings, strict=True)
+        kind = column.aggregate
+        value = {Aggregate.AVG: sum(temps), Aggregate.MIN: min(lights), Aggregate.MAX: max(lights)}.get(
+            kind, 0
+        )
+        states.append({"count": len(readings), "value": value})
+    values = {"query": stream.query, "epoch": epoch, "motes": len(readings), "overflow": 0, "states": states}
+    return codec.decode(codec.encode(PacketType.PARTIAL, **values))
+
+
+readings = st.lists(st.tuples(st.integers(-4000, 8000), st.integers(0, 30_000)), min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([1000, 2000, 7000]),
+    st.integers(-90_000, 90_000),
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 11), readings),
+        min_size=1,
+        max_size=24,
+        unique_by=lambda one: one[:2],
+    ),
+    st.integers(1, 40),
+)
+@example(1000, 400, [(False, 0, [(1, 1)]), (True, 0, [(2, 2)])], 1)
+def test_the_last_revision_of_an_epoch_is_what_duckdb_answers(
+    period_ms: int, later_ms: int, states: list[tuple[bool, int, list[tuple[int, int]]]], restart_after: int
+) -> None:
+    # Half a period off, both neighbours are as near.
+    assume((2 * later_ms) % period_ms or not later_ms % period_ms)
+    plan = plan_of(f"{ASKED} {period_ms} ms")
+    networks, common = two_networks(later_ms)
+    networks.add_user("u", plan)
+    engine, ingest = Engine(common.streams.get), Ingest()
+    engine.subscribe("u", plan)
+    engine.set_feeds("u", networks.feeds("u"))
+    read_by_motes = []
+    with tempfile.TemporaryDirectory() as directory:
+        log = StreamLog(Path(directory))
+        for second, number, values in states:
+            network, booted_ms = networks.all[second], later_ms if second else 0
+            epoch = (RUN_S * 1000 + 200_000 - booted_ms) // period_ms + number
+            ingest.store([said(network, epoch, values)], networks.source(network), log)
+            read_by_motes += [(booted_ms + epoch * period_ms, *value) for value in values]
+            if restart_after == len(read_by_motes):
+                ingest = Ingest()
+                ingest.remember(read(log.path, 0, log.rows), common.streams)
+        ingest.release(log, 0, time.monotonic() + 1000)
+        stored = read(log.path, 0, log.rows)
+        engine.process(Block(0, stored))
+        log.close()
+    subscriber = engine.subscriber("u")
+    assert subscriber is not None
+    rows = subscriber.buffer.after(-1)
+    assert rows is not None
+    newest = {}
+    for number, row in rows:
+        mean, *others = row.values()
+        newest[int(stored[number]["epoch"])] = (round(mean * 10**5), *others)
+    table = ", ".join(map(str, read_by_motes))
+    found = duckdb.sql(
+        f"SELECT CAST(floor((ms + {period_ms} / 2) / {period_ms}) AS BIGINT) AS epoch, {MEAN}, "
+        f"count(*), min(light), max(light) FROM (VALUES {table}) AS t(ms, temp, light) GROUP BY epoch"
+    ).fetchall()
+    assert newest == {epoch: tuple(values) for epoch, *values in found}
+
+
+def test_an_epoch_is_told_once_all_have_said_theirs_and_waits_no_longer_than_it_must(tmp_path: Path) -> None:
+    networks, _ = two_networks(400)
+    networks.add_user("u", plan_of(f"{ASKED} 1 s"))
+    first, second = networks.all
+    ingest, log = Ingest(), StreamLog(tmp_path)
+
+    def say(network: Network, epoch: int) -> list[tuple[int, int]]:
+        before = log.rows
+        ingest.store([said(network, epoch, [(0, 0)])], networks.source(network), log)
+        parts = Block(0, read(log.path, before, log.rows)).streams()
+        return [(int(r["epoch"]), int(r["motes"])) for _, _, records in parts for r in records]
+
+    assert say(first, 4000) == []
+    assert say(second, 4000) == [(4000, 2)]
+    assert say(second, 4001) == []
+    assert say(second, 4002) == []
+    assert say(first, 4002) == [(4002, 2), (4001, 1)], "the first had nothing to say of 4001"
+    assert say(first, 4003) == []
+    now = time.monotonic()
+    ingest.release(log, 0, now + 1)
+    assert log.rows == 7
+    ingest.release(log, 0, now + 10)
+    assert log.rows == 8
+    assert say(second, 4003) == [(4003, 2)], "it comes late, and revises"
+    second.reachable = False
+    assert say(first, 4004) == [(4004, 1)], "nobody waits for a root that is lost"
+
+
+def test_a_pairing_stays_while_the_clocks_jitter_and_moves_when_they_have_drifted() -> None:
+    networks, _ = two_networks(400)
+    first, second = networks.all
+    networks.add_user("u", plan_of(f"{ASKED} 1 s"))
+    [feed] = second.demand.feeds("u")
+    stream = second.current[feed.query]
+
+    def placed(epoch: int, off_s: float) -> Place:
+        assert first.clock.origin is not None
+        second.clock.restart(0, 0, first.clock.origin + off_s)
+        return networks.source(second).placed(stream, epoch)
+
+    assert (placed(4000, 0.4).stream.root, placed(4000, 0.4).epoch) == (0, 4000)
+    assert placed(4001, 0.7).epoch == 4001
+    assert placed(4002, 0.8).epoch == 4003
+    assert placed(4003, 0.4).epoch == 4004
+
+
+def test_without_the_first_root_the_second_answers_alone() -> None:
+    common = Common()
+    networks = Networks([Network(lambda _: None, common) for _ in range(2)], common)
+    second = networks.all[1]
+    second.greet(Container(node=100, session=1, seconds=500, ticks=0, queries=b""))
+    networks.add_user("u", plan_of(f"{ASKED} 1 s"))
+    [feed] = second.demand.feeds("u")
+    place = networks.source(second).placed(second.current[feed.query], 600)
+    assert (place.stream.root, place.epoch) == (100, 600)

@@ -1,0 +1,123 @@
+"""What the networks of a gateway know of each other, and what a restart knows of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from construct import Container
+
+from gateway.tests.logs import plan_of
+from skerry.lang.errors import QueryError
+from skerry.network import Common, Network, root_of
+from skerry.networks import Networks
+from skerry_protocol.packets import QUERIES_MAXIMUM
+
+FAST = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
+
+
+def hello(node: int, session: int = 1, seconds: int = 100, queries: bytes = b"") -> Container[Any]:
+    return Container(node=node, session=session, seconds=seconds, ticks=0, queries=queries)
+
+
+def networks(count: int, *heard: int) -> Networks:
+    """So many, of which these, by place, have been heard: roots 0, 100, …"""
+    common = Common()
+    made = Networks([Network(lambda _: None, common) for _ in range(count)], common)
+    for place in heard:
+        made.all[place].greet(hello(100 * place))
+    return made
+
+
+def remembered(made: Networks, links: list[str]) -> dict[str, Any]:
+    """The state as it is read again."""
+    served = made.served_texts(["u"])
+    texts = {
+        key: {user: json.loads(text or "null") for user, text in of.items()} for key, of in served.items()
+    }
+    return {**made.to_dict(links), **texts}
+
+
+def test_a_user_is_a_user_of_all_networks() -> None:
+    made = networks(2, 0, 1)
+    made.add_user("u", plan_of(FAST))
+    assert sorted(made.feeds("u")) == [1, 2]
+    assert [made.streams[number].root for number in (1, 2)] == [0, 100]
+    assert made.remove_user("u")
+    assert made.feeds("u") == {}
+    assert [stream.until_ms is not None for stream in made.streams.values()] == [True, True]
+
+
+def test_who_has_no_room_in_one_network_is_in_none() -> None:
+    made = networks(2, 0, 1)
+    second = made.all[1]
+    for seconds in range(1, QUERIES_MAXIMUM + 1):
+        plan = plan_of(f"SELECT COUNT(*) FROM sensors SAMPLE PERIOD {seconds} s")
+        second.adopt(second.demand.add_user(str(seconds), plan, second.now()))
+    with pytest.raises(QueryError, match="at most"):
+        made.add_user("u", plan_of(FAST))
+    assert made.feeds("u") == {}
+    assert made.all[0].demand.installations() == ()
+
+
+def test_a_root_that_is_heard_later_begins_with_what_is_asked_by_then() -> None:
+    made = networks(2, 0)
+    made.add_user("u", plan_of(FAST))
+    assert sorted(made.feeds("u")) == [1]
+    assert made.all[1].greet(hello(100))
+    assert sorted(made.feeds("u")) == [1, 2]
+
+
+def test_a_query_ends_when_it_has_ended_where_roots_are_heard() -> None:
+    made = networks(2, 0)
+    made.add_user("u", plan_of(f"{FAST} FOR 5 s"))
+    made.all[0].clock.restart(1000, 0, time.time())
+    assert made.advance() == (True, ["u"])
+    made.all[1].greet(hello(100))
+    assert made.feeds("u") == {}
+
+
+def test_a_root_whose_time_has_gone_back_has_begun_anew_with_whatever_boot_count() -> None:
+    made = networks(1, 0)
+    [network] = made.all
+    made.add_user("u", plan_of(FAST))
+    network.clock.restart(5000, 0, time.time())
+    assert not network.greet(hello(0, seconds=5001)), "it goes on"
+    assert network.greet(hello(0, seconds=3))
+    assert (network.session, root_of(network.session)) == (1 << 32 | 1, 0)
+    assert sorted(made.feeds("u")) == [2]
+    assert not network.greet(hello(0, seconds=4))
+    assert network.greet(hello(0, session=2, seconds=1))
+
+
+def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:
+    before = networks(2, 0, 1)
+    plan = plan_of(FAST)
+    before.add_user("u", plan)
+    state = remembered(before, ["a", "b"])
+    after = networks(3)
+    after.restore(state, ["c", "b", "new"], {"u": plan}, ["u"])
+    assert [network.session for network in after.all] == [1, 100 << 16 | 1, 0]
+    assert sorted(after.feeds("u")) == [1, 2]
+    assert not after.all[0].greet(hello(0))
+    assert after.all[2].greet(hello(200))
+    assert sorted(after.feeds("u")) == [1, 2, 3]
+
+
+def test_the_state_of_a_gateway_of_one_root_is_the_first_ones() -> None:
+    before = networks(1, 0)
+    plan = plan_of(FAST)
+    before.add_user("u", plan)
+    state = remembered(before, ["a"])
+    [root] = state.pop("roots")
+    old = {**state, **{name: value for name, value in root.items() if name not in ("link", "origin")}}
+    for stream in old["streams"]:
+        del stream["since_utc_ms"]
+    after = networks(2)
+    after.restore(old, ["a", "b"], {"u": plan}, ["u"])
+    assert [network.session for network in after.all] == [1, 0]
+    assert not after.all[0].greet(hello(0))
+    after.all[1].greet(hello(100))
+    assert sorted(after.feeds("u")) == [1, 2]
