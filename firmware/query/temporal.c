@@ -18,9 +18,15 @@ struct window {
     int32_t ring[]; /* behind it, of a window of epochs, a struct epochs */
 } __attribute__((packed));
 
+enum late { LATE_NONE, LATE_IDLE, LATE_PASSED };
+
 struct epochs {
     uint32_t newest;
-    uint8_t idle; /* so many of the newest did not pass */
+    uint8_t idle; /* so many of the newest in the ring did not pass */
+    /* The newest epoch came behind one that was missed and in which a row was due. The ring ends with that one until the next
+     * epoch, so that the row is about its own window. */
+    uint8_t late;
+    int32_t late_reading;
 } __attribute__((packed));
 
 struct average {
@@ -107,26 +113,48 @@ static void skip(const struct wire_temporal *p, struct window *window)
         epochs->idle++;
 }
 
-static void take_epoch(const struct wire_temporal *p, struct window *window, uint32_t epoch, bool passes, int32_t reading)
+/* So many missed epochs. */
+static void skip_all(const struct wire_temporal *p, struct window *window, uint32_t missed)
 {
-    struct epochs *epochs = epochs_of(p, window);
-    uint32_t missed = window->used == 0 ? 0 : epoch - epochs->newest - 1;
     for (uint8_t n = 0; n < p->window && n < missed; n++)
         skip(p, window);
-    epochs->newest = epoch;
+}
+
+static void append(const struct wire_temporal *p, struct window *window, bool passes, int32_t reading)
+{
     if (!passes) {
         skip(p, window);
         return;
     }
     put(p, window, reading);
-    epochs->idle = 0;
+    epochs_of(p, window)->idle = 0;
+}
+
+static void take_epoch(const struct wire_temporal *p, struct window *window, uint32_t epoch, uint16_t place, bool passes, int32_t reading)
+{
+    struct epochs *epochs = epochs_of(p, window);
+    if (epochs->late != LATE_NONE) {
+        skip_all(p, window, window->since - 1U);
+        append(p, window, epochs->late == LATE_PASSED, epochs->late_reading);
+        epochs->late = LATE_NONE;
+    }
+    uint32_t missed = window->used == 0 ? 0 : epoch - epochs->newest - 1;
+    epochs->newest = epoch;
+    if (place > p->slide) {
+        skip_all(p, window, missed + 1 - (place - p->slide));
+        epochs->late = passes ? LATE_PASSED : LATE_IDLE;
+        epochs->late_reading = reading;
+    } else {
+        skip_all(p, window, missed);
+        append(p, window, passes, reading);
+    }
 }
 
 static bool take_window(const struct wire_temporal *p, struct window *window, uint32_t epoch, bool passes, int32_t reading)
 {
     uint16_t place = place_of(p, window, epoch);
     if (counts_epochs(p))
-        take_epoch(p, window, epoch, passes, reading);
+        take_epoch(p, window, epoch, place, passes, reading);
     else
         put(p, window, reading);
     bool due = place >= p->slide;
@@ -251,8 +279,8 @@ bool temporal_changes(const struct program_field *field, const uint8_t *state, u
         return true;
     uint16_t place = place_of(p, window, epoch);
     uint8_t before = (uint8_t)(p->slide - p->window); /* so many of a slide's epochs are in no window */
-    if (place > p->slide)
-        return true; /* late: in this window, and in the next */
+    if (place > p->slide || epochs_of(p, window)->late != LATE_NONE)
+        return true; /* the ring does not have what it is to be compared with */
     if (place <= before)
         return false;
     uint8_t since = place == 1 ? 0 : window->since;

@@ -2,7 +2,8 @@
  *
  * The field's code begins with a struct wire_temporal; the rest gives the reading. Windows count the query's rows, those that WHERE
  * lets pass; a reading that is NULL takes its place in a window and counts for nothing, as in SQL's ROWS n PRECEDING. With
- * WIRE_TEMPORAL_EPOCHS they count epochs: one whose row does not pass, or that the mote missed, takes its place as a NULL does. */
+ * WIRE_TEMPORAL_EPOCHS they count epochs: one whose row does not pass, or that the mote missed, takes its place as a NULL does. The
+ * row of an epoch that was missed comes in the next one, about the window that ended with the missed one. */
 #ifndef SKERRY_QUERY_TEMPORAL_H
 #define SKERRY_QUERY_TEMPORAL_H
 
@@ -28,8 +29,8 @@ bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t e
 /* Whether the field is a window of epochs none of which passed. */
 bool temporal_empty(const struct program_field *field, const uint8_t *state);
 /* Whether taking the reading of an epoch, were it to pass, can change a value that the field will have when a row is due, or that
- * there is a row. Only a window of epochs for
- * WINMIN or WINMAX that is no longer than its slide is sure that it cannot. Source: TinyDB 2005, 4.2.1. */
+ * there is a row. Only a window of epochs for WINMIN or WINMAX that is no longer than its slide is sure that it cannot.
+ * Source: TinyDB 2005, 4.2.1. */
 bool temporal_changes(const struct program_field *field, const uint8_t *state, uint32_t epoch, int32_t reading);
 /* The aggregate's value now; false: NULL. */
 bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *value);

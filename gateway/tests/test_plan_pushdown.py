@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query import host
@@ -84,6 +84,21 @@ def on_mote(
              min_size=1, max_size=3),
     st.integers(0, 4), conditions, traces, st.sets(st.integers(101, 139), max_size=4),
 )  # fmt: skip
+@example([("WINMAX", "light", 3)], 4, "light < 30000", [dict.fromkeys(NAMES)] * 9, {106})
+@example(
+    [("WINMAX", "light", 6)],
+    3,
+    "humidity > 40",
+    [{"light": 9 - i, "temp": 2000, "humidity": 5000} for i in range(20)],
+    {101, 108},
+)
+@example(
+    [("WINMIN", "light", 4)],
+    0,
+    "humidity > 40",
+    [{"light": 9 + i % 3, "temp": 2000, "humidity": 5000} for i in range(20)],
+    {103, 107},
+)
 def test_every_plan_gives_the_same_rows(
     library: Path,
     windows: list[tuple[str, str, int]],
