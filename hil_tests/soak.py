@@ -29,7 +29,7 @@ from skerry_testbed.pytest import NetworkHandle
 PERIOD_S = 10
 #: Before the first fault: to join and get the query.
 SETTLE_S = 90.0
-#: After the last: who was cut off for long listens only 20 s of every 17 minutes (docs/network.md), and by then his children may, too.
+#: After the last: who was cut off for long listens only 32 s of every 17 minutes (docs/network.md), and by then his children may, too.
 RECOVER_S = 2500.0
 #: Then epochs count, and rows that come later than PATIENCE_S after the last are lost.
 FINAL_EPOCHS, PATIENCE_S = 20, 60.0

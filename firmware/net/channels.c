@@ -40,4 +40,4 @@ uint8_t channel_control(uint32_t second)
     return second >= HOME_SECONDS && (windows ^ slow) & 1 ? other() : channel_home();
 }
 
-uint8_t channel_search(uint16_t window) { return window & 8 ? other() : channel_home(); }
+uint8_t channel_search(uint8_t spell) { return spell & 1 ? other() : channel_home(); }

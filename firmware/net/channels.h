@@ -11,7 +11,8 @@ uint8_t channel_home(void);
 uint8_t channel_data(uint32_t round);
 /* Of the control window that begins with a network second. */
 uint8_t channel_control(uint32_t second);
-/* Of a mote that looks for a network and does not know the time, in its n-th window of 4 s: long enough on one for a window of a slow network. */
-uint8_t channel_search(uint16_t window);
+/* Of a mote that looks for a network and does not know the time, in its n-th spell of listening: one is long enough for a window of a slow
+ * network. */
+uint8_t channel_search(uint8_t spell);
 
 #endif

@@ -50,10 +50,12 @@ static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
 #define BEACON_SOON 16
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
-/* Outside the tree a mote listens all the time for so many detached windows of 4 s, then in so many of every so many. */
+/* Outside the tree a mote listens all the time for so many detached windows of 4 s, then in so many of every so many. Spells of
+ * SEARCH_AGAIN windows, and those at the beginning of each SEARCH_EVERY, have numbers that are odd and even in turn. */
 #define SEARCH_WINDOWS 72
 #define SEARCH_AGAIN 8
 #define SEARCH_EVERY 248
+#define SEARCH_CYCLES 4
 /* Who begins a session stays awake for so long, s: neighbours that still live in the one before beacon by another clock. */
 #define AWAKE_SECONDS 13
 /* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
@@ -495,13 +497,21 @@ static void next_step(void)
     timer_start(&step_timer, due, run_step);
 }
 
+/* The channel of a mote outside the tree. The time it knows may be that of a session that is over: its windows could then be on the
+ * other channel each time. So it goes by that time in every second spell only. */
+static uint8_t search_channel(void)
+{
+    uint8_t spell = (uint8_t)(searched / SEARCH_AGAIN);
+    if (!time_known()) return channel_search(spell);
+    return spell & 1 ? channel_search(spell >> 1) : channel_control(time_at(clock_now() + GUARD).seconds);
+}
+
 /* Outside the tree there are no rounds, but neighbours age all the same, and children listen when the control windows are. */
 static void detached(void)
 {
-    if (searched < SEARCH_WINDOWS + SEARCH_EVERY) searched++;
-    else searched = SEARCH_WINDOWS;
-    radio_channel(time_known() ? channel_control(time_at(clock_now() + GUARD).seconds) : channel_search(searched));
-    if (searched < SEARCH_WINDOWS + SEARCH_AGAIN || tree_farewell()) radio_on();
+    if (++searched == SEARCH_WINDOWS + SEARCH_CYCLES * SEARCH_EVERY) searched = SEARCH_WINDOWS;
+    radio_channel(search_channel());
+    if (searched < SEARCH_WINDOWS || (searched - SEARCH_WINDOWS) % SEARCH_EVERY < SEARCH_AGAIN || tree_farewell()) radio_on();
     else radio_off();
     clocksync_tick(tree_is_root());
     if (tree_farewell()) {
