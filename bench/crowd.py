@@ -40,6 +40,12 @@ def filtered(low: int) -> str:
     )
 
 
+def shared_stream() -> Stream:
+    """The stream that everybody's query is about."""
+    query = merge([plan_of("SELECT nodeid, light FROM sensors SAMPLE PERIOD 1 s")])
+    return Stream(1, 1, 1, dataclasses.replace(query, where=None))
+
+
 class Crowd:
     """A log, the engine over it with Spark, and so many users, whose rows one thread reads as soon as they come.
 
@@ -52,10 +58,7 @@ class Crowd:
         self._directory = tempfile.TemporaryDirectory()
         path = Path(self._directory.name)
         self.log = StreamLog(path)
-        query = dataclasses.replace(
-            merge([plan_of("SELECT nodeid, light FROM sensors SAMPLE PERIOD 1 s")]), where=None
-        )
-        self.engine = Engine({1: Stream(1, 1, 1, query)}.get)
+        self.engine = Engine({1: shared_stream()}.get)
         self.spark = StreamingQuery("local[2]", path, self.log.path, self._process)
         self._positions: dict[str, int] = {}
         self._awake: set[str] = set()

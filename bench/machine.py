@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
+def machine() -> str:
+    """Its size, in words."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}"
+
+
 def table(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
     """Print one Markdown table: what, measured, goal."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    print(f"\n### {title}\n")
-    print(f"{os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}\n")
+    print(f"\n### {title}\n\n{machine()}\n")
     print("| what | measured | goal |\n| --- | --- | --- |")
     for row in rows:
         print(f"| {' | '.join(row)} |")
