@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hil_tests.lab import lab
-from hil_tests.queries import ask, create_srt
+from hil_tests.queries import ask, create_srt, senders
 from skerry.plan.srt import Srt
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Mote, Network, check
@@ -106,17 +106,6 @@ def holders(told: dict[int, Told], root: int, low: int, high: int) -> set[int]:
     return found
 
 
-def senders(net: NetworkHandle, query: int) -> set[int]:
-    """Motes that sent partial state records of a query."""
-    return {
-        mac.source
-        for _, mac, packet in net.packets()
-        if packet.type is PacketType.BUNDLE
-        for record in packet.body.records
-        if record.type == PacketType.PARTIAL and record.body[0] == query
-    }
-
-
 @dataclass
 class Outcome:
     """Motes for queries of each size, on average: those that hold them, and those whose values are in the range."""
@@ -187,7 +176,11 @@ def _ask(
     net.advance(52)
     told, axis = before | beacons(net, srt), srt.axes[0]
     return [
-        (size, len(senders(net, number)), len(holders(told, root, axis.code(low), axis.code(high))))
+        (
+            size,
+            len(senders(net, number, PacketType.PARTIAL)),
+            len(holders(told, root, axis.code(low), axis.code(high))),
+        )
         for size, (number, (low, high)) in zip(ASKED, ranges.items(), strict=True)
     ]
 

@@ -99,3 +99,14 @@ def _row(record: Record, mote_query: MoteQuery) -> dict[str, Any]:
             None if body.nulls >> i & 1 else value / 10**column.digits if column.digits else value
         )
     return row
+
+
+def senders(net: NetworkHandle, query: int, kind: PacketType = PacketType.RESULT) -> set[int]:
+    """Motes that sent rows of a query, or its records of another kind: their own or others'."""
+    return {
+        mac.source
+        for _, mac, packet in net.packets()
+        if packet.type is PacketType.BUNDLE
+        for record in packet.body.records
+        if record.type == kind and record.body[0] == query
+    }

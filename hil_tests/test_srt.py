@@ -7,7 +7,7 @@ import struct
 import msgspec
 import pytest
 
-from hil_tests.queries import ask, create_srt, rows
+from hil_tests.queries import ask, create_srt, rows, senders
 from skerry.plan.model import MoteQuery
 from skerry_protocol.commands import ACTIONS
 from skerry_protocol.packets import CommandOp, PacketType, RefusalReason
@@ -16,17 +16,6 @@ from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_o
 #: From a value's change to the first row, in s, over the two or three hops of these networks: each hop takes a control window for
 #: the value's way up and one for the query's way down, of 4 s each, and one more where a frame is lost.
 CHANGE_S = 60
-
-
-def senders(net: NetworkHandle, query: int) -> set[int]:
-    """Motes that sent rows of a query, their own or others'."""
-    return {
-        mac.source
-        for _, mac, packet in net.packets()
-        if packet.type is PacketType.BUNDLE
-        for record in packet.body.records
-        if record.type == PacketType.RESULT and record.body[0] == query
-    }
 
 
 def spreaders(net: NetworkHandle, query: int) -> set[int]:

@@ -385,7 +385,7 @@ _Static_assert(sizeof(struct wire_routed_query) == 6, "wire_routed_query");
 
 /* Serialized query; `where` and the fields follow, see program_field. */
 struct wire_query_program {
-    uint8_t flags; /* bit 0 aggregate, bit 1 once, bit 2 staged */
+    uint8_t flags; /* bit 0 aggregate, bit 1 once, bit 2 staged, bit 3 snooping */
     uint32_t period; /* sample period in ms, 1000..604800000; of what is stored or queued from 50, of rows neither joined nor aggregated from 5; epoch n starts at n * period */
     uint32_t start; /* network seconds of the first epoch's earliest start */
     uint32_t end; /* network seconds before which the last epoch starts; 4294967295 never */

@@ -8,6 +8,7 @@
 #include "query/epochs.h"
 #include "query/output.h"
 #include "query/program.h"
+#include "query/row.h"
 #include "query/vm.h"
 
 /* A millisecond is 4096 of so many parts of a tick: what epochs take beyond whole ticks is kept, so that nothing adds up. */
@@ -19,17 +20,6 @@
 
 static struct timer timer;
 static uint8_t planned; /* bit n: slot n has epochs that are planned */
-
-static bool passes(struct slot *slot)
-{
-    struct program_code code;
-    for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++) {
-        int32_t value;
-        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0)
-            return false;
-    }
-    return true;
-}
 
 /* Whether its conditions are the same in all epochs of a second: they read no sensor, nor what the mote counts. */
 static bool steady(const struct slot *slot)
@@ -48,7 +38,7 @@ bool fast_plan(struct slot *slot, struct net_time start)
     slot->epoch = slot->next;
     slot->received = SLOT_FAST;
     if (steady(slot)) {
-        if (!passes(slot))
+        if (!row_passes(slot))
             return false;
         slot->received = SLOT_FAST | SLOT_CHOSEN;
     }
@@ -97,7 +87,7 @@ static void run(void)
         uint32_t lacking = attribute_sensors(slot->attributes) & ~fresh;
         if (lacking == 0 || sensor_read(lacking)) {
             fresh |= lacking;
-            output_epoch(slot, slot->received & SLOT_CHOSEN || passes(slot));
+            output_epoch(slot, slot->received & SLOT_CHOSEN || row_passes(slot));
         }
         if (slot->left == 0)
             epochs_update_soon();

@@ -64,6 +64,17 @@ static bool fits(int32_t value, uint8_t format)
     }
 }
 
+bool row_passes(const struct slot *slot)
+{
+    struct program_code code;
+    for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++) {
+        int32_t value;
+        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0)
+            return false;
+    }
+    return true;
+}
+
 /* Gives its windows the readings of the epoch, if it passes. What is due is a row where nothing has passed in any window, or it has
  * none. */
 static enum row_outcome take_readings(const struct slot *slot, bool passes)

@@ -19,6 +19,9 @@ enum row_outcome {
     ROW_EMPTY, /* they are due, and no epoch in them passed */
 };
 
+/* Whether the conditions of the slot's query are true of what has been acquired. */
+bool row_passes(const struct slot *slot);
+
 /* Evaluates the columns of the slot's query from what has been acquired, and queues the row if windows are due; rows of a storage
  * point, or for one, are kept there. `passes`: the epoch's conditions are true; else its readings are in no window. */
 enum row_outcome row_produce(const struct slot *slot, bool passes);

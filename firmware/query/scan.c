@@ -11,7 +11,6 @@
 #include "query/output.h"
 #include "query/row.h"
 #include "query/storage.h"
-#include "query/vm.h"
 #include "query/wide.h"
 
 /* Pairs of rows between two looks at what else there is to do. */
@@ -268,17 +267,6 @@ static bool load(const struct slot *slot, uint8_t index, const struct program_fi
     }
 }
 
-static bool passes(const struct slot *slot)
-{
-    struct program_code code;
-    for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++) {
-        int32_t value;
-        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0)
-            return false;
-    }
-    return true;
-}
-
 /* Meets one pair, and goes on to the next; false: there is none. */
 static bool pair(struct slot *slot)
 {
@@ -292,7 +280,7 @@ static bool pair(struct slot *slot)
         scan->sources[0].next++;
         return true;
     }
-    if (passes(slot)) {
+    if (row_passes(slot)) {
         output_joined(slot);
         scan->any = true;
     }

@@ -331,7 +331,7 @@ Temporal = Struct(
 )
 
 QueryProgram = Struct(
-    "flags" / Int8ul * "bit 0 aggregate, bit 1 once, bit 2 staged",
+    "flags" / Int8ul * "bit 0 aggregate, bit 1 once, bit 2 staged, bit 3 snooping",
     "period"
     / Int32ul
     * "sample period in ms, 1000..604800000; of what is stored or queued from 50, of rows neither joined nor aggregated from 5; "
