@@ -6,6 +6,8 @@ SHELL := /bin/bash
 PYTHON  ?= python3
 VENV    := .venv
 RUN     := $(VENV)/bin/python
+TEST    := $(RUN) -m pytest -n auto --dist worksteal
+ARCHIVE := build/spark.jsa
 STAMP   := build/setup.stamp
 BOARD   ?= iris
 PORT    ?= /dev/ttyUSB0
@@ -40,10 +42,13 @@ lint: $(STAMP)
 	@$(VENV)/bin/mypy
 
 check: lint firmware ## lint and unit tests, in under two minutes
-	@$(RUN) -m pytest -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware
+	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware
 
-test: lint firmware testbed ## everything: what CI runs
-	@$(RUN) -m pytest
+test: lint firmware testbed $(ARCHIVE) ## everything: what CI runs
+	@$(TEST)
+
+$(ARCHIVE): $(STAMP)
+	@$(RUN) -m gateway.tests.spark_archive $@ 2>$@.log || { cat $@.log; exit 1; }
 
 test-renode: firmware testbed ## the same image in Renode, where that is installed
 	@if command -v renode-test >/dev/null; then \

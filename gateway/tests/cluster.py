@@ -36,7 +36,7 @@ class Cluster:
         self.url = f"spark://127.0.0.1:{port}"
         self._run("Master", "--port", str(port))
         log = self._log("Master-0")
-        wait_for(lambda: "elected leader" in log.read_text(), 60)
+        wait_for(lambda: "elected leader" in log.read_text())
 
     @property
     def configuration(self) -> str:
@@ -77,7 +77,7 @@ class Cluster:
 
     def lose_worker(self) -> None:
         """SIGKILL to the oldest worker and all that it has started, as a machine loses its power. The others have executors."""
-        wait_for(lambda: all(len(session_of(worker.pid)) > 1 for worker in self.workers), 60)
+        wait_for(lambda: all(len(session_of(worker.pid)) > 1 for worker in self.workers))
         worker = self.workers.pop(0)
         _kill_session(worker.pid)
         worker.wait(30)

@@ -106,7 +106,7 @@ def test_who_comes_back_too_late_is_told(peer: RootPeer, daemon: Daemon, tmp_pat
     [(query, program)] = peer.programs().items()
     first = codec.decode_program(program).start + 1
     queue_rows(peer, query, range(first, first + 10), program)
-    wait_for(lambda: ada.status()["processed"] == 30, 120)
+    wait_for(lambda: ada.status()["processed"] == 30)
     daemon.kill()
     # As if the segments had been full earlier.
     log = tmp_path / "data" / "log"
@@ -117,7 +117,7 @@ def test_who_comes_back_too_late_is_told(peer: RootPeer, daemon: Daemon, tmp_pat
     daemon.start("--keep-log-days", "0")
     assert ada.compact()["log_from"] == 0, "Spark has not said yet where it goes on"
     queue_rows(peer, query, range(first + 10, first + 11), program)
-    wait_for(lambda: ada.status()["processed"] == 33, 120)
+    wait_for(lambda: ada.status()["processed"] == 33)
     status = ada.compact()
     assert status["log_from"] == 20
     assert status["keep"]["log_days"] == 0

@@ -86,7 +86,7 @@ class Flow:
 
     def wait(self) -> None:
         """Until all has been through."""
-        wait_for(lambda: self._then is None and self.engine.done == self._log.rows - self._base, 60)
+        wait_for(lambda: self._then is None and self.engine.done == self._log.rows - self._base)
 
     def close(self) -> None:
         self._spark.stop()
@@ -181,7 +181,7 @@ class TestWorkersAreLost:
         flow.begin(Engine(STREAMS.get))
         hidden = flow.directory.with_name("hidden")
         flow.append(np.zeros(10, RECORD), lambda: flow.directory.rename(hidden))
-        wait_for(lambda: "every worker must see the gateway's data directory" in flow.state, 60)
+        wait_for(lambda: "every worker must see the gateway's data directory" in flow.state)
         hidden.rename(flow.directory)
         flow.append(np.zeros(10, RECORD))
         flow.wait()
