@@ -1,7 +1,8 @@
-"""MAX in a dense cell, with snooping (TinyDB 2005, 6.3.2) and without: frames, and what the radio takes. ``python -m bench.snooping``
+"""MAX and AVG in a dense cell, with snooping (TinyDB 2005, 6.3.2) and without: frames, what the radio takes. ``python -m bench.snooping``
 
 All motes hear each other and the root. The answer of each epoch is compared with the readings, which are drawn anew for each
-(``drawn``), or stay what they are but for noise (``places``): motes know better then whom to listen to.
+(``drawn``), or stay what they are but for noise (``places``): motes know better then whom to listen to. In a ``room`` they
+differ by little, and drift together.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ from dataclasses import dataclass, replace
 
 from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
-from skerry.plan.partials import from_packet, merge_partials
+from skerry.plan.partials import Partial, from_packet, merge_partials
 from skerry.plan.planner import plan_query
 from skerry.plan.program import encode
-from skerry_protocol.packets import FOREVER, PacketType
+from skerry_protocol.packets import FOREVER, Aggregate, PacketType
 from skerry_testbed.network import Environment, Field, Mote, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc
 
 #: Network seconds until the tree stands, and until the query runs everywhere.
 TREE_S, LEAD_S = 240, 60
+MAX = "MAX(temp) FROM sensors SAMPLE PERIOD {} s"
+AVG = "AVG(temp) FROM sensors SAMPLE PERIOD {} s"
+#: degC: half of what readings are given in.
+RIGHT = 0.05
 RADIO = ("radio_rx", "radio_tx", "radio_idle", "radio_off")
 
 
@@ -32,7 +37,7 @@ class Outcome:
     frames: float
     radio_ms: float
     radio_uj: float
-    right: int
+    errors: list[float]
     epochs: int
 
 
@@ -42,10 +47,13 @@ def temperatures(kind: str, motes: int, epoch: int, seed: int) -> list[float]:
     places = random.Random(seed)
     if kind == "drawn":
         return [noise.randrange(100, 400) / 10 for _ in range(motes)]
+    if kind == "room":
+        drift = 200 + 2 * epoch % 50
+        return [(drift + places.randrange(-5, 6) + noise.randrange(-2, 3)) / 10 for _ in range(motes)]
     return [places.randrange(150, 250) / 10 + noise.randrange(-2, 3) / 10 for _ in range(motes)]
 
 
-def measure(kind: str, snoop: bool, motes: int, period_s: int, epochs: int, seed: int) -> Outcome:
+def measure(kind: str, what: str, snoop: bool, motes: int, period_s: int, epochs: int, seed: int) -> Outcome:
     """One run."""
     rng = random.Random(seed)
     cell = [
@@ -58,9 +66,11 @@ def measure(kind: str, snoop: bool, motes: int, period_s: int, epochs: int, seed
     net.advance("2.5s")
     net.line.connect()
     net.advance(TREE_S)
-    plan = plan_query(f"SELECT MAX(temp) FROM sensors SAMPLE PERIOD {period_s} s")
+    plan = plan_query(f"SELECT {what.format(period_s)}")
     assert isinstance(plan, QueryPlan)
-    query = replace(merge([plan]), snoop=snoop)
+    query = merge([plan])
+    query = query if query.snoop == snoop else replace(query, snoop=snoop)
+    average = query.columns[0].aggregate is Aggregate.AVG
     first = (int(net.line.network_time()) + LEAD_S) // period_s + 1
     net.line.install(1, encode(query, first * period_s, FOREVER))
     net.advance(first * period_s - period_s / 2 - net.line.network_time())
@@ -72,26 +82,27 @@ def measure(kind: str, snoop: bool, motes: int, period_s: int, epochs: int, seed
         values = temperatures(kind, motes, epoch, seed)
         for mote, value in zip(net.motes.values(), values, strict=True):
             mote.sense(temp=value)
-        expected[epoch] = max(values)
+        expected[epoch] = sum(values) / len(values) if average else max(values)
         net.advance(period_s)
     after = [mote.energy for mote in others]
     sent: Counter[str] = Counter()
     for _, _, packet in net.packets():
         if packet.type is PacketType.BUNDLE:
             sent.update({PacketType(record.type).name for record in packet.body.records})
-    answers: dict[int, list[int]] = {}
+    parts: dict[int, list[Partial]] = {}
     for record in net.line.of(PacketType.PARTIAL, 1):
         partial = from_packet(query, record.body)
-        answers.setdefault(partial.epoch, []).append(merge_partials(query, [partial]).states[0][1] or 0)
-    right = sum(
-        abs(max(answers.get(epoch, [-9999])) / 100 - value) < 0.05 for epoch, value in expected.items()
-    )
+        parts.setdefault(partial.epoch, []).append(partial)
+    errors = []
+    for epoch, value in expected.items():
+        count, total = merge_partials(query, parts[epoch]).states[0]
+        errors.append(abs((total or 0) / (count if average else 1) / 100 - value))
     share = len(others) * epochs
     seconds, joule = (
         sum(a[f"{part}_{unit}"] - b[f"{part}_{unit}"] for a, b in zip(after, before, strict=True) for part in RADIO)
         for unit in ("s", "j")
     )  # fmt: skip
-    return Outcome(sent["PARTIAL"] / share, seconds / share * 1e3, joule / share * 1e6, right, epochs)
+    return Outcome(sent["PARTIAL"] / share, seconds / share * 1e3, joule / share * 1e6, errors, epochs)
 
 
 def main() -> None:
@@ -103,14 +114,29 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     print(f"{options.motes} motes, {options.period} s, {options.epochs} epochs, seed {options.seed}")
+    size = (options.motes, options.period, options.epochs, options.seed)
     print("| readings | snooping | frames a mote and epoch | radio on, ms | radio, uJ | right answers |")
     print("| --- | --- | --- | --- | --- | --- |")
     for kind in ("drawn", "places"):
         for snoop in (False, True):
-            found = measure(kind, snoop, options.motes, options.period, options.epochs, options.seed)
+            found = measure(kind, MAX, snoop, *size)
+            right = sum(error < RIGHT for error in found.errors)
             print(
                 f"| {kind} | {'yes' if snoop else 'no'} | {found.frames:.2f} | {found.radio_ms:.1f} | {found.radio_uj:.0f} "
-                f"| {found.right} of {found.epochs} |",
+                f"| {right} of {found.epochs} |",
+                flush=True,
+            )
+    print()
+    print(
+        "| readings | within, degC | frames a mote and epoch | radio on, ms | radio, uJ | largest error, degC |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
+    for kind in ("drawn", "places", "room"):
+        for within in ("", " APPROXIMATE WITHIN 1 degC"):
+            found = measure(kind, AVG + within, bool(within), *size)
+            print(
+                f"| {kind} | {within[20:-5] or 'exact'} | {found.frames:.2f} | {found.radio_ms:.1f} | {found.radio_uj:.0f} "
+                f"| {max(found.errors):.3f} |",
                 flush=True,
             )
 

@@ -167,7 +167,7 @@ void radio_received(const struct radio_frame *frame)
     const uint8_t *body = (const uint8_t *)(packet + 1);
     uint8_t length = (uint8_t)(frame->length - sizeof *header - sizeof *packet);
     if (unicast && header->destination != settings()->nodeid) {
-        if (packet->type == WIRE_PACKET_BUNDLE) net_overheard(header->destination, body, length);
+        if (packet->type == WIRE_PACKET_BUNDLE) net_overheard(header->source, header->destination, body, length);
     } else if (unicast && packet->type == WIRE_PACKET_BUNDLE && duplicate(header->source, header->sequence)) net_repeated(header->source, body, length);
     else net_packet(frame, header->source, unicast, packet->type, body, length);
 }

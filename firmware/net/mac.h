@@ -41,7 +41,7 @@ extern struct mac_counters {
 /* Implemented by net.c: a packet from a neighbour, version checked, no bundle that was here before. */
 void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type, const uint8_t *body, uint8_t length);
 /* … a bundle that is another mote's, while the radio snoops. */
-void net_overheard(uint16_t destination, const uint8_t *body, uint8_t length);
+void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, uint8_t length);
 /* … and a bundle that was: its sender has missed the acknowledgement. */
 void net_repeated(uint16_t source, const uint8_t *body, uint8_t length);
 

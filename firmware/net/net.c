@@ -46,7 +46,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
          * room, who is not in the table is one of these. */
         if (!neighbour_find(source) && (schedule_session_young() || (schedule_session_settling() && neighbour_count() < NEIGHBOURS))) return;
         tree_child_heard(source, frame->lqi);
-        uplink_bundle(body, length);
+        uplink_bundle(source, body, length);
         schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
         if (tree_is_root()) link_pump();
         return;

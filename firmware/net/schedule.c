@@ -68,7 +68,8 @@ static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
 #define CELL_EAR (2 * GUARD + CLOCK_MS(4))
 #define CELL_HEARD 6 /* ms from the cell's start */
 
-/* Who snoops is that early, and listens that long: what it misses is sent, and no harm is done. A frame begins within 2 ms of its cell. */
+/* Who snoops is that early, and listens that long: what it misses is sent, and no harm is done. A frame begins within 2 ms of its cell. Where it
+ * may be silent because of one other only, it listens to the end of that one's cell, as long frames are worth it too. */
 #define SNOOP_GUARD 24
 #define SNOOP_EAR (SNOOP_GUARD + 85)
 /* Where a query snoops, a child that was silent in so many rounds is taken to have nothing to send. */
@@ -117,8 +118,6 @@ static ticks_t at(uint32_t second, uint16_t ms)
 {
     return time_local((struct net_time){second, (uint16_t)((uint32_t)ms * 4096U / 125U)});
 }
-
-static ticks_t own_cell(void) { return at(round, cell_start(tree_own_level(), settings()->nodeid)); }
 
 bool schedule_session_young(void)
 {
@@ -310,6 +309,19 @@ static bool of_interest(const struct neighbour *neighbour)
     return neighbour->node != WIRE_NO_NODE && neighbour->level == tree_own_level();
 }
 
+static bool follows(void) { return snooping && snoop_speaker() != WIRE_NO_NODE; }
+
+/* When this mote sends, ms: in its own cell; where that comes before the cell of the one that it may count as, behind this one, as the root
+ * listens to the whole slot. */
+static uint16_t send_start(void)
+{
+    uint8_t level = tree_own_level();
+    uint16_t own = cell_start(level, settings()->nodeid);
+    if (level != 1 || !follows()) return own;
+    uint16_t behind = cell_start(level, snoop_speaker()) + CELL;
+    return own > behind ? own : behind;
+}
+
 /* The cells of interest that are still to come: the radio is off until the next. */
 static void listen_next(void)
 {
@@ -318,16 +330,19 @@ static void listen_next(void)
     uint16_t now = (uint16_t)((uint32_t)(clock_now() - at(round, 0)) * 125 >> 12);
     uint8_t level = (uint8_t)(tree_own_level() + !snooping);
     if (snooping) ear_close();
-    const uint16_t limit = snooping ? cell_start(level, settings()->nodeid) : UINT16_MAX;
+    const uint16_t limit = snooping ? send_start() : UINT16_MAX;
     uint16_t first = limit;
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+    if (follows()) {
+        uint16_t start = cell_start(level, snoop_speaker());
+        if (now < start && start < first) first = start;
+    } else for (uint8_t i = 0; i < NEIGHBOURS; i++) {
         if (!of_interest(&neighbours()[i])) continue;
         uint16_t start = cell_start(level, neighbours()[i].node);
         if (now < (snooping ? start : start + CELL_HEARD) && start < first) first = start; /* it has not been */
     }
     if (first == limit || (snooping && !snoop_take_cell())) {
-        snoop_over();
-        listen_end();
+        /* The last frame may still be on its way out of the radio: snooping is over when the own cell begins. */
+        if (!snooping) listen_end();
         return;
     }
     ticks_t due = at(round, first) - (snooping ? SNOOP_GUARD : GUARD);
@@ -338,7 +353,7 @@ static void listen_next(void)
 static void listen_cell(void)
 {
     ear_open();
-    timer_start(&quiet_timer, clock_now() + (snooping ? SNOOP_EAR : CELL_EAR), listen_next);
+    timer_start(&quiet_timer, clock_now() + (follows() ? SNOOP_GUARD + CLOCK_MS(CELL) : snooping ? SNOOP_EAR : CELL_EAR), listen_next);
 }
 
 static void snoop_start(void)
@@ -351,10 +366,10 @@ static void snoop_start(void)
     listen_next();
 }
 
-void net_overheard(uint16_t destination, const uint8_t *body, uint8_t length)
+void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, uint8_t length)
 {
     if (!snooping) return;
-    if (snoop_heard(destination, body, length)) timer_start(&quiet_timer, clock_now(), listen_next);
+    if (snoop_heard(source, destination, body, length)) timer_start(&quiet_timer, clock_now(), listen_next);
     else snoop_over();
 }
 
@@ -431,6 +446,7 @@ void uplink_done(void)
 static void send_begin(void)
 {
     snoop_over();
+    query_fill();
     /* After a frame that said so, the parent does not listen until there is something new. */
     if (!uplink_waiting() || told_done == tree_own_parent() || dissemination_greeting()) return;
     /* Levels that share the first slot go on listening to their children, who send in it, too. */
@@ -471,7 +487,10 @@ static void run_step(void)
         if (has_data()) send_begin();
         break;
     case STEP_OVER:
-        if (tree_is_root() && has_data()) link_round_over();
+        if (tree_is_root() && has_data()) {
+            query_fill();
+            link_round_over();
+        }
         break;
     }
     if (step == STEP_OVER) {
@@ -491,7 +510,7 @@ static void next_step(void)
     case STEP_CONTROL: due = at(round, 0) - GUARD; break;
     case STEP_LISTEN: due = at(round, slot_start((uint8_t)(level + 1))) - GUARD; break;
     case STEP_SNOOP: due = at(round, slot_start(level)) - SNOOP_GUARD; break;
-    case STEP_SEND: due = own_cell(); break;
+    case STEP_SEND: due = at(round, send_start()); break;
     case STEP_OVER: due = at(round, ROUND_OVER); break;
     }
     timer_start(&step_timer, due, run_step);

@@ -13,7 +13,9 @@ bool snoop_alone(void);
 /* While it may: one of the siblings' cells is about to begin; false: they have been enough. */
 bool snoop_take_cell(void);
 /* A bundle of another mote to another one. False: nothing more to listen for. */
-bool snoop_heard(uint16_t destination, const uint8_t *body, uint8_t length);
+bool snoop_heard(uint16_t source, uint16_t destination, const uint8_t *body, uint8_t length);
+/* The only sibling to listen to; WIRE_NO_NODE: all of them. */
+uint16_t snoop_speaker(void);
 /* The mote's own cell begins, or nothing is left to send: what was heard is forgotten. */
 void snoop_end(void);
 

@@ -10,6 +10,7 @@
 #include "net/random.h"
 #include "net/schedule.h"
 #include "net/tree.h"
+#include "query/query.h"
 #include "wire.h"
 
 /* Transmissions of a frame in a cell: it has room for two. What fails waits for the next round, unless the parent is known to go on
@@ -133,7 +134,7 @@ const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uin
     return record;
 }
 
-void uplink_bundle(const uint8_t *body, uint8_t length)
+void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length)
 {
     uint16_t needed = 0;
     for (uint8_t pass = 0; pass < 2; pass++) {
@@ -144,7 +145,11 @@ void uplink_bundle(const uint8_t *body, uint8_t length)
                 return;
             }
             if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
-            else queue_push(record->type, record + 1, record->body_length);
+            else {
+                const struct wire_partial *partial = (const struct wire_partial *)(record + 1);
+                uint8_t kept = record->type == WIRE_PACKET_PARTIAL ? query_child(source, partial, record->body_length) : record->body_length;
+                if (kept) queue_push(record->type, partial, kept);
+            }
         }
         /* schedule stops acknowledging before this can happen; a last line of defence. */
         if (needed > queue_room()) {

@@ -22,7 +22,7 @@ void uplink_forget(void);
 /* The record at *at of a bundle's body, and *at behind it; NULL: none is there. */
 const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uint8_t *at);
 /* A BUNDLE from a child: all its records or none. */
-void uplink_bundle(const uint8_t *body, uint8_t length);
+void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length);
 
 /* Implemented by schedule: nothing is left to send, or the cell is over; the parent has a frame with this enum wire_bundle. */
 void uplink_done(void);

@@ -4,6 +4,7 @@
 
 #include "drivers/settings.h"
 #include "net/queue.h"
+#include "query/approximate.h"
 #include "query/attribute.h"
 #include "query/vm.h"
 
@@ -38,6 +39,8 @@ const struct aggregate *aggregate_find(uint8_t aggregate)
         return &aggregate_quantiles;
     case WIRE_AGGREGATE_DISTINCT:
         return &aggregate_distinct;
+    case WIRE_AGGREGATE_SPEAKER:
+        return &aggregate_speaker;
     default:
         return aggregate_outside(aggregate);
     }

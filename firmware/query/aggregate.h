@@ -53,7 +53,7 @@ uint16_t aggregate_counts(uint16_t a, uint16_t b);
 /* For states of one cell whose count is that of their readings: adds the counts. True: only one of the states has readings, and
  * *into is it now. */
 bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
-/* Merges sums of one cell; false: beyond 32 bits. */
+/* Merges sums of one cell, those over no reading too; false: beyond 32 bits. */
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
 /* Queues the partial state record of this mote's own readings for the slot's epoch, in whose `motes` it `counts` or not. A row that does not pass its conditions
  * counts in `motes` only, or not at all where rows are grouped. True: a record was produced. */

@@ -17,9 +17,9 @@ bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_ag
 
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
 {
-    if (aggregate_one_sided(into, from))
-        return true;
     int32_t sum = into->value, other = from->value;
+    /* A state over no reading has no sum, or is the difference that a late one makes (query/approximate). */
+    into->count = aggregate_counts(into->count, from->count);
     if (other < 0 ? sum < INT32_MIN - other : sum > INT32_MAX - other)
         return false;
     into->value = sum + other;

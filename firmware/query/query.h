@@ -58,6 +58,20 @@ bool query_snoops(uint8_t query);
 /* Whether partial state record `own` would leave the answer as it is where `heard` arrives, both as they came; false unless they are of the
  * same query, epoch and group. */
 bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length);
+/* Approximate queries (query/approximate.h). A mote may be silent in this many epochs less one, one after the other. */
+#define QUERY_APPROXIMATE_EVERY 8
+/* A root keeps children of lower numbers than this: its memory has room for two such queries. */
+#define QUERY_APPROXIMATE_NODES 48
+bool query_approximates(uint8_t query);
+/* Whether two states of an approximate query are of one reading each, within its tolerance of each other, and the own one names no speaker
+ * yet. Both as they came. */
+bool query_alike(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length);
+/* The mote's own state, which waits, names its speaker. */
+void query_name(uint8_t query, uint32_t epoch, uint16_t speaker);
+/* A child's partial state record has come, at least `length` bytes as they are on the air: so many of them are for the queue, 0: it need not be passed on. */
+uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length);
+/* The children have sent: what those count for that were silent on purpose is queued. */
+void query_fill(void);
 /* Rows and partial state records produced since boot. */
 uint32_t query_rows(void);
 /* Whether this mote has refused a query lately, and not run or stopped it since. */

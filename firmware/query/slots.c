@@ -5,6 +5,7 @@
 
 #include "drivers/settings.h"
 #include "net/queue.h"
+#include "query/approximate.h"
 #include "query/policy.h"
 #include "query/query.h"
 #include "query/scan.h"
@@ -197,7 +198,7 @@ static enum query_outcome complete(struct slot *slot)
     }
     uint16_t missing = storage_lacking(program, slot->length);
     uint32_t state = (uint32_t)slot->windows + storage_size(program, slot->length) + srt_size(program, slot->length) +
-                     scan_size(program, slot->length, slot->attributes);
+                     scan_size(program, slot->length, slot->attributes) + approximate_size(program, slot->length);
     if (missing == 0 && state > memory_free())
         missing = (uint16_t)(state - memory_free() > UINT16_MAX ? UINT16_MAX : state - memory_free());
     if (missing != 0 || !memory_grow(&slot->block, (uint16_t)state)) {

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
+from skerry.plan.explain import explain, explain_text
 from skerry.plan.expression import render
 from skerry.plan.merge import Union, merge
 from skerry.plan.model import Difference, QueryPlan
+from skerry.plan.partials import Partial, merge_partials
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
 from skerry_protocol.codec import decode_program
@@ -362,6 +364,50 @@ def test_motes_do_not_withhold_states_once_somebody_wants_them_counted() -> None
     both = demand.add_user("b", rows("COUNT(temp)"), 101)
     assert [i.mote_query.snoop for i in both.install] == [False]
     assert [decode_program(i.program).flags for i in both.install] == [QueryFlag.AGGREGATE]
+
+
+def test_approximate_and_exact_aggregates_run_apart() -> None:
+    demand = Demand()
+    within = [f"APPROXIMATE WITHIN {n}" for n in (1, "0.5 degC", 2)]
+    exact = demand.add_user("a", rows("AVG(temp)"), 100)
+    first = demand.add_user("b", rows("AVG(temp)", length=within[0]), 100)
+    assert [i.mote_query.snoop for i in exact.install + first.install] == [False, True]
+    assert demand.feeds("a")[0].query != demand.feeds("b")[0].query
+    assert [c.aggregate.name for c in first.install[0].mote_query.columns] == ["AVG", "SPEAKER"]
+    other = demand.add_user("c", rows("AVG(light)", length=within[0]), 100)
+    assert len(other.install) == 1, "another value"
+
+
+def test_the_smallest_tolerance_serves_all() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("AVG(temp)", length="APPROXIMATE WITHIN 1"), 100)
+    assert demand.add_user("b", rows("SUM(temp)", length="APPROXIMATE WITHIN 2"), 120) == Difference()
+    closer = demand.add_user("c", rows("COUNT(*), AVG(temp)", length="APPROXIMATE WITHIN 0.5 degC"), 150)
+    columns = closer.install[0].mote_query.columns
+    assert [c.aggregate.name for c in columns] == ["AVG", "COUNT", "SPEAKER"]
+    assert columns[-1].expr is not None
+    assert columns[-1].expr.operand == 50
+    assert Demand.from_dict(
+        demand.to_dict(),
+        {user: json.loads(demand.user_text(user) or "") for user in demand.users()},
+        demand.users(),
+    ).installations() == demand.installations()  # fmt: skip
+
+
+def test_difference_of_a_late_state_adds_to_the_sum() -> None:
+    query = merge([rows("AVG(temp), COUNT(*)", length="APPROXIMATE WITHIN 1")])
+    parts = [Partial(5, 3, ((3, 60), (3, 0), (0, 0))), Partial(5, 0, ((0, -7), (0, 0), (0, 0)))]
+    for order in (parts, parts[::-1]):
+        assert merge_partials(query, order) == Partial(5, 3, ((3, 53), (3, 0), (0, 0)))
+
+
+def test_errors_are_stated() -> None:
+    told = explain_text(
+        explain(rows("AVG(temp) * 2 AS twice, COUNT(*), SUM(temp)", length="APPROXIMATE WITHIN 0.5"))
+    )
+    assert "  AVG(temp) errs by 0.5 degC at most\n" in told
+    assert "  COUNT(*) errs not; a mote that is gone counts for up to 7 epochs\n" in told
+    assert "  SUM(temp) errs by 0.5 degC at most for each mote that it counts\n" in told
 
 
 @pytest.mark.parametrize(

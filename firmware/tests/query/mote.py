@@ -85,12 +85,13 @@ class Mote:
             getattr(self._c, name).restype = ctypes.c_uint32
         for name in ("environment_acquisitions", "environment_reads", "environment_records", "query_refused"):
             getattr(self._c, name).restype = ctypes.c_uint16
-        for name in ("query_list", "query_fragment"):
+        for name in ("query_list", "query_fragment", "query_child"):
             getattr(self._c, name).restype = ctypes.c_uint8
         for name in (
             "query_epoch_in",
             "query_merge",
             "query_superfluous",
+            "query_alike",
             "vm_accepts",
             "environment_foreign_acquisition",
         ):
@@ -188,6 +189,19 @@ class Mote:
         """Whether a partial state record changes nothing in another."""
         sizes = [ctypes.c_uint8(len(data)) for data in (own, heard)]
         return bool(self._c.query_superfluous(own, sizes[0], heard, sizes[1]))
+
+    def alike(self, own: bytes, heard: bytes) -> bool:
+        """Whether a mote may count as another one, of an approximate query."""
+        sizes = [ctypes.c_uint8(len(data)) for data in (own, heard)]
+        return bool(self._c.query_alike(own, sizes[0], heard, sizes[1]))
+
+    def child(self, node: int, record: bytes) -> bytes:
+        """A child's partial state record comes; what of it is passed on."""
+        return record[: self._c.query_child(ctypes.c_uint16(node), record, ctypes.c_uint8(len(record)))]
+
+    def fill(self) -> None:
+        """The children have sent: silent ones are counted."""
+        self._c.query_fill()
 
     @property
     def rows(self) -> int:

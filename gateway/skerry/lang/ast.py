@@ -275,6 +275,14 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class Approximate:
+    """``APPROXIMATE WITHIN within``."""
+
+    within: Number
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query. ``nested``: where queries stand that its rows start; ``into``: the storage point that its rows go to;
     ``combine``: aggregates over a point's rows."""
@@ -299,6 +307,7 @@ class Select:
     order: tuple[Ordered, ...] = ()
     limit: Number | None = None
     queue: Queue | None = None
+    approximate: Approximate | None = None
 
 
 @dataclass(frozen=True, slots=True)

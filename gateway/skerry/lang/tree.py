@@ -31,6 +31,7 @@ _SINGLE = (
     "order",
     "limit",
     "queue",
+    "approximate",
 )
 
 _Node = Tree[Token] | Token
@@ -141,6 +142,7 @@ class TreeBuilder:
             tuple(_ordered(_tree(part)) for part in order.children[2:]) if order is not None else (),
             _limit(_token(limit.children[1])) if limit is not None else None,
             _queue(clauses["queue"]) if "queue" in clauses else None,
+            _approximate(clauses["approximate"]) if "approximate" in clauses else None,
         )
         _check_tables(select)
         return select
@@ -300,6 +302,13 @@ def _queue(tree: Tree[Token]) -> ast.Queue:
     return ast.Queue(
         _name(_token(policy)), size, _duration(_tree(send)) if send is not None else None, _span(tree)
     )
+
+
+def _approximate(tree: Tree[Token]) -> ast.Approximate:
+    _, _, number, unit = tree.children
+    span = _span(number).to(_span(unit)) if unit is not None else _span(number)
+    within = ast.Number(_value(_token(number)), str(unit) if unit is not None else None, span)
+    return ast.Approximate(within, _span(tree))
 
 
 def _event_name(node: Any) -> ast.Name:

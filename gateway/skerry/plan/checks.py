@@ -176,7 +176,7 @@ def check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
             hint = f"aggregates are computed by motes, and {reason}"
             span = select.items[0].span.to(select.items[-1].span)
             raise QueryError("this aggregate cannot be computed by a mote", hint, span)
-    number = plan.cells()
+    number = plan.cells() + (select.approximate is not None)
     # Of the past alone, no mote keeps a state.
     if number > FIELDS_MAXIMUM and not (select.history is not None and select.history.only):
         hint = f"a partial state has {FIELDS_MAXIMUM}: one for COUNT, SUM, AVG, MIN, MAX and each GROUP BY, more for others"

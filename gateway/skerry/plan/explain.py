@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from skerry.lang.units import duration_text
+from skerry.plan import approximate
 from skerry.plan.assembler import obstacle
 from skerry.plan.batching import batching, events_of
 from skerry.plan.costs import decided, decided_lines, record_bytes
@@ -39,6 +40,10 @@ _SNOOP_LINES = [
     "  with five or more neighbours of their level: listen to some of them first, and send nothing where theirs",
     "  makes it superfluous",
 ]
+_APPROXIMATE_LINES = [
+    "  with five or more neighbours of their level: be silent in up to seven epochs of eight while a neighbour's reading is as near,",
+    "  and count as that one",
+]
 
 
 def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | None = None) -> dict[str, Any]:
@@ -60,7 +65,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "columns": [
             {"name": o.name, "type": o.type, "unit": o.unit, "digits": o.digits} for o in plan.outputs
         ],
-        "motes": _motes(query),
+        "motes": _motes(query) | {"errors": approximate.describe(plan)},
         "events": events.to_dict() if events is not None else None,
         "root": _root(query),
         "gateway": _gateway(plan, query),
@@ -114,7 +119,9 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
             for clause in query.clauses
         ],
         "columns": [
-            _column(c.expr, c.aggregate.name if query.aggregate else "") for c in query.columns if c.is_field
+            _column(c.expr, c.aggregate.name if query.aggregate else "")
+            for c in query.columns
+            if c.is_field and c.aggregate is not Aggregate.SPEAKER
         ],
         "attributes": [
             {"name": a.name, "energy": a.energy, "sample_time": a.sample_ms / 1000} for a in sampled
@@ -189,7 +196,9 @@ def explain_text(explained: dict[str, Any]) -> str:
         f"  {motes['record_bytes']} bytes per record:"
         f" {motes['air_time_per_hop'] * 1e3:.2f} ms on the air and"
         f" {motes['radio_energy_per_hop'] * 1e6:.0f} µJ for each hop",
-        *(_SNOOP_LINES if motes["snoop"] else []),
+        *(_SNOOP_LINES if motes["snoop"] and not motes["errors"] else []),
+        *(_APPROXIMATE_LINES if motes["errors"] else []),
+        *(f"  {error}" for error in motes["errors"]),
         "root",
         f"  {explained['root']}",
         "gateway",

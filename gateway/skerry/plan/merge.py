@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from skerry.plan import build, snooping
+from skerry.plan.approximate import speaker_column
 from skerry.plan.assembler import obstacle
 from skerry.plan.expression import Expr, render
 from skerry.plan.model import Column, MoteQuery, QueryPlan, RangeFilter
@@ -148,7 +149,7 @@ def _is_plain(plan: QueryPlan) -> bool:
 def _said(plan: QueryPlan) -> Hashable:
     """What a plan that is not plain says to :func:`merge`, beside what all of one kind share."""
     if plan.aggregate:
-        return tuple(plan.aggregates())
+        return (*plan.aggregates(), plan.within)
     return plan.text
 
 
@@ -243,7 +244,9 @@ def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
             columns += [Column("", None, ValueFormat.I32)] * (node.cells - 1)
     # Plans that are merged group by the same.
     groups = [Column("", expr, ValueFormat.I32, Aggregate.GROUP) for expr in plans[0].groups]
-    return tuple(replace(column, name=f"f{i}") for i, column in enumerate([*groups, *columns]))
+    return tuple(
+        replace(column, name=f"f{i}") for i, column in enumerate([*groups, *columns, *speaker_column(plans)])
+    )
 
 
 _SUMS = (Aggregate.SUM, Aggregate.AVG)

@@ -102,6 +102,8 @@ class QueryPlan:
     history: Past | None = None
     #: The tables that its rows are joined with, in this order, at the gateway.
     probes: tuple[Probe, ...] = ()
+    #: The tolerance of APPROXIMATE WITHIN, a constant; None: it is exact.
+    within: Expr | None = None
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns, HAVING and ORDER BY need, each once."""

@@ -18,6 +18,8 @@ from skerry.plan.summaries import Cell, merge_cells
 from skerry_protocol.packets import Aggregate
 
 _COUNT_MAXIMUM = 0xFFFF
+#: Of these a state over no reading has the sum 0, or is the difference that a late one makes (:mod:`skerry.plan.approximate`).
+_SUMMED = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def _merge_state(
     one, other = a[1], b[1]
     if one is None or other is None:
         return count, None
-    if a[0] == 0 or b[0] == 0:
+    if kind not in _SUMMED and (a[0] == 0 or b[0] == 0):
         return count, other if a[0] == 0 else one
     if kind is Aggregate.GROUP:
         return count, one

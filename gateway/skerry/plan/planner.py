@@ -10,6 +10,7 @@ from skerry.lang.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.parser import parse
 from skerry.plan import build
+from skerry.plan.approximate import within_of
 from skerry.plan.assembler import obstacle
 from skerry.plan.checks import (
     check_aggregates,
@@ -223,7 +224,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
         check_mote_windows(select, plan)
     lasts = ONCE_PERIOD_MS if once else duration
     clauses = (*clauses_of(select, aggregate, period, lasts, scope), *queue_clauses(select, plan))
-    plan = replace(plan, clauses=clauses, starts=_started(select))
+    plan = replace(plan, clauses=clauses, starts=_started(select), within=within_of(select, plan))
     check_time_windows(select, plan)
     if plan.window is not None and (plan.clauses or plan.starts):
         span = select.items[0].span.to(select.items[-1].span)

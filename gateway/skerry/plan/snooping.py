@@ -23,6 +23,9 @@ def _may_be_withheld(kind: Aggregate) -> bool:
 
 
 def snoops(plans: Sequence[QueryPlan]) -> bool:
-    """Whether motes may withhold states of the query that serves these plans: all aggregates in a record allow it."""
+    """Whether motes may withhold states of the query that serves these plans: all aggregates in a record allow it, or are asked for
+    within a tolerance (:mod:`skerry.plan.approximate`)."""
+    if all(plan.within is not None for plan in plans):
+        return True
     wanted = [node.aggregate for plan in plans for node in plan.aggregates()]
     return bool(wanted) and all(map(_may_be_withheld, wanted))

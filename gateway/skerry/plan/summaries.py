@@ -109,6 +109,11 @@ def _merge_distinct(a: State, b: State) -> list[Cell]:
     ]  # fmt: skip
 
 
+def _merge_speaker(a: State, _: State) -> list[Cell]:
+    """Whom a mote counts as concerns its parent alone."""
+    return list(a)
+
+
 _MERGES: dict[Aggregate, Callable[[State, State], list[Cell]]] = {
     Aggregate.VARIANCE: _merge_variance,
     Aggregate.TOP: _merge_best(True),
@@ -116,6 +121,7 @@ _MERGES: dict[Aggregate, Callable[[State, State], list[Cell]]] = {
     Aggregate.HISTOGRAM: _merge_histogram,
     Aggregate.QUANTILES: _merge_quantiles,
     Aggregate.DISTINCT: _merge_distinct,
+    Aggregate.SPEAKER: _merge_speaker,
 }
 
 

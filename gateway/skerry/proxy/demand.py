@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from skerry.lang.errors import QueryError
+from skerry.plan import approximate
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.fast import is_fast
 from skerry.plan.merge import merge
@@ -511,7 +512,8 @@ def _kind(plan: QueryPlan, user: str) -> Hashable:
     if plan.budget or plan.clauses:
         return "alone", plan.text
     if plan.aggregate:
-        return "aggregate", plan.period_ms, plan.where, plan.groups
+        exact = "aggregate", plan.period_ms, plan.where, plan.groups
+        return exact if plan.within is None else approximate.key_of(plan)
     if plan.temporal:
         return "temporal", plan.period_ms, plan.where, plan.temporal
     return ("fast rows", plan.period_ms) if is_fast(plan.period_ms) else "rows"

@@ -1,0 +1,227 @@
+#include "query/approximate.h"
+
+#include <string.h>
+
+#include "drivers/settings.h"
+#include "net/neighbours.h"
+#include "net/queue.h"
+#include "query/aggregate.h"
+#include "query/attribute.h"
+#include "query/query.h"
+#include "query/slots.h"
+#include "query/vm.h"
+
+/* Children whose states are kept. A root has more of them than others, and takes only those of low numbers: who is silent must know that it
+ * is kept. The places of former children are free again after EVERY epochs. */
+#define CHILDREN NEIGHBOURS
+
+struct child {
+    uint16_t node;    /* + 1; 0: free */
+    uint16_t speaker; /* + 1; 0: none */
+    int32_t value;    /* by which it counts in epoch `heard`, or `filled` */
+    uint8_t heard;    /* low byte of the epoch of its last state */
+    uint8_t filled;   /* low byte of the last epoch in which it counts as its speaker, where `is_filled` */
+    uint8_t alone : 1; /* its last state was of one reading */
+    uint8_t is_filled : 1;
+    uint8_t gone : 1; /* silent for longer than it may be, or somebody else's child */
+} __attribute__((packed));
+
+struct children {
+    uint32_t epoch; /* newest of which a child has sent something */
+    struct child of[];
+} __attribute__((packed));
+
+struct state {
+    struct wire_partial header;
+    struct wire_aggregate_state cells[WIRE_FIELDS_MAXIMUM];
+} __attribute__((packed));
+
+static uint8_t places(void) { return settings()->root ? QUERY_APPROXIMATE_NODES : CHILDREN; }
+
+/* Its code: the tolerance, in units of the first cell's value. */
+static bool speaker_field(const struct wire_query_program *program, uint8_t length, struct program_field *field)
+{
+    return program->flags & WIRE_QUERY_SNOOP && program_clause(program, length, WIRE_AGGREGATE_SPEAKER, 0, field);
+}
+
+uint16_t approximate_size(const struct wire_query_program *program, uint8_t length)
+{
+    struct program_field field;
+    return speaker_field(program, length, &field) ? (uint16_t)(sizeof(struct children) + places() * sizeof(struct child)) : 0;
+}
+
+/* The slot of an approximate query; NULL: it is none. */
+static struct slot *slot_with(uint8_t query, struct program_field *field)
+{
+    struct slot *slot = slot_of(query);
+    return slot != NULL && speaker_field(slot_program(slot), slot->length, field) ? slot : NULL;
+}
+
+bool query_approximates(uint8_t query)
+{
+    struct program_field field;
+    return slot_with(query, &field) != NULL;
+}
+
+/* Cells of a state, the last one included, which names the speaker. */
+static uint8_t cells_of(uint8_t size) { return (uint8_t)((size - sizeof(struct wire_partial)) / sizeof(struct wire_aggregate_state)); }
+
+/* Whether a state is of one reading, of which nothing is NULL. */
+static bool is_alone(const struct wire_partial *state, uint8_t length, uint8_t size)
+{
+    if (state->motes != 1 || length + sizeof state->states[0] < size || length > size)
+        return false;
+    for (uint8_t i = 0; i + 1 < cells_of(size); i++)
+        if (state->states[i].count != 1)
+            return false;
+    return true;
+}
+
+bool query_alike(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length)
+{
+    struct program_field field;
+    int32_t tolerance;
+    struct slot *slot = slot_with(own->query, &field);
+    uint8_t size = query_partial_size(own->query);
+    /* Who names a speaker has to say it. */
+    if (slot == NULL || heard->query != own->query || heard->epoch != own->epoch || own_length == size || !is_alone(own, own_length, size) ||
+        !is_alone(heard, heard_length, size) || !vm_run(field.code.bytes, field.code.length, attribute_read, slot, &tolerance))
+        return false;
+    int32_t a = own->states[0].value, b = heard->states[0].value;
+    return (a < b ? (uint32_t)b - (uint32_t)a : (uint32_t)a - (uint32_t)b) <= (uint32_t)tolerance;
+}
+
+/* Adds to what waits: `motes` readings, 0 or 1, of that sum; `speaker`: its address + 1. */
+static void push(uint8_t query, uint32_t epoch, uint8_t motes, int32_t value, uint16_t speaker)
+{
+    struct state state = {.header = {.query = query, .epoch = epoch, .motes = motes}};
+    uint8_t size = query_partial_size(query), last = (uint8_t)(cells_of(size) - 1);
+    for (uint8_t i = 0; i < last; i++)
+        state.cells[i].count = motes;
+    state.cells[0].value = value;
+    state.cells[last].count = speaker;
+    queue_push(WIRE_PACKET_PARTIAL, &state, size);
+}
+
+void query_name(uint8_t query, uint32_t epoch, uint16_t speaker) { push(query, epoch, 0, 0, (uint16_t)(speaker + 1)); }
+
+static struct children *children_of(const struct slot *slot)
+{
+    return (struct children *)(slot->block.bytes + slot->block.size - approximate_size(slot_program(slot), slot->length));
+}
+
+static struct child *find(struct children *children, uint16_t node)
+{
+    struct child *child = children->of;
+    for (uint8_t i = places(); i > 0; i--, child++)
+        if (child->node == node)
+            return child;
+    return NULL;
+}
+
+/* The place of a child: its own, a free one, or that of the child that has been silent longest. NULL: it gets none. */
+static struct child *place(struct children *children, uint16_t node)
+{
+    if (settings()->root && node >= QUERY_APPROXIMATE_NODES)
+        return NULL;
+    node++;
+    struct child *child = children->of, *best = child;
+    uint8_t longest = 0;
+    for (uint8_t i = places(); i > 0; i--, child++) {
+        if (child->node == node)
+            return child;
+        uint8_t silent = child->node == 0 ? UINT8_MAX : (uint8_t)((uint8_t)children->epoch - child->heard);
+        if (silent < longest)
+            continue;
+        longest = silent;
+        best = child;
+    }
+    memset(best, 0, sizeof *best);
+    best->node = node;
+    return best;
+}
+
+uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length)
+{
+    struct program_field field;
+    const struct slot *slot = length >= sizeof *state ? slot_with(state->query, &field) : NULL;
+    uint8_t size = query_partial_size(state->query), epoch = (uint8_t)state->epoch;
+    if (slot == NULL || length > size)
+        return length;
+    struct children *children = children_of(slot);
+    if (state->epoch > children->epoch)
+        children->epoch = state->epoch;
+    struct child *child = place(children, node);
+    bool alone = is_alone(state, length, size);
+    uint16_t named = 0;
+    if (length == size) {
+        length = (uint8_t)(size - sizeof state->states[0]);
+        named = state->states[cells_of(length)].count;
+    }
+    if (child == NULL)
+        return length;
+    child->gone = false;
+    if (named != 0)
+        child->speaker = named;
+    if (child->is_filled && (uint8_t)(child->filled - epoch) < QUERY_APPROXIMATE_EVERY) {
+        /* It was not silent, but late, and counts already: what is missing is the difference, where it is still known. */
+        if (alone && child->filled == epoch)
+            push(state->query, state->epoch, 0, (int32_t)((uint32_t)state->states[0].value - (uint32_t)child->value), 0);
+        length = 0;
+    }
+    if (state->epoch == children->epoch) {
+        child->heard = epoch;
+        child->alone = alone;
+        child->is_filled = false;
+        child->value = alone ? state->states[0].value : 0;
+    }
+    return length;
+}
+
+/* Children that were silent on purpose count as their speakers. */
+static void fill(const struct slot *slot)
+{
+    struct children *children = children_of(slot);
+    uint8_t epoch = (uint8_t)children->epoch;
+    struct child *child = children->of;
+    for (uint8_t i = places(); i > 0; i--, child++) {
+        if (child->speaker == 0 || child->gone || child->heard == epoch || (child->is_filled && child->filled == epoch))
+            continue;
+        const struct child *speaker = find(children, child->speaker);
+        struct neighbour *neighbour = neighbour_find((uint16_t)(child->node - 1));
+        if ((uint8_t)(epoch - child->heard) >= QUERY_APPROXIMATE_EVERY || (neighbour != NULL && !neighbour_is_child(neighbour))) {
+            child->gone = true;
+            continue;
+        }
+        if (speaker == NULL || speaker->heard != epoch || !speaker->alone)
+            continue;
+        if (neighbour != NULL && !neighbour->done)
+            neighbour->done = 1; /* there is nothing to listen for */
+        child->value = speaker->value;
+        child->filled = epoch;
+        child->is_filled = true;
+        push(slot->query, children->epoch, 1, speaker->value, 0);
+    }
+}
+
+void query_fill(void)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (slot_at(i) != NULL && query_approximates(slot_at(i)->query))
+            fill(slot_at(i));
+}
+
+static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
+{
+    (void)state, (void)cells, (void)reading, (void)node;
+}
+
+static bool keep(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+{
+    (void)cells;
+    if (from->count != 0)
+        into->count = from->count;
+    return true;
+}
+
+const struct aggregate aggregate_speaker = {1, begin, keep};
