@@ -10,22 +10,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from skerry.streams import log
 from skerry.streams.source import LogPartition, LogReader
 
 
 class ColumnReader(LogReader):
     """The log's rows as columns, as a query needs them."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self._log = Path(path)
-
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """One Arrow batch."""
         assert isinstance(partition, LogPartition)
-        records = log.read(self._log, partition.start, partition.end)
-        rows = pa.array(range(partition.start, partition.start + len(records)), pa.int64())
+        records = partition.partition.read(partition.start, partition.end)
+        rows = pa.array(records["row"])
         nodes, lights = (
             pa.array(column.astype("i4")) for column in (records["node"], records["value"][:, 0])
         )

@@ -76,12 +76,12 @@ class Gateway:
         self._backlog = backlog
         self._lock = threading.RLock()
         self._data = DataDirectory(data)
-        self._log = stream_log.StreamLog(data)
         self.alarms = Alarms()
         self._watch = Watch(self.alarms)
         common = Common()
         self.roots = [Root(url, common, self._on_packets, self._on_hello, self._on_idle) for url in links]
         self._network = Networks([root.network for root in self.roots], common)
+        self._log = stream_log.StreamLog(data, root_of=self._network.root_of)
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         self._ingest = Ingest(Reorder(data, self._network.held_ms))
@@ -406,6 +406,11 @@ class Gateway:
             root,
         )
 
+    def _new(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
+        """A query that is asked now; nobody knows of it yet."""
+        asked = time.time(), self._log.rows
+        return UserQuery(self._queries.next_id(), user, sql, plan, *asked, linger_s=linger_s)
+
     def _add(
         self,
         sql: str,
@@ -415,17 +420,8 @@ class Gateway:
         started_by: str | None,
         linger_s: float | None = None,
     ) -> UserQuery:
-        query = UserQuery(
-            self._queries.next_id(),
-            user,
-            sql,
-            plan,
-            time.time(),
-            self._log.rows,
-            point=point,
-            started_by=started_by,
-            linger_s=linger_s,
-        )
+        query = self._new(sql, user, plan, linger_s)
+        query.point, query.started_by = point, started_by
         self._network.add_user(query.id, plan)
         self._queries.add(query)
         self._dirty.add(query.id)
@@ -435,16 +431,8 @@ class Gateway:
 
     def _ask_past(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that motes have no part in: over what the log holds now."""
-        query = UserQuery(
-            self._queries.next_id(),
-            user,
-            sql,
-            plan,
-            time.time(),
-            self._log.rows,
-            finished=True,
-            linger_s=linger_s,
-        )
+        query = self._new(sql, user, plan, linger_s)
+        query.finished = True
         self._queries.add(query)
         self._dirty.add(query.id)
         try:

@@ -62,6 +62,11 @@ class Networks:
         """A stream of any time."""
         return self.streams.get(number)
 
+    def root_of(self, number: int) -> int:
+        """Short address of the root that a stream's rows come through; 0 for one that is not known."""
+        stream = self.streams.get(number)
+        return 0 if stream is None else stream.root
+
     def now_ms(self) -> int:
         """Network time of the first in ms."""
         return self.all[0].clock.now_ms()

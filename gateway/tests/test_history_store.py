@@ -20,7 +20,7 @@ from skerry.history.charge import intervals, sampled_before
 from skerry.history.manifest import Manifest
 from skerry.history.store import DAY_US, History, Retention
 from skerry.state import DataError
-from skerry.streams.log import StreamLog, segments
+from skerry.streams.log import StreamLog, partition_of
 from skerry.streams.record import Records
 from skerry.streams.stream import Stream
 
@@ -251,10 +251,10 @@ def test_segments_go_when_compacted_read_and_old_or_large(tmp_path: Path) -> Non
     history.retain(log, log.rows, tomorrow)
     assert log.first == 200
     history.compact(log.path, log.rows, [stream])
-    segment_bytes = os.path.getsize(log.path / f"{400:020d}.rows")
+    segment_bytes = os.path.getsize(partition_of(log.path, 0).segment(400))
     full = History(tmp_path, Retention(log_days=1e6, log_bytes=segment_bytes))
     full.retain(log, log.rows, time.time())
-    assert segments(log.path) == [400]
+    assert partition_of(log.path, 0).begins() == [400]
     assert full.manifest.rows == 500
 
 

@@ -16,7 +16,7 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
 from skerry.state import RESERVE, DataDirectory, StorageError
 from skerry.streams.log import read
-from skerry.streams.record import RECORD
+from skerry.streams.record import NUMBERED
 
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
 
@@ -50,7 +50,7 @@ def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon
     wait_for(lambda: not peer.waiting)
     assert daemon.process is not None
     # In the middle of a record: what is half written is taken back.
-    limit = (30 + 4) * RECORD.itemsize + RECORD.itemsize // 2
+    limit = (30 + 4) * NUMBERED.itemsize + NUMBERED.itemsize // 2
     state = (daemon.data / "gateway.json").stat().st_size
     assert state < limit, "the limit is to hit the log"
     before = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

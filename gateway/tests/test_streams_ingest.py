@@ -14,7 +14,7 @@ from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.streams.ingest import Ingest
-from skerry.streams.log import StreamLog, read, segment
+from skerry.streams.log import StreamLog, partition_of, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
@@ -59,7 +59,10 @@ def test_what_a_full_disk_refused_is_taken_when_it_comes_again(tmp_path: Path) -
     ingest, source, log = Ingest(), Source(streams.get, lambda _: None), StreamLog(tmp_path)
     ingest.store(packets(range(3)), source, log)
     before = replace(ingest.counters)
-    with largest_file(segment(log.path, 0).stat().st_size), pytest.raises(OSError, match="File too large"):
+    with (
+        largest_file(partition_of(log.path, 0).segment(0).stat().st_size),
+        pytest.raises(OSError, match="File too large"),
+    ):
         # The partial states of epochs 1 and 2 would be merged with those stored.
         ingest.store(packets(range(1, 6)), source, log)
     assert log.rows == 6

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.state import DataError
-from skerry.streams.log import RowsGoneError, StreamLog, length, read, segment, segments
-from skerry.streams.record import RECORD, Block
+from skerry.streams.log import RowsGoneError, StreamLog, length, partition_of, partitions, read
+from skerry.streams.record import NUMBERED, RECORD, Block, Records, numbered, seal
 from skerry.streams.source import BLOCK, LogPartition, LogReader, UnreadableError, block_of
 
 
-def records(first: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
+def records(first: int, count: int) -> Records:
     made = np.zeros(count, RECORD)
     made["epoch"] = np.arange(first, first + count)
     made["value"][:, 0] = made["epoch"] * 3
@@ -36,9 +36,9 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 5))
     log.close()
-    path = segment(log.path, 0)
+    path = partition_of(log.path, 0).segment(0)
     data = path.read_bytes()
-    path.write_bytes(data[: -RECORD.itemsize] + data[-RECORD.itemsize : -30])
+    path.write_bytes(data[: -NUMBERED.itemsize] + data[-NUMBERED.itemsize : -30])
     again = StreamLog(tmp_path)
     assert again.rows == 4
     again.append(records(4, 1))
@@ -49,8 +49,8 @@ def test_a_record_of_garbage_at_the_end_is_cut_off(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 2))
     log.close()
-    with segment(log.path, 0).open("ab") as file:
-        file.write(b"\x5a" * RECORD.itemsize)
+    with partition_of(log.path, 0).segment(0).open("ab") as file:
+        file.write(b"\x5a" * NUMBERED.itemsize)
     assert StreamLog(tmp_path).rows == 2
 
 
@@ -71,11 +71,12 @@ def test_reading_a_range_twice_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_a_large_range_is_shared_by_two_workers(tmp_path: Path) -> None:
-    reader = LogReader(str(tmp_path / "log"))
-    parts = reader.partitions({"row": 10}, {"row": 200_010})
-    assert [(p.start, p.end) for p in parts if isinstance(p, LogPartition)] == [
-        (10, 100_010),
-        (100_010, 200_010),
+    log = StreamLog(tmp_path)
+    log.append(records(0, 80_010))
+    parts = LogReader(str(log.path)).partitions({"row": 10}, {"row": 80_010})
+    assert [(p.start, p.end, p.count, p.whole) for p in parts if isinstance(p, LogPartition)] == [
+        (10, 40_010, 40_000, 80_000),
+        (40_010, 80_010, 40_000, 80_000),
     ]
 
 
@@ -83,7 +84,7 @@ def test_blocks_come_together_in_order(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 2 * BLOCK + 10))
     reader = LogReader(str(log.path))
-    batches = list(reader.read(LogPartition(5, log.rows)))
+    batches = list(reader.read(LogPartition(partition_of(log.path, 0), 5, log.rows, log.rows - 5)))
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
     block = block_of(pa.Table.from_batches(batches[::-1]))
     assert (block.first, block.end) == (5, log.rows)
@@ -93,7 +94,9 @@ def test_blocks_come_together_in_order(tmp_path: Path) -> None:
 def test_a_batch_with_a_gap_or_a_repetition_is_refused(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 3 * BLOCK))
-    first, second, third = LogReader(str(log.path)).read(LogPartition(0, log.rows))
+    first, second, third = LogReader(str(log.path)).read(
+        LogPartition(partition_of(log.path, 0), 0, log.rows, log.rows)
+    )
     for parts in ([first, third], [first, first, second]):
         with pytest.raises(ValueError, match="row 0 is not whole"):
             block_of(pa.Table.from_batches(parts))
@@ -102,10 +105,18 @@ def test_a_batch_with_a_gap_or_a_repetition_is_refused(tmp_path: Path) -> None:
 def test_a_worker_that_sees_fewer_rows_than_were_planned_fails(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 10))
-    with pytest.raises(UnreadableError, match=r"rows 10 to 14 of .* same path"):
-        list(LogReader(str(log.path)).read(LogPartition(5, 15)))
-    with pytest.raises(UnreadableError, match="rows 5 to 14"):
-        list(LogReader(str(tmp_path / "elsewhere")).read(LogPartition(5, 15)))
+    reader = LogReader(str(log.path))
+    [planned] = reader.partitions({"row": 5}, {"row": 10})
+    file = partition_of(log.path, 0).segment(0)
+    file.write_bytes(file.read_bytes()[: 8 * NUMBERED.itemsize])
+    with pytest.raises(
+        UnreadableError, match=r"of rows 5 to 9 5 are in .*, and 3 of them there .* same path"
+    ):
+        list(reader.read(planned))
+    log.path.rename(tmp_path / "elsewhere")
+    for away in reader.partitions({"row": 5}, {"row": 10}):
+        with pytest.raises(UnreadableError, match="and 0 of them there"):
+            list(reader.read(away))
 
 
 def test_a_block_behind_a_row_and_by_stream() -> None:
@@ -145,7 +156,7 @@ def test_a_log_cut_into_segments_reads_as_one(
         assert log.append(records(log.rows, size)) == sum(sizes[:i])
     total = sum(sizes)
     assert log.rows == length(log.path) == total
-    assert len(segments(log.path)) <= 1 + total // segment_rows
+    assert len(partition_of(log.path, 0).begins()) <= 1 + total // segment_rows
     before = log.first
     log.drop_before(drop)
     first = log.first
@@ -166,7 +177,7 @@ def test_dropping_keeps_the_segment_that_grows(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, 4)
     log.append(records(0, 4))
     log.append(records(4, 2))
-    assert log.drop_before(6) == 4 * RECORD.itemsize
+    assert log.drop_before(6) == 4 * NUMBERED.itemsize
     assert (log.first, log.rows) == (4, 6)
     log.append(records(6, 1))
     assert LogReader(str(log.path)).initialOffset() == {"row": 4}
@@ -181,21 +192,112 @@ def test_spark_goes_on_where_the_log_begins(tmp_path: Path) -> None:
     for end, rows in ((10, 2), (8, 0), (5, 0)):
         parts = reader.partitions({"row": 2}, {"row": end})
         found = [row for part in parts for batch in reader.read(part) for row in batch.column("records")]
-        assert sum(len(row.as_py()) for row in found) == rows * RECORD.itemsize
+        assert sum(len(row.as_py()) for row in found) == rows * NUMBERED.itemsize
 
 
 def test_a_segment_that_a_crash_left_empty_is_filled(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, 4)
     log.append(records(0, 4))
     log.close()
-    segment(log.path, 4).touch()
+    partition_of(log.path, 0).segment(4).touch()
     again = StreamLog(tmp_path, 4)
     assert again.rows == length(log.path) == 4
     assert again.append(records(4, 1)) == 4
-    assert segments(log.path) == [0, 4]
+    assert partition_of(log.path, 0).begins() == [0, 4]
 
 
 def test_a_log_of_another_layout_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.log").touch()
     with pytest.raises(DataError, match="older skerry"):
         StreamLog(tmp_path)
+
+
+def test_rows_of_a_gateway_without_partitions_stay_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    for begin, count in ((0, 4), (4, 3)):
+        (tmp_path / "log" / f"{begin:020d}.rows").write_bytes(seal(records(begin, count)))
+    with (tmp_path / "log" / f"{4:020d}.rows").open("ab") as file:
+        file.write(b"torn")
+    for first in (7, 9):
+        log = StreamLog(tmp_path, 4)
+        assert log.append(records(first, 2)) == first
+        log.close()
+    assert read(log.path, 0, 20)["epoch"].tolist() == list(range(11))
+    assert [partition.begins() for partition in partitions(log.path)] == [[0, 4, 7], [0]]
+    parts = LogReader(str(log.path)).partitions({"row": 2}, {"row": 9})
+    assert [part.count for part in parts if isinstance(part, LogPartition)] == [5, 2]
+    log = StreamLog(tmp_path, 4)
+    log.drop_before(5)
+    assert (log.first, log.rows) == (4, 11)
+    log.drop_before(9)
+    assert (log.first, log.rows) == (7, 11)
+    assert read(log.path, 7, 20)["epoch"].tolist() == list(range(7, 11))
+
+
+#: Streams of the roots 0, 7 and 100.
+ROOT_OF = {1: 0, 2: 7, 3: 100, 4: 7}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    appended=st.lists(
+        st.lists(st.sampled_from(list(ROOT_OF)), min_size=1, max_size=9), min_size=1, max_size=25
+    ),
+    segment_rows=st.integers(1, 12),
+    happening=st.dictionaries(st.integers(0, 24), st.sampled_from(["reopen", "torn", "drop", "full"])),
+    ranges=st.lists(st.tuples(st.integers(0, 230), st.integers(0, 230)), max_size=10),
+)
+def test_rows_of_several_roots_are_partitions_of_one_sequence(
+    tmp_path_factory: pytest.TempPathFactory,
+    appended: list[list[int]],
+    segment_rows: int,
+    happening: dict[int, str],
+    ranges: list[tuple[int, int]],
+) -> None:
+    data = tmp_path_factory.mktemp("data")
+    log = StreamLog(data, segment_rows, ROOT_OF.__getitem__)
+    expected: list[tuple[int, int]] = []
+    for i, streams in enumerate(appended):
+        made = records(len(expected), len(streams))
+        made["stream"] = streams
+        match happening.get(i):
+            case "reopen" | "torn" as what:
+                log.close()
+                for partition in partitions(log.path) if what == "torn" else []:
+                    # What a kill leaves of an append: rows of one root whole, of the next one in part.
+                    with partition.segment(partition.begins()[-1]).open("ab") as file:
+                        file.write(seal(numbered(records(0, 1), np.array([len(expected)])))[:50])
+                log = StreamLog(data, segment_rows, ROOT_OF.__getitem__)
+            case "drop":
+                log.drop_before(len(expected) // 2)
+            case "full":
+                with pytest.MonkeyPatch.context() as patch:
+                    writer = max(ROOT_OF[stream] for stream in streams)
+                    patch.setattr(log._writer(writer), "append", lambda _: _no_room())
+                    with pytest.raises(OSError, match="no room"):
+                        log.append(made.copy())
+                assert log.rows == length(log.path) == len(expected)
+        assert log.append(made) == len(expected)
+        order = np.argsort([ROOT_OF[stream] for stream in streams], kind="stable")
+        expected += [(int(made["epoch"][k]), streams[k]) for k in order]
+    assert log.rows == length(log.path) == len(expected)
+    assert len(partitions(log.path)) == len({ROOT_OF[stream] for _, stream in expected})
+    reader, first = LogReader(str(log.path)), log.first
+    for low, high in ranges:
+        start, end = max(low, first), min(high, len(expected))
+        if start >= end:
+            continue
+        stored = read(log.path, start, end)
+        assert (
+            list(zip(stored["epoch"].tolist(), stored["stream"].tolist(), strict=True)) == expected[start:end]
+        )
+        parts = reader.partitions({"row": start}, {"row": end})
+        assert len(parts) == len({ROOT_OF[stream] for _, stream in expected[start:end]})
+        block = block_of(
+            pa.Table.from_batches([batch for part in parts[::-1] for batch in reader.read(part)])
+        )
+        assert (block.first, block.records.tobytes()) == (start, stored.tobytes())
+
+
+def _no_room() -> None:
+    raise OSError("no room")

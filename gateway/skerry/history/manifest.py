@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from skerry.state import DataError
-from skerry.streams.log import sync_directory
+from skerry.streams.partition import sync_directory
 
 NAME = "manifest.json"
 VERSION = 1

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +141,9 @@ class History:
             (self.path / name).unlink(missing_ok=True)
 
     def _drop_segments(self, log: stream_log.StreamLog, bound: int, now: float) -> None:
-        begins = stream_log.segments(log.path)
         size, row = stream_log.size(log.path), 0
-        for begin, end in pairwise(begins):
-            file = stream_log.segment(log.path, begin).stat()
+        for end, path in stream_log.full_segments(log.path):
+            file = path.stat()
             old = file.st_mtime < now - self.retention.log_days * 86400
             if end > bound or not (old or size > self.retention.log_bytes):
                 break

@@ -1,24 +1,25 @@
-"""The stream log: a directory of segments, appended by one daemon, read by Spark's workers.
+"""The stream log: appended by one daemon, read by Spark's workers; each root's rows are a partition of it.
 
-A row's number is its place in the log. A segment is a file of records, named by the number of its first row; only the last
-one grows. Older segments go once their rows are kept elsewhere (:mod:`skerry.history`), and numbers go on.
+All rows have one sequence of numbers, which is their order, whatever partition they are in (:mod:`skerry.streams.partition`): a number is
+a position in all of them at once. Rows are written in the order of their numbers, so that where one is, those before it are, too.
+Older segments go once their rows are kept elsewhere (:mod:`skerry.history`), and numbers go on.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
-from bisect import bisect_right
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from skerry.state import DataError
-from skerry.streams.record import RECORD, Records, intact, seal
+from skerry.streams.partition import Partition, Writer, sync_directory
+from skerry.streams.record import RECORD, Records, numbered, put
 
 DIRECTORY = "log"
-SUFFIX = ".rows"
-#: A segment with so many rows is full (28 MB): the next batch begins another.
+#: A partition's directory: this, and its root's number.
+ROOT = "root-"
+#: A segment with so many rows is full (30 MB): the next batch begins another.
 SEGMENT_ROWS = 262_144
 
 
@@ -31,33 +32,34 @@ class RowsGoneError(LookupError):
 
 
 class StreamLog:
-    """Appends records durably. Opening cuts off a torn tail; ``rows`` is the number of the next record."""
+    """Appends records durably. ``rows`` is the number of the next one. Not for several threads at once, but for :meth:`drop_before`.
 
-    def __init__(self, data: Path, segment_rows: int = SEGMENT_ROWS) -> None:
+    ``root_of`` a stream's number: the root that its rows come through.
+    """
+
+    def __init__(
+        self, data: Path, segment_rows: int = SEGMENT_ROWS, root_of: Callable[[int], int] = lambda _: 0
+    ) -> None:
         if (data / "rows.log").exists():
             raise DataError(
                 f"data directory {data}: rows.log was written by an older skerry: take another directory"
             )
         self.path = data / DIRECTORY
         self.path.mkdir(parents=True, exist_ok=True)
-        self._segment_rows = segment_rows
-        self._begin = max(segments(self.path), default=0)
-        self._file = self._open()
-        self.rows = self._recover()
+        self._segment_rows, self._root_of = segment_rows, root_of
+        self._end_dense()
+        found = (partition for partition in partitions(self.path) if not partition.dense)
+        self._writers = {root_of_path(partition.path): Writer(partition, segment_rows) for partition in found}
+        self.rows = length(self.path)
 
-    def _open(self) -> int:
-        """The segment that begins at ``_begin``, which outlives a crash from now on."""
-        file = os.open(segment(self.path, self._begin), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        sync_directory(self.path)
-        return file
-
-    def _recover(self) -> int:
-        rows = os.fstat(self._file).st_size // RECORD.itemsize
-        while rows and not intact(os.pread(self._file, RECORD.itemsize, (rows - 1) * RECORD.itemsize)):
-            rows -= 1
-        os.ftruncate(self._file, rows * RECORD.itemsize)
-        os.fsync(self._file)
-        return self._begin + rows
+    def _end_dense(self) -> None:
+        """What a gateway without partitions wrote stays as it is, and ends with an empty segment."""
+        dense = Partition(self.path, dense=True)
+        if dense.begins():
+            writer = Writer(dense, self._segment_rows)
+            if writer.rows:
+                writer.begin_segment(dense.end())
+            writer.close()
 
     @property
     def first(self) -> int:
@@ -65,112 +67,118 @@ class StreamLog:
         return first(self.path)
 
     def append(self, records: Records) -> int:
-        """Append and sync; returns the first row's number. When it returns, the rows are durable. OSError: nothing was appended."""
+        """Append and sync; returns the first row's number. When it returns, the rows are durable. OSError: nothing was appended.
+
+        Rows of several roots are numbered root by root.
+        """
         number = self.rows
-        if number - self._begin >= self._segment_rows:
-            self._next_segment()
-        data = memoryview(seal(records))
+        streams, place = np.unique(records["stream"], return_inverse=True)
+        roots = np.array([self._root_of(int(stream)) for stream in streams], np.int64)[place]
+        done: list[tuple[Writer, int]] = []
+        at = number
         try:
-            while data:
-                data = data[os.write(self._file, data) :]
-            os.fdatasync(self._file)
+            for root in np.unique(roots).tolist():
+                mine = records[roots == root]
+                writer = self._writer(root)
+                writer.append(numbered(mine, np.arange(at, at + len(mine))))
+                done.append((writer, len(mine)))
+                at += len(mine)
         except OSError:
-            os.ftruncate(self._file, (number - self._begin) * RECORD.itemsize)
+            for writer, count in done:
+                writer.cut(writer.rows - count)
             raise
-        self.rows += len(records)
+        self.rows = at
         return number
 
-    def _next_segment(self) -> None:
-        before, full = self._begin, self._file
-        self._begin = self.rows
-        try:
-            self._file = self._open()
-        except OSError:
-            self._begin = before
-            raise
-        os.close(full)
+    def _writer(self, root: int) -> Writer:
+        if root not in self._writers:
+            self._writers[root] = Writer(partition_of(self.path, root), self._segment_rows)
+        return self._writers[root]
 
     def tail(self, count: int) -> Records:
         """The last ``count`` records at most."""
         return read(self.path, max(self.first, self.rows - count), self.rows)
 
     def drop_before(self, row: int) -> int:
-        """Delete the segments that hold only rows before this one; returns how many bytes that frees."""
-        begins = segments(self.path)
+        """Delete the full segments that hold only rows before this one; returns how many bytes that frees."""
         freed = 0
-        # Oldest first: what a crash leaves has no hole.
-        for begin, end in itertools.pairwise(begins):
-            if end > row:
-                break
-            file = segment(self.path, begin)
-            freed += file.stat().st_size
-            file.unlink()
-            sync_directory(self.path)
+        for partition in partitions(self.path):
+            # Oldest first: what a crash leaves has no hole.
+            for end, file in partition.full():
+                if end > row:
+                    break
+                freed += file.stat().st_size
+                file.unlink()
+                sync_directory(partition.path)
         return freed
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the files."""
+        for writer in self._writers.values():
+            writer.close()
 
 
-def sync_directory(path: Path) -> None:
-    """Make names that were added to or removed from a directory durable."""
-    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+def partition_of(path: Path, root: int) -> Partition:
+    """A root's partition."""
+    return Partition(path / f"{ROOT}{root}")
 
 
-def segment(path: Path, begin: int) -> Path:
-    """The file of the segment that begins at this row."""
-    return path / f"{begin:020d}{SUFFIX}"
+def root_of_path(path: Path) -> int:
+    """Whose partition a directory is."""
+    return int(path.name.removeprefix(ROOT))
 
 
-def segments(path: Path) -> list[int]:
-    """First rows of a log's segments, ascending; [] for a log that is not there yet."""
-    try:
-        names = os.listdir(path)
-    except FileNotFoundError:
+def partitions(path: Path) -> list[Partition]:
+    """All there are, by root, first what was written before there were any; [] for a log that is not there yet."""
+    if not path.is_dir():
         return []
-    return sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX))
+    names = [name for name in path.iterdir() if name.name.startswith(ROOT)]
+    found = [Partition(path, dense=True), *map(Partition, sorted(names, key=root_of_path))]
+    return [partition for partition in found if partition.begins() or not partition.dense]
+
+
+def full_segments(path: Path) -> list[tuple[int, Path]]:
+    """Segments of all partitions that do not grow, oldest first: the number behind their rows, and the file."""
+    return sorted(segment for partition in partitions(path) for segment in partition.full())
 
 
 def first(path: Path) -> int:
-    """Number of the first row that is there."""
-    return min(segments(path), default=0)
+    """Number of the first row from which on all are there."""
+    return max((min(partition.begins(), default=0) for partition in partitions(path)), default=0)
 
 
 def length(path: Path) -> int:
     """Number of the next record of a log that another process may be appending to."""
-    begin = max(segments(path), default=None)
-    return 0 if begin is None else begin + segment(path, begin).stat().st_size // RECORD.itemsize
+    return max((partition.end() for partition in partitions(path)), default=0)
 
 
 def size(path: Path) -> int:
     """Bytes of all segments."""
-    return sum(segment(path, begin).stat().st_size for begin in segments(path))
+    return sum(p.segment(begin).stat().st_size for p in partitions(path) for begin in p.begins())
 
 
 def read(path: Path, start: int, end: int) -> Records:
-    """Records ``start`` .. ``end`` - 1, those that have been written. Raises RowsGoneError for rows before the first segment."""
-    begins = segments(path)
+    """Records ``start`` .. ``end`` - 1, those that have been written. Raises RowsGoneError for rows that were dropped."""
     end = min(end, length(path))
     if end <= start:
         return np.empty(0, RECORD)
-    if start < begins[0]:
-        raise RowsGoneError(start, begins[0])
-    parts = []
-    for place in range(bisect_right(begins, start) - 1, bisect_right(begins, end - 1)):
-        begin, limit = begins[place], begins[place + 1] if place + 1 < len(begins) else end
-        low, high = max(start, begin), min(end, limit)
-        try:
-            parts.append(
-                np.fromfile(segment(path, begin), RECORD, high - low, offset=(low - begin) * RECORD.itemsize)
-            )
-        except FileNotFoundError:
-            raise RowsGoneError(start, first(path)) from None
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    there = first(path)
+    if start < there:
+        raise RowsGoneError(start, there)
+    try:
+        return in_order([partition.read(start, end) for partition in partitions(path)], start, end)
+    except FileNotFoundError:
+        raise RowsGoneError(start, first(path)) from None
+
+
+def in_order(parts: list[Records], start: int, end: int) -> Records:
+    """Rows ``start`` .. ``end`` - 1 of all partitions, without their numbers. One that a damaged disk has lost is of stream 0, which is
+    nobody's."""
+    found = np.zeros(end - start, RECORD)
+    for part in parts:
+        if len(part):
+            put(part, found, start)
+    return found
 
 
 def read_there(path: Path, start: int, end: int) -> tuple[int, Records]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +16,26 @@ from skerry_protocol.packets import FIELDS_MAXIMUM
 #: ``revision`` counts up when a late partial state changes an epoch; of plain rows ``motes`` is how many samples were combined
 #: in it, and ``revision`` how many rows its mote left out before it. ``sample`` and ``arrival`` are UTC in us; the network time of
 #: the sample is ``epoch`` times the mote query's period.
-RECORD = np.dtype(
-    [
-        ("stream", "<u4"),
-        ("node", "<u2"),
-        ("motes", "<u2"),
-        ("epoch", "<u4"),
-        ("nulls", "<u2"),
-        ("revision", "<u2"),
-        ("sample", "<i8"),
-        ("arrival", "<i8"),
-        ("value", "<i4", (FIELDS_MAXIMUM,)),
-        ("count", "<u2", (FIELDS_MAXIMUM,)),
-        ("checksum", "<u4"),
-    ]
-)
+_FIELDS: list[Any] = [
+    ("stream", "<u4"),
+    ("node", "<u2"),
+    ("motes", "<u2"),
+    ("epoch", "<u4"),
+    ("nulls", "<u2"),
+    ("revision", "<u2"),
+    ("sample", "<i8"),
+    ("arrival", "<i8"),
+    ("value", "<i4", (FIELDS_MAXIMUM,)),
+    ("count", "<u2", (FIELDS_MAXIMUM,)),
+    ("checksum", "<u4"),
+]
+RECORD = np.dtype(_FIELDS)
+#: A record as a partition of the log has it: with its number.
+NUMBERED = np.dtype([("row", "<i8"), *_FIELDS])
 #: ``node`` of a state that is not told yet, as another network's is to come: users do not see such a row.
 HELD = 0xFFFF
-_COVERED = RECORD.itemsize - 4
+_CHECKSUM_BYTES = 4
+_NUMBER_BYTES = NUMBERED.itemsize - RECORD.itemsize
 
 Records = npt.NDArray[np.void]
 Int64 = npt.NDArray[np.int64]
@@ -71,14 +74,34 @@ class Block:
         return parts
 
 
+def numbered(records: Records, numbers: Int64) -> Records:
+    """Records with their numbers."""
+    made = np.empty(len(records), NUMBERED)
+    _bytes(made)[:, _NUMBER_BYTES:] = _bytes(np.ascontiguousarray(records))
+    made["row"] = numbers
+    return made
+
+
+def put(rows: Records, into: Records, first: int) -> None:
+    """Put numbered records, ascending, without their numbers where they belong; ``first``: the number of the first place."""
+    begin, end = int(rows["row"][0]) - first, int(rows["row"][-1]) - first + 1
+    places = slice(begin, end) if end - begin == len(rows) else rows["row"] - first
+    _bytes(into)[places] = _bytes(rows)[:, _NUMBER_BYTES:]
+
+
+def _bytes(records: Records) -> npt.NDArray[np.uint8]:
+    return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
+
+
 def seal(records: Records) -> bytes:
-    """Bytes of records with their checksums set."""
-    raw = records.view(np.uint8).reshape(len(records), RECORD.itemsize)
+    """Bytes of records, numbered or not, with their checksums set."""
+    raw = _bytes(records)[:, :-_CHECKSUM_BYTES]
     for i in range(len(records)):
-        records["checksum"][i] = zlib.crc32(raw[i, :_COVERED].tobytes())
+        records["checksum"][i] = zlib.crc32(raw[i].tobytes())
     return records.tobytes()
 
 
 def intact(record: bytes) -> bool:
     """Whether one record's checksum is right."""
-    return zlib.crc32(record[:_COVERED]) == int.from_bytes(record[_COVERED:], "little")
+    checksum = int.from_bytes(record[-_CHECKSUM_BYTES:], "little")
+    return zlib.crc32(record[:-_CHECKSUM_BYTES]) == checksum

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from skerry.streams.log import StreamLog, sync_directory
+from skerry.streams.log import StreamLog
+from skerry.streams.partition import sync_directory
 from skerry.streams.record import RECORD, Records, intact, seal
 
 FILE = "held.rows"

@@ -6,7 +6,6 @@ for every column, and the proxy wants them as arrays anyway.
 
 from __future__ import annotations
 
-import itertools
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,16 +17,17 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from skerry.streams import log
-from skerry.streams.record import RECORD, Block
+from skerry.streams.partition import Partition
+from skerry.streams.record import NUMBERED, RECORD, Block
 
 #: Records of one block, and of one trigger of the streaming query at most.
 BLOCK = 8192
 BATCH = 524_288
-#: From so many records on, a batch is read in two parts.
+#: From so many records on, a batch of one root is read in two parts.
 SHARED = 65536
 
-#: A row of the stream: the number of a block's first record, and the records' bytes.
-SCHEMA = StructType([StructField("row", LongType()), StructField("records", BinaryType())])
+#: A block: the bytes of records with their numbers, and how many records the whole batch has.
+SCHEMA = StructType([StructField("records", BinaryType()), StructField("whole", LongType())])
 
 
 class UnreadableError(Exception):
@@ -35,11 +35,13 @@ class UnreadableError(Exception):
 
 
 class LogPartition(InputPartition):
-    """Rows ``start`` .. ``end`` - 1."""
+    """The rows ``start`` .. ``end`` - 1 of a partition of the log, ``count`` of a batch of ``whole``."""
 
-    def __init__(self, start: int, end: int) -> None:
+    def __init__(self, partition: Partition, start: int, end: int, whole: int = 0) -> None:
         super().__init__((start, end))
-        self.start, self.end = start, end
+        self.partition, self.start, self.end = partition, start, end
+        self.count = partition.count(start, end)
+        self.whole = whole
 
 
 class LogReader(DataSourceStreamReader):
@@ -64,27 +66,38 @@ class LogReader(DataSourceStreamReader):
         return {"row": end}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Two for a large batch, so that two workers share it."""
+        """One for each root that has rows in the batch; of a root with many two, so that two workers share them."""
         # What has left the log has been through the proxy, though Spark may not have noted so before a crash.
         first, last = max(int(start["row"]), log.first(self._path)), int(end["row"])
-        if last - first <= SHARED:
-            return [LogPartition(first, last)]
-        middle = (first + last) // 2
-        return [LogPartition(first, middle), LogPartition(middle, last)]
+        parts = [LogPartition(partition, first, last) for partition in log.partitions(self._path)]
+        if len(parts) == 1 and parts[0].count > SHARED:
+            middle = (first + last) // 2
+            [only] = parts
+            parts = [LogPartition(only.partition, first, middle), LogPartition(only.partition, middle, last)]
+        if log.length(self._path) < last:
+            # Its directory is away: let who reads say so, in place of passing the rows over.
+            parts = [LogPartition(Partition(self._path), first, last)]
+            parts[0].count = last - first
+        whole = sum(part.count for part in parts)
+        for part in parts:
+            part.whole = whole
+        return [part for part in parts if part.count]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches of the range, one block each. Raises UnreadableError, whereupon Spark asks another worker."""
         assert isinstance(partition, LogPartition)
+        seen = 0
         for start in range(partition.start, partition.end, BLOCK):
-            end = min(start + BLOCK, partition.end)
-            records = log.read(self._path, start, end)
-            # A worker on another machine may see an older state of a shared directory, or another directory.
-            if len(records) < end - start:
-                raise UnreadableError(
-                    f"rows {start + len(records)} to {end - 1} of {self._path} are not there on {socket.gethostname()}: "
-                    "every worker must see the gateway's data directory at the same path"
-                )
-            yield pa.RecordBatch.from_pydict({"row": [start], "records": [records.tobytes()]})
+            rows = partition.partition.read(start, min(start + BLOCK, partition.end))
+            seen += len(rows)
+            if len(rows):
+                yield pa.RecordBatch.from_pydict({"records": [rows.tobytes()], "whole": [partition.whole]})
+        # A worker on another machine may see an older state of a shared directory, or another directory.
+        if seen < partition.count:
+            raise UnreadableError(
+                f"of rows {partition.start} to {partition.end - 1} {partition.count} are in {partition.partition.path}, and {seen} of "
+                f"them there on {socket.gethostname()}: every worker must see the gateway's data directory at the same path"
+            )
 
 
 class LogSource(DataSource):
@@ -106,15 +119,18 @@ class LogSource(DataSource):
 
 
 def block_of(table: pa.Table) -> Block:
-    """The records of a batch of the stream, in order. Raises ValueError if there is a gap between them, or some come twice."""
-    rows, blocks = table.column("row").to_pylist(), list(table.column("records"))
-    order = sorted(range(len(rows)), key=rows.__getitem__)
-    parts = [np.frombuffer(blocks[i].as_buffer(), RECORD) for i in order]
-    first = rows[order[0]] if order else 0
-    begins = itertools.accumulate(map(len, parts), initial=first)
-    if any(rows[i] != begin for i, begin in zip(order, begins, strict=False)):
+    """The records of a batch of the stream, in order. Raises ValueError if some of them are not there, or come twice."""
+    blocks = [
+        np.frombuffer(block.as_buffer(), NUMBERED) for block in table.column("records") if block.is_valid
+    ]
+    if not blocks:
+        return Block(0, np.empty(0, RECORD))
+    first = min(int(block["row"][0]) for block in blocks)
+    end = max(int(block["row"][-1]) for block in blocks) + 1
+    came, whole = sum(map(len, blocks)), table.column("whole")[0].as_py()
+    begins = sorted(int(block["row"][0]) for block in blocks)
+    if came != whole or len(set(begins)) < len(begins):
         raise ValueError(
-            f"the batch that begins at row {first} is not whole: its blocks begin at {sorted(rows)}"
+            f"the batch that begins at row {first} is not whole: {came} of {whole} rows came, in blocks that begin at {begins}"
         )
-    records = parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, RECORD)])
-    return Block(first, records)
+    return Block(first, log.in_order(blocks, first, end))

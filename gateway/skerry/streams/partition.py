@@ -1,0 +1,190 @@
+"""A partition of the stream log: the rows of one root, in a directory of segments of their own.
+
+Rows are numbered over all partitions, so that each record bears its number. A segment is a file of records in the order of their
+numbers; its name is the number from which on it has all of its root's rows, as far as the next segment's name. Only the last one grows.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from skerry.streams.record import NUMBERED, RECORD, Records, intact, numbered, seal
+
+SUFFIX = ".rows"
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """For readers, in whichever process. ``path``: its directory; ``dense``: it was written before there were partitions, by a gateway
+    of one root: its records bear no numbers, and are numbered by their place."""
+
+    path: Path
+    dense: bool = False
+
+    @property
+    def _width(self) -> int:
+        return RECORD.itemsize if self.dense else NUMBERED.itemsize
+
+    def begins(self) -> list[int]:
+        """Names of its segments, ascending; [] where there are none."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        return sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX))
+
+    def segment(self, begin: int) -> Path:
+        """The file of a segment."""
+        return self.path / f"{begin:020d}{SUFFIX}"
+
+    def end(self) -> int:
+        """The number behind its last row, while another process may be appending; at least its last segment's name."""
+        begins = self.begins()
+        if not begins:
+            return 0
+        with self.segment(begins[-1]).open("rb") as file:
+            numbers = _Numbers(file.fileno(), begins[-1], self.dense)
+            return numbers[len(numbers) - 1] + 1 if len(numbers) else begins[-1]
+
+    def count(self, start: int, end: int) -> int:
+        """How many of the rows ``start`` .. ``end`` - 1 are its own."""
+        return sum(high - low for _, low, high in self._places(start, end))
+
+    def read(self, start: int, end: int) -> Records:
+        """Those rows, with their numbers, ascending. FileNotFoundError: some have just been dropped."""
+        parts = []
+        for begin, low, high in self._places(start, end):
+            dtype = RECORD if self.dense else NUMBERED
+            found = np.fromfile(self.segment(begin), dtype, high - low, offset=low * self._width)
+            parts.append(numbered(found, np.arange(begin + low, begin + high)) if self.dense else found)
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([np.empty(0, NUMBERED), *parts])
+
+    def _places(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Where such rows are: segment, and places in it from .. to."""
+        begins = self.begins()
+        for begin, following in pairwise([*begins, end]):
+            if start >= following or begin >= end:
+                continue
+            with self.segment(begin).open("rb") as file:
+                numbers = _Numbers(file.fileno(), begin, self.dense)
+                low, high = numbers.place(start), numbers.place(end)
+            if low < high:
+                yield begin, low, high
+
+    def full(self) -> list[tuple[int, Path]]:
+        """Segments that do not grow: the number behind their rows, and the file."""
+        return [(end, self.segment(begin)) for begin, end in pairwise(self.begins())]
+
+
+class _Numbers:
+    """The numbers of a segment's rows, in place of reading it."""
+
+    def __init__(self, file: int, begin: int, dense: bool) -> None:
+        self._file, self._begin, self._dense = file, begin, dense
+        self._width = RECORD.itemsize if dense else NUMBERED.itemsize
+        self._count = os.fstat(file).st_size // self._width
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: int) -> int:
+        if self._dense:
+            return self._begin + place
+        return int.from_bytes(os.pread(self._file, _NUMBER_BYTES, place * self._width), "little")
+
+    def place(self, row: int) -> int:
+        """Where the first row with this number, or a higher one, is."""
+        if not self._count or row <= self[0]:
+            return 0
+        if row > self[self._count - 1]:
+            return self._count
+        near = row - self[0]
+        # Of a root that is alone no number is left out.
+        return near if near < self._count and self[near] == row else bisect_left(self, row)
+
+
+class Writer:
+    """Appends to one partition, durably. Opening cuts off a torn tail; ``begin``: its first segment's name, where it has none yet."""
+
+    def __init__(self, partition: Partition, segment_rows: int, begin: int = 0) -> None:
+        self.partition, self._segment_rows = partition, segment_rows
+        partition.path.mkdir(parents=True, exist_ok=True)
+        self._begin = max(partition.begins(), default=begin)
+        self._file = self._open()
+        self._rows = self._recover()
+
+    def _open(self) -> int:
+        """The segment that begins at ``_begin``, which outlives a crash from now on."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        file = os.open(self.partition.segment(self._begin), flags, 0o644)
+        sync_directory(self.partition.path)
+        sync_directory(self.partition.path.parent)
+        return file
+
+    def _recover(self) -> int:
+        width = RECORD.itemsize if self.partition.dense else NUMBERED.itemsize
+        rows = os.fstat(self._file).st_size // width
+        while rows and not intact(os.pread(self._file, width, (rows - 1) * width)):
+            rows -= 1
+        os.ftruncate(self._file, rows * width)
+        os.fsync(self._file)
+        return rows
+
+    def append(self, rows: Records) -> None:
+        """Append numbered rows and sync. OSError: nothing was appended."""
+        if self._rows >= self._segment_rows:
+            self.begin_segment(int(rows["row"][0]))
+        data = memoryview(seal(rows))
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fdatasync(self._file)
+        except OSError:
+            self.cut(self._rows)
+            raise
+        self._rows += len(rows)
+
+    def cut(self, rows: int) -> None:
+        """Leave so many rows in the segment that grows."""
+        os.ftruncate(self._file, rows * NUMBERED.itemsize)
+        self._rows = rows
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are in the segment that grows."""
+        return self._rows
+
+    def begin_segment(self, begin: int) -> None:
+        """Another segment grows from now on. OSError: that which did."""
+        before, full = self._begin, self._file
+        self._begin = begin
+        try:
+            self._file = self._open()
+        except OSError:
+            self._begin = before
+            raise
+        os.close(full)
+        self._rows = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def sync_directory(path: Path) -> None:
+    """Make names that were added to or removed from a directory durable."""
+    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
