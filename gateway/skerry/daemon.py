@@ -85,10 +85,13 @@ class Gateway:
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         self._ingest = Ingest(Reorder(data, self._network.held_ms))
-        self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=len(links) > 1)
+        by_utc = len(links) > 1
+        self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=by_utc)
         self.tables = TableStore(tables or data / "tables", lambda: self.spark.session)
         self._joins: dict[str, Joiner] = {}
-        self.history = HistoryService(data, self._log, self._streams, lambda: self.engine.done, retention)
+        self.history = HistoryService(
+            data, self._log, self._streams, lambda: self.engine.done, retention, by_utc=by_utc
+        )
         self._opened = self._log.rows
         #: Queries of which not everything is remembered.
         self._dirty: set[str] = set()

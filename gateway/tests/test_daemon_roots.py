@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from gateway.tests.peer import RootPeer
@@ -95,6 +96,13 @@ def test_rows_come_once_whichever_root_and_gateway_are_lost(both: Daemon, roots:
         own = partition_of(log, root).read(0, 10_000)
         assert set(own["node"].tolist()) == set(motes)
         assert len(own) == rows
+    # Epochs of the past are of both.
+    ada = both.client("ada")
+    ada.compact()
+    files = both.data / "history" / "sensors" / "*.parquet"
+    seconds = duckdb.sql(f"SELECT count(*) FROM '{files}' GROUP BY epoch_ms(time) // 1000").fetchall()
+    counted = ada.query("SELECT COUNT(*) AS n FROM sensors HISTORY 1 day ONLY SAMPLE PERIOD 1 s")
+    assert sorted(row["n"] for row in counted) == sorted(count for (count,) in seconds)
     wait_for(lambda: not alarms(both))
     assert here.programs() == {query: program}, "it went on with what it had"
     assert there.programs() == {other_query: other_program}

@@ -62,10 +62,11 @@ class _Gathered:
 
 
 class Aggregation:
-    """The aggregates of one plan. ``by_epoch``: a row for each epoch of the query's; else over everything."""
+    """The aggregates of one plan. ``by_epoch``: a row for each epoch of the query's, of each session, or, ``by_utc``, of all
+    networks; else over everything."""
 
-    def __init__(self, plan: QueryPlan, *, by_epoch: bool) -> None:
-        self._plan, self._by_epoch = plan, by_epoch
+    def __init__(self, plan: QueryPlan, *, by_epoch: bool, by_utc: bool = False) -> None:
+        self._plan, self._by_epoch, self._by_utc = plan, by_epoch, by_utc
         self._nodes = plan.aggregates()
         self._groups = [f"g{i}" for i in range(len(plan.groups))]
         self._keys = ["session", "epoch", *self._groups]
@@ -80,12 +81,12 @@ class Aggregation:
         count = len(places)
         period = self._plan.period_ms
         evaluate = samples.rows.evaluate
-        keys: dict[str, pa.Array] = {
-            "session": pa.array(samples.sessions[places] if self._by_epoch else np.zeros(count, np.int64)),
-            "epoch": pa.array(
-                samples.rows.sample_ms[places] // period if self._by_epoch else np.zeros(count, np.int64)
-            ),
-        }
+        sessions = epochs = np.zeros(count, np.int64)
+        if self._by_epoch:
+            times = samples.rows.utc_ms if self._by_utc else samples.rows.sample_ms
+            epochs = times[places] // period
+            sessions = sessions if self._by_utc else samples.sessions[places]
+        keys: dict[str, pa.Array] = {"session": pa.array(sessions), "epoch": pa.array(epochs)}
         for name, expr in zip(self._groups, self._plan.groups, strict=True):
             values, known = evaluate(expr, period)
             keys[name] = pa.array(values[places], mask=~known[places])

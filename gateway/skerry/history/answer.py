@@ -64,12 +64,20 @@ class Answer:
     """One query's rows among those of the log before ``end``. A piece that is asked for again is the same."""
 
     def __init__(
-        self, plan: QueryPlan, reader: Reader, end: int, since_us: int = 0, joiner: Joiner | None = None
+        self,
+        plan: QueryPlan,
+        reader: Reader,
+        end: int,
+        since_us: int = 0,
+        joiner: Joiner | None = None,
+        *,
+        by_utc: bool = False,
     ) -> None:
-        """``since_us``: where the query's span begins, UTC."""
+        """``since_us``: where the query's span begins, UTC; ``by_utc``: whether windows and epochs that are aggregated are of all
+        networks, by UTC, instead of each session's own."""
         self._plan, self._reader, self._end = plan, reader, end
         self._rows = PastRows(plan, lambda: reader, since_us)
-        self._joiner = joiner
+        self._joiner, self._by_utc = joiner, by_utc
         self._residual = Residual(plan)
         if joiner is not None:
             self._residual.join = joiner.join
@@ -95,7 +103,11 @@ class Answer:
 
     def _windows(self) -> list[Row]:
         """Those that are over."""
-        own = OwnWindows(self._plan, self._end, lambda *_: iter(()), lambda _: None, self._joiner, self._rows)
+        # It has no feeds: their times do not matter.
+        utc = (lambda _, network_ms: network_ms) if self._by_utc else None
+        own = OwnWindows(
+            self._plan, self._end, lambda *_: iter(()), lambda _: None, self._joiner, self._rows, utc
+        )
         run, rows = Run(own), list[Row]()
         while run.at < self._end:
             position = run.at - 1
@@ -106,7 +118,8 @@ class Answer:
 
     def _aggregate(self) -> list[Row]:
         assert self._plan.history is not None
-        aggregation = Aggregation(self._plan, by_epoch=not self._plan.history.recorded)
+        by_epoch = not self._plan.history.recorded
+        aggregation = Aggregation(self._plan, by_epoch=by_epoch, by_utc=self._by_utc)
         for start in range(self._reader.first(), self._end, PIECE_ROWS):
             samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
             aggregation.add(samples, self._rows.selected(samples))

@@ -33,7 +33,8 @@ _ANSWERS = 16
 
 
 class HistoryService:
-    """``streams``: a copy of all there have been; ``processed``: how many rows of the log have been through the proxy."""
+    """``streams``: a copy of all there have been; ``processed``: how many rows of the log have been through the proxy;
+    ``by_utc``: as of :class:`skerry.history.answer.Answer`."""
 
     def __init__(
         self,
@@ -42,8 +43,10 @@ class HistoryService:
         streams: Callable[[], Sequence[Stream]],
         processed: Callable[[], int],
         retention: Retention | None = None,
+        *,
+        by_utc: bool = False,
     ) -> None:
-        self._history = History(data, retention)
+        self._history, self._by_utc = History(data, retention), by_utc
         self._log, self._streams, self._processed = stream_log, streams, processed
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         self._lock = threading.Lock()
@@ -106,7 +109,8 @@ class HistoryService:
             answer = self._answers.pop(query, None)
             if answer is None:
                 since_us = _since_us(plan, asked)
-                answer = Answer(plan, self._reader(plan.attributes, since_us), end, since_us, joiner)
+                reader = self._reader(plan.attributes, since_us)
+                answer = Answer(plan, reader, end, since_us, joiner, by_utc=self._by_utc)
             self._answers[query] = answer
             if len(self._answers) > _ANSWERS:
                 self._answers.popitem(last=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -40,7 +40,7 @@ NEAR_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Rows of one session, in the order of the log, of which those at ``places`` are in the query: where they stand in
+    """Rows of one session, or of all, in the order of the log, of which those at ``places`` are in the query: where they stand in
     ``rows``. ``all``: where all of them do."""
 
     session: int
@@ -66,7 +66,8 @@ class Past(Protocol):
 @dataclass
 class OwnWindows:
     """What one query's windows are made of. ``begin``: row of the log from which on rows come by its ``feeds``; before it they
-    are the past's. ``parts``: rows of the log from .. to - 1, with some attributes, by stream; ``session`` of a stream's number."""
+    are the past's. ``parts``: rows of the log from .. to - 1, with some attributes, by stream; ``session`` of a stream's number;
+    ``utc``: as of :class:`skerry.proxy.windows.Windows`."""
 
     plan: QueryPlan
     begin: int
@@ -74,6 +75,7 @@ class OwnWindows:
     session: Callable[[int], int | None]
     joiner: Joiner | None = None
     past: Past | None = None
+    utc: Callable[[int, int], int] | None = None
     feeds: Mapping[int, Feed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -94,8 +96,11 @@ class OwnWindows:
 
     def read(self, start: int, end: int) -> list[Chosen]:
         """Rows of a step."""
-        if start < self.begin:
-            return self.past.read(start, end) if self.past is not None else []
+        past = self.past.read if self.past is not None else lambda *_: []
+        found = past(start, end) if start < self.begin else self._by_feeds(start, end)
+        return found if self.utc is None else [replace(chosen, session=0) for chosen in found]
+
+    def _by_feeds(self, start: int, end: int) -> list[Chosen]:
         found = []
         for parts in self.parts(start, end, self.plan.attributes):
             for number, part in parts.items():
@@ -113,17 +118,25 @@ class OwnWindows:
         evaluate = chosen.rows.evaluate.at(chosen.places)
         return chosen.places, [evaluate(expr, self.plan.period_ms) for expr in self.wanted]
 
+    def times(self, chosen: Chosen) -> Int64:
+        """When all its rows were sampled, in the time that the windows go by, in ms."""
+        rows = chosen.rows
+        times: Int64 = (rows.sample_ms if self.utc is None else rows.utc_ms)[chosen.all]
+        return times
+
     def since(self, session: int, chosen: Chosen) -> int:
         """From when on a session's windows may begin, given its first rows."""
         if self.past is not None:
             behind = int(chosen.rows.utc_ms[chosen.all[0]]) - self.past.since_ms
-            return max(0, int(chosen.rows.sample_ms[chosen.all[0]]) - behind)
+            return max(0, int(self.times(chosen)[0]) - behind)
+        if self.utc is not None:
+            return min(self.utc(n, feed.since_ms) for n, feed in self.feeds.items())
         return min(feed.since_ms for n, feed in self.feeds.items() if self.session(n) == session)
 
 
 @dataclass
 class _Session:
-    """The windows of one session of the network."""
+    """The windows of one session of the network, or of all."""
 
     panes: Panes
     key: Key
@@ -182,7 +195,7 @@ class Run:
         vectors = [self._coded(column) if isinstance(column, list) else column for column in columns]
         # Where the places stand among this session's rows.
         among = np.searchsorted(chosen.all, places)
-        return Piece(chosen.numbers, chosen.rows.sample_ms[chosen.all], among, vectors)
+        return Piece(chosen.numbers, self._own.times(chosen), among, vectors)
 
     def _coded(self, texts: list[str | None]) -> Vector:
         codes = [0 if text is None else self._texts.setdefault(text, len(self._texts)) for text in texts]

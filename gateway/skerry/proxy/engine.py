@@ -67,8 +67,8 @@ class Engine:
         by_utc: bool = False,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
-        it has no longer, of plain streams with some attributes; ``by_utc``: whether windows that users share are of all networks, by
-        UTC, instead of each session's own."""
+        it has no longer, of plain streams with some attributes; ``by_utc``: whether windows are of all networks, by UTC, instead of each
+        session's own."""
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._subscribers: dict[str, Subscriber] = {}
@@ -113,7 +113,8 @@ class Engine:
             begin = self.done if begin is None else begin
             residual, own = Residual(plan), None
             if plan.window is not None and (joiner is not None or past is not None):
-                own = OwnWindows(plan, begin, self._pieces, self._session, joiner, past)
+                utc = self._utc if self._by_utc else None
+                own = OwnWindows(plan, begin, self._pieces, self._session, joiner, past, utc)
             elif joiner is not None:
                 residual.join = joiner.join
             buffer = FeedBuffer(self._recent, self.done - 1)
