@@ -36,6 +36,8 @@ _UTC = pa.timestamp("us", tz="UTC")
 _IN_EVERY_ROW = (BY_NAME["nodeid"].number, BY_NAME["epoch"].number)
 #: Attributes of the sensors table, in the catalog's order.
 READINGS = tuple(entry for entry in ATTRIBUTES if entry.number not in _IN_EVERY_ROW)
+#: What a plain row says of itself: columns of the files, by where records have it.
+TALLIES = {"combined": "motes", "left_out": "revision"}
 _SUMS = (Aggregate.SUM, Aggregate.AVG)
 _COUNTED = (*_SUMS, Aggregate.MIN, Aggregate.MAX)
 
@@ -55,7 +57,7 @@ def describe(query: MoteQuery) -> str:
 def sensors_table(rows: Int64, records: Records, stream: Stream) -> pa.Table:
     """Rows of a plain mote query. ``rows``: their numbers in the log."""
     columns = _common(rows, records, stream)
-    columns["nodeid"] = (_field("nodeid", pa.int64()), pa.array(records["node"].astype(np.int64)))
+    columns |= _of_motes(records)
     places = {
         column.expr.operand: i
         for i, column in enumerate(stream.mote_query.columns)
@@ -81,7 +83,7 @@ def stream_table(rows: Int64, records: Records, stream: Stream) -> pa.Table:
     for name in ("motes", "revision") if query.aggregate else ():
         columns[name] = (_field(name, pa.int64()), pa.array(records[name].astype(np.int64)))
     if not query.aggregate:
-        columns["nodeid"] = (_field("nodeid", pa.int64()), pa.array(records["node"].astype(np.int64)))
+        columns |= _of_motes(records)
     for i, column in enumerate(query.columns):
         for name, output in _named(column, i):
             array = _state(records, i, column) if output is None else _final(records, i, column, output)
@@ -101,6 +103,16 @@ def _common(rows: Int64, records: Records, stream: Stream) -> dict[str, tuple[pa
         "stream": (_field("stream", pa.int64()), pa.array(np.full(count, stream.number, np.int64))),
         "network_ms": (_field("network_ms", pa.int64(), "ms"), pa.array(network)),
     }
+
+
+def _of_motes(records: Records) -> dict[str, tuple[pa.Field, pa.Array]]:
+    """Whose rows they are, and what their queues did."""
+    columns = {"nodeid": (_field("nodeid", pa.int64()), pa.array(records["node"].astype(np.int64)))}
+    for name, field in TALLIES.items():
+        # Rows that an older gateway stored say 0, and were never combined.
+        values = np.maximum(records[field].astype(np.int64), 1 if name == "combined" else 0)
+        columns[name] = (_field(name, pa.int64()), pa.array(values))
+    return columns
 
 
 def _named(column: Column, place: int) -> Iterator[tuple[str, Output | None]]:

@@ -21,8 +21,8 @@ from skerry.plan.merge import IN_EVERY_ROW
 from skerry.plan.model import Column, MoteQuery
 from skerry.plan.residual import Rows
 from skerry.streams import log as stream_log
-from skerry.streams.stream import Stream
-from skerry_protocol.attributes import BY_NUMBER
+from skerry.streams.stream import Stream, roots_of
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER
 
 #: How often a read is begun anew because files or segments went meanwhile.
 _ATTEMPTS = 5
@@ -64,7 +64,9 @@ class Reader:
         )
         #: As of a mote query with a sample each ms.
         self._query = MoteQuery(1, False, False, columns, None)
-        self._columns = [*_KEYS, "time", *(column.name for column in columns)]
+        self._told = [name for name in (*layout.TALLIES, "via") if BY_NAME[name].number in attributes]
+        tallies = [name for name in self._told if name in layout.TALLIES]
+        self._columns = [*_KEYS, "time", *tallies, *(column.name for column in columns)]
 
     def first(self) -> int:
         """A row number before which there are no such rows."""
@@ -122,7 +124,7 @@ class Reader:
         table = table.filter(pc.and_(pc.greater_equal(rows, start), pc.less(rows, end)))
         for name in self._columns:
             if name not in there:
-                # A file from before skerry knew the attribute.
+                # A file from before skerry kept the column.
                 kind = pa.float64() if _digits(name) else pa.int64()
                 table = table.append_column(name, pa.nulls(table.num_rows, kind))
         return table.select(self._columns)
@@ -141,6 +143,11 @@ class Reader:
         count = table.num_rows
         arrays = {"nodeid": _whole(table, "nodeid", 0), "epoch": _whole(table, "network_ms", 0)}
         arrays["utc_ms"] = pc.divide(table.column("time").cast(pa.int64()).combine_chunks(), 1000)
+        for name in self._told:
+            if name == "via":
+                arrays[name] = pa.array(roots_of(table.column("session").to_numpy()))
+            else:
+                arrays[name] = _whole(table, name, 0) if count else pa.array([], pa.int64())
         for column in self._query.columns:
             arrays[column.name] = (
                 _whole(table, column.name, column.digits) if count else pa.array([], pa.int64())
@@ -175,7 +182,7 @@ class Reader:
 
 
 def _digits(name: str) -> int:
-    return next(entry.digits for entry in layout.READINGS if entry.name == name)
+    return BY_NAME[name].digits
 
 
 def _whole(table: pa.Table, name: str, digits: int) -> pa.Array:

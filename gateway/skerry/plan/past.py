@@ -10,7 +10,7 @@ from skerry.lang.units import duration_text
 from skerry.plan.expression import attributes_of, render
 from skerry.plan.merge import IN_EVERY_ROW
 from skerry.plan.model import Past, QueryPlan
-from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME, TALLY_ATTRIBUTES
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME
 from skerry_protocol.packets import PERIOD_MINIMUM_MS
 
 #: Longest span, in ms: a hundred years.
@@ -73,10 +73,8 @@ def explain_past(plan: QueryPlan) -> dict[str, Any]:
 
 
 def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tuple[tuple[bool, str, str], ...]:
-    tallies = plan.attributes & frozenset(entry.number for entry in TALLY_ATTRIBUTES)
     acts = bool(plan.clauses or plan.starts) or select.event is not None or bool(plan.attributes & _OF_EVENTS)
     return (
-        (bool(tallies), "combined, left_out and via", "the past does not keep them: leave them out"),
         (plan.once, "ONCE", "write SAMPLE PERIOD, or HISTORY … ONLY without it"),
         (isinstance(select.sampling, ast.Lifetime), "LIFETIME", "write SAMPLE PERIOD"),
         (bool(plan.reads), "storage points", "their past is on the motes: ask for it with ONCE"),

@@ -28,7 +28,7 @@ class Stream:
     @property
     def root(self) -> int:
         """Short address of the root that its rows come through; sessions are numbered by :func:`skerry.network.session_of`."""
-        return self.session >> 16 & 0xFFFF
+        return int(roots_of(self.session))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -48,6 +48,11 @@ class Stream:
         query = MoteQuery.from_dict(data["mote_query"])
         since = data["since_ms"], data["until_ms"], data.get("since_utc_ms")
         return cls(data["number"], data["session"], data["query"], query, *since)
+
+
+def roots_of(sessions: Any) -> Any:
+    """Short addresses of the roots that sessions are of."""
+    return sessions >> 16 & 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
