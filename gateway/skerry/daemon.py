@@ -28,7 +28,7 @@ from skerry.networks import Networks
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import QueryPlan
 from skerry.plan.past import explain_past
-from skerry.plan.planner import plan_point, plan_query, plan_srt
+from skerry.plan.planner import plan_point, plan_query
 from skerry.plan.points import Point
 from skerry.plan.srt import Srt, plan_of
 from skerry.plan.tables import Tables, TableSchema
@@ -37,6 +37,7 @@ from skerry.proxy.matching import Part
 from skerry.proxy.spark import StreamingQuery
 from skerry.queries import Queries, UserQuery
 from skerry.reading import BACKLOG_ROWS, Reader
+from skerry.reading import Past as PastOf
 from skerry.root import Root
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
@@ -352,6 +353,19 @@ class Gateway:
     ) -> UserQuery | Stopped:
         """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. ``check`` is told how many
         queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError, StorageError."""
+        asked = self._ask(sql, user, check, linger_s)
+        if isinstance(asked, UserQuery) and asked.past_only and asked.plan.order and not asked.plan.window:
+            # Without the lock, as it takes its time. Whether there are too many rows is to be told before anybody waits for them.
+            try:
+                self._past(asked)(asked.position)
+            except (QueryError, TableError) as error:
+                self.stop(asked.id)
+                raise (error if isinstance(error, QueryError) else QueryError(str(error))) from None
+        return asked
+
+    def _ask(
+        self, sql: str, user: str, check: Callable[[int], object], linger_s: float | None
+    ) -> UserQuery | Stopped:
         with self._lock:
             statement, point = plan_query(sql, self._queries.points(), self.tables.schemas()), None
             if isinstance(statement, DropPoint):
@@ -374,7 +388,7 @@ class Gateway:
                 number = self._queries.point_number(sql)
                 point, plan = plan_point(statement, number, self._queries.points())
             elif isinstance(statement, CreateSrt):
-                srt, plan = self._plan_srt(statement)
+                srt, plan = self._queries.plan_srt(statement, self._network.roots, self.catalog.values)
             else:
                 plan = statement
             if plan.history is not None and plan.history.only:
@@ -395,19 +409,6 @@ class Gateway:
                 self._remove(query)
                 raise
             return query
-
-    def _plan_srt(self, statement: CreateSrt) -> tuple[Srt, QueryPlan]:
-        roots = self._network.roots
-        asked = [root for root in roots if statement.root is not None and statement.root.value == root]
-        root = next(iter(asked or roots), None)
-        number = self._queries.srt_number(statement.text)
-        return plan_srt(
-            statement,
-            number,
-            self._queries.srts(),
-            self.catalog.values,
-            root,
-        )
 
     def _new(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that is asked now; nobody knows of it yet."""
@@ -517,10 +518,13 @@ class Gateway:
         if query.plan.history is not None:
             begin = -1
         if query.past_only or (query.plan.history is not None and query.plan.window is None):
-            joiner = self._joiner(query)
-            past = partial(self.history.after, query.id, query.plan, query.created, query.position, joiner)
+            past = self._past(query)
         begin = begin if position is None else position
         return Reader(query, begin, self.engine, self._log, self._through, self._backlog, past)
+
+    def _past(self, query: UserQuery) -> PastOf:
+        joiner = self._joiner(query)
+        return partial(self.history.after, query.id, query.plan, query.created, query.position, joiner)
 
     @contextmanager
     def reading(self, query: UserQuery, wake: Callable[[], None]) -> Iterator[None]:
@@ -560,7 +564,7 @@ class Gateway:
             if isinstance(plan, CreatePoint):
                 _, plan = plan_point(plan, self._queries.point_number(sql), self._queries.points())
             if isinstance(plan, CreateSrt):
-                _, plan = self._plan_srt(plan)
+                _, plan = self._queries.plan_srt(plan, self._network.roots, self.catalog.values)
             if plan.history is not None and plan.history.only:
                 return explain_past(plan)
             described = explain(plan, self.catalog, self._network.first.demand)

@@ -6,14 +6,16 @@ import dataclasses
 import json
 import time
 from binascii import crc_hqx
+from collections.abc import Sequence
 from typing import Any
 
 from skerry.history.joint import Joint
-from skerry.lang.ast import DropPoint, DropSrt
+from skerry.lang.ast import CreateSrt, DropPoint, DropSrt
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.plan.model import Feed, QueryPlan
+from skerry.plan.planner import plan_srt
 from skerry.plan.points import Point
-from skerry.plan.srt import Srt
+from skerry.plan.srt import Srt, Values
 from skerry_protocol.packets import Aggregate
 
 
@@ -229,6 +231,12 @@ class Queries:
         while number in taken:
             number = number % 0xFF + 1
         return number
+
+    def plan_srt(self, statement: CreateSrt, roots: Sequence[int], values: Values) -> tuple[Srt, QueryPlan]:
+        """A new tree, and the query that keeps it: at the root that it names, or the first of ``roots``. Raises QueryError."""
+        asked = [root for root in roots if statement.root is not None and statement.root.value == root]
+        root = next(iter(asked or roots), None)
+        return plan_srt(statement, self.srt_number(statement.text), self.srts(), values, root)
 
     def srt_keeper(self, statement: DropSrt, user: str) -> str:
         """The user's query that keeps a tree. Raises QueryError."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skerry.lang.errors import QueryError
 from skerry.plan.residual import Residual
 from skerry.proxy.engine import Engine
 from skerry.proxy.feeds import Delivery
@@ -92,8 +93,9 @@ class Reader:
         """The next portion; moves on. Raises UnknownQueryError once the query is stopped."""
         try:
             portion = self._of_past() if self._in_past else self._of_log()
-        except TableError:
-            # A table that it is joined with is not there: the query waits (:meth:`skerry.daemon.Gateway.paused` says why).
+        except (TableError, QueryError):
+            # A table that it is joined with is not there, or has grown too much for what is to be put in order: the query waits
+            # (:meth:`skerry.daemon.Gateway.paused` says why).
             portion = Portion([], self.position, waits=True)
         self.position = portion.position
         return portion

@@ -95,6 +95,11 @@ def test_history_goes_on_into_the_live_stream_without_gap_or_repeat(peer: RootPe
         (int(r["nodeid"]), float(r["mean"]), int(r["n"])) for r in csv.DictReader(io.StringIO(only.stdout))
     ]
     assert sorted(found) == [(node, pytest.approx(mean, abs=1e-5), n) for node, mean, n in want]
+    ordered = duckdb.sql(f"SELECT nodeid, temp FROM '{files}' ORDER BY temp DESC, row LIMIT 7").fetchall()
+    # In the order asked for, too.
+    assert (
+        taken(grace.query("SELECT nodeid, temp ORDER BY temp DESC LIMIT 7 HISTORY 1 day ONLY"), 8) == ordered
+    )
     assert all(entry["id"] != "3" for entry in grace.queries()), "what has ended is not left behind"
 
 

@@ -47,5 +47,5 @@ def test_examples_run(directory: Path, number: int, said: str) -> None:
 
 def test_no_example_is_left_out() -> None:
     assert len(EXAMPLES) == 4
-    assert len(QUERIES) == 5, QUERIES
+    assert len(QUERIES) == 6, QUERIES
     assert all(plan_of(sql).history is not None for sql in QUERIES)

@@ -4,13 +4,14 @@ with the number of different values in each."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from skerry.history.layout import Int64
+from skerry.history.ordered import check_room, sequence
 from skerry.history.reader import Samples
 from skerry.plan import build, summaries
 from skerry.plan.evaluate import Evaluator, Vector
@@ -151,7 +152,17 @@ class Aggregation:
             else:
                 evaluate.add(node, _numbers([_final(node, pairs) for pairs in found]))
         passing = np.flatnonzero(evaluate.truth(self._plan.having, self._plan.period_ms))
+        if self._plan.order is not None:
+            passing = passing[self._ordered(evaluate.at(passing), len(passing))]
         return self._projected(evaluate, lists, table.column("row").to_numpy(), passing)
+
+    def _ordered(self, evaluate: Evaluator, rows: int) -> Int64:
+        """Groups tell apart what the query's own order does not, then epochs."""
+        plan, order = self._plan, self._plan.order
+        assert order is not None
+        check_room(order, rows)
+        groups = replace(order, keys=(*order.keys, *((group, False) for group in plan.groups)))
+        return sequence(groups, [evaluate(expr, plan.period_ms) for expr in groups.exprs()])
 
     def _projected(
         self, evaluate: Evaluator, lists: dict[Expr, pa.Array], numbers: Int64, passing: Int64

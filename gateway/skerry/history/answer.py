@@ -14,6 +14,7 @@ import numpy as np
 
 from skerry.history.aggregates import Aggregation
 from skerry.history.layout import Int64
+from skerry.history.ordered import Ordered
 from skerry.history.reader import Reader, Samples
 from skerry.plan.model import Past, QueryPlan
 from skerry.plan.residual import Residual
@@ -81,14 +82,17 @@ class Answer:
         self._residual = Residual(plan)
         if joiner is not None:
             self._residual.join = joiner.join
-        self._aggregated: list[Row] | None = None
+        #: Of what is known as a whole only.
+        self._whole: list[Row] | None = None
 
     def after(self, position: int) -> tuple[list[Row], int, bool]:
-        """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError."""
-        if self._plan.aggregate or self._plan.window is not None:
-            if self._aggregated is None:
-                self._aggregated = self._aggregate() if self._plan.aggregate else self._windows()
-            return [row for row in self._aggregated if row[0] > position], max(self._end - 1, 0), False
+        """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError, and QueryError
+        where more rows are to be put in order than there is room for."""
+        plan = self._plan
+        if plan.aggregate or plan.window is not None or plan.order is not None:
+            if self._whole is None:
+                self._whole = self._computed()
+            return [row for row in self._whole if row[0] > position], max(self._end - 1, 0), False
         start = max(position + 1, min(self._reader.first(), self._end))
         while start < self._end:
             end = min(start + PIECE_ROWS, self._end)
@@ -100,6 +104,33 @@ class Answer:
                 return rows, end - 1, end < self._end
             start = end
         return [], self._end - 1, False
+
+    def _computed(self) -> list[Row]:
+        if self._plan.window is not None:
+            return self._windows()
+        if self._plan.order is None:
+            return self._aggregate()
+        rows = [row for _, row in self._aggregate()] if self._plan.aggregate else self._sorted()
+        # Who stops among them begins again: all have the number of the last row there is.
+        return [(max(self._end - 1, 0), row) for row in rows]
+
+    def _sorted(self) -> list[dict[str, Any]]:
+        """Rows one by one, in the query's order."""
+        assert self._plan.order is not None
+        ordered, exprs = Ordered(self._plan.order), self._plan.order.exprs()
+        for start in range(self._reader.first(), self._end, PIECE_ROWS):
+            samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
+            places = self._rows.selected(samples)
+            left, columns = self._residual.rows(samples.rows, places)
+            if not len(left):
+                continue
+            if self._joiner is not None:
+                _, keys = self._joiner.columns(samples.rows, places, exprs)
+                ordered.add([key for key in keys if not isinstance(key, list)], columns)
+                continue
+            evaluate = samples.rows.evaluate.at(left)
+            ordered.add([evaluate(expr, self._plan.period_ms) for expr in exprs], columns)
+        return ordered.rows()
 
     def _windows(self) -> list[Row]:
         """Those that are over."""

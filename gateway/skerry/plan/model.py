@@ -85,7 +85,7 @@ class QueryPlan:
     temporal: tuple[Expr, ...] = ()
     #: Over which its aggregates are taken, at the gateway; None: over none.
     window: Frame | None = None
-    #: Of a window's rows.
+    #: Of a window's rows, or a past's.
     order: Ordering | None = None
     #: What LIFETIME allows each mote.
     budget: LifetimeBudget | None = None
@@ -114,6 +114,7 @@ class QueryPlan:
     def joined_exprs(self) -> list[Expr]:
         """All that its join is computed from and for."""
         exprs = [output.expr for output in self.outputs] + self.aggregates() + list(self.groups)
+        exprs += self.order.exprs() if self.order is not None else []
         for probe in self.probes:
             exprs += [probe.inner, probe.outer, *probe.then]
         return exprs

@@ -1,4 +1,4 @@
-"""ORDER BY and LIMIT: which of a window's rows come first, and how many of them come at all."""
+"""ORDER BY and LIMIT: which rows of a window, or of a past that ends, come first, and how many of them come at all."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from skerry.plan.resolve import Resolver
 
 #: Most rows of LIMIT.
 LIMIT_MAXIMUM = 1_000_000
+#: Most rows of a past (HISTORY … ONLY) that are put in order: what they need in memory stays below 100 MB.
+PAST_MAXIMUM = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
     """By ``keys``, the first that tells rows apart: an expression, and whether the greatest comes first. NULL comes last.
 
-    ``limit``: rows that are kept of each window; None: all.
+    ``limit``: rows that are kept of each window, or of the past; None: all.
     """
 
     keys: tuple[tuple[Expr, bool], ...]
@@ -67,14 +69,18 @@ def _limit(number: ast.Number) -> int:
     return int(number.value)
 
 
-def check_ordered(select: ast.Select, bare: Sequence[bool], *, windowed: bool) -> None:
-    """Raises QueryError where an order has no end, or is by what a window's row does not have: ``bare`` says which are."""
+def check_ordered(select: ast.Select, bare: Sequence[bool], *, windowed: bool, aggregate: bool) -> None:
+    """Raises QueryError where an order has no end, or is by what the rows of a window or an aggregate do not have: ``bare`` says which
+    parts are."""
     span = select.order[0].span.to(select.order[-1].span)
-    if not windowed:
+    ends = select.history is not None and select.history.only
+    if not windowed and not ends:
         hint = "give its aggregates a window, as in AVG(temp, 5 min) … ORDER BY 1 DESC LIMIT 3: each window's rows are ordered"
+        hint += ", or end it: HISTORY … ONLY" if select.history is not None else ""
         raise QueryError("an endless stream has no last row, and cannot be ordered as a whole", hint, span)
     for part, is_bare in zip(select.order, bare, strict=True):
-        if is_bare:
+        if is_bare and (windowed or aggregate):
             what = select.text[part.expression.span.start : part.expression.span.end]
-            hint = "order by aggregates, by epoch, or by what GROUP BY names"
+            epoch = "by epoch, " if windowed else ""
+            hint = f"order by aggregates, {epoch}or by what GROUP BY names"
             raise QueryError(f"'{what}' has one value for each mote", hint, part.span)

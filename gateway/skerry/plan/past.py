@@ -27,6 +27,7 @@ def past_of(select: ast.Select, history: ast.History, plan: QueryPlan) -> Past:
         raise QueryError(f"HISTORY {duration_text(span)} is out of range", hint, history.duration.span)
     recorded = isinstance(select.sampling, ast.Recorded)
     exprs = [output.expr for output in plan.outputs] + [e for e in (plan.where, plan.having) if e is not None]
+    exprs += plan.order.exprs() if plan.order is not None else []
     if recorded and any(_EPOCH in attributes_of(expr) for expr in (*exprs, *plan.groups)):
         hint = "say SAMPLE PERIOD, which makes epochs"
         raise QueryError("rows as they were recorded have no epoch of yours", hint, history.span)
@@ -62,6 +63,8 @@ def explain_past(plan: QueryPlan) -> dict[str, Any]:
     if plan.window is not None:
         lines += [f"  aggregates them over {' and '.join(map(str, plan.window.windows))}"]
     lines += [f"  keeps rows having {render(plan.having)}"] if plan.having is not None else []
+    what = "each window's rows" if plan.window is not None else "all rows"
+    lines += [f"  orders {what} by {plan.order}"] if plan.order is not None else []
     return {
         "query": plan.text,
         "columns": [

@@ -51,7 +51,7 @@ from skerry.plan.storing import (
     stored_columns,
 )
 from skerry.plan.tables import NO_TABLES, Tables, check_joined, past_attributes, probes_of, split
-from skerry.plan.temporal import temporal_nodes
+from skerry.plan.temporal import is_temporal, temporal_nodes
 from skerry.plan.windows import REVISION, asks, frame_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
 from skerry_protocol.bytecode import Op
@@ -199,7 +199,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     )
     if having is not None:
         windows = temporal_nodes([*windows, having])
-    order = _order(select, outputs, _named(groups, shown.windowed), known, shown)
+    order = _order(select, outputs, _named(groups, shown.windowed), known, shown, aggregate=aggregate)
     exprs = (
         *(output.expr for output in outputs),
         where,
@@ -368,13 +368,19 @@ def _order(
     named: tuple[Expr, ...],
     period_ms: int | None,
     scope: Scope,
+    *,
+    aggregate: bool,
 ) -> Ordering | None:
-    """What ORDER BY and LIMIT say of the rows of a window."""
+    """What ORDER BY and LIMIT say of the rows of a window, or of a past."""
     columns = [(output.name, output.expr) for output in outputs]
     order = ordering_of(select, columns, Resolver(period_ms=period_ms, scope=scope))
     if order is not None:
         bare = [has_bare_attribute(expr, named) for expr in order.exprs()]
-        check_ordered(select, bare, windowed=scope.windowed)
+        check_ordered(select, bare, windowed=scope.windowed, aggregate=aggregate)
+        nodes = [node for expr in order.exprs() for node in expr.walk() if node.aggregate]
+        if not scope.windowed and any(not aggregate or is_temporal(node) for node in nodes):
+            hint = "order by what the rows have: select the aggregate, too"
+            raise QueryError("an aggregate does not order single readings", hint, select.order[0].span)
     return order
 
 
