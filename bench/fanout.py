@@ -12,8 +12,7 @@ from pathlib import Path
 
 from bench.crowd import SPAN, WIDTH, Crowd, plan_of
 from bench.machine import median, proportional_memory, table
-from bench.separate import Separate
-from skerry.proxy.spark import session
+from bench.separate import Separate, plain_session
 
 USERS = (1, 10, 100, 1_000, 10_000)
 SEPARATE = 30
@@ -116,7 +115,7 @@ def _separate() -> float:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
         lows = [i * (SPAN - WIDTH) // SEPARATE for i in range(SEPARATE)]
-        spark = session("local[2]", path)
+        spark = plain_session(path)
         apart = Separate(spark, crowd.log.path, path, lows, WIDTH)
         while min(apart.batches) < 2:
             _trickle(crowd, 1)

@@ -45,6 +45,19 @@ class ColumnSource(DataSource):
         return ColumnReader(self.options["path"])
 
 
+def plain_session(directory: Path) -> SparkSession:
+    """As Spark comes, but for where it keeps its files and how much it says."""
+    return (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        .config("spark.local.dir", str(directory / "spark"))
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+
+
 class Separate:
     """So many users' queries; ``seen`` are (row number, when its user had it), ``batches`` those of each query."""
 

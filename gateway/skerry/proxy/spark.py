@@ -23,6 +23,9 @@ from skerry.streams.source import LogSource, UnreadableError, block_of
 log = logging.getLogger(__name__)
 
 
+#: Spark's default starts processes for each file that it notes its progress in, which takes a third of a small batch's time; and the
+#: local file system keeps checksums anyway.
+CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 #: Masters of Spark's own clusters: spark://host:port, with further masters behind commas.
 CLUSTER = "spark://"
 #: How the line of a worker's traceback begins that says why it cannot read the log.
@@ -46,6 +49,8 @@ def session(master: str, directory: Path) -> SparkSession:
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.local.dir", str(directory / "spark"))
         .config("spark.sql.streaming.minBatchesToRetain", "10")
+        .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
+        .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.driver.extraJavaOptions", "-Dlog4j2.level=ERROR")
     )
