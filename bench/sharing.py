@@ -97,7 +97,7 @@ def draw(
         (all_rows, "fig. 8 (a): rows a second, all users together", "rows/s × users"),
         (rate, "fig. 8 (b): rows a second that each user keeps up with", "rows/s"),
     ):  # fmt: skip
-        axes.set_title(title)
+        axes.set_title(title, fontsize="medium")
         axes.set_xlabel("users")
         axes.set_ylabel(label)
         axes.grid(visible=True, alpha=0.3)
@@ -119,6 +119,7 @@ def main() -> None:
         made = log.StreamLog(Path(directory))
         made.append(rows(ROWS, 0, rng))
         lows = [int(low) for low in rng.integers(0, 63_900, max(MANY))]
+        measured([ALL], made.path)  # what is read and imported for the first time
         few = {
             "all rows": {n: measured([ALL] * n, made.path) for n in FEW},
             "a filter": {n: measured([filtered(low) for low in lows[:n]], made.path) for n in FEW},
