@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query import host
@@ -130,6 +130,8 @@ def test_windows_hold_rows_that_pass(library: Path, temps: list[int | None], lea
     st.integers(1, 8),
     st.sets(st.integers(101, 130), max_size=4),
 )
+@example([None] * 18 + [0, None, 0], -1, 1, 2, {119})
+@example([None] * 18 + [0, None, 0], -1, 3, 2, {119})
 def test_windows_of_times_hold_what_passed_in_them(
     library: Path, temps: list[int | None], least: int, window: int, slide: int, missed: set[int]
 ) -> None:
@@ -151,11 +153,10 @@ def test_windows_of_times_hold_what_passed_in_them(
     )
     expected = {values[0]: values for values in every}
     counts = {epoch: values[5] for epoch, values in expected.items()}
-    assert [row["epoch"] for row in rows] == [
-        epoch for epoch in due(len(temps), slide, missed) if counts[epoch] > 0
-    ]
+    ends = due(len(temps), slide, missed)
+    assert [row["epoch"] for row in rows] == [epoch for epoch, end in ends.items() if counts[end] > 0]
     for row in rows:
-        for got, value in zip(row.values(), expected[row["epoch"]], strict=True):
+        for got, value in zip([*row.values()][1:], expected[ends[row["epoch"]]][1:], strict=True):
             if value is None or got is None:
                 assert got is None
                 assert value is None or math.isnan(value)
@@ -163,17 +164,18 @@ def test_windows_of_times_hold_what_passed_in_them(
                 assert got == pytest.approx(float(value), abs=0.5000001e-5, rel=1e-9)
 
 
-def due(length: int, slide: int, missed: set[int]) -> list[int]:
-    """Epochs with a row: each slide-th, or the first after it that was not missed. A mote that missed a slide begins anew."""
-    found, place, last = [], 0, None
+def due(length: int, slide: int, missed: set[int]) -> dict[int, int]:
+    """Epochs with a row, and those that its windows end with: each slide-th; where that was missed, the row comes in the first one
+    after it that was not. A mote that missed a slide begins anew."""
+    found, place, last = {}, 0, None
     for epoch in range(100, 100 + length):
         if epoch in missed:
             continue
         place = 1 if last is None or epoch - last > slide else place + epoch - last
         last = epoch
         if place >= slide:
-            found.append(epoch)
             place -= slide
+            found[epoch] = epoch - place
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skerry.state import DataError
@@ -239,6 +239,7 @@ ROOT_OF = {1: 0, 2: 7, 3: 100, 4: 7}
 
 
 @settings(max_examples=60, deadline=None)
+@example(appended=[[1]] * 6 + [[2], [1, 2, 3]], segment_rows=1, happening={7: "full"}, ranges=[])
 @given(
     appended=st.lists(
         st.lists(st.sampled_from(list(ROOT_OF)), min_size=1, max_size=9), min_size=1, max_size=25
@@ -273,7 +274,7 @@ def test_rows_of_several_roots_are_partitions_of_one_sequence(
             case "full":
                 with pytest.MonkeyPatch.context() as patch:
                     writer = max(ROOT_OF[stream] for stream in streams)
-                    patch.setattr(log._writer(writer), "append", lambda _: _no_room())
+                    patch.setattr(log._writer(writer), "append", lambda *_: _no_room())
                     with pytest.raises(OSError, match="no room"):
                         log.append(made.copy())
                 assert log.rows == length(log.path) == len(expected)

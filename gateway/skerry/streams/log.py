@@ -80,7 +80,7 @@ class StreamLog:
             for root in np.unique(roots).tolist():
                 mine = records[roots == root]
                 writer = self._writer(root)
-                writer.append(numbered(mine, np.arange(at, at + len(mine))))
+                writer.append(numbered(mine, np.arange(at, at + len(mine))), number)
                 done.append((writer, len(mine)))
                 at += len(mine)
         except OSError:

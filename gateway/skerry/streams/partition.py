@@ -140,10 +140,14 @@ class Writer:
         os.fsync(self._file)
         return rows
 
-    def append(self, rows: Records) -> None:
-        """Append numbered rows and sync. OSError: nothing was appended."""
+    def append(self, rows: Records, since: int) -> None:
+        """Append numbered rows and sync. OSError: nothing was appended.
+
+        ``since``: the first number that is new in any partition. A segment that begins has its name, which holds even if what is
+        appended to the other partitions must be taken back.
+        """
         if self._rows >= self._segment_rows:
-            self.begin_segment(int(rows["row"][0]))
+            self.begin_segment(since)
         data = memoryview(seal(rows))
         try:
             while data:
