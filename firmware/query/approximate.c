@@ -145,8 +145,10 @@ uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t len
 {
     struct program_field field;
     const struct slot *slot = length >= sizeof *state ? slot_with(state->query, &field) : NULL;
+    if (slot == NULL)
+        return length;
     uint8_t size = query_partial_size(state->query), epoch = (uint8_t)state->epoch;
-    if (slot == NULL || length > size)
+    if (length > size)
         return length;
     struct children *children = children_of(slot);
     if (state->epoch > children->epoch)

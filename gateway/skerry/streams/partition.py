@@ -19,6 +19,7 @@ from skerry.streams.record import NUMBERED, RECORD, Records, intact, numbered, s
 
 SUFFIX = ".rows"
 _NUMBER_BYTES = 8
+_CLOSED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Writer:
 
     def __init__(self, partition: Partition, segment_rows: int, begin: int = 0) -> None:
         self.partition, self._segment_rows = partition, segment_rows
+        self._file = _CLOSED
         partition.path.mkdir(parents=True, exist_ok=True)
         self._begin = max(partition.begins(), default=begin)
         self._file = self._open()
@@ -182,7 +184,12 @@ class Writer:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        file, self._file = self._file, _CLOSED
+        if file != _CLOSED:
+            os.close(file)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def sync_directory(path: Path) -> None:
