@@ -33,6 +33,5 @@ def test_rows_arrive_over_the_labs_links_while_radios_sleep() -> None:
     assert len(motes) == 54  # of 55 with the root: mote 5 delivers nothing
     found = {(row["nodeid"], row["epoch"]) for row in rows(net.line, 1, query)}
     arrived = Counter(node for node, epoch in found if first <= epoch < first + EPOCHS)
-    # A mote all of whose links are poor may be without a parent that hears it for ten minutes, which are all that this test has.
-    assert sum(arrived[n] for n in motes) >= 0.97 * EPOCHS * len(motes), arrived
+    assert sum(arrived[n] for n in motes) >= 0.99 * EPOCHS * len(motes), arrived
     assert statistics.mean(duty[n] for n in motes if n) < 0.012

@@ -23,8 +23,10 @@
 #define LAST 4
 #define UNICAST_TRIES 4
 
-static uint16_t version;
+static uint16_t version, newest; /* held here; heard of */
 static bool version_known;
+/* Motes that have not heard of what floods are awake in this window. */
+static bool common;
 
 /* Floods waiting: fragments of queries by bit, a stop, a command. */
 static struct { uint8_t query, fragments, repeats; uint16_t version; } installs[WIRE_QUERIES_MAXIMUM];
@@ -40,11 +42,11 @@ static bool greeting_due, greeting_blocks;
 static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, LAST, 0. */
-static bool due(uint8_t repeats) { return repeats > HELD; }
+static bool due(uint8_t repeats) { return common && repeats > HELD; }
 static uint8_t spent(uint8_t repeats) { return repeats == LAST ? 0 : (uint8_t)(repeats - 1); }
 static void release(uint8_t *repeats)
 {
-    if (*repeats == HELD) *repeats = LAST;
+    if (common && *repeats == HELD) *repeats = LAST;
 }
 
 void dissemination_greet(uint16_t parent, bool again)
@@ -70,8 +72,9 @@ void dissemination_want(void)
     if (repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && query_wanted()) begin_repair(tree_own_parent());
 }
 
-void dissemination_window(void)
+void dissemination_window(bool all_awake)
 {
+    common = all_awake;
     query_window();
     dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
@@ -83,6 +86,15 @@ void dissemination_window(void)
 uint16_t dissemination_version(void) { return version; }
 
 static bool newer(uint16_t theirs) { return !version_known || (int16_t)(theirs - version) > 0; }
+
+bool dissemination_behind(void) { return version_known && newer(newest); }
+
+bool dissemination_settled(uint8_t query)
+{
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (installs[i].query == query) return false;
+    return true;
+}
 
 /* A set may take over a version only when it lacks nothing before it. */
 static void follow(uint16_t theirs)
@@ -162,6 +174,7 @@ void dissemination_heard(uint16_t source, uint16_t theirs)
         version_known = true; /* nothing has been asked of this network yet */
         return;
     }
+    newest = theirs;
     if (repair.node != WIRE_NO_NODE) return;
     begin_repair(source);
 }
@@ -265,9 +278,8 @@ static void sent(enum radio_outcome outcome)
 static void greeting_sent(enum radio_outcome outcome)
 {
     if (((const struct wire_mac_header *)frame.bytes)->destination == greeted) {
-        bool blocks = greeting_blocks;
         if (outcome == RADIO_SENT) greeted = WIRE_NO_NODE;
-        if (blocks && (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)) tree_greeted(outcome == RADIO_SENT);
+        if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK) tree_greeted(outcome == RADIO_SENT);
     }
     dissemination_sent();
 }
@@ -351,7 +363,7 @@ bool dissemination_send(void)
 void dissemination_forget(void)
 {
     version_known = false;
-    version = 0;
+    version = newest = 0;
     memset(installs, 0, sizeof installs);
     memset(&stop_flood, 0, sizeof stop_flood);
     memset(command_floods, 0, sizeof command_floods);

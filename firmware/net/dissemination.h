@@ -28,8 +28,12 @@ void dissemination_want(void);
 /* In a control window: sends the next thing due; false when nothing is. */
 bool dissemination_send(void);
 bool dissemination_waiting(void);
-/* A control window begins. */
-void dissemination_window(void);
+/* A control window begins. `common`: motes that have not heard of what floods are awake in it as well; floods wait for one that is. */
+void dissemination_window(bool common);
+/* A neighbour holds queries that this mote does not know yet. */
+bool dissemination_behind(void);
+/* Whether a query is known to whoever is not behind: its flood is over here. */
+bool dissemination_settled(uint8_t query);
 void dissemination_forget(void);
 
 /* Implemented by schedule: a control frame is through. */

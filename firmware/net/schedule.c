@@ -127,16 +127,25 @@ bool schedule_session_young(void)
 
 bool schedule_session_settling(void) { return clock_uptime() - session_began < SETTLING_SECONDS; }
 
-/* Whoever does not know of a fast query yet is awake in a part of its windows. */
-bool schedule_slow(uint32_t second)
+/* `settled`: for whom only queries count whose flood is over. */
+static bool slow(uint32_t second, bool settled)
 {
-    uint32_t period = query_shortest_period();
-    return second >= SESSION_YOUNG && (period == 0 || period >= SLOW_MS);
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], count = query_list(ids);
+    for (uint8_t i = 0; i < count; i++)
+        if ((!settled || dissemination_settled(ids[i])) && query_period(ids[i]) < SLOW_MS) return false;
+    return second >= SESSION_YOUNG;
 }
 
-static uint8_t control_every(uint32_t second) { return schedule_slow(second) ? CONTROL_SELDOM : CONTROL_EVERY; }
+/* Whoever does not know of a fast query yet is awake in a part of its windows. */
+bool schedule_slow(uint32_t second) { return slow(second, false); }
+
+/* Who knows that it lacks a query, which may be a fast one, asks again as soon as those that hold that would be awake. */
+static uint8_t control_every(uint32_t second) { return schedule_slow(second) && !dissemination_behind() ? CONTROL_SELDOM : CONTROL_EVERY; }
 
 static bool has_control(uint32_t second) { return second % control_every(second) == 0; }
+
+/* In which those are awake as well that do not know of queries on their way. */
+static bool control_common(uint32_t second) { return second % CONTROL_SELDOM == 0 || !slow(second, true); }
 
 /* Readings of an epoch travel in the next round; those after that are for what failed. */
 static bool has_rows(void) { return round > 0 && query_epoch_in(round - 1); }
@@ -231,7 +240,7 @@ static void control_begin(void)
     in_control = true;
     control_began = clock_now();
     beacon_due = tree_beacon_due(round);
-    dissemination_window();
+    dissemination_window(control_common(round));
     radio_accept_unicast(true);
     radio_channel(channel_control(round));
     radio_on();

@@ -214,16 +214,10 @@ void query_time_changed(void)
     epochs_update_soon();
 }
 
-uint32_t query_shortest_period(void)
+uint32_t query_period(uint8_t query)
 {
-    uint32_t shortest = 0;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = slot_at(i);
-        uint32_t between = slot != NULL ? slot_program(slot)->period * policy_every(slot) : 0;
-        if (slot != NULL && (shortest == 0 || between < shortest))
-            shortest = between;
-    }
-    return shortest;
+    const struct slot *slot = slot_of(query);
+    return slot != NULL ? slot_program(slot)->period * policy_every(slot) : UINT32_MAX;
 }
 
 bool query_epoch_in(uint32_t second)

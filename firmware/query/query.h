@@ -43,8 +43,8 @@ void query_window(void);
 uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install);
 /* Network time has become known, or has jumped: plan epochs anew. */
 void query_time_changed(void);
-/* Time from one row of the query held whose rows go most often to its next, in ms; 0: none is held. */
-uint32_t query_shortest_period(void);
+/* Time from one row of a query to its next, in ms; UINT32_MAX where it is not held. */
+uint32_t query_period(uint8_t query);
 /* True when an epoch of any running query whose rows may go begins in network second `second`. */
 bool query_epoch_in(uint32_t second);
 /* Bytes of a whole partial state record of a query; 0: it is no aggregate that this mote knows. On the air, states at its end that
