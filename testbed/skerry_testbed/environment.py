@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from skerry_testbed.duration import seconds
 from skerry_testbed.network import Environment, Mote, NetworkError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Reading = tuple[int, str, float]
 
@@ -74,7 +77,7 @@ class Trace:
 
     def _due_times(self, stamp: pd.Series, environment: Environment) -> npt.NDArray[np.float64]:
         """Virtual time in s of each sample; negative before ``start``."""
-        if pd.api.types.is_datetime64_any_dtype(stamp):
+        if stamp.dtype.kind == "M":
             moment = stamp.to_numpy().astype("datetime64[ns]").astype("int64") / 1e9
         else:
             moment = stamp.to_numpy(dtype=float)
@@ -103,6 +106,8 @@ class Trace:
 
 
 def _read(path: str) -> pd.DataFrame:
+    import pandas as pd
+
     try:
         return pd.read_parquet(path)
     except (OSError, ValueError) as error:

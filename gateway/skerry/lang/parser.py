@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 
@@ -48,6 +50,16 @@ def _name_or_keyword(token: Token) -> Token:
     return token
 
 
+def _tables() -> str | bool:
+    """Where the parser's tables are kept, which take most of a second to make; False: this user can keep none."""
+    directory = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skerry"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: no home is known
+        return False
+    return str(directory / "query.tables")
+
+
 @cache
 def _lark() -> Lark:
     grammar = files("skerry.lang").joinpath("query.lark").read_text("utf-8")
@@ -59,6 +71,7 @@ def _lark() -> Lark:
         maybe_placeholders=True,
         propagate_positions=True,
         lexer_callbacks={"NAME": _name_or_keyword},
+        cache=_tables(),
     )
 
 

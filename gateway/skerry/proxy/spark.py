@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 #: Spark's default starts processes for each file that it notes its progress in, which takes a third of a small batch's time; and the
 #: local file system keeps checksums anyway.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+#: What the Python processes of Spark begin with.
+WORKERS = Path(__file__).parent / "workers"
 #: Masters of Spark's own clusters: spark://host:port, with further masters behind commas.
 CLUSTER = "spark://"
 #: How the line of a worker's traceback begins that says why it cannot read the log.
@@ -36,7 +38,13 @@ def session(master: str, directory: Path) -> SparkSession:
     """A quiet session. Its workers run the interpreter at this one's path, and import skerry from where it is here."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     address = os.environ.setdefault("SPARK_LOCAL_IP", own_address(master))
-    packages = {str(Path(str(package.__file__)).parents[1]): None for package in (skerry, skerry_protocol)}
+    path = [
+        str(WORKERS),
+        *(str(Path(str(package.__file__)).parents[1]) for package in (skerry, skerry_protocol)),
+    ]
+    # For the processes that the driver starts itself; those of executors get it from the configuration.
+    already = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*path, *filter(None, already)]))
     builder = (
         SparkSession.builder.master(master)
         .appName("skerry")
@@ -44,7 +52,7 @@ def session(master: str, directory: Path) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.bindAddress", address)
         .config("spark.driver.host", address)
-        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(packages))
+        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(dict.fromkeys(path)))
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.local.dir", str(directory / "spark"))
