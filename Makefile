@@ -6,7 +6,8 @@ SHELL := /bin/bash
 PYTHON  ?= python3
 VENV    := .venv
 RUN     := $(VENV)/bin/python
-TEST    := $(RUN) -m pytest -n auto --dist worksteal
+# One more than there are processors: many a test waits for what it has started.
+TEST    := $(RUN) -m pytest -n $(shell expr $$(nproc) + 1) --dist worksteal
 ARCHIVE := build/spark.jsa
 STAMP   := build/setup.stamp
 BOARD   ?= iris

@@ -123,6 +123,7 @@ class Crash(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     ends=st.lists(st.integers(1, 3000), min_size=1, max_size=5),

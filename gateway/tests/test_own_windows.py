@@ -61,6 +61,7 @@ joined_users = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     logs(),
@@ -123,6 +124,7 @@ past_users = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     logs(), past_users, st.integers(0, 120), st.integers(0, 120), st.sampled_from([20, 60, 7200]),
@@ -193,6 +195,7 @@ def test_windows_of_the_past_alone(
     assert in_order(user.got) == in_order(user.alone(log))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(logs(), one_window | several_windows, st.integers(1, 100), st.integers(1, 100))
 def test_windows_go_on_after_a_restart_when_the_log_has_lost_their_beginning(

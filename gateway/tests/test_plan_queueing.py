@@ -132,6 +132,7 @@ class Held:
         return stored
 
 
+@pytest.mark.slow
 @given(delays=st.lists(st.integers(0, 30), min_size=1, max_size=30), seed=st.integers(0, 1000))
 def test_rows_that_come_within_the_bound_are_in_order(
     tmp_path_factory: pytest.TempPathFactory, delays: list[int], seed: int

@@ -18,6 +18,7 @@ from skerry.proxy.index import LEAST, MOST, RangeIndex, in_order
 from skerry.streams.record import RECORD, Block, Records
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(logs(), st.lists(users, min_size=1, max_size=8), happenings("come", "go", "read", most=25))
 def test_each_user_gets_what_duckdb_answers_him_alone(

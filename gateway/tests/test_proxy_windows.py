@@ -13,6 +13,7 @@ from skerry.plan.planner import plan_query
 from skerry.proxy.engine import Engine
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(logs(), st.lists(users, min_size=1, max_size=6), happenings("go", "read", most=15))
 def test_windows_hold_what_duckdb_finds_in_them(

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def written(entries: dict[str, Any]) -> dict[str, dict[str, str | None]]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.randoms())
 def test_a_large_object_is_what_was_saved_last_whenever_it_is_killed(

@@ -11,6 +11,7 @@ import pytest
 INPUTS = 2_000_000
 
 
+@pytest.mark.slow
 def test_hostile_input_never_faults(fuzzer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Random and mutated code, installs and records; SKERRY_FUZZ_SEED repeats a run."""
     seed = int(os.environ.get("SKERRY_FUZZ_SEED") or int.from_bytes(os.urandom(4), "little"))

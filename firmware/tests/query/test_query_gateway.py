@@ -66,6 +66,7 @@ def _readings(leaf: Expr) -> st.SearchStrategy[list[int | None]]:
 columns = st.fixed_dictionaries({leaf: _readings(leaf) for leaf in LEAVES})
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @settings(max_examples=300)
 @given(expression=(numbers | conditions).filter(lambda e: obstacle(e) is None), data=columns)
