@@ -42,6 +42,7 @@ from skerry.root import Root
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
 from skerry.streams.ingest import Ingest
+from skerry.streams.line import Lines
 from skerry.streams.record import Block
 from skerry.streams.reorder import Reorder
 from skerry.streams.stream import Stream
@@ -98,6 +99,9 @@ class Gateway:
         self._dirty: set[str] = set()
         self._restore()
         self._ingest.restore(self._log, self._network.streams, self._network.source_of)
+        self._lines = Lines(data)
+        for root in self.roots:
+            root.link.endpoint.remember(self._lines.of(root.network.root).stored(self._log))
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
         self._advanced = 0.0
         #: Whether something has changed that is not on the disk yet.
@@ -222,7 +226,8 @@ class Gateway:
                     self._commit()
                 self._data.check_room()
                 source = self._network.source(root.network)
-                self._ingest.store(packets, source, self._log, self._network.now_ms())
+                line = self._lines.of(root.network.root)
+                self._ingest.store(packets, source, self._log, self._network.now_ms(), line)
             except (StorageError, OSError) as error:
                 text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self.alarms.on("intake", f"no rows are taken in: {text}; motes and root keep what they can")

@@ -14,7 +14,8 @@ from skerry_protocol.packets import PacketType
 
 
 class RootPeer:
-    """Sends queued packets with go-back-N, a window unacknowledged; collects what the gateway sends."""
+    """Sends queued packets with go-back-N, a window unacknowledged; collects what the gateway sends. As a mote it numbers on, whoever
+    opens the port, until it hears RESET. ``deaf``: acknowledgements do not reach it."""
 
     def __init__(self, session: int = 1, version: int | None = None, node: int = 0) -> None:
         self.session, self._version, self.node = session, version, node
@@ -24,6 +25,8 @@ class RootPeer:
         self.acknowledged = 0
         self.received: list[codec.Packet] = []
         self.noise = b""
+        self.deaf = False
+        self._connected, self._expected, self._base, self._flying = False, 0, 0, 0
         self.open()
 
     @property
@@ -87,7 +90,7 @@ class RootPeer:
             client.close()
 
     def _serve(self, client: socket.socket) -> None:
-        deframer, connected, expected, base, flying, sent_at = Deframer(), False, 0, 0, 0, 0.0
+        deframer, sent_at = Deframer(), 0.0
         while not self._stop.is_set():
             try:
                 data = client.recv(4096)
@@ -97,20 +100,28 @@ class RootPeer:
                 data = b""
             for frame in deframer.feed(data):
                 if frame.kind is FrameKind.RESET:
-                    connected, expected, base, flying = True, 0, 0, 0
+                    self._connected, self._expected, self._base, self._flying = True, 0, 0, 0
                     client.sendall(LinkFrame(FrameKind.RESET_ACK, 0, self._hello()).to_bytes())
                 elif frame.kind is FrameKind.DATA:
-                    if frame.sequence == expected:
-                        expected = (expected + 1) & 0xFF
+                    if self._connected and frame.sequence == self._expected:
+                        self._expected = (self._expected + 1) & 0xFF
                         self.received.append(codec.decode(frame.payload))
-                    client.sendall(LinkFrame(FrameKind.ACK, expected).to_bytes())
-                elif frame.kind is FrameKind.ACK and (frame.sequence - base) & 0xFF <= flying:
-                    for _ in range((frame.sequence - base) & 0xFF):
-                        self.waiting.popleft()
-                        base, flying, self.acknowledged = (base + 1) & 0xFF, flying - 1, self.acknowledged + 1
-            if flying and time.monotonic() - sent_at > REPEAT_MS / 1000:
-                flying = 0
-            while connected and flying < min(WINDOW, len(self.waiting)):
-                data = LinkFrame(FrameKind.DATA, (base + flying) & 0xFF, self.waiting[flying]).to_bytes()
+                    client.sendall(LinkFrame(FrameKind.ACK, self._expected).to_bytes())
+                elif frame.kind is FrameKind.ACK and not self.deaf:
+                    self._hear(frame.sequence)
+            if self._flying and time.monotonic() - sent_at > REPEAT_MS / 1000:
+                self._flying = 0
+            while self._connected and self._flying < min(WINDOW, len(self.waiting)):
+                sequence = (self._base + self._flying) & 0xFF
+                data = LinkFrame(FrameKind.DATA, sequence, self.waiting[self._flying]).to_bytes()
                 client.sendall(self.noise + data)
-                flying, sent_at = flying + 1, time.monotonic()
+                self._flying, sent_at = self._flying + 1, time.monotonic()
+
+    def _hear(self, upto: int) -> None:
+        """An acknowledgement."""
+        count = (upto - self._base) & 0xFF
+        if count <= self._flying:
+            for _ in range(count):
+                self.waiting.popleft()
+            self._base, self._flying = upto, self._flying - count
+            self.acknowledged += count

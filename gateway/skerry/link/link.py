@@ -131,8 +131,8 @@ class Link:
             self.state = str(self.endpoint.version_error)
 
     def _store(self) -> None:
-        """Hand on what is held; acknowledge once that is done."""
-        if self._held and time.monotonic() >= self._store_at:
+        """Hand on what is held; acknowledge once that is done. What a lost line leaves comes again when it is back."""
+        if self._held and self.endpoint.connected and time.monotonic() >= self._store_at:
             try:
                 self._on_packets(self._held)
                 self._held = []

@@ -6,6 +6,7 @@ import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 from construct import Container
 
+from skerry.link.frames import Frame, Framed
 from skerry.plan.partials import from_packet
 from skerry.streams.derive import Derivation, Row
+from skerry.streams.line import Line
 from skerry.streams.log import StreamLog
 from skerry.streams.merging import Merging
 from skerry.streams.record import RECORD, Records
@@ -52,18 +55,53 @@ class Ingest:
         self._undo: list[Callable[[], object]] = []
         self._merging = Merging(self._undo)
 
-    def store(self, packets: list[Packet], source: Source, log: StreamLog, now_ms: int = 0) -> None:
-        """Take packets of a root in; when it returns, their rows are durable. ``now_ms``: network time.
+    def store(
+        self, packets: list[Packet], source: Source, log: StreamLog, now_ms: int = 0, line: Line | None = None
+    ) -> None:
+        """Take packets of a root in; when it returns, their rows are durable. ``now_ms``: network time; ``line``: what is written down of
+        the root's partial states, so that they are known when they come again.
 
-        OSError: they could not be stored, and it is as if they had not come. Their sender repeats them, and a row
-        that is remembered but not stored would be taken for a duplicate, a merged state be merged again.
+        OSError: partial states could not be stored, and rows perhaps not, and it is as if those had not come. Their sender repeats them,
+        and a row that is remembered but not stored would be taken for a duplicate, a merged state be merged again.
         """
+        states = [packet for packet in packets if packet.type is PacketType.PARTIAL]
+        rows = [packet for packet in packets if packet.type is not PacketType.PARTIAL]
+        with self._counted():
+            self._append(self.records(rows, source), log, now_ms)
+        if states:
+            with self._counted():
+                self._store_states(states, source, log, line)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """What could not be stored does not count."""
         counters = replace(self.counters)
         try:
-            self._append(self.records(packets, source), log, now_ms)
+            yield
         except OSError:
             self.counters = counters
             raise
+
+    def _store_states(self, packets: list[Packet], source: Source, log: StreamLog, line: Line | None) -> None:
+        self._undo.clear()
+        frames: list[Frame] = []
+        own: list[int] = []
+        made: list[Any] = []
+        for packet in packets:
+            records = self._made(packet, source)
+            if records and isinstance(packet, Framed):
+                frames.append(packet.frame)
+                own.append(len(made))
+            made += records
+        if not made:
+            return
+        states = np.array(made, dtype=RECORD)
+        with self._undone():
+            if line is not None and frames:
+                line.intend(frames, states[own], log.numbers(states)[own])
+            log.append(states)
+        if line is not None and frames:
+            line.done()
 
     def release(self, log: StreamLog, now_ms: int, clock_s: float = 0.0) -> None:
         """Append to the log what was held back until now: rows to be put in order, states that other networks were to add to.
@@ -73,11 +111,17 @@ class Ingest:
         self._complete(log, now_ms)
 
     def _append(self, records: Records, log: StreamLog, now_ms: int) -> None:
-        try:
+        with self._undone():
             if self._reorder is not None:
                 self._reorder.take(records, now_ms, log)
             elif len(records):
                 log.append(records)
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """What could not be stored is not remembered."""
+        try:
+            yield
         except OSError:
             for undo in reversed(self._undo):
                 undo()

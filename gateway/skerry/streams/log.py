@@ -14,7 +14,7 @@ import numpy as np
 
 from skerry.state import DataError
 from skerry.streams.partition import Partition, Writer, sync_directory
-from skerry.streams.record import RECORD, Records, numbered, put
+from skerry.streams.record import RECORD, Int64, Records, numbered, put
 
 DIRECTORY = "log"
 #: A partition's directory: this, and its root's number.
@@ -71,24 +71,32 @@ class StreamLog:
 
         Rows of several roots are numbered root by root.
         """
-        number = self.rows
-        streams, place = np.unique(records["stream"], return_inverse=True)
-        roots = np.array([self._root_of(int(stream)) for stream in streams], np.int64)[place]
+        roots, numbers = self._roots(records), self.numbers(records)
         done: list[tuple[Writer, int]] = []
-        at = number
         try:
             for root in np.unique(roots).tolist():
-                mine = records[roots == root]
+                mine = roots == root
                 writer = self._writer(root)
-                writer.append(numbered(mine, np.arange(at, at + len(mine))), number)
-                done.append((writer, len(mine)))
-                at += len(mine)
+                writer.append(numbered(records[mine], numbers[mine]), self.rows)
+                done.append((writer, int(mine.sum())))
         except OSError:
             for writer, count in done:
                 writer.cut(writer.rows - count)
             raise
-        self.rows = at
+        number, self.rows = self.rows, self.rows + len(records)
         return number
+
+    def numbers(self, records: Records) -> Int64:
+        """The number that each of these records will have if they are appended now."""
+        places = np.argsort(self._roots(records), kind="stable")
+        numbers = np.empty(len(records), np.int64)
+        numbers[places] = np.arange(self.rows, self.rows + len(records))
+        return numbers
+
+    def _roots(self, records: Records) -> Int64:
+        """Whose rows records are."""
+        streams, place = np.unique(records["stream"], return_inverse=True)
+        return np.array([self._root_of(int(stream)) for stream in streams], np.int64)[place]
 
     def _writer(self, root: int) -> Writer:
         if root not in self._writers:
