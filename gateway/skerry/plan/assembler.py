@@ -49,12 +49,13 @@ def stack_depth(expr: Expr) -> int:
 
 
 @lru_cache(maxsize=65536)
-def obstacle(expr: Expr) -> str | None:
-    """Why motes cannot run the expression; None: they can."""
+def obstacle(expr: Expr, rows: bool = False) -> str | None:
+    """Why motes cannot run the expression; None: they can. ``rows``: whether what the gateway knows of rows is known, as in the past,
+    where the gateway does in their place what motes can."""
     for node in expr.walk():
         if node.aggregate is not Aggregate.NONE or node.final[:1] in (("table",), ("now",)):
             return f"{render(node)} is known at the gateway only"
-        if node.is_attribute and node.operand in _OF_ROWS:
+        if node.is_attribute and node.operand in _OF_ROWS and not rows:
             return f"{render(node)} is known at the gateway only"
         if node.low < -INT32_MAXIMUM - 1 or node.high > INT32_MAXIMUM:
             return f"{render(node)} may need more than a mote's 32 bits"

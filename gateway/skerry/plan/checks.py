@@ -168,17 +168,18 @@ def check_bare(
 def check_aggregates(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
     """Aggregates over all motes."""
     check_bare(select, plan, plan.groups, "each group" if plan.groups else "all", scope)
-    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
+    past_only = select.history is not None and select.history.only
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where, past_only)):
         hint = f"aggregates are computed by motes, and {reason}"
         raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
     for node in plan.aggregates():
-        if node.args and (reason := obstacle(node.args[0])):
+        if node.args and (reason := obstacle(node.args[0], past_only)):
             hint = f"aggregates are computed by motes, and {reason}"
             span = select.items[0].span.to(select.items[-1].span)
             raise QueryError("this aggregate cannot be computed by a mote", hint, span)
     number = plan.cells() + (select.approximate is not None)
     # Of the past alone, no mote keeps a state.
-    if number > FIELDS_MAXIMUM and not (select.history is not None and select.history.only):
+    if number > FIELDS_MAXIMUM and not past_only:
         hint = f"a partial state has {FIELDS_MAXIMUM}: one for COUNT, SUM, AVG, MIN, MAX and each GROUP BY, more for others"
         span = select.items[0].span.to(select.items[-1].span)
         raise QueryError(f"these aggregates need {number} cells", hint, span)

@@ -191,7 +191,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     select = _by_epoch(select, scope, period)
     shown = replace(scope, windowed=asks(select.items, select.having, select.order))
     outputs = _outputs(select, known, shown)
-    groups = _groups(select, known, scope, on_motes=not shown.windowed)
+    groups = _groups(select, known, scope, windowed=shown.windowed)
     aggregate = not shown.windowed and (bool(groups) or any(has_aggregate(output.expr) for output in outputs))
     windows = temporal_nodes(output.expr for output in outputs)
     having = _having(
@@ -310,13 +310,14 @@ def _by_epoch(select: ast.Select, scope: Scope, period_ms: int) -> ast.Select:
     return select
 
 
-def _groups(select: ast.Select, period_ms: int | None, scope: Scope, *, on_motes: bool) -> tuple[Expr, ...]:
-    """What GROUP BY names: expressions that motes compute, and compare as integers, or the gateway."""
+def _groups(select: ast.Select, period_ms: int | None, scope: Scope, *, windowed: bool) -> tuple[Expr, ...]:
+    """What GROUP BY names: expressions that motes compute, and compare as integers, or, of windows and the past alone, the gateway."""
+    past_only = select.history is not None and select.history.only
     groups: dict[Expr, None] = {}
     for node in select.groups:
         resolver = Resolver("cannot be grouped by: a group is known before it is aggregated", scope=scope)
         expr = resolver.expression(node)
-        if on_motes and (reason := obstacle(expr)):
+        if not windowed and (reason := obstacle(expr, past_only)):
             hint = f"groups are told apart by motes, and {reason}"
             raise QueryError("this cannot be grouped by", hint, node.span)
         groups[expr] = None

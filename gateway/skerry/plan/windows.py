@@ -20,7 +20,6 @@ from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
-_NODEID = BY_NAME["nodeid"].number
 #: Aggregates that a window may have.
 KINDS = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Aggregate.MAX}
 #: The word in place of a length.
@@ -37,8 +36,8 @@ _SUMMED_MAXIMUM = 2 * 10**15
 SUM_MAXIMUM = 2**53
 #: Pieces times groups that are kept at most (40 bytes each and more).
 CELLS_MAXIMUM = 10_000_000
-#: Motes that there may be: groups of ``nodeid``, and of what is no wider.
-_MOTES = 1024
+#: Groups that there may be of an attribute with fewer values than its range has: of 1,024 motes, behind 64 roots.
+_FEW: dict[int | None, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
 #: Which of the rows of a window this is: 0 when it is over, one more with each late row.
 REVISION = Expr(Op.ATTR, (), None, 0, 0, 2**53, Kind.NUMBER, final=("revision",))
 _EXAMPLE = "AVG(temp, 5 min), AVG(temp, 5 min, 1 min) or AVG(temp, start, 1 min)"
@@ -190,7 +189,7 @@ def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, w
     pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
     # How many values a table has is known when it is read.
     count = math.prod(
-        _MOTES if group.is_attribute and group.operand == _NODEID else group.high - group.low + 1
+        _FEW.get(group.operand if group.is_attribute else None, group.high - group.low + 1)
         for group in groups
         if not any(node.final[:1] == ("table",) for node in group.walk())
     )
