@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -239,13 +240,16 @@ ROOT_OF = {1: 0, 2: 7, 3: 100, 4: 7}
 
 
 @settings(max_examples=60, deadline=None)
+@example(appended=[[2]] * 3 + [[1]] * 6 + [[2, 1]], segment_rows=9, happening={8: "idle"}, ranges=[(3, 11)])
 @example(appended=[[1]] * 6 + [[2], [1, 2, 3]], segment_rows=1, happening={7: "full"}, ranges=[])
 @given(
     appended=st.lists(
         st.lists(st.sampled_from(list(ROOT_OF)), min_size=1, max_size=9), min_size=1, max_size=25
     ),
     segment_rows=st.integers(1, 12),
-    happening=st.dictionaries(st.integers(0, 24), st.sampled_from(["reopen", "torn", "drop", "full"])),
+    happening=st.dictionaries(
+        st.integers(0, 24), st.sampled_from(["reopen", "torn", "drop", "full", "idle"])
+    ),
     ranges=st.lists(st.tuples(st.integers(0, 230), st.integers(0, 230)), max_size=10),
 )
 def test_rows_of_several_roots_are_partitions_of_one_sequence(
@@ -271,6 +275,11 @@ def test_rows_of_several_roots_are_partitions_of_one_sequence(
                 log = StreamLog(data, segment_rows, ROOT_OF.__getitem__)
             case "drop":
                 log.drop_before(len(expected) // 2)
+            case "idle":
+                log.end_idle(len(expected) // 2, math.inf)
+                log.drop_before(len(expected) // 2)
+                assert log.first <= len(expected) // 2
+                assert log.rows == length(log.path) == len(expected)
             case "full":
                 with pytest.MonkeyPatch.context() as patch:
                     writer = max(ROOT_OF[stream] for stream in streams)

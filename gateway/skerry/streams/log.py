@@ -7,6 +7,7 @@ Older segments go once their rows are kept elsewhere (:mod:`skerry.history`), an
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +33,8 @@ class RowsGoneError(LookupError):
 
 
 class StreamLog:
-    """Appends records durably. ``rows`` is the number of the next one. Not for several threads at once, but for :meth:`drop_before`.
+    """Appends records durably. ``rows`` is the number of the next one. Not for several threads at once, but for :meth:`drop_before` and
+    :meth:`end_idle`.
 
     ``root_of`` a stream's number: the root that its rows come through.
     """
@@ -47,6 +49,7 @@ class StreamLog:
         self.path = data / DIRECTORY
         self.path.mkdir(parents=True, exist_ok=True)
         self._segment_rows, self._root_of = segment_rows, root_of
+        self._appending = threading.Lock()
         self._end_dense()
         found = (partition for partition in partitions(self.path) if not partition.dense)
         self._writers = {root_of_path(partition.path): Writer(partition, segment_rows) for partition in found}
@@ -71,6 +74,10 @@ class StreamLog:
 
         Rows of several roots are numbered root by root.
         """
+        with self._appending:
+            return self._append(records)
+
+    def _append(self, records: Records) -> int:
         roots, numbers = self._roots(records), self.numbers(records)
         done: list[tuple[Writer, int]] = []
         try:
@@ -106,6 +113,19 @@ class StreamLog:
     def tail(self, count: int) -> Records:
         """The last ``count`` records at most."""
         return read(self.path, max(self.first, self.rows - count), self.rows)
+
+    def end_idle(self, row: int, since: float) -> None:
+        """Let segments that grow be full where nothing was appended since a time (UTC in s), and all rows are before this one: their roots
+        may be gone for good. That with the log's last row stays: what comes again is told by it. OSError: some other time."""
+        with self._appending:
+            for writer in self._writers.values():
+                if (
+                    writer.rows
+                    and writer.appended < since
+                    and writer.partition.end() <= min(row, self.rows - 1)
+                ):
+                    # From there on it has all of its root's rows, whenever there are more.
+                    writer.begin_segment(writer.partition.end())
 
     def drop_before(self, row: int) -> int:
         """Delete the full segments that hold only rows before this one; returns how many bytes that frees."""

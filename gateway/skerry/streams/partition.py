@@ -135,10 +135,13 @@ class Writer:
 
     def _recover(self) -> int:
         width = RECORD.itemsize if self.partition.dense else NUMBERED.itemsize
-        rows = os.fstat(self._file).st_size // width
+        size = os.fstat(self._file).st_size
+        rows = size // width
         while rows and not intact(os.pread(self._file, width, (rows - 1) * width)):
             rows -= 1
-        os.ftruncate(self._file, rows * width)
+        if size != rows * width:
+            # Only then: a file's time says when something was appended.
+            os.ftruncate(self._file, rows * width)
         os.fsync(self._file)
         return rows
 
@@ -169,6 +172,11 @@ class Writer:
     def rows(self) -> int:
         """How many rows there are in the segment that grows."""
         return self._rows
+
+    @property
+    def appended(self) -> float:
+        """When something was appended to it, UTC in s."""
+        return os.fstat(self._file).st_mtime
 
     def begin_segment(self, begin: int) -> None:
         """Another segment grows from now on. OSError: that which did."""
