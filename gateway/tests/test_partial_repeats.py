@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from skerry_protocol import codec
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, network
+from skerry_testbed.runner import Testbed
+from skerry_testbed.serial_port import SerialPort
 
 __all__ = ["network"]
 
@@ -278,3 +281,54 @@ def test_kill_9_between_storing_and_acknowledging(peer: RootPeer, gateway: Daemo
     assert stored == [(60, 3, 0), (61, 3, 0), (62, 3, 0), (63, 3, 0), (63, 6, 1)]
     told = [row for _, row in zip(range(5), ada.resume(rows.id), strict=False)]
     assert [row["n"] for row in told] == [3, 3, 3, 3, 6]
+
+
+class Mote(SerialPort):
+    """An emulated network's line, in a thread of its own. ``deaf``: acknowledgements of the gateway do not reach the root."""
+
+    def __init__(self, bed: Testbed) -> None:
+        self.deaf, self._deframer, self._to_root = False, Deframer(), bed.send
+        super().__init__(bed, 0)
+        self._stop = threading.Event()
+        bed.send = self._heard  # type: ignore[method-assign]
+        self._thread = threading.Thread(target=bed.run, args=(None, 3.0, self._stop.is_set, self.poll))
+        self._thread.start()
+
+    def _heard(self, data: bytes) -> None:
+        for frame in self._deframer.feed(data):
+            if not (self.deaf and frame.kind is FrameKind.ACK):
+                self._to_root(frame.to_bytes())
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.close()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_kill_9_of_a_gateway_of_emulated_motes(network: MakeNetwork, tmp_path: Path) -> None:
+    made = network(grid(MOTES, 1, spacing=10), radio=disc(35))
+    made.bed.line_listeners.clear()
+    root = Mote(made.bed)
+    gateway, log = Daemon(f"socket://127.0.0.1:{root.port}", tmp_path / "data"), tmp_path / "data" / "log"
+    try:
+        gateway.start()
+        gateway.client("ada").query("SELECT SUM(nodeid), COUNT(*) FROM sensors SAMPLE PERIOD 4 s")
+        wait_for(lambda: len(read(log, 0, 100)) > 2)
+        root.deaf, before = True, len(read(log, 0, 100))
+        wait_for(lambda: len(read(log, 0, 100)) > before)
+        gateway.kill()
+        root.deaf = False
+        gateway.start()
+        wait_for(lambda: len(read(log, 0, 100)) > before + 4)
+        repeated = gateway.client().status()["link"]["repeated"]
+        found = newest(read(log, 0, 100))
+    finally:
+        if gateway.process is not None and gateway.process.poll() is None:
+            gateway.kill()
+        root.stop()
+    assert repeated, "what was stored and not acknowledged came again"
+    assert list(found) == list(range(min(found), max(found) + 1))
+    # The query reaches motes one after the other; the last epoch may not be over.
+    assert set(list(found.values())[2:-1]) == {(MOTES, MOTES, sum(range(MOTES)))}, found
