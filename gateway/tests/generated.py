@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from skerry_protocol.attributes import BY_NAME
 
-DATABASE = duckdb.connect()
 NAMES = ["level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "nodeid"]
 
 literals = st.one_of(
@@ -85,4 +84,4 @@ def in_database(select: str, rows: Sequence[Row], names: Sequence[str] = NAMES) 
 
     values = ", ".join(f"({', '.join(literal(row, name) for name in names)})" for row in rows)
     table = f"WITH sensors({', '.join(names)}) AS (VALUES {values}) "
-    return DATABASE.execute(table + select).fetchall()
+    return duckdb.execute(table + select).fetchall()

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
+import duckdb
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from gateway.tests.generated import DATABASE, NAMES, Row, in_database
+from gateway.tests.generated import NAMES, Row, in_database
 from gateway.tests.logs import PERIODS, Log, plan_of, seen
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.tables import TableSchema
@@ -38,8 +39,8 @@ SCHEMAS = {
         "places", tuple(column_of(n, PLACES_TABLE[n]).described for n in PLACES_TABLE.column_names)
     )
 }
-DATABASE.register("places", PLACES_TABLE)
-DATABASE.execute("CREATE VIEW p AS SELECT * REPLACE (height::DECIMAL(18, 2) AS height) FROM places")
+duckdb.register("places", PLACES_TABLE)
+duckdb.execute("CREATE VIEW p AS SELECT * REPLACE (height::DECIMAL(18, 2) AS height) FROM places")
 
 
 @dataclass
