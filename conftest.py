@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -15,6 +17,23 @@ settings.register_profile(
 settings.load_profile("skerry")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long first: nobody waits for the last one's end with nothing else to do."""
-    items.sort(key=lambda item: not any(item.get_closest_marker(mark) for mark in ("slow", "spark")))
+def takes_long(item: pytest.Item) -> bool:
+    """By what the test says of itself."""
+    return any(item.get_closest_marker(mark) for mark in ("slow", "spark"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes long first, for each of several processes its share: those who are done take over what others have left, but not their
+    last two tests, which had better be short. Tests of one file stay together."""
+    processes: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    long = sorted(filter(takes_long, items), key=lambda item: item.path)
+    short = [item for item in items if not takes_long(item)]
+    files = [list(tests) for _, tests in groupby(long, key=lambda item: item.path)]
+    shares: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    for tests in sorted(files, key=len, reverse=True):
+        min(shares, key=len).extend(tests)
+    # Each process begins with as many tests as any other.
+    for number, share in enumerate(shares):
+        end = len(items) * (number + 1) // processes - len(items) * number // processes
+        share += [short.pop(0) for _ in range(min(len(short), end - len(share)))]
+    items[:] = [item for share in shares for item in share] + short
