@@ -10,7 +10,6 @@
 #include "net/neighbours.h"
 #include "net/random.h"
 #include "net/schedule.h"
-#include "net/slots.h"
 #include "net/uplink.h"
 #include "query/query.h"
 #include "query/srt.h"
@@ -43,8 +42,6 @@
 #define NEWS_WINDOWS 6
 /* … of values below a mote that were not there before: one of them may be lost. */
 #define SRT_WINDOWS 2
-/* … of new slots. */
-#define SLOTS_WINDOWS 4
 /* A mote without a child's beacon or bundle in so many windows has no children. */
 #define CHILD_WINDOWS 30
 /* A parent whose values fit better must do so by this much; and not all siblings choose in the same window: each sees what others chose. */
@@ -65,7 +62,6 @@ static uint8_t beacon_sequence, beacon_turn;
 void tree_init(void)
 {
     neighbours_clear();
-    slots_forget();
     if (!settings()->root) return;
     level = 0;
     root = settings()->nodeid;
@@ -165,7 +161,6 @@ static void restart(const struct wire_beacon *beacon)
     dissemination_forget();
     uplink_forget();
     neighbours_clear();
-    slots_forget();
     if (tree_joined()) leave();
     orphaned = news = 0;
     schedule_session();
@@ -220,9 +215,7 @@ static void choose_by_values(void)
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length)
 {
     uint8_t rest = (uint8_t)(length - sizeof *beacon), entries = (uint8_t)((rest - beacon->srts_length) / sizeof(struct wire_neighbour_entry));
-    const uint8_t *told = (const uint8_t *)beacon->neighbours;
-    uint8_t slots = beacon->srts_length > rest ? 0 : slots_length(told, beacon->srts_length);
-    if (beacon->srts_length > rest || !slots_possible(told, slots)) {
+    if (beacon->srts_length > rest) {
         mac_counters.malformed++;
         return false;
     }
@@ -236,10 +229,9 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (beacon->root != root || beacon->session != session) return false;
     if (beacon->parent == settings()->nodeid) child_age = 0;
     struct neighbour *neighbour = neighbour_beacon(source, beacon, entries, frame->lqi);
-    if (neighbour && !srt_heard((uint8_t)(neighbour - neighbours()), told + slots, (uint8_t)(beacon->srts_length - slots),
+    if (neighbour && !srt_heard((uint8_t)(neighbour - neighbours()), (const uint8_t *)beacon->neighbours, beacon->srts_length,
                                 beacon->query_version == dissemination_version()))
         mac_counters.malformed++;
-    if (!tree_is_root() && slots_take(told, slots) && news < SLOTS_WINDOWS) news = SLOTS_WINDOWS;
     if (!neighbour || tree_is_root()) return true;
     if (neighbour_is_child(neighbour)) child_told();
     if (source == parent) {
@@ -291,12 +283,10 @@ uint8_t tree_write_beacon(struct wire_beacon *beacon)
     refresh_srts(false);
     *beacon = (struct wire_beacon){.root = root, .session = session, .sequence = beacon_sequence++, .level = level, .parent = parent,
                                    .cost = own_cost(), .time_hops = level, .query_version = dissemination_version()};
-    uint8_t count = 0, slots = slots_write((uint8_t *)beacon->neighbours);
-    beacon->srts_length = (uint8_t)(slots + srt_write((uint8_t *)beacon->neighbours + slots));
+    uint8_t count = 0;
+    beacon->srts_length = srt_write((uint8_t *)beacon->neighbours);
     struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + beacon->srts_length);
-    /* Beacons are not longer for slots: poor links lose long frames more often. */
-    uint8_t entries = (uint8_t)(BEACON_ENTRIES - (slots + sizeof *entry - 1) / sizeof *entry);
-    for (uint8_t i = 0; i < NEIGHBOURS && count < entries; i++) {
+    for (uint8_t i = 0; i < NEIGHBOURS && count < BEACON_ENTRIES; i++) {
         const struct neighbour *n = &neighbours()[(i + beacon_turn) % NEIGHBOURS];
         if (n->node == WIRE_NO_NODE) continue;
         entry[count].node = n->node;
