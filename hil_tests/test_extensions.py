@@ -11,7 +11,7 @@ import pytest
 
 from hil_tests.queries import ask
 from skerry.lang.errors import QueryError
-from skerry.plan import functions, outside, temporal
+from skerry.plan import actions, functions, outside, temporal
 from skerry.plan.model import QueryPlan
 from skerry.plan.partials import from_packet, merge_partials, partials_batch
 from skerry.plan.planner import plan_query
@@ -39,7 +39,15 @@ def make(build: Path, extensions: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
 
 
+@pytest.fixture
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is loaded is forgotten again: a process keeps it, and other tests say what there is."""
+    monkeypatch.setattr(outside, "_BY_NAME", {})
+    monkeypatch.setattr(actions, "_KNOWN", dict(actions._KNOWN))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("nothing_known")
 def test_an_aggregate_is_one_file_and_so_is_a_command(network: MakeNetwork, tmp_path: Path) -> None:
     built = make(tmp_path, HERE / "extensions")
     assert built.returncode == 0, built.stderr
