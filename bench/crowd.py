@@ -64,6 +64,7 @@ class Crowd:
         self._awake: set[str] = set()
         self._some = threading.Condition()
         self._stopped = self._reading = False
+        self._trouble: Exception | None = None
         self._processed = 0
         self._firsts: list[int] = []
         self._times: list[float] = []
@@ -135,6 +136,8 @@ class Crowd:
     def wait(self) -> None:
         """Until every row has been through and every user has read his."""
         while self._processed < self.log.rows or self._awake or self._reading:
+            if self._trouble is not None:
+                raise self._trouble
             time.sleep(0.002)
 
     def _wake(self, user: str) -> None:
@@ -150,8 +153,12 @@ class Crowd:
                     self._some.wait(0.05)
             self._reading = True
             users, self._awake = self._awake, set()
-            for user in users:
-                self._take(user)
+            try:
+                for user in users:
+                    self._take(user)
+            except Exception as error:
+                self._trouble = error
+                return
             self._reading = False
 
     def _take(self, user: str) -> None:

@@ -92,8 +92,8 @@ def _wait(crowd: Crowd) -> float:
 def _trickle(crowd: Crowd, seconds: float) -> None:
     began = time.monotonic()
     for step in range(int(seconds * STEPS)):
-        time.sleep(max(0.0, began + step / STEPS - time.monotonic()))
         crowd.append(RATE // STEPS)
+        time.sleep(max(0.0, began + (step + 1) / STEPS - time.monotonic()))
 
 
 def _first(crowd: Crowd, number: int) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -13,17 +16,39 @@ from hypothesis import strategies as st
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of
 from gateway.tests.users import User, users
 from skerry.plan.model import Feed
+from skerry.proxy import matching, shares
 from skerry.proxy.engine import Engine
+from skerry.proxy.feeds import BATCHES_MAXIMUM, Batch, Delivery, FeedBuffer, Recent
 from skerry.proxy.index import LEAST, MOST, RangeIndex, in_order
 from skerry.streams.record import RECORD, Block, Records
 
 
 @pytest.mark.slow
 @settings(max_examples=60)
-@given(logs(), st.lists(users, min_size=1, max_size=8), happenings("come", "go", "read", most=25))
+@given(
+    logs(),
+    st.lists(users, min_size=1, max_size=8),
+    happenings("come", "go", "read", most=25),
+    st.fixed_dictionaries(
+        # From how large batches users' rows are taken out together, for how many, and how many rows at most.
+        {
+            "LARGE_ROWS": st.sampled_from((1, 4, shares.LARGE_ROWS)),
+            "GROUP_USERS": st.sampled_from((2, shares.GROUP_USERS)),
+            "GROUP_ROWS": st.sampled_from((3, shares.GROUP_ROWS)),
+            "HELD_ROWS": st.sampled_from((5, shares.HELD_ROWS)),
+        }
+    ),
+)
 def test_each_user_gets_what_duckdb_answers_him_alone(
-    log: Log, waiting: list[User], happening: list[tuple[str, int]]
+    log: Log, waiting: list[User], happening: list[tuple[str, int]], limits: dict[str, int]
 ) -> None:
+    with ExitStack() as patches:
+        for name, value in limits.items():
+            patches.enter_context(patch.object(matching, name, value))
+        check_each_user(log, waiting, happening)
+
+
+def check_each_user(log: Log, waiting: list[User], happening: list[tuple[str, int]]) -> None:
     present: list[User] = []
 
     def join(engine: Engine) -> None:
@@ -85,6 +110,44 @@ def test_the_index_names_those_who_have_rows(values: list[int], ends: list[tuple
     assert sorted(hits) == sorted(user for user, places in having.items() if places)
     for i, (low, high) in enumerate(ends):
         assert batch.within(np.int64(low), np.int64(high)).tolist() == having[str(i)]
+
+
+class Own:
+    """A batch's rows that are one user's."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers = np.array(numbers, np.int64)
+
+    def delivery(self, view: object) -> Delivery:
+        del view
+        return Delivery(self.numbers, pa.RecordBatch.from_pydict({"row": self.numbers}))
+
+
+def test_who_has_no_rows_for_long_finds_his_next_one_in_memory() -> None:
+    recent = Recent()
+    recent.add(Batch(5, 10, {}))
+    few, often = FeedBuffer(recent, 9), FeedBuffer(recent, 9)
+    for buffer in (few, often):
+        buffer.see({1: None}, 10)
+    often.hit(20)
+    recent.add(Batch(10, 20, {1: Own(15)}))
+    for i in range(2, BATCHES_MAXIMUM + 3):
+        recent.add(Batch(10 * i, 10 * i + 10, {}))
+    assert recent.floor > 19
+    found = few.deliveries(9)
+    assert found == ([], 10 * BATCHES_MAXIMUM + 29)
+    # Of what came before memory nobody knows.
+    assert FeedBuffer(recent, -1).deliveries(-1) is None
+    # He has read it, or has not.
+    assert often.deliveries(19) == found
+    assert often.deliveries(18) is None
+    # Some of what he had has been forgotten.
+    for i in range(BATCHES_MAXIMUM + 3, 2 * BATCHES_MAXIMUM + 3):
+        few.hit(10 * i + 10)
+        recent.add(Batch(10 * i, 10 * i + 10, {1: Own(10 * i)}))
+    few.hit(10 * i + 20)
+    recent.add(Batch(10 * i + 10, 10 * i + 20, {1: Own(10 * i + 10)}))
+    assert few.deliveries(10 * BATCHES_MAXIMUM + 29) is None
 
 
 def small_log(count: int) -> Records:

@@ -130,6 +130,7 @@ class Engine:
             if subscriber is None or subscriber.feeds == feeds:
                 return
             had, subscriber.feeds = subscriber.feeds, feeds
+            seen = subscriber.buffer.views
             if subscriber.own is not None:
                 subscriber.own.feeds = feeds
                 return
@@ -139,7 +140,11 @@ class Engine:
                 subscriber.buffer.see(views, self.done)
                 return
             subscriber.buffer.see(
-                {n: View(subscriber.residual, feed) for n, feed in feeds.items()}, self.done
+                {
+                    n: seen[n] if had.get(n) == feed else View(subscriber.residual, feed)
+                    for n, feed in feeds.items()
+                },
+                self.done,
             )
             for number in had.keys() | feeds.keys():
                 if had.get(number) != feeds.get(number):
@@ -172,7 +177,10 @@ class Engine:
                 self._started = True
                 self._catch_up(block.first)
             parts = self._parts(block)
-            hits = {user for n, part in parts.items() for user in self._audience(n, part).hits(part)}
+            hits: set[str] = set()
+            for number, part in parts.items():
+                part.audience = self._audience(number, part)
+                hits.update(part.audience.hits(part))
             of_windows, users = self._windows.process(parts)
             of_batch: list[tuple[Hashable, Readable]] = [*parts.items(), *of_windows.items()]
             woken = [self._subscribers[user].buffer for user in hits | users]
@@ -220,9 +228,9 @@ class Engine:
         audience = self._audiences.get(number)
         if audience is None:
             views = [
-                (user, View(subscriber.residual, subscriber.feeds[number]))
+                (user, view)
                 for user, subscriber in self._subscribers.items()
-                if number in subscriber.feeds and subscriber.plan.window is None
+                if isinstance(view := subscriber.buffer.views.get(number), View)
             ]
             audience = self._audiences[number] = Audience(views, part.rows.query.aggregate)
         return audience

@@ -20,6 +20,8 @@ Int64 = npt.NDArray[np.int64]
 #: What is kept in memory at most: rows of the log, and batches (some minutes at rest).
 ROWS_MAXIMUM = 1 << 20
 BATCHES_MAXIMUM = 512
+#: Behind every row that a log will ever have.
+NONE = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,10 @@ class Delivery:
 
     def behind(self, position: int) -> Delivery:
         """Those behind a row number."""
-        skip = int(np.searchsorted(self.numbers, position, side="right"))
-        return self if skip == 0 else Delivery(self.numbers[skip:], self.columns.slice(skip))
+        if self.numbers[0] > position:
+            return self
+        skip = int(self.numbers.searchsorted(position, "right"))
+        return Delivery(self.numbers[skip:], self.columns.slice(skip))
 
     @property
     def positions(self) -> Int64:
@@ -72,13 +76,15 @@ class Recent:
         self._rows = 0
         self._lock = threading.Lock()
         #: Rows up to this one are no longer, or were never, in memory.
-        self.floor = 1 << 62
+        self.floor = NONE
+        #: … and these never were.
+        self.began = NONE
 
     def add(self, batch: Batch) -> None:
         """The next batch of the log."""
         with self._lock:
             if not self._batches:
-                self.floor = batch.first - 1
+                self.floor = self.began = batch.first - 1
             self._batches.append(batch)
             self._rows += batch.end - batch.first
             while len(self._batches) > 1 and (
@@ -144,7 +150,12 @@ class FeedBuffer:
         None when some of them are no longer (or not yet) in memory. ``through``: rows of the log that readers may have.
         """
         del through
-        batches = None if position < self.floor else self._recent.behind(position)
+        if position < self.floor:
+            return None
+        batches = self._recent.behind(position)
+        if batches is None:
+            position = self._past_nothing(position)
+            batches = self._recent.behind(position)
         if batches is None:
             return None
         found, views, count = [], self._views, 0
@@ -165,6 +176,19 @@ class FeedBuffer:
             count += sum(len(part.numbers) for part in parts)
             position = max(position, batch.end - 1)
         return found, position
+
+    def _past_nothing(self, position: int) -> int:
+        """The position, moved up to what is in memory if it is known that nothing between is his: whoever has few rows is
+        seldom woken, and need not search the log for none."""
+        # Read first: a batch's hit is noted before it comes to the latest ones.
+        floor = self._recent.floor
+        if not max(self._known - 1, self._recent.began) <= position < floor:
+            return position
+        hits = list(self._hits)
+        forgotten = len(hits) == BATCHES_MAXIMUM and hits[0] - 1 > position
+        if forgotten or any(position < end - 1 <= floor for end in hits):
+            return position
+        return floor
 
     def after(self, position: int) -> list[tuple[int, dict[str, Any]]] | None:
         """His rows behind a position; None as with :meth:`deliveries`."""

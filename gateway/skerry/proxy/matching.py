@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from skerry.plan.model import Feed
 from skerry.plan.residual import Residual, Rows
 from skerry.proxy.feeds import Delivery
 from skerry.proxy.index import LEAST, MOST, Int64, Places, RangeIndex, Sorted, in_order
+from skerry.proxy.shares import GROUP_ROWS, GROUP_USERS, HELD_ROWS, LARGE_ROWS, Group, Shares
 
 #: A column and the phase of the rows sorted by it: (attribute, user's period, stream's period) in ms.
 Key = tuple[str, int, int]
@@ -23,7 +24,7 @@ class View:
     ``key`` says how his rows are looked up, with ``low`` and ``high``; None: his condition bounds no attribute.
     """
 
-    __slots__ = ("feed", "high", "key", "low", "residual", "same", "until", "whole_from")
+    __slots__ = ("alike", "feed", "high", "key", "low", "residual", "same", "until", "whole_from")
 
     def __init__(self, residual: Residual, feed: Feed) -> None:
         self.residual, self.feed = residual, feed
@@ -34,6 +35,14 @@ class View:
             self.key = (condition.name, feed.period_ms, feed.stream_period_ms)
             self.low = LEAST if condition.low is None else np.int64(condition.low)
             self.high = MOST if condition.high is None else np.int64(condition.high)
+        #: Whether his rows are a range and nothing else.
+        self.alike = (
+            self.key is not None
+            and residual.rest is None
+            and residual.join is None
+            and residual.plan.having is None
+            and feed.before_ms is None
+        )
         #: Sample times between these (ms, the second exclusive) are his, and no cut-over decides which is the first of
         #: an epoch.
         self.whole_from = feed.since_ms + (feed.stream_period_ms if feed.before_ms is not None else 0)
@@ -54,6 +63,10 @@ class Part:
     def __init__(self, rows: Rows, numbers: Int64) -> None:
         #: ``numbers``: the rows' numbers in the log, ascending.
         self.rows, self.numbers = rows, numbers
+        #: Whose rows may be taken out together; None: nobody's.
+        self.audience: Audience | None = None
+        self._shares: dict[Group, Shares | None] = {}
+        self._held = 0
         rows.numbers = numbers
         self._first, self._last = int(rows.sample_ms.min()), int(rows.sample_ms.max())
         self._aggregate = rows.query.aggregate
@@ -78,7 +91,7 @@ class Part:
         key = view.key
         if key is None or self._aggregate:
             return self._unindexed(view)
-        settled = view.whole_from <= self._first and self._last < view.until
+        settled = self._settled(view)
         if not settled and view.feed.before_ms is not None:
             # The cut-over decides which row is the first of an epoch: the phase is not the usual one.
             return view.residual.select(self.rows, view.feed)
@@ -89,11 +102,32 @@ class Part:
 
     def delivery(self, view: View) -> Delivery | None:
         """A user's rows, if any, as he sees them."""
+        if self.audience is not None and len(self.numbers) >= LARGE_ROWS and self._settled(view):
+            group, user = self.audience.group(view)
+            shares = None if group is None else self._together(group, view)
+            if shares is not None:
+                return shares.of(user)
         places = self.places(view)
         if not len(places):
             return None
         places, columns = view.residual.rows(self.rows, places)
         return Delivery(self.numbers[places], columns) if len(places) else None
+
+    def _settled(self, view: View) -> bool:
+        return view.whole_from <= self._first and self._last < view.until
+
+    def _together(self, group: Group, view: View) -> Shares | None:
+        """What a group has; None where it is too much to be held, or has to be computed for each user."""
+        if group in self._shares:
+            return self._shares[group]
+        assert view.key is not None
+        columns, by, shares = self.rows.shared(view.residual), self.by(view.key), None
+        count = group.count(by)
+        if columns is not None and count <= GROUP_ROWS and self._held + count <= HELD_ROWS:
+            shares = group.shares(by, self.numbers, columns)
+            self._held += count
+        self._shares[group] = shares
+        return shares
 
     def _unindexed(self, view: View) -> Places:
         found = self._found.get(view.same)
@@ -107,7 +141,7 @@ class Part:
 class Audience:
     """The users of one stream, arranged so that a batch costs what it matches."""
 
-    def __init__(self, views: Iterable[tuple[str, View]], aggregate: bool) -> None:
+    def __init__(self, views: Sequence[tuple[str, View]], aggregate: bool) -> None:
         ranges: dict[Key, list[tuple[str, int, int]]] = {}
         self._others: list[str] = []
         for user, view in views:
@@ -116,6 +150,11 @@ class Audience:
             else:
                 ranges.setdefault(view.key, []).append((user, int(view.low), int(view.high)))
         self._indexes = {key: RangeIndex(entries) for key, entries in ranges.items()}
+        self._groups = _groups([view for _, view in views if view.alike]) if not aggregate else {}
+
+    def group(self, view: View) -> tuple[Group | None, int]:
+        """With whom a user's rows of a large batch may be taken out, and his place among them."""
+        return self._groups.get(view, (None, 0))
 
     def hits(self, part: Part) -> list[str]:
         """Users who have rows in it as far as an index tells; those whom none answers are always among them."""
@@ -123,3 +162,17 @@ class Audience:
         for key, index in self._indexes.items():
             found += index.hits(part.by(key))
         return found
+
+
+def _groups(views: Iterable[View]) -> dict[View, tuple[Group | None, int]]:
+    """Those who see the same columns, so many at a time."""
+    alike: dict[tuple[Key | None, str], list[View]] = {}
+    for view in views:
+        alike.setdefault((view.key, view.residual.layout), []).append(view)
+    groups: dict[View, tuple[Group | None, int]] = {}
+    for same in alike.values():
+        for i in range(0, len(same), GROUP_USERS):
+            some = same[i : i + GROUP_USERS]
+            group = Group([(view.low, view.high) for view in some])
+            groups |= {view: (group, place) for place, view in enumerate(some)}
+    return groups

@@ -1,0 +1,73 @@
+"""Rows of many users taken out of a large batch in one go.
+
+Each user's rows are few, and what it takes to pick them out is mostly the same whether they are ten or a thousand: users whose
+rows are ranges of the same attribute share that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from skerry.proxy.feeds import Delivery
+from skerry.proxy.index import Int64, Sorted
+
+#: Users at a time: the first one who reads waits for the others' rows, too.
+GROUP_USERS = 256
+#: Rows that such a group, and all groups on one batch, may hold until their readers come.
+GROUP_ROWS = 1 << 18
+HELD_ROWS = 1 << 23
+#: Batches with fewer rows have none for most users.
+LARGE_ROWS = 16384
+
+_PLACE = np.int64((1 << 32) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Rows of the users of a group, one user's after the other's; ``ends``: behind which row each user's end."""
+
+    numbers: Int64
+    columns: pa.RecordBatch
+    ends: Int64
+
+    def of(self, user: int) -> Delivery | None:
+        """One user's rows, without copying; None: he has none."""
+        start, end = self.ends[user - 1] if user else 0, self.ends[user]
+        if start == end:
+            return None
+        return Delivery(self.numbers[start:end], self.columns.slice(start, end - start))
+
+
+class Group:
+    """Users who see the same columns of rows within closed ranges of one attribute, in an order."""
+
+    def __init__(self, ranges: Sequence[tuple[np.int64, np.int64]]) -> None:
+        self._lows = np.array([low for low, _ in ranges], np.int64)
+        self._highs = np.array([high for _, high in ranges], np.int64)
+
+    def count(self, by: Sorted) -> int:
+        """How many rows they have, those of several counted for each."""
+        return int(np.maximum(self._last(by) - self._first(by), 0).sum())
+
+    def _first(self, by: Sorted) -> Int64:
+        return by.values.searchsorted(self._lows).astype(np.int64)
+
+    def _last(self, by: Sorted) -> Int64:
+        return by.values.searchsorted(self._highs, "right").astype(np.int64)
+
+    def shares(self, by: Sorted, numbers: Int64, columns: pa.RecordBatch) -> Shares:
+        """Their rows of a batch: ``by``: the rows by the attribute; ``numbers`` and ``columns``: of all rows."""
+        first = self._first(by)
+        counts = np.maximum(self._last(by) - first, 0)
+        ends = np.cumsum(counts)
+        # Where each row stands in `by`: one range after the other.
+        at = np.arange(ends[-1]) + np.repeat(first - ends + counts, counts)
+        # By user, then by place: sorting integers is faster than sorting each user's.
+        keys = np.repeat(np.arange(len(counts)) << 32, counts) | by.places[at]
+        keys.sort()
+        places = keys & _PLACE
+        return Shares(numbers[places], columns.take(pa.array(places)), ends)
