@@ -80,7 +80,10 @@ def beacons(net: NetworkHandle, srt: Srt) -> dict[int, Told]:
     """By mote, from the frames that are kept."""
     found = {}
     for _, mac, packet in net.packets():
-        entry = packet.body.srts[:7] if packet.type is PacketType.BEACON else b""
+        entry = packet.body.srts if packet.type is PacketType.BEACON else b""
+        while entry[:1] == b"\0":
+            entry = entry[7:]  # slots come before trees
+        entry = entry[:7]
         if len(entry) == 7 and entry[0] == srt.number:
             codes = ((entry[1], entry[2]), (entry[3], entry[4]))
             found[mac.source] = Told(packet.body.parent, entry[5], codes)

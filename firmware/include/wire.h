@@ -332,6 +332,15 @@ struct wire_srt_entry {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_srt_entry) == 7, "wire_srt_entry");
 
+/* What a beacon says of slots, before its trees. */
+struct wire_slots_entry {
+    uint8_t srt; /* 0: no tree */
+    uint8_t version; /* counts the root's changes of the slots, 1..255 in turn */
+    uint8_t start; /* second from which the slots of a second entry hold, in 16 s, modulo 256 */
+    uint32_t table; /* a nibble each for levels 1, 2, 3, 4, 5 to 8, deeper; highest byte: slots, 2..30; 0: as in the beginning */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_slots_entry) == 7, "wire_slots_entry");
+
 /* BEACON: tree, time and query version; broadcast. */
 struct wire_beacon {
     uint16_t root; /* short address of the root of this network */
@@ -344,7 +353,7 @@ struct wire_beacon {
     uint16_t ticks; /* … and 1/32768 s within the second, 0..32767 */
     uint8_t time_hops; /* motes between this clock and the root's */
     uint16_t query_version; /* version of the sender's set of queries */
-    uint8_t srts_length; /* a SrtEntry for each semantic routing tree that it holds */
+    uint8_t srts_length; /* up to two SlotsEntry, for slots that hold and that follow; a SrtEntry for each tree that it holds */
     struct wire_neighbour_entry neighbours[]; /* some of those it hears, at most 12, in turn */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_beacon) == 20, "wire_beacon");

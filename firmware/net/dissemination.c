@@ -22,8 +22,12 @@
 #define HELD 1
 #define LAST 4
 #define UNICAST_TRIES 4
+/* Windows for which a mote is awake more often because it has heard of a newer version: one that nobody holds, as in a forged beacon, is
+ * not heard of again. */
+#define BEHIND_WINDOWS 32
 
 static uint16_t version, newest; /* held here; heard of */
+static uint8_t behind;           /* windows */
 static bool version_known;
 /* Motes that have not heard of what floods are awake in this window. */
 static bool common;
@@ -75,6 +79,7 @@ void dissemination_want(void)
 void dissemination_window(bool all_awake)
 {
     common = all_awake;
+    if (behind) behind--;
     query_window();
     dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
@@ -87,7 +92,7 @@ uint16_t dissemination_version(void) { return version; }
 
 static bool newer(uint16_t theirs) { return !version_known || (int16_t)(theirs - version) > 0; }
 
-bool dissemination_behind(void) { return version_known && newer(newest); }
+bool dissemination_behind(void) { return version_known && behind > 0 && newer(newest); }
 
 bool dissemination_settled(uint8_t query)
 {
@@ -175,6 +180,7 @@ void dissemination_heard(uint16_t source, uint16_t theirs)
         return;
     }
     newest = theirs;
+    behind = BEHIND_WINDOWS;
     if (repair.node != WIRE_NO_NODE) return;
     begin_repair(source);
 }

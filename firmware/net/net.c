@@ -16,6 +16,7 @@
 #include "net/queue.h"
 #include "net/random.h"
 #include "net/schedule.h"
+#include "net/slots.h"
 #include "net/status.h"
 #include "net/tree.h"
 #include "net/uplink.h"
@@ -48,7 +49,10 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         tree_child_heard(source, frame->lqi);
         uplink_bundle(source, body, length);
         schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
-        if (tree_is_root()) link_pump();
+        if (tree_is_root()) {
+            slots_traffic(length);
+            link_pump();
+        }
         return;
     case WIRE_PACKET_JOIN:
         if (!unicast || length < sizeof(struct wire_join)) break;

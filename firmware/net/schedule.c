@@ -11,6 +11,7 @@
 #include "net/mac.h"
 #include "net/outbox.h"
 #include "net/random.h"
+#include "net/slots.h"
 #include "net/snoop.h"
 #include "net/status.h"
 #include "net/tree.h"
@@ -25,16 +26,8 @@
 #define SESSION_YOUNG 150
 #define CONTROL_LONGEST 220
 #define CONTROL_SHORTEST 48 /* beacons are spread over the first four fifths of it */
-#define SLOT_FIRST 250
-#define SLOTS 8
-/* A slot is cells of 8 ms, one for each mote by its number: a frame, its acknowledgement, and both again. Towards the root there are
- * more motes and more to carry; the deepest levels come first. */
-#define CELL 8
-static const uint8_t slot_cells[SLOTS] = {3, 3, 4, 5, 8, 13, 20, 36};
-#define CELLS_ALL 92
 /* From one number's cell to the next one's, prime to all lengths: who needs two cells does not always meet the next number. */
 #define CELL_STEP 7
-#define ROUND_OVER (SLOT_FIRST + CELLS_ALL * CELL + 5)
 /* Every second control round has data slots whatever the queries: status, acknowledgements, what was left over. */
 #define DATA_EVERY 2
 /* Rounds after that of an epoch's rows in which what failed is sent again. */
@@ -93,25 +86,15 @@ static uint16_t searched; /* detached windows */
 static void next_step(void);
 static void detached_wait(void);
 
-static uint8_t slot_of(uint8_t level) { return level == 0 || level >= SLOTS ? 0 : (uint8_t)(SLOTS - level); }
-
-/* Start of the slot of a level in its round, ms. */
-static uint16_t slot_start(uint8_t level)
-{
-    uint16_t cells = 0;
-    for (uint8_t i = 0; i < slot_of(level); i++) cells += slot_cells[i];
-    return (uint16_t)(SLOT_FIRST + cells * CELL);
-}
-
-static uint16_t slot_length(uint8_t level) { return (uint16_t)(slot_cells[slot_of(level)] * CELL); }
+static uint16_t slot_length(uint8_t level) { return (uint16_t)(slots_cells(level) * SLOTS_CELL); }
 
 /* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never meet; others do in one round and not
  * in the next. */
 static uint16_t cell_start(uint8_t level, uint16_t node)
 {
-    uint8_t cells = slot_cells[slot_of(level)], cell = (uint8_t)(node % cells * CELL_STEP % cells);
+    uint8_t cells = slots_cells(level), cell = (uint8_t)(node % cells * CELL_STEP % cells);
     if (node >= cells) cell = (uint8_t)((cell + node / cells * (uint16_t)((1 + round) % cells)) % cells);
-    return (uint16_t)(slot_start(level) + cell * CELL);
+    return (uint16_t)(slots_start(level) + cell * SLOTS_CELL);
 }
 
 static ticks_t at(uint32_t second, uint16_t ms)
@@ -327,7 +310,7 @@ static uint16_t send_start(void)
     uint8_t level = tree_own_level();
     uint16_t own = cell_start(level, settings()->nodeid);
     if (level != 1 || !follows()) return own;
-    uint16_t behind = cell_start(level, snoop_speaker()) + CELL;
+    uint16_t behind = cell_start(level, snoop_speaker()) + SLOTS_CELL;
     return own > behind ? own : behind;
 }
 
@@ -362,13 +345,13 @@ static void listen_next(void)
 static void listen_cell(void)
 {
     ear_open();
-    timer_start(&quiet_timer, clock_now() + (follows() ? SNOOP_GUARD + CLOCK_MS(CELL) : snooping ? SNOOP_EAR : CELL_EAR), listen_next);
+    timer_start(&quiet_timer, clock_now() + (follows() ? SNOOP_GUARD + CLOCK_MS(SLOTS_CELL) : snooping ? SNOOP_EAR : CELL_EAR), listen_next);
 }
 
 static void snoop_start(void)
 {
     /* Levels that share the first slot are not told apart, and what fails is sent again all the same. */
-    if (since_rows != 0 || tree_own_level() >= SLOTS || dissemination_greeting() || !snoop_begin()) return;
+    if (since_rows != 0 || slots_shared(tree_own_level()) || dissemination_greeting() || !snoop_begin()) return;
     listen_end();
     snooping = true;
     radio_snoop(true);
@@ -400,7 +383,7 @@ static void listen_begin(void)
 static void listen_again(void)
 {
     uint8_t level = (uint8_t)(tree_own_level() + 1);
-    ticks_t end = at(round, (uint16_t)(slot_start(level) + slot_length(level))) + GUARD;
+    ticks_t end = at(round, (uint16_t)(slots_start(level) + slot_length(level))) + GUARD;
     if (in_control || sending || clock_reached(clock_now(), end)) return;
     listening = true;
     timer_start(&end_timer, end, listen_end);
@@ -459,11 +442,11 @@ static void send_begin(void)
     /* After a frame that said so, the parent does not listen until there is something new. */
     if (!uplink_waiting() || told_done == tree_own_parent() || dissemination_greeting()) return;
     /* Levels that share the first slot go on listening to their children, who send in it, too. */
-    if (tree_own_level() < SLOTS) listen_end();
+    if (!slots_shared(tree_own_level())) listen_end();
     sending = true;
     accept_by_room();
     radio_on();
-    timer_start(&send_timer, at(round, (uint16_t)(slot_start(tree_own_level()) + slot_length(tree_own_level()) + CELL / 2)), send_end);
+    timer_start(&send_timer, at(round, (uint16_t)(slots_start(tree_own_level()) + slot_length(tree_own_level()) + SLOTS_CELL / 2)), send_end);
     uplink_start();
 }
 
@@ -473,6 +456,7 @@ static void run_step(void)
     switch (step) {
     case STEP_CONTROL:
         clocksync_tick(tree_is_root());
+        slots_round(round);
         status_round(round);
         if (has_rows()) since_rows = 0;
         else if (since_rows != UINT8_MAX) since_rows++;
@@ -496,10 +480,12 @@ static void run_step(void)
         if (has_data()) send_begin();
         break;
     case STEP_OVER:
-        if (tree_is_root() && has_data()) {
+        if (!tree_is_root()) break;
+        if (has_data()) {
             query_fill();
             link_round_over();
         }
+        slots_decide(round, status_every(round), slow(round + SESSION_YOUNG, false) ? CONTROL_SELDOM : CONTROL_EVERY);
         break;
     }
     if (step == STEP_OVER) {
@@ -517,10 +503,10 @@ static void next_step(void)
     if (step == STEP_SNOOP && level == 0) step = STEP_OVER; /* the root has nobody to send to */
     switch (step) {
     case STEP_CONTROL: due = at(round, 0) - GUARD; break;
-    case STEP_LISTEN: due = at(round, slot_start((uint8_t)(level + 1))) - GUARD; break;
-    case STEP_SNOOP: due = at(round, slot_start(level)) - SNOOP_GUARD; break;
+    case STEP_LISTEN: due = at(round, slots_start((uint8_t)(level + 1))) - GUARD; break;
+    case STEP_SNOOP: due = at(round, slots_start(level)) - SNOOP_GUARD; break;
     case STEP_SEND: due = at(round, send_start()); break;
-    case STEP_OVER: due = at(round, ROUND_OVER); break;
+    case STEP_OVER: due = at(round, slots_over()); break;
     }
     timer_start(&step_timer, due, run_step);
 }

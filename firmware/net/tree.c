@@ -10,6 +10,7 @@
 #include "net/neighbours.h"
 #include "net/random.h"
 #include "net/schedule.h"
+#include "net/slots.h"
 #include "net/uplink.h"
 #include "query/query.h"
 #include "query/srt.h"
@@ -62,6 +63,7 @@ static uint8_t beacon_sequence, beacon_turn;
 void tree_init(void)
 {
     neighbours_clear();
+    slots_forget();
     if (!settings()->root) return;
     level = 0;
     root = settings()->nodeid;
@@ -161,6 +163,7 @@ static void restart(const struct wire_beacon *beacon)
     dissemination_forget();
     uplink_forget();
     neighbours_clear();
+    slots_forget();
     if (tree_joined()) leave();
     orphaned = news = 0;
     schedule_session();
@@ -215,7 +218,9 @@ static void choose_by_values(void)
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length)
 {
     uint8_t rest = (uint8_t)(length - sizeof *beacon), entries = (uint8_t)((rest - beacon->srts_length) / sizeof(struct wire_neighbour_entry));
-    if (beacon->srts_length > rest) {
+    const uint8_t *told = (const uint8_t *)beacon->neighbours;
+    uint8_t slots = beacon->srts_length > rest ? 0 : slots_length(told, beacon->srts_length);
+    if (beacon->srts_length > rest || !slots_possible(told, slots)) {
         mac_counters.malformed++;
         return false;
     }
@@ -229,9 +234,10 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (beacon->root != root || beacon->session != session) return false;
     if (beacon->parent == settings()->nodeid) child_age = 0;
     struct neighbour *neighbour = neighbour_beacon(source, beacon, entries, frame->lqi);
-    if (neighbour && !srt_heard((uint8_t)(neighbour - neighbours()), (const uint8_t *)beacon->neighbours, beacon->srts_length,
+    if (neighbour && !srt_heard((uint8_t)(neighbour - neighbours()), told + slots, (uint8_t)(beacon->srts_length - slots),
                                 beacon->query_version == dissemination_version()))
         mac_counters.malformed++;
+    if (!tree_is_root()) slots_take(told, slots);
     if (!neighbour || tree_is_root()) return true;
     if (neighbour_is_child(neighbour)) child_told();
     if (source == parent) {
@@ -283,10 +289,12 @@ uint8_t tree_write_beacon(struct wire_beacon *beacon)
     refresh_srts(false);
     *beacon = (struct wire_beacon){.root = root, .session = session, .sequence = beacon_sequence++, .level = level, .parent = parent,
                                    .cost = own_cost(), .time_hops = level, .query_version = dissemination_version()};
-    uint8_t count = 0;
-    beacon->srts_length = srt_write((uint8_t *)beacon->neighbours);
+    uint8_t count = 0, slots = slots_write((uint8_t *)beacon->neighbours);
+    beacon->srts_length = (uint8_t)(slots + srt_write((uint8_t *)beacon->neighbours + slots));
     struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + beacon->srts_length);
-    for (uint8_t i = 0; i < NEIGHBOURS && count < BEACON_ENTRIES; i++) {
+    /* Beacons are not longer for slots: poor links lose long frames more often. */
+    uint8_t entries = (uint8_t)(BEACON_ENTRIES - (slots + sizeof *entry - 1) / sizeof *entry);
+    for (uint8_t i = 0; i < NEIGHBOURS && count < entries; i++) {
         const struct neighbour *n = &neighbours()[(i + beacon_turn) % NEIGHBOURS];
         if (n->node == WIRE_NO_NODE) continue;
         entry[count].node = n->node;

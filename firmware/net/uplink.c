@@ -9,6 +9,7 @@
 #include "net/outbox.h"
 #include "net/random.h"
 #include "net/schedule.h"
+#include "net/slots.h"
 #include "net/tree.h"
 #include "query/query.h"
 #include "wire.h"
@@ -146,6 +147,8 @@ void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length)
             }
             if (pass == 0) needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
             else {
+                if (record->type == WIRE_PACKET_STATUS && record->body_length == sizeof(struct wire_status) && tree_is_root())
+                    slots_mote(((const struct wire_status *)(record + 1))->level);
                 const struct wire_partial *partial = (const struct wire_partial *)(record + 1);
                 uint8_t kept = record->type == WIRE_PACKET_PARTIAL ? query_child(source, partial, record->body_length) : record->body_length;
                 if (kept) queue_push(record->type, partial, kept);

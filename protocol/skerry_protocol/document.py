@@ -81,6 +81,11 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
 _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("NeighbourEntry", packets.NeighbourEntry, "In a BEACON."),
     ("SrtEntry", packets.SrtEntry, "In a BEACON and a JOIN: the sender's part of a semantic routing tree."),
+    (
+        "SlotsEntry",
+        packets.SlotsEntry,
+        "In a BEACON, before any SrtEntry: how long the slots of the levels are.",
+    ),
     ("RoutedQuery", packets.RoutedQuery, "In a QUERY_REQUEST: a query that not every mote needs."),
     (
         "Record",

@@ -263,6 +263,15 @@ SrtEntry = Struct(
     "value2" / Int8ul * "… and second; 0 where there is none",
 )
 
+SlotsEntry = Struct(
+    "srt" / Int8ul * "0: no tree",
+    "version" / Int8ul * "counts the root's changes of the slots, 1..255 in turn",
+    "start" / Int8ul * "second from which the slots of a second entry hold, in 16 s, modulo 256",
+    "table"
+    / Int32ul
+    * "a nibble each for levels 1, 2, 3, 4, 5 to 8, deeper; highest byte: slots, 2..30; 0: as in the beginning",
+)
+
 Beacon = Struct(
     "root" / Int16ul * "short address of the root of this network",
     "session" / Int16ul * "boot count of that root: a change restarts the network",
@@ -274,7 +283,9 @@ Beacon = Struct(
     "ticks" / Int16ul * "… and 1/32768 s within the second, 0..32767",
     "time_hops" / Int8ul * "motes between this clock and the root's",
     "query_version" / Int16ul * "version of the sender's set of queries",
-    "srts" / Prefixed(Byte, GreedyBytes) * "a SrtEntry for each semantic routing tree that it holds",
+    "srts"
+    / Prefixed(Byte, GreedyBytes)
+    * "up to two SlotsEntry, for slots that hold and that follow; a SrtEntry for each tree that it holds",
     "neighbours" / GreedyRange(NeighbourEntry) * "some of those it hears, at most 12, in turn",
 )
 

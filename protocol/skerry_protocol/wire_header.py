@@ -44,6 +44,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("header", packets.Header, "First two bytes of every packet."),
     ("neighbour_entry", packets.NeighbourEntry, "One neighbour in a beacon."),
     ("srt_entry", packets.SrtEntry, "What a beacon or a JOIN says of a semantic routing tree."),
+    ("slots_entry", packets.SlotsEntry, "What a beacon says of slots, before its trees."),
     ("beacon", packets.Beacon, "BEACON: tree, time and query version; broadcast."),
     ("query_install", packets.QueryInstall, "QUERY_INSTALL: a fragment of a query program."),
     ("query_stop", packets.QueryStop, "QUERY_STOP."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from functools import cache
@@ -28,7 +29,10 @@ def built(program: str) -> Path:
     path = BUILD / f"unit_{program}"
     path.parent.mkdir(parents=True, exist_ok=True)
     sources = [f"tests/unit/{program}.c", *modules[1].split()]
-    subprocess.run(["gcc", *FLAGS, "-o", str(path), *sources, "-lm"], cwd=FIRMWARE, check=True)
+    # Whole or not at all: tests side by side build it, too.
+    fresh = path.with_suffix(f".{os.getpid()}")
+    subprocess.run(["gcc", *FLAGS, "-o", str(fresh), *sources, "-lm"], cwd=FIRMWARE, check=True)
+    fresh.replace(path)
     return path
 
 

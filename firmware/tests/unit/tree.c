@@ -1,4 +1,4 @@
-/* The choice of a parent, and when it is given up. sources: net/tree.c net/neighbours.c */
+/* The choice of a parent, and when it is given up. sources: net/tree.c net/neighbours.c net/slots.c */
 #include "unit.h"
 
 #include "drivers/settings.h"
@@ -7,6 +7,7 @@
 #include "net/mac.h"
 #include "net/neighbours.h"
 #include "net/schedule.h"
+#include "net/slots.h"
 #include "net/tree.h"
 #include "net/uplink.h"
 #include "query/query.h"
@@ -284,6 +285,44 @@ static void beacons_carry_trees(void)
     CHECK_EQUAL(mac_counters.malformed, malformed + 2);
 }
 
+static void slots_are_told_on_and_those_that_cannot_be_are_refused(void)
+{
+    tree_init();
+    hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
+    windows(10, root_beacon);
+    CHECK(!tree_beacon_due(4));
+    uint8_t bytes[WIRE_PACKET_MAXIMUM], told_bytes[WIRE_PACKET_MAXIMUM] = {0};
+    struct wire_beacon *heard = (struct wire_beacon *)told_bytes;
+    struct wire_slots_entry *slots = (struct wire_slots_entry *)heard->neighbours;
+    *heard = (struct wire_beacon){.root = ROOT, .session = SESSION, .level = 0, .parent = WIRE_NO_NODE, .srts_length = sizeof *slots};
+    *slots = (struct wire_slots_entry){.version = 1, .table = 0x0200002F};
+    uint8_t length = sizeof *heard + sizeof *slots;
+    struct radio_frame frame = {.lqi = 255};
+    uint16_t malformed = mac_counters.malformed;
+    CHECK(!tree_beacon(&frame, 8, heard, length));
+    CHECK_EQUAL(mac_counters.malformed, malformed + 1);
+    CHECK(neighbour_find(8) == NULL);
+    CHECK_EQUAL(slots_cells(1), 36);
+    slots->table = 0x0200001F;
+    heard->root++;
+    CHECK(!tree_beacon(&frame, 8, heard, length)); /* another network's */
+    CHECK_EQUAL(slots_cells(1), 36);
+    heard->root--;
+    CHECK(tree_beacon(&frame, 8, heard, length));
+    CHECK_EQUAL(slots_cells(1), 88);
+    CHECK_EQUAL(told_length, 0); /* no entries of trees */
+    CHECK(!tree_beacon_due(4)); /* with the next beacon that it sends anyway */
+    length = tree_write_beacon((struct wire_beacon *)bytes);
+    CHECK_EQUAL(((struct wire_beacon *)bytes)->srts_length, sizeof *slots + 7);
+    CHECK_EQUAL(memcmp(((struct wire_beacon *)bytes)->neighbours, slots, sizeof *slots), 0);
+    for (uint16_t node = 100; node < 140; node++) hear(node, 2, 4, 90, 255);
+    CHECK(tree_write_beacon((struct wire_beacon *)bytes) <= sizeof *heard + 7 + 12 * sizeof(struct wire_neighbour_entry));
+    hear(ROOT, 0, WIRE_NO_NODE, 0, 255); /* one that has told nothing */
+    CHECK_EQUAL(slots_cells(1), 88);
+    beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 255, SESSION + 1);
+    CHECK_EQUAL(slots_cells(1), 36);
+}
+
 static void beacons_that_cannot_be_change_nothing(void)
 {
     tree_init();
@@ -310,6 +349,6 @@ static const struct test tests[] = {
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(levels_end_at_32),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
     TEST(beacons_that_cannot_be_change_nothing), TEST(values_decide_among_parents_that_are_about_as_good), TEST(more_below_is_news),
-    TEST(beacons_carry_trees),
+    TEST(beacons_carry_trees), TEST(slots_are_told_on_and_those_that_cannot_be_are_refused),
 };
 UNIT_MAIN(tests)

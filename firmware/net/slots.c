@@ -1,0 +1,234 @@
+#include "net/slots.h"
+
+#include <string.h>
+
+/* The first slot, in ms of its round: control windows come before. */
+#define FIRST 250
+#define CELLS_ALL 92
+/* A table tells, in nibbles from the lowest on, for levels in six bands which of `sizes` they have, and in its highest byte how many levels
+ * have a slot: the last of these is also that of all deeper ones. 0 is the table of the beginning. */
+#define BANDS 6
+#define LEVELS 30
+static const uint8_t band_last[BANDS] = {1, 2, 3, 4, 8, LEVELS};
+/* No multiples of the step from one number's cell to the next one's (schedule.c). */
+static const uint8_t sizes[16] = {3, 4, 5, 6, 8, 10, 12, 15, 18, 20, 24, 30, 36, 48, 64, 88};
+#define CELLS_LEAST 3
+/* Without knowledge: towards the root there are more motes and more to carry. Cells of each level, the deepest first, sum up. */
+static const uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
+
+/* Deeper is no tree. */
+#define DEEPEST 32
+/* Decisions begin when a network has had time to join, s. */
+#define YOUNG 128
+/* Bytes that a mote is taken to send per round, at least and at most. */
+#define LOAD_LEAST 24
+#define LOAD_MOST 120
+/* Cells for motes, so that few numbers share one and there is time to repeat a frame, and sixteenths of a cell for bytes, half of which may have to be sent again. */
+#define CELLS_OF_MOTES(n) (3 + (n) * 3 / 2)
+#define CELLS_OF_BYTES_16TH(n) ((n) * 5 / 6)
+#define NEED_MOST 255
+/* Cells of the slot behind the deepest level: for who joins there. */
+#define SPARE 4
+/* Halves of a cell by which a slot may be short whatever its length. */
+#define SLACK 4
+/* Cells by which a round must become shorter. */
+#define SHORTER 16
+/* A table holds from so many control windows on after it was announced, and so many more for each level: a mote beacons in one of three,
+ * and slots are no reason to beacon more often, which would delay the queries that come at that time. */
+#define WINDOWS_AHEAD 12
+#define WINDOWS_OF_LEVEL 3
+/* That is said in seconds of this length. */
+#define UNIT_SHIFT 4
+
+/* As in beacons: the table in force, and the next; the same where none is announced. */
+static struct wire_slots_entry told[2];
+
+static uint8_t before[LEVELS + 1]; /* cells of a round before the slot of a level; [0]: all */
+static uint8_t levels;
+
+/* At the root: motes by level, as their reports of this period say, and of the last. */
+static uint8_t counted[LEVELS], counted_before[LEVELS];
+static uint16_t bytes_now, bytes_most, bytes_most_before;
+
+static uint8_t band_of(uint8_t level)
+{
+    uint8_t band = 0;
+    while (level > band_last[band]) band++;
+    return band;
+}
+
+/* Bytes of a table, on the little-endian chips that there are. */
+#define BYTES(table) ((const uint8_t *)&(table))
+#define LEVELS_OF(table) (BYTES(table)[3])
+
+/* The cells of all slots, and into `sums`, unless that is NULL, those before the slot of each level; 0: no such table. */
+static uint8_t add_up(const uint8_t *table, uint8_t *sums)
+{
+    uint8_t level = table[3], sum = 0;
+    if (level < 2 || level > LEVELS) return 0;
+    for (;; level--) {
+        if (sums) sums[level] = sum;
+        if (level == 0) return sum;
+        uint8_t band = band_of(level), pair = table[band >> 1], cells = sizes[band & 1 ? pair >> 4 : pair & 15];
+        if (cells > CELLS_ALL - sum) return 0;
+        sum += cells;
+    }
+}
+
+static void hold(void)
+{
+    if (told[0].table) {
+        levels = LEVELS_OF(told[0].table);
+        (void)add_up(BYTES(told[0].table), before);
+        return;
+    }
+    levels = sizeof beginning - 1;
+    memcpy(before, beginning, sizeof beginning);
+}
+
+void slots_forget(void)
+{
+    memset(told, 0, sizeof told);
+    hold();
+}
+
+static bool announced(void) { return told[0].table != told[1].table; }
+
+static void change(void)
+{
+    told[0].table = told[1].table;
+    hold();
+}
+
+void slots_round(uint32_t second)
+{
+    if (announced() && (int8_t)((uint8_t)(second >> UNIT_SHIFT) - told[1].start) >= 0) change();
+}
+
+static uint8_t own(uint8_t level) { return level == 0 || level > levels ? levels : level; }
+
+uint16_t slots_start(uint8_t level) { return (uint16_t)(FIRST + before[own(level)] * SLOTS_CELL); }
+
+uint8_t slots_cells(uint8_t level) { return (uint8_t)(before[own(level) - 1] - before[own(level)]); }
+
+uint16_t slots_over(void) { return (uint16_t)(FIRST + before[0] * SLOTS_CELL + 5); }
+
+bool slots_shared(uint8_t level) { return level >= levels; }
+
+uint8_t slots_length(const uint8_t *entries, uint8_t length)
+{
+    uint8_t at = 0;
+    while (at < sizeof told && at + sizeof *told <= length && entries[at] == 0) at += sizeof *told;
+    return at;
+}
+
+bool slots_possible(const uint8_t *entries, uint8_t length)
+{
+    for (; length; length -= sizeof *told, entries += sizeof *told) {
+        const struct wire_slots_entry *entry = (const struct wire_slots_entry *)entries;
+        if (entry->version == 0 || (entry->table && !add_up(BYTES(entry->table), NULL))) return false;
+    }
+    return true;
+}
+
+void slots_take(const uint8_t *entries, uint8_t length)
+{
+    const struct wire_slots_entry *entry = (const struct wire_slots_entry *)entries;
+    if (length == 0) return;
+    int8_t newer = (int8_t)(entry->version - told[0].version);
+    if (told[0].version && newer <= 0) {
+        /* Who was away when it was time. */
+        if (newer == 0 && length < sizeof told && announced()) change();
+        return;
+    }
+    told[0] = told[1] = *entry;
+    if (length == sizeof told) told[1] = entry[1];
+    hold();
+}
+
+uint8_t slots_write(uint8_t *entries)
+{
+    if (told[0].version == 0) return 0;
+    memcpy(entries, told, sizeof told);
+    return announced() ? sizeof told : sizeof *told;
+}
+
+/* ---- at the root ---- */
+void slots_mote(uint8_t level)
+{
+    if (level == 0 || level > DEEPEST) return;
+    if (level >= LEVELS) level = LEVELS - 1; /* one is left for who is deeper */
+    if (counted[level] != UINT8_MAX) counted[level]++;
+}
+
+void slots_traffic(uint8_t bytes) { bytes_now += bytes; }
+
+static uint8_t motes(uint8_t level) { return counted[level] > counted_before[level] ? counted[level] : counted_before[level]; }
+
+/* The table for motes at levels 1..depth that send so many bytes each. A level carries what its own motes have and those of deeper ones; each
+ * mote's go in a frame of their own at least. Where there is not room for all, each band gets its share; what rounding leaves goes towards
+ * the root. True when it is worth the change: a level is without a slot of its own, or has one too short by a third, or the round could be
+ * shorter. */
+static bool make(uint8_t *table, uint8_t depth, uint8_t load)
+{
+    uint16_t below = 0, wanted = 0, left = CELLS_ALL;
+    uint8_t need[BANDS] = {0}, width[BANDS] = {0};
+    for (uint8_t level = (uint8_t)(depth + 1); level > 0; level--) {
+        uint8_t band = band_of(level), here = level > depth ? 0 : motes(level);
+        below += here;
+        uint16_t cells = level > depth ? SPARE : (uint16_t)(CELLS_OF_MOTES(here) + (below * CELLS_OF_BYTES_16TH(load) >> 4));
+        if (cells > NEED_MOST) cells = NEED_MOST;
+        if (cells > need[band]) need[band] = (uint8_t)cells;
+        width[band]++;
+    }
+    for (uint8_t band = 0; band < BANDS; band++) {
+        need[band] = need[band] > CELLS_LEAST ? need[band] - CELLS_LEAST : 0;
+        wanted += (uint16_t)(need[band] * width[band]);
+        left -= (uint16_t)(CELLS_LEAST * width[band]);
+    }
+    bool worth = depth >= levels;
+    uint8_t sum = 0, level = (uint8_t)(depth + 1);
+    table[3] = level;
+    for (uint8_t band = BANDS; band-- > 0;) {
+        uint8_t more = need[band], size = sizeof sizes;
+        if (wanted > left) more = (uint8_t)(more * left / wanted);
+        while (sizes[--size] > CELLS_LEAST + more) {}
+        wanted -= (uint16_t)(need[band] * width[band]);
+        left -= (uint16_t)((sizes[size] - CELLS_LEAST) * width[band]);
+        table[band >> 1] = (uint8_t)(band & 1 ? size << 4 : table[band >> 1] | size);
+        for (; level > 0 && band_of(level) == band; level--) {
+            sum += sizes[size];
+            worth |= 2 * sizes[size] > 3 * slots_cells(level) + SLACK;
+        }
+    }
+    return worth || sum + SHORTER <= before[0];
+}
+
+void slots_decide(uint32_t round, uint16_t reports, uint8_t windows)
+{
+    if (bytes_now > bytes_most) bytes_most = bytes_now;
+    bytes_now = 0;
+    /* Not before a control window: this takes some ms. */
+    if (((uint16_t)round & (reports - 1)) != 2) return;
+    uint8_t depth = 0;
+    uint16_t all = 0;
+    for (uint8_t level = 1; level < LEVELS; level++)
+        if (motes(level)) {
+            all += motes(level);
+            depth = level;
+        }
+    if (depth > 0 && round >= YOUNG && !announced()) {
+        uint16_t load = (bytes_most < bytes_most_before ? bytes_most : bytes_most_before) / all;
+        uint32_t table = 0;
+        if (make((uint8_t *)&table, depth, (uint8_t)(load < LOAD_LEAST ? LOAD_LEAST : load > LOAD_MOST ? LOAD_MOST : load))) {
+            uint8_t version = told[0].version == UINT8_MAX ? 1 : (uint8_t)(told[0].version + 1);
+            told[0].version = told[1].version = version;
+            told[1].start = (uint8_t)(((round + (uint16_t)(windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth))) >> UNIT_SHIFT) + 1);
+            told[1].table = table;
+        }
+    }
+    memcpy(counted_before, counted, sizeof counted);
+    memset(counted, 0, sizeof counted);
+    bytes_most_before = bytes_most;
+    bytes_most = 0;
+}

@@ -1,0 +1,109 @@
+/* Who has heard of queries that it lacks, and for how long it looks out for them. sources: net/dissemination.c */
+#include "unit.h"
+
+#include "net/dissemination.h"
+#include "net/mac.h"
+#include "net/net.h"
+#include "net/schedule.h"
+#include "net/tree.h"
+#include "query/query.h"
+#include "query/srt.h"
+
+enum { PARENT = 4, NEIGHBOUR = 6 };
+
+struct mac_counters mac_counters;
+static struct radio_frame *begun;
+static uint16_t asked; /* to whom the last frame went */
+
+bool tree_is_root(void) { return false; }
+uint8_t tree_own_level(void) { return 2; }
+uint16_t tree_own_parent(void) { return PARENT; }
+void tree_greeted(bool acknowledged) { (void)acknowledged; }
+bool mac_busy(void) { return false; }
+void *mac_begin(struct radio_frame *frame, uint16_t destination, uint8_t type)
+{
+    (void)type;
+    begun = frame;
+    asked = destination;
+    return frame->bytes + sizeof(struct wire_mac_header);
+}
+void mac_finish(struct radio_frame *frame, uint8_t length) { frame->length = length; }
+bool mac_send(struct radio_frame *frame, uint8_t tries, mac_done done)
+{
+    (void)frame;
+    (void)tries;
+    (void)done;
+    return true;
+}
+void dissemination_sent(void) {}
+void net_execute(const struct wire_command *command, uint8_t length) { (void)command; (void)length; }
+void query_window(void) {}
+bool query_wanted(void) { return false; }
+bool query_spreads(uint8_t query) { (void)query; return true; }
+bool query_concerns(uint8_t query, uint16_t node) { (void)query; (void)node; return true; }
+bool query_was_refused(uint8_t query) { (void)query; return false; }
+void query_learn(uint16_t theirs, const struct wire_routed_query *entry) { (void)theirs; (void)entry; }
+void query_stop(uint8_t query) { (void)query; }
+uint8_t query_known(uint8_t *ids) { (void)ids; return 0; }
+uint8_t query_list(uint8_t *ids) { (void)ids; return 0; }
+uint8_t query_routes(uint8_t *entries) { (void)entries; return 0; }
+uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install) { (void)query; (void)offset; (void)install; return 0; }
+enum query_outcome query_install(const struct wire_query_install *install, uint8_t length) { (void)install; (void)length; return QUERY_PASSED; }
+uint8_t srt_write(uint8_t *entries) { (void)entries; return 0; }
+
+static void held(uint16_t version)
+{
+    dissemination_forget();
+    struct wire_query_request none = {.query_version = version};
+    dissemination_summary(PARENT, &none, sizeof none);
+    CHECK_EQUAL(dissemination_version(), version);
+}
+
+static void who_hears_of_newer_queries_is_behind_until_it_has_them(void)
+{
+    CHECK(!dissemination_behind());
+    held(7);
+    CHECK(!dissemination_behind());
+    dissemination_heard(NEIGHBOUR, 7);
+    dissemination_heard(NEIGHBOUR, 6);
+    CHECK(!dissemination_behind());
+    dissemination_heard(NEIGHBOUR, 8);
+    CHECK(dissemination_behind());
+    CHECK(dissemination_waiting() && dissemination_send());
+    CHECK_EQUAL(asked, NEIGHBOUR);
+    struct wire_query_request none = {.query_version = 8};
+    dissemination_summary(NEIGHBOUR, &none, sizeof none);
+    CHECK_EQUAL(dissemination_version(), 8);
+    CHECK(!dissemination_behind());
+}
+
+static void a_version_that_nobody_holds_is_forgotten(void)
+{
+    held(7);
+    dissemination_heard(NEIGHBOUR, 20000); /* forged */
+    for (int window = 0; window < 31; window++) {
+        CHECK(dissemination_behind());
+        dissemination_window(true);
+        dissemination_heard(PARENT, 7);
+    }
+    dissemination_window(true);
+    CHECK(!dissemination_behind());
+    dissemination_heard(PARENT, 8);
+    CHECK(dissemination_behind());
+}
+
+static void a_version_that_is_heard_of_again_is_looked_out_for(void)
+{
+    held(7);
+    for (int window = 0; window < 100; window++) {
+        if (window % 16 == 0) dissemination_heard(NEIGHBOUR, 8);
+        CHECK(dissemination_behind());
+        dissemination_window(true);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(who_hears_of_newer_queries_is_behind_until_it_has_them), TEST(a_version_that_nobody_holds_is_forgotten),
+    TEST(a_version_that_is_heard_of_again_is_looked_out_for),
+};
+UNIT_MAIN(tests)

@@ -1,0 +1,158 @@
+"""Slots follow the network: what the root hears of levels and traffic, all motes at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from hil_tests.queries import ask, rows
+from skerry.plan.model import MoteQuery
+from skerry_protocol.packets import PacketType, SlotsEntry
+from skerry_testbed.network import Mote
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+
+#: The root decides when a network is so old, s; what it said holds a few control windows later.
+DECIDES_S = 128
+
+
+SIZES = [3, 4, 5, 6, 8, 10, 12, 15, 18, 20, 24, 30, 36, 48, 64, 88]
+BANDS = [1, 2, 3, 4, 8, 30]
+
+
+def cells(table: int) -> list[int]:
+    """Of the levels of a table as in a beacon, from the first on; empty: the beginning's."""
+    bands = [next(i for i, end in enumerate(BANDS) if level <= end) for level in range(1, (table >> 24) + 1)]
+    return [SIZES[table >> 4 * band & 15] for band in bands]
+
+
+def slots(net: NetworkHandle) -> dict[int, list[int]]:
+    """Cells by level that each mote's last beacon says are in force."""
+    found = {}
+    for _, frame, packet in net.packets():
+        if packet.type is PacketType.BEACON:
+            told = packet.body.srts[:7]
+            found[frame.source] = cells(SlotsEntry.parse(told).table) if told[:1] == b"\0" else []
+    return found
+
+
+def until_switched(net: NetworkHandle, limit_s: float) -> None:
+    """Let time pass until the root's beacons say that other slots hold, and all go by them."""
+    while not slots(net).get(0):
+        net.frames.clear()
+        net.advance("16s")
+        assert net.now < limit_s, "the root has not changed the slots"
+    agree(net)
+
+
+def agree(net: NetworkHandle) -> None:
+    """Let time pass until the last beacons of all say the same."""
+    for _ in range(6):
+        net.frames.clear()
+        net.advance("20s")
+        if len({tuple(found) for found in slots(net).values()}) == 1:
+            return
+    pytest.fail(f"not all go by the same slots: {slots(net)}")
+
+
+def delays(net: NetworkHandle, query: MoteQuery, period_s: int) -> dict[int, list[float]]:
+    """Seconds from the epoch to the row's arrival by mote, in the order of epochs."""
+    offset = net.now - net.line.network_time()
+    found: dict[int, list[float]] = defaultdict(list)
+    for row in sorted(rows(net.line, 1, query), key=lambda row: row["epoch"]):
+        found[row["nodeid"]].append(row["at"] - row["epoch"] * period_s - offset)
+    return found
+
+
+@pytest.mark.slow
+def test_in_a_star_one_slot_is_as_wide_as_there_is_room_for(network: MakeNetwork) -> None:
+    """No two numbers share a cell any more: fewer frames, and the same rows."""
+    numbers = list(range(2, 90, 3))
+    motes = [Mote(id=0, x=0, y=0, root=True), *(Mote(id=n, x=1, y=n / 50) for n in numbers)]
+    net = network(motes, radio=disc(10))
+    net.advance("40s")
+    query = ask(net, 1, "SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("60s")
+
+    def frames_per_row() -> float:
+        sent = sum(mote.counters["sent"] for n, mote in net.motes.items() if n)
+        arrived = len(rows(net.line, 1, query))
+        net.advance("40s")
+        more = len(rows(net.line, 1, query)) - arrived
+        assert more == 8 * len(net.motes)
+        return (sum(mote.counters["sent"] for n, mote in net.motes.items() if n) - sent) / more
+
+    before = frames_per_row()
+    until_switched(net, 600)
+    assert slots(net)[0][0] > 60
+    assert frames_per_row() < before
+
+
+@pytest.mark.slow
+def test_in_a_deep_line_readings_climb_all_levels_in_one_round(network: MakeNetwork) -> None:
+    net = network(line_of(22, spacing=10), radio=disc(12))
+    net.advance("90s")
+    ask(net, 1, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 9 s")
+
+    def at_once() -> float:
+        """The share of motes whose readings arrive in the epoch's own round."""
+        offset, began = net.now - net.line.network_time(), net.line.network_time() // 9 + 1
+        net.advance("90s")
+        found = [(r.at - offset - 9 * r.body.epoch, r.body) for r in net.line.of(PacketType.PARTIAL, 1)]
+        early = [body.motes for delay, body in found if delay < 2.1 and began <= body.epoch < began + 8]
+        return float(sum(early)) / (8 * len(net.motes))
+
+    net.advance("30s")
+    assert at_once() < 0.5
+    until_switched(net, 900)
+    assert len(slots(net)[0]) == 22
+    assert at_once() > 0.85
+
+
+def test_a_small_network_answers_early(network: MakeNetwork) -> None:
+    net = network(grid(2, 2, spacing=10), radio=disc(12))
+    net.advance("40s")
+    query = ask(net, 1, "SELECT nodeid FROM sensors SAMPLE PERIOD 4 s")
+    net.advance("40s")
+    until_switched(net, 600)
+    net.advance("40s")
+    by_mote = delays(net, query, 4)
+    for node in (1, 2, 3):
+        assert min(by_mote[node][:5]) > 1.6
+        assert max(by_mote[node][-10:]) < 1.5
+
+
+def test_a_mote_that_was_off_during_the_change_is_back_within_a_minute(network: MakeNetwork) -> None:
+    net = network(grid(3, 2, spacing=10), radio=disc(12))
+    net.advance("40s")
+    query = ask(net, 1, "SELECT nodeid FROM sensors SAMPLE PERIOD 4 s")
+    net.advance(DECIDES_S - 8 - net.now)
+    net.motes[4].kill()
+    until_switched(net, 600)
+    assert 4 not in slots(net)
+    net.motes[4].reboot()
+    net.advance("60s")
+    since = net.now
+    net.advance("40s")
+    late = [row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > since]
+    assert all(late.count(node) >= 9 for node in net.motes), late
+    agree(net)
+    assert len(slots(net)) == len(net.motes)
+
+
+def test_a_mote_that_hears_nothing_of_the_change_learns_it_from_the_next_beacon(network: MakeNetwork) -> None:
+    """It keeps its rows meanwhile."""
+    net = network(line_of(3, spacing=10), radio=disc(12))
+    net.advance("40s")
+    query = ask(net, 1, "SELECT nodeid FROM sensors SAMPLE PERIOD 4 s")
+    net.advance(DECIDES_S - 8 - net.now)
+    net.inject(kind="link_down", mote=1, to=2)
+    until_switched(net, 600)
+    net.inject(kind="link_up", mote=1, to=2)
+    net.advance("60s")
+    since = net.now
+    net.advance("40s")
+    late = [row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > since]
+    assert all(late.count(node) >= 9 for node in net.motes), late
+    agree(net)
+    assert len(slots(net)) == len(net.motes)
