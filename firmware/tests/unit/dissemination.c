@@ -12,7 +12,6 @@
 enum { PARENT = 4, NEIGHBOUR = 6 };
 
 struct mac_counters mac_counters;
-static struct radio_frame *begun;
 static uint16_t asked; /* to whom the last frame went */
 
 bool tree_is_root(void) { return false; }
@@ -20,15 +19,14 @@ uint8_t tree_own_level(void) { return 2; }
 uint16_t tree_own_parent(void) { return PARENT; }
 void tree_greeted(bool acknowledged) { (void)acknowledged; }
 bool mac_busy(void) { return false; }
-void *mac_begin(struct radio_frame *frame, uint16_t destination, uint8_t type)
+void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
 {
     (void)type;
-    begun = frame;
     asked = destination;
     return frame->bytes + sizeof(struct wire_mac_header);
 }
-void mac_finish(struct radio_frame *frame, uint8_t length) { frame->length = length; }
-bool mac_send(struct radio_frame *frame, uint8_t tries, mac_done done)
+void mac_finish(struct mac_frame *frame, uint8_t body) { (void)frame; (void)body; }
+bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
 {
     (void)frame;
     (void)tries;
