@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -27,6 +28,8 @@ class Networks:
         self.all = tuple(networks)
         self._common = common
         self._alignment = Alignment(self.all)
+        #: Streams as they were remembered last.
+        self._remembered: dict[int, Stream] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -221,14 +224,25 @@ class Networks:
             for place, network in enumerate(self.all)
         }
 
+    def stream_texts(self, changed: bool = False) -> dict[str, str | None]:
+        """All streams, or those that :meth:`remembered` has not seen as they are, in JSON by number."""
+        return {
+            str(number): json.dumps(stream.to_dict())
+            for number, stream in self.streams.items()
+            if not (changed and self._remembered.get(number) is stream)
+        }
+
+    def remembered(self) -> None:
+        """What :meth:`to_dict` and the texts said has been written."""
+        self._remembered = dict(self.streams)
+
     def to_dict(self, urls: Sequence[str]) -> dict[str, Any]:
-        """Everything, for JSON; ``urls`` of the links."""
+        """Everything else, for JSON; ``urls`` of the links."""
         return {
             "roots": [
                 {"link": url, **network.to_dict()} for url, network in zip(urls, self.all, strict=True)
             ],
             "pairings": self._alignment.to_list(),
-            "streams": [stream.to_dict() for stream in self.streams.values()],
             "catalog": self.catalog.to_dict(),
         }
 
@@ -239,13 +253,15 @@ class Networks:
         plans: Mapping[str, QueryPlan],
         running: Iterable[str],
     ) -> None:
-        """What :meth:`to_dict` and :meth:`served_texts` wrote, or a gateway of one root; ``plans`` of its users, of whom ``running``
-        still ask.
+        """What :meth:`to_dict`, :meth:`stream_texts` and :meth:`served_texts` wrote, or a gateway of one root or one that
+        listed its streams; ``plans`` of its users, of whom ``running`` still ask.
 
         A link goes on with what is known of it, a new one with what is known of one that is not there any more: a device may
         have another name today. If another root is behind it, it says so, and begins with all that users ask.
         """
-        self._common.streams.update((s["number"], Stream.from_dict(s)) for s in state["streams"])
+        streams = [*state.get("streams", []), *state.get("stream", {}).values()]
+        self._common.streams.update((s["number"], Stream.from_dict(s)) for s in streams)
+        self.remembered()
         self._common.catalog = Catalog.from_dict(state["catalog"])
         self._alignment.restore(state.get("pairings", []))
         left = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,9 +34,9 @@ def networks(count: int, *heard: int) -> Networks:
 
 def remembered(made: Networks, links: list[str]) -> dict[str, Any]:
     """The state as it is read again."""
-    served = made.served_texts(["u"])
+    entries = {"stream": made.stream_texts(), **made.served_texts(["u"])}
     texts = {
-        key: {user: json.loads(text or "null") for user, text in of.items()} for key, of in served.items()
+        key: {name: json.loads(text or "null") for name, text in of.items()} for key, of in entries.items()
     }
     return {**made.to_dict(links), **texts}
 
@@ -106,6 +107,23 @@ def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:
     assert sorted(after.feeds("u")) == [1, 2, 3]
 
 
+def test_only_streams_that_are_new_or_have_changed_are_remembered_again() -> None:
+    made = networks(1, 0)
+    made.add_user("u", plan_of(FAST))
+    assert list(made.stream_texts(changed=True)) == list(made.stream_texts()) == ["1"]
+    made.remembered()
+    assert made.stream_texts(changed=True) == {}
+    made.all[0].greet(hello(0, session=2))
+    assert list(made.stream_texts(changed=True)) == ["2"]
+    made.remembered()
+    made.streams[1] = replace(made.streams[1], until_ms=5000)
+    assert list(made.stream_texts(changed=True)) == ["1"]
+    after = networks(1)
+    after.restore(remembered(made, ["a"]), ["a"], {"u": plan_of(FAST)}, ["u"])
+    assert after.streams == made.streams
+    assert after.stream_texts(changed=True) == {}
+
+
 def test_the_state_of_a_gateway_of_one_root_is_the_first_ones() -> None:
     before = networks(1, 0)
     plan = plan_of(FAST)
@@ -113,6 +131,7 @@ def test_the_state_of_a_gateway_of_one_root_is_the_first_ones() -> None:
     state = remembered(before, ["a"])
     [root] = state.pop("roots")
     old = {**state, **{name: value for name, value in root.items() if name not in ("link", "origin")}}
+    old["streams"] = list(old.pop("stream").values())
     for stream in old["streams"]:
         del stream["since_utc_ms"]
     after = networks(2)

@@ -54,6 +54,8 @@ class Running:
     stop_at: int | None = None
     stopped_at: int | None = None
     source: int | None = None
+    #: The mote query, which does not change, as :meth:`to_dict` says it: conditions of many users are long.
+    _mote_query: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def period_ms(self) -> int:
@@ -62,9 +64,11 @@ class Running:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
+        if self._mote_query is None:
+            self._mote_query = self.installation.mote_query.to_dict()
         return {
             "query": self.installation.query,
-            "mote_query": self.installation.mote_query.to_dict(),
+            "mote_query": self._mote_query,
             "start": self.installation.start,
             "end": self.installation.end,
             "program": self.installation.program.hex(),
