@@ -36,6 +36,8 @@ class DataDirectory:
         self.path = path
         #: Bytes of the object and of what was added to it; and how often it was saved.
         self._saved = self._added = self._number = 0
+        #: The object's parts as they were written last, in JSON; those of a run before are not known.
+        self._parts: dict[str, str] = {}
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = (path / "lock").open("w")
@@ -83,14 +85,18 @@ class DataDirectory:
         """Remember an object; durable when this returns. StorageError: it is as it was.
 
         ``everything``: further entries, objects whose values are JSON already. Of a large one only what has ``changed`` in these is
-        written, behind what was written last, None for what is gone; ``changed`` None: it is not known.
+        written, and such parts of ``data``, behind what was written last, None for what is gone; ``changed`` None: it is not known.
         """
+        number = {_NUMBER: str(self._number + 1)}
+        parts = {key: json.dumps(value) for key, value in data.items()}
         if changed is not None and self._saved > _LARGE and self._added < self._saved:
-            marked = {_CHANGED + key: values for key, values in changed.items()}
-            self._add(name, _written({_NUMBER: self._number + 1, **data}, marked))
+            other = {key: text for key, text in parts.items() if self._parts.get(key) != text}
+            marked = {_CHANGED + key: values for key, values in changed.items() if values}
+            self._add(name, _written(number | other, marked))
         else:
-            self._replace(name, _written({_NUMBER: self._number + 1, **data}, everything()))
+            self._replace(name, _written(number | parts, everything()))
         self._number += 1
+        self._parts = parts
 
     def _journal(self, name: str) -> Path:
         return self.path / f"{name}.changes"
@@ -164,10 +170,10 @@ def _apply(data: dict[str, Any], change: dict[str, Any]) -> None:
             data[key] = value
 
 
-def _written(data: dict[str, Any], entries: Entries) -> str:
-    """An object in JSON, with entries whose values are written already."""
-    parts = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]
+def _written(parts: Mapping[str, str], entries: Entries) -> str:
+    """An object in JSON, of parts and entries whose values are JSON already."""
+    found = [f"{json.dumps(key)}: {value}" for key, value in parts.items()]
     for key, values in entries.items():
         inner = ", ".join(f"{json.dumps(name)}: {value or 'null'}" for name, value in values.items())
-        parts.append(f"{json.dumps(key)}: {{{inner}}}")
-    return f"{{{', '.join(parts)}}}"
+        found.append(f"{json.dumps(key)}: {{{inner}}}")
+    return f"{{{', '.join(found)}}}"

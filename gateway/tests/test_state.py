@@ -29,15 +29,18 @@ def test_a_large_object_is_what_was_saved_last_whenever_it_is_killed(
 ) -> None:
     path: Path = tmp_path_factory.mktemp("state")
     directory, there = DataDirectory(path), {str(i): "x" * 3000 for i in range(100)}
-    directory.save("gateway", {"rest": 0}, None, partial(written, there))
-    for i in range(1, 60):
+    directory.save("gateway", {"rest": 0, "still": [0]}, None, partial(written, there))
+    i = 0
+    for _ in range(1, 60):
         key = str(random.randrange(120))
-        before = json.loads(json.dumps(there))
+        before, last = json.loads(json.dumps(there)), i
+        i += random.choice((0, 0, 1))
         if random.random() < 0.3:
             there.pop(key, None)
         else:
             there[key] = random.choice("abc") * 20_000
-        directory.save("gateway", {"rest": i}, written({key: there.get(key)}), partial(written, there))
+        rest = {"rest": i, "still": [0]}
+        directory.save("gateway", rest, written({key: there.get(key)}), partial(written, there))
         if random.random() < 0.2:
             directory.close()
             changes = path / "gateway.changes"
@@ -47,8 +50,7 @@ def test_a_large_object_is_what_was_saved_last_whenever_it_is_killed(
                 lines[-1] = lines[-1][: random.randrange(len(lines[-1]))]
                 changes.write_bytes(b"".join(lines))
             directory = DataDirectory(path)
-            expected = {"rest": i - 1, "queries": before} if torn else {"rest": i, "queries": there}
-            assert directory.load("gateway") == expected
-            there = expected["queries"]
-            directory.save("gateway", {"rest": i}, None, partial(written, there))
+            i, there = (last, before) if torn else (i, there)
+            assert directory.load("gateway") == {"rest": i, "still": [0], "queries": there}
+            directory.save("gateway", {"rest": i, "still": [0]}, None, partial(written, there))
     directory.close()
