@@ -84,7 +84,7 @@ def test_time_follows_a_crystal_that_drifts(network: MakeNetwork) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [9, 10])
-def test_time_is_good_to_1_ms_over_8_hops_while_crystals_warm_up_and_cool_down(
+def test_time_is_good_to_half_a_ms_over_8_hops_while_crystals_warm_up_and_cool_down(
     network: MakeNetwork, seed: int
 ) -> None:
     """Every other mote goes from 25 °C to -10 °C in ten minutes (-42 ppm), the others to 60 °C, beside errors of up to 40 ppm."""
@@ -99,7 +99,7 @@ def test_time_is_good_to_1_ms_over_8_hops_while_crystals_warm_up_and_cool_down(
     net.advance("600s")
     worst = time_errors(net)
     assert set(worst) == set(range(9))
-    assert max(worst.values()) < 0.001, worst
+    assert max(worst.values()) < 0.0005, worst
 
 
 @pytest.mark.parametrize("board", ["iris", "cc2538"])

@@ -104,9 +104,9 @@ def test_in_a_deep_line_readings_climb_all_levels_in_one_round(network: MakeNetw
 
     net.advance("30s")
     assert at_once() < 0.5
-    until_switched(net, 900)
+    until_switched(net, 600)
     assert len(slots(net)[0]) == 22
-    assert at_once() > 0.75
+    assert at_once() > 0.98
 
 
 def test_a_small_network_answers_early(network: MakeNetwork) -> None:

@@ -12,7 +12,7 @@
 #error "wire.h lays structs over wire bytes and needs a little-endian chip"
 #endif
 
-#define WIRE_PROTOCOL_VERSION 1U /* first byte of every packet */
+#define WIRE_PROTOCOL_VERSION 2U /* first byte of every packet */
 #define WIRE_PACKET_MAXIMUM 116U /* bytes */
 #define WIRE_BROADCAST 0xFFFFU /* short address of all in range */
 #define WIRE_NO_NODE 0xFFFFU /* no parent */
@@ -351,12 +351,13 @@ struct wire_beacon {
     uint16_t cost; /* expected transmissions to the root, 1/16 each; 65535 none */
     uint32_t seconds; /* network time at the end of the frame's SFD: seconds */
     uint16_t ticks; /* … and 1/32768 s within the second, 0..32767 */
-    uint8_t time_hops; /* motes between this clock and the root's */
+    uint16_t offset; /* network time less the sender's own clock, 1/32768 s, modulo 2 s */
+    int16_t skew; /* by which network time gains on that clock, 2^-24, -4095..4095 */
     uint16_t query_version; /* version of the sender's set of queries */
     uint8_t srts_length; /* up to two SlotsEntry, for slots that hold and that follow; a SrtEntry for each tree that it holds */
     struct wire_neighbour_entry neighbours[]; /* some of those it hears, at most 12, in turn */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_beacon) == 20, "wire_beacon");
+_Static_assert(sizeof(struct wire_beacon) == 23, "wire_beacon");
 
 /* QUERY_INSTALL: a fragment of a query program. */
 struct wire_query_install {

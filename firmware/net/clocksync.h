@@ -6,8 +6,16 @@
 
 /* The root's clock is the network's, from 0 on. */
 void clocksync_start_root(void);
-/* A stamp of the mote this one follows, for the local time of its SFD. True when network time became known or jumped. */
-bool clocksync_stamp(struct net_time heard, ticks_t local);
+/* What network time is to a mote's own clock, as beacons say it. */
+struct clocksync_relation {
+    uint16_t offset; /* network time less own, ticks modulo 2 s */
+    int16_t skew;    /* by which it gains, 2^-24 */
+};
+#define CLOCKSYNC_SKEW_MAXIMUM 4095
+struct clocksync_relation clocksync_relation(void);
+/* A stamp of the mote this one follows, for the local time of its SFD, and what it was to that mote's own clock. True when network time
+ * became known or jumped. */
+bool clocksync_stamp(uint16_t source, struct net_time heard, struct clocksync_relation theirs, ticks_t local);
 void clocksync_lose(void);
 /* Every few seconds; without a stamp for half an hour network time is lost. */
 void clocksync_tick(bool root);

@@ -1,4 +1,6 @@
-/* Follows the parent's clock by the stamps of its beacons, and the rate between the two crystals. */
+/* Follows the parent's clock by the stamps of its beacons. The rate is the parent's, as it says, and that between the two crystals, measured
+ * by the parent's own clock: were it measured by network time, each mote would take its parent's corrections for a change of rate and pass
+ * them on enlarged, to tens of ms after twenty hops (Lenzen, Sommer, Wattenhofer 2009: PulseSync, on FTSP). */
 #include "net/time.h"
 
 #include <string.h>
@@ -7,18 +9,24 @@
 #include "net/clocksync.h"
 #include "query/wide.h"
 
-/* Skew is kept in 2^-24; crystals are within 100 ppm of each other, motes in the sun a little more. */
-#define SKEW_LIMIT ((int32_t)(150e-6 * 16777216))
+/* Rates are kept in 2^-24; crystals are within 100 ppm of each other, motes in the sun a little more. */
+#define RATE_LIMIT ((uint32_t)(150e-6 * 16777216))
 /* Below this the quantisation of two stamps, 60 us, spoils the rate. */
-#define SKEW_BASE CLOCK_MS(3500)
-#define SKEW_LONG CLOCK_MS(10000)
+#define RATE_BASE CLOCK_MS(3500)
+/* The newest rate counts for 1/8, over longer times for more: it is more exact, and by the next one temperatures change. */
+#define RATE_LONG CLOCK_MS(10000)
+#define RATE_LONGEST CLOCK_MS(32000)
 /* So long without a stamp, rates a few ppm off add up to 10 ms. */
 #define SILENCE_SECONDS 1800L
 
 static bool known;
 static ticks_t reference;        /* local */
 static struct net_time there;    /* network time at `reference` */
-static int32_t skew;
+static uint16_t source;          /* of the stamp */
+static uint16_t offset;          /* of its network time to its own clock */
+static uint8_t rates;            /* measured, up to 8 */
+static int16_t rate;             /* by which the source's clock gains on this one */
+static int16_t skew;             /* by which network time does */
 
 bool time_known(void) { return known; }
 
@@ -27,13 +35,13 @@ void clocksync_start_root(void)
     known = true;
     reference = clock_now();
     there = (struct net_time){0, 0};
-    skew = 0;
+    rate = skew = 0;
 }
 
 void clocksync_lose(void)
 {
     known = false;
-    skew = 0;
+    rate = skew = 0;
 }
 
 static struct net_time advance(struct net_time time, int32_t ticks)
@@ -50,7 +58,8 @@ static int32_t difference(struct net_time a, struct net_time b)
     return (int32_t)(((a.seconds - b.seconds) << 15) + a.ticks - b.ticks);
 }
 
-static int32_t correction(int32_t ticks) { return (int32_t)((int64_t)ticks * skew / 16777216); }
+/* Rounded: what is cut off would be lost at every hop. */
+static int32_t correction(int32_t ticks) { return (int32_t)(((int64_t)ticks * skew + (1L << 23)) >> 24); }
 
 struct net_time time_at(ticks_t local)
 {
@@ -77,27 +86,41 @@ void clocksync_tick(bool root)
     reference = now;
 }
 
-bool clocksync_stamp(struct net_time heard, ticks_t local)
+struct clocksync_relation clocksync_relation(void)
 {
-    if (!known) {
-        known = true;
-        reference = local;
-        there = heard;
-        return true;
+    uint32_t now = (there.seconds << 15) + there.ticks + (uint32_t)correction((int32_t)(clock_now() - reference));
+    return (struct clocksync_relation){(uint16_t)(now - reference), skew};
+}
+
+/* Two stamps of one mote: `ahead` by its own clock, in the time that passed by this one. */
+static void measure(int32_t ahead, int32_t passed)
+{
+    uint32_t size, rest;
+    /* More is no crystal: the mote has begun anew in between. */
+    if (!wide_divide((uint64_t)(uint32_t)(ahead < 0 ? -ahead : ahead) << 24, (uint32_t)passed, &size, &rest) || size > RATE_LIMIT) return;
+    uint8_t share = passed < (int32_t)RATE_LONG ? 8 : passed < (int32_t)RATE_LONGEST ? 4 : 2;
+    if (rates < 8) rates++;
+    rate += (int16_t)(((int16_t)(ahead < 0 ? -(int16_t)size : (int16_t)size) - rate) / (rates < share ? rates : share));
+}
+
+bool clocksync_stamp(uint16_t from, struct net_time heard, struct clocksync_relation theirs, ticks_t local)
+{
+    bool jump = !known;
+    if (known) {
+        int32_t error = difference(heard, time_at(local)), passed = (int32_t)(local - reference);
+        jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
+        if (!jump && passed < (int32_t)RATE_BASE) return false;
+        if (jump) rate = 0;
+        else if (from == source) measure(difference(heard, there) - (int16_t)(theirs.offset - offset) - passed, passed);
+        else rate = (int16_t)(skew - theirs.skew);
     }
-    int32_t error = difference(heard, time_at(local));
-    bool jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
-    int32_t passed = (int32_t)(local - reference);
-    if (jump) skew = 0;
-    else if (passed >= (int32_t)SKEW_BASE) {
-        int32_t ahead = difference(heard, there) - passed;
-        uint32_t rate_size, rest;
-        if (!wide_divide((uint64_t)(uint32_t)(ahead < 0 ? -ahead : ahead) << 24, (uint32_t)passed, &rate_size, &rest) || rate_size > SKEW_LIMIT)
-            rate_size = SKEW_LIMIT;
-        int32_t rate = ahead < 0 ? -(int32_t)rate_size : (int32_t)rate_size;
-        /* A short base says little: its error, and the corrections of all clocks on the way from the root, come in whole. */
-        skew += (rate - skew) / (passed < (int32_t)SKEW_LONG ? 4 : 2);
-    } else return false;
+    if (jump) rates = 0;
+    known = true;
+    source = from;
+    offset = theirs.offset;
+    skew = (int16_t)(theirs.skew + rate);
+    if (skew > CLOCKSYNC_SKEW_MAXIMUM) skew = CLOCKSYNC_SKEW_MAXIMUM;
+    if (skew < -CLOCKSYNC_SKEW_MAXIMUM) skew = -CLOCKSYNC_SKEW_MAXIMUM;
     there = heard;
     reference = local;
     return jump;

@@ -220,11 +220,12 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     uint8_t rest = (uint8_t)(length - sizeof *beacon), entries = (uint8_t)((rest - beacon->srts_length) / sizeof(struct wire_neighbour_entry));
     const uint8_t *told = (const uint8_t *)beacon->neighbours;
     uint8_t slots = beacon->srts_length > rest ? 0 : slots_length(told, beacon->srts_length);
-    if (beacon->srts_length > rest || !slots_possible(told, slots)) {
+    bool possible = beacon->ticks < WIRE_TICKS_PER_SECOND && beacon->skew >= -CLOCKSYNC_SKEW_MAXIMUM && beacon->skew <= CLOCKSYNC_SKEW_MAXIMUM;
+    if (!possible || beacon->srts_length > rest || !slots_possible(told, slots)) {
         mac_counters.malformed++;
         return false;
     }
-    if (beacon->ticks >= WIRE_TICKS_PER_SECOND || source == settings()->nodeid) return false;
+    if (source == settings()->nodeid) return false;
     if (beacon->root != root || beacon->session != session) {
         bool newer = beacon->root == root && (int16_t)(beacon->session - session) > 0;
         if (!tree_is_root() && beacon->level != WIRE_NO_LEVEL && (!session_known || newer || lonely >= LONELY_WINDOWS)) restart(beacon);
@@ -249,7 +250,7 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     }
     if (beacon->level != WIRE_NO_LEVEL && (source == parent || !time_known())) {
         struct net_time heard = {beacon->seconds, beacon->ticks};
-        if (clocksync_stamp(heard, frame->sfd)) {
+        if (clocksync_stamp(source, heard, (struct clocksync_relation){beacon->offset, beacon->skew}, frame->sfd)) {
             query_time_changed();
             if (tree_joined()) net_clock_jumped();
         }
@@ -287,8 +288,10 @@ void tree_child_srts(uint16_t source, const struct wire_join *join, uint8_t leng
 uint8_t tree_write_beacon(struct wire_beacon *beacon)
 {
     refresh_srts(false);
+    struct clocksync_relation clock = clocksync_relation();
     *beacon = (struct wire_beacon){.root = root, .session = session, .sequence = beacon_sequence++, .level = level, .parent = parent,
-                                   .cost = own_cost(), .time_hops = level, .query_version = dissemination_version()};
+                                   .cost = own_cost(), .offset = clock.offset, .skew = clock.skew,
+                                   .query_version = dissemination_version()};
     uint8_t count = 0, slots = slots_write((uint8_t *)beacon->neighbours);
     beacon->srts_length = (uint8_t)(slots + srt_write((uint8_t *)beacon->neighbours + slots));
     struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + beacon->srts_length);

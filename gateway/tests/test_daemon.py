@@ -19,7 +19,7 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import COMMAND, Daemon, free_port, queue_rows, wait_for
 from skerry.streams.log import read
 from skerry_protocol import codec, packets
-from skerry_protocol.packets import Aggregate, CommandOp, PacketType
+from skerry_protocol.packets import PROTOCOL_VERSION, Aggregate, CommandOp, PacketType
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -171,7 +171,7 @@ def test_another_protocol_version_is_refused_by_name(tmp_path: Path) -> None:
     try:
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", gateway.port)) == 0)
         wait_for(lambda: "version 7" in skerry.connect(gateway.url).status()["link"]["state"])
-        assert "version 1" in skerry.connect(gateway.url).status()["link"]["state"]
+        assert f"version {PROTOCOL_VERSION}" in skerry.connect(gateway.url).status()["link"]["state"]
     finally:
         gateway.kill(signal.SIGTERM)
         root.close()

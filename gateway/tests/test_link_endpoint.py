@@ -7,7 +7,7 @@ import random
 from skerry.link.endpoint import Endpoint
 from skerry_protocol import codec
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
+from skerry_protocol.packets import PROTOCOL_VERSION, PacketType
 
 HELLO = codec.encode(PacketType.HELLO, node=0, session=3, seconds=9, ticks=0, query_version=0, queries=b"")
 
@@ -85,7 +85,7 @@ def test_another_version_is_refused_by_name() -> None:
     wire.endpoint.feed(LinkFrame(FrameKind.RESET_ACK, 0, bytes([9]) + HELLO[1:]).to_bytes())
     assert not wire.endpoint.connected
     assert "version 9" in str(wire.endpoint.version_error)
-    assert "version 1" in str(wire.endpoint.version_error)
+    assert f"version {PROTOCOL_VERSION}" in str(wire.endpoint.version_error)
 
 
 def test_ten_megabytes_of_garbage_lose_no_good_packet() -> None:

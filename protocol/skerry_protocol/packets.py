@@ -26,7 +26,7 @@ from construct import (
 )
 
 #: Raised with every change that an older peer would misread.
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 #: Longest packet in bytes: 127 (PSDU) - 9 (MAC header) - 2 (FCS).
 PACKET_MAXIMUM = 116
@@ -281,7 +281,8 @@ Beacon = Struct(
     "cost" / Int16ul * "expected transmissions to the root, 1/16 each; 65535 none",
     "seconds" / Int32ul * "network time at the end of the frame's SFD: seconds",
     "ticks" / Int16ul * "… and 1/32768 s within the second, 0..32767",
-    "time_hops" / Int8ul * "motes between this clock and the root's",
+    "offset" / Int16ul * "network time less the sender's own clock, 1/32768 s, modulo 2 s",
+    "skew" / Int16sl * "by which network time gains on that clock, 2^-24, -4095..4095",
     "query_version" / Int16ul * "version of the sender's set of queries",
     "srts"
     / Prefixed(Byte, GreedyBytes)

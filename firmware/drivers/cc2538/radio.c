@@ -15,8 +15,9 @@
 
 void rf_isr(void);
 
-/* TXON to the end of the SFD: 192 us of turnaround, 5 bytes of 32 us (23.9), in ticks of 30.5 us, rounded. */
-#define SFD_DELAY 12
+/* TXON to the end of the SFD: 192 us of turnaround, 5 bytes of 32 us (23.9), in ticks of 30.5 us: 11.5. A receiver's stamp, too,
+ * is rounded down: over many hops neither makes clocks fast. */
+#define SFD_DELAY 11
 /* From fixing a time stamp to the strobe that makes it true: longer than 125 bytes take into the FIFO. */
 #define STAMP_LEAD 8
 /* Longest wait for TXDONE: 133 bytes on the air and the turnaround; for an acknowledgement: 54 symbols (864 us; 802.15.4-2006 7.4.2) and the

@@ -22,6 +22,8 @@ enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLE
 
 /* SLP_TR edge to the end of the SFD: 16 us, 5 bytes of 32 us (9.1.2); in ticks of 30.5 us, rounded. */
 #define SFD_DELAY 6
+/* From one tick on, a stamp is reckoned and written into the chip in fewer ticks than these. */
+#define STAMP_LEAD 8
 /* RX_START comes one byte, the PHR, after the SFD. */
 #define PHR_DELAY 1
 /* Longest wait for TRX_END: 133 bytes on the air; for an acknowledgement: 54 symbols (864 us; 802.15.4-2006 7.4.2) and
@@ -288,26 +290,14 @@ static void start(uint8_t stamp)
     uint32_t state = board_interrupts_off();
     if (stamp != RADIO_NO_STAMP) {
         uint8_t bytes[RADIO_STAMP_SIZE];
-        ticks_t base = clock_now();
-        radio_stamp(bytes, base + SFD_DELAY + 1);
+        ticks_t due = clock_now() + STAMP_LEAD;
+        radio_stamp(bytes, due + SFD_DELAY);
         rf230_select();
         rf230_exchange(0x40);
         rf230_exchange((uint8_t)(1 + stamp));
         for (uint8_t i = 0; i < RADIO_STAMP_SIZE; i++) rf230_exchange(bytes[i]);
         rf230_deselect();
-        /* The stamp speaks of the tick after `base`: wait for its beginning. */
-        ticks_t now;
-        while ((now = clock_now()) == base) {}
-        if (now != base + 1) {
-            /* The conversion took more than a tick: tell the later time. */
-            radio_stamp(bytes, now + SFD_DELAY + 4);
-            rf230_select();
-            rf230_exchange(0x40);
-            rf230_exchange((uint8_t)(1 + stamp));
-            for (uint8_t i = 0; i < RADIO_STAMP_SIZE; i++) rf230_exchange(bytes[i]);
-            rf230_deselect();
-            while (!clock_reached(clock_now(), now + 4)) {}
-        }
+        while (!clock_reached(clock_now(), due)) {}
     }
     on_air = true;
     rf230_sleep_high();

@@ -58,7 +58,7 @@ LAYOUT(srt_entry, NULL, NULL, NULL);
 static const struct member beacon_members[] = {
     MEMBER(beacon, root), MEMBER(beacon, session), MEMBER(beacon, sequence), MEMBER(beacon, level),
     MEMBER(beacon, parent), MEMBER(beacon, cost), MEMBER(beacon, seconds), MEMBER(beacon, ticks),
-    MEMBER(beacon, time_hops), MEMBER(beacon, query_version)};
+    MEMBER(beacon, offset), MEMBER(beacon, skew), MEMBER(beacon, query_version)};
 LAYOUT(beacon, "srts", "neighbours", &neighbour_entry);
 static const struct member query_install_members[] = {
     MEMBER(query_install, query_version), MEMBER(query_install, query), MEMBER(query_install, total),

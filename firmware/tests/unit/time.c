@@ -24,9 +24,14 @@ static double error(void)
     return (t.seconds + t.ticks / 32768.0 - true_seconds) * 1e6;
 }
 
+#define ROOT 7
+static const struct clocksync_relation root;
+
+static bool hear(double seconds) { return clocksync_stamp(ROOT, network(seconds), root, clock_now()); }
+
 static void follow(double from, double to, double every)
 {
-    for (true_seconds = from; true_seconds < to; true_seconds += every) (void)clocksync_stamp(network(true_seconds), clock_now());
+    for (true_seconds = from; true_seconds < to; true_seconds += every) (void)hear(true_seconds);
 }
 
 static void within_a_millisecond(double drift)
@@ -42,7 +47,7 @@ static void within_a_millisecond(double drift)
             true_seconds += 1;
             worst = fmax(worst, fabs(error()));
         }
-        (void)clocksync_stamp(network(true_seconds), clock_now());
+        (void)hear(true_seconds);
     }
     CHECK(worst < 1000);
 }
@@ -76,10 +81,10 @@ static void a_jump_is_told_and_taken_at_once(void)
     ppm = 10;
     follow(0, 100, 4);
     true_seconds += 4;
-    CHECK(clocksync_stamp(network(true_seconds + 5), clock_now()));
+    CHECK(hear(true_seconds + 5));
     CHECK(fabs(error() - 5e6) < 1000);
     true_seconds += 4;
-    CHECK(!clocksync_stamp(network(true_seconds + 5), clock_now()));
+    CHECK(!hear(true_seconds + 5));
 }
 
 static void half_an_hour_without_a_stamp_loses_network_time_but_not_at_the_root(void)
@@ -104,13 +109,68 @@ static void stamps_that_come_too_close_together_change_nothing(void)
 {
     ppm = 0;
     follow(0, 100, 4);
-    (void)clocksync_stamp(network(true_seconds), clock_now());
+    (void)hear(true_seconds);
     double before = error();
     true_seconds += 0.5;
     struct net_time early = network(true_seconds);
     early.ticks = (uint16_t)((early.ticks + 20) & 32767);
-    CHECK(!clocksync_stamp(early, clock_now()));
+    CHECK(!clocksync_stamp(ROOT, early, root, clock_now()));
     CHECK(fabs(error() - before) < 150); /* the stamp is 610 us off */
+}
+
+/* A parent whose crystal is fast by so many ppm and that knows, but for what it set right at every stamp of its own: us by which its network
+ * time is off. */
+static void hear_parent(uint16_t source, double fast, double off)
+{
+    struct net_time heard = network(true_seconds + off * 1e-6);
+    uint32_t own = (uint32_t)(uint64_t)floor(true_seconds * 32768.0 * (1.0 + fast * 1e-6)) + source * 1000U;
+    struct clocksync_relation relation = {(uint16_t)((heard.seconds << 15) + heard.ticks - own), (int16_t)(-fast * 16.777216)};
+    (void)clocksync_stamp(source, heard, relation, clock_now());
+}
+
+static void what_a_parent_sets_right_is_not_taken_for_its_rate(void)
+{
+    ppm = 20;
+    random_seed(3, 3);
+    for (true_seconds = 0; true_seconds < 1000; true_seconds += 12) hear_parent(1, -30, (double)random_below(1000) - 500);
+    hear_parent(1, -30, 0);
+    true_seconds += 100;
+    CHECK(fabs(error()) < 150); /* 1 ppm and the two clocks' ticks; 500 us in 12 s would be 40 ppm */
+}
+
+static void another_parent_is_followed_at_once(void)
+{
+    ppm = -25;
+    for (true_seconds = 0; true_seconds < 400; true_seconds += 12) hear_parent(1, 35, 0);
+    hear_parent(2, -40, 0);
+    true_seconds += 100;
+    CHECK(fabs(error()) < 250);
+    for (; true_seconds < 800; true_seconds += 12) hear_parent(2, -40, 0);
+    true_seconds += 88;
+    CHECK(fabs(error()) < 150);
+}
+
+static void a_parent_that_began_anew_does_not_spoil_the_rate(void)
+{
+    ppm = 10;
+    for (true_seconds = 0; true_seconds < 400; true_seconds += 12) hear_parent(1, 10, 0);
+    struct net_time heard = network(true_seconds);
+    (void)clocksync_stamp(1, heard, (struct clocksync_relation){12345, -167}, clock_now());
+    true_seconds += 100;
+    CHECK(fabs(error()) < 150);
+}
+
+static void others_are_told_the_relation_to_the_own_clock(void)
+{
+    ppm = 40;
+    follow(0, 300, 4);
+    struct clocksync_relation first = clocksync_relation();
+    CHECK(first.skew < -600 && first.skew > -740); /* -40 ppm are -671 */
+    struct net_time now = time_at(clock_now());
+    CHECK_EQUAL((uint16_t)((now.seconds << 15) + now.ticks - clock_now()), first.offset);
+    true_seconds += 100;
+    int16_t gained = (int16_t)(clocksync_relation().offset - first.offset);
+    CHECK(gained <= -129 && gained >= -133); /* 4 ms are 131 ticks */
 }
 
 static const struct test tests[] = {
@@ -118,5 +178,7 @@ static const struct test tests[] = {
     TEST(a_crystal_far_off_is_followed_within_a_millisecond), TEST(after_half_a_minute_of_silence_the_rate_still_holds),
     TEST(local_and_network_time_are_each_others_inverse), TEST(a_jump_is_told_and_taken_at_once),
     TEST(half_an_hour_without_a_stamp_loses_network_time_but_not_at_the_root), TEST(stamps_that_come_too_close_together_change_nothing),
+    TEST(what_a_parent_sets_right_is_not_taken_for_its_rate), TEST(another_parent_is_followed_at_once),
+    TEST(a_parent_that_began_anew_does_not_spoil_the_rate), TEST(others_are_told_the_relation_to_the_own_clock),
 };
 UNIT_MAIN(tests)

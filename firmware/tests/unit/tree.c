@@ -23,7 +23,14 @@ static int asked_again;
 
 const struct wire_settings *settings(void) { return &own; }
 bool time_known(void) { return clock_is_known; }
-bool clocksync_stamp(struct net_time heard, ticks_t local) { (void)heard; (void)local; stamped++; clock_is_known = true; return false; }
+bool clocksync_stamp(uint16_t source, struct net_time heard, struct clocksync_relation theirs, ticks_t local)
+{
+    (void)source; (void)heard; (void)theirs; (void)local;
+    stamped++;
+    clock_is_known = true;
+    return false;
+}
+struct clocksync_relation clocksync_relation(void) { return (struct clocksync_relation){0}; }
 void clocksync_lose(void) { clock_is_known = false; }
 void dissemination_forget(void) {}
 void dissemination_greet(uint16_t to, bool again) { greeted = to; asked_again += again; }
@@ -327,12 +334,19 @@ static void beacons_that_cannot_be_change_nothing(void)
 {
     tree_init();
     hear(2, 1, ROOT, 16, 255);
+    uint16_t malformed = mac_counters.malformed;
     uint8_t bytes[sizeof(struct wire_beacon)] = {0};
     struct wire_beacon *beacon = (struct wire_beacon *)bytes;
     *beacon = (struct wire_beacon){.root = ROOT, .session = SESSION, .ticks = 32768};
     struct radio_frame frame = {.lqi = 255};
     CHECK(!tree_beacon(&frame, 8, beacon, sizeof bytes));
     beacon->ticks = 0;
+    beacon->skew = CLOCKSYNC_SKEW_MAXIMUM + 1;
+    CHECK(!tree_beacon(&frame, 8, beacon, sizeof bytes));
+    beacon->skew = -CLOCKSYNC_SKEW_MAXIMUM - 1;
+    CHECK(!tree_beacon(&frame, 8, beacon, sizeof bytes));
+    beacon->skew = 0;
+    CHECK_EQUAL(mac_counters.malformed, malformed + 3);
     CHECK(!tree_beacon(&frame, ME, beacon, sizeof bytes));
     beacon->root = 77;
     CHECK(!tree_beacon(&frame, 8, beacon, sizeof bytes));
