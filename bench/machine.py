@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -21,6 +23,26 @@ def table(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
     print("| what | measured | goal |\n| --- | --- | --- |")
     for row in rows:
         print(f"| {' | '.join(row)} |")
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C or SIGTERM came, for loops that then end with what they have; the second one ends at once."""
+    came: list[int] = []
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, _frame: object) -> None:
+        came.append(number)
+        restore()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        restore()
 
 
 def proportional_memory(root: int | None = None) -> int:

@@ -6,6 +6,7 @@ import argparse
 import math
 import random
 import statistics
+import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bench import library_links
-from bench.machine import table
+from bench.machine import stoppable, table
 from hil_tests.lab import DATA, heard, lab, on_time, reachable
 from hil_tests.queries import ask, rows
 from skerry_testbed.network import Fault, Network
@@ -24,12 +25,15 @@ PERIOD_S = 30
 SETTLE_S = 300
 #: A row that is later than this counts as lost: the run ends so long after the last epoch.
 PATIENCE_S = 90
+#: Epochs from one line about progress to the next.
+SHOW_EVERY = 20
 
 
 @dataclass
 class Outcome:
     """What a run came to. ``delays`` in s, from the epoch to the row's arrival."""
 
+    epochs: int
     expected: int
     arrived: dict[int, int]
     duty: dict[int, float]
@@ -52,7 +56,7 @@ def losses(network: Network, epochs: int) -> list[Fault]:
 
 
 def run(network: Network, epochs: int) -> Outcome:
-    """The query over so many epochs, counted once the network has settled."""
+    """The query over so many epochs, or fewer when it is stopped, counted once the network has settled."""
     net = NetworkHandle(network)
     net.advance(2.5)
     net.line.connect()
@@ -66,16 +70,21 @@ def run(network: Network, epochs: int) -> Outcome:
     first = math.ceil(net.line.network_time() / PERIOD_S) + 1
     alive: dict[int, int] = defaultdict(int)
     motes = reachable(heard(network))
-    for _ in range(epochs):
-        net.advance(PERIOD_S)
-        for n, mote in net.motes.items():
-            alive[n] += mote.alive
+    done = 0
+    with stoppable() as stopped:
+        while done < epochs and not stopped():
+            net.advance(PERIOD_S)
+            for n, mote in net.motes.items():
+                alive[n] += mote.alive
+            done += 1
+            if done % SHOW_EVERY == 0:
+                print(f"{done} of {epochs} epochs", file=sys.stderr, flush=True)
     duty = {
         n: (on_time(mote.energy) - before[n]) / (net.now - began)
         for n, mote in net.motes.items()
         if mote.alive
     }
-    frames = sum(mote.counters["sent"] - sent[n] for n, mote in net.motes.items()) / (len(motes) * epochs)
+    frames = sum(mote.counters["sent"] - sent[n] for n, mote in net.motes.items()) / (len(motes) * done)
     net.advance(PATIENCE_S)
     arrived: dict[int, int] = defaultdict(int)
     seen: set[tuple[int, int]] = set()
@@ -83,13 +92,13 @@ def run(network: Network, epochs: int) -> Outcome:
     offset = net.now - net.line.network_time()
     for row in rows(net.line, 1, query):
         key = row["nodeid"], row["epoch"]
-        if key not in seen and first <= row["epoch"] < first + epochs:
+        if key not in seen and first <= row["epoch"] < first + done:
             seen.add(key)
             arrived[row["nodeid"]] += 1
             delays.append(row["at"] - row["epoch"] * PERIOD_S - offset)
     # A mote that died in the midst of an epoch may have sent its row or not.
     lost = {n: max(0, alive[n] - arrived[n]) for n in motes}
-    return Outcome(sum(alive[n] for n in motes), dict(arrived), duty, sorted(delays), frames, lost)
+    return Outcome(done, sum(alive[n] for n in motes), dict(arrived), duty, sorted(delays), frames, lost)
 
 
 def main() -> None:
@@ -127,7 +136,7 @@ def main() -> None:
     where = f"{options.links}'s links" + (
         f", {options.scale:g} times as far apart" if options.scale != 1 else ""
     )
-    how_long = f"{options.epochs} epochs of {PERIOD_S} s ({took:.0f} s)"
+    how_long = f"{result.epochs} epochs of {PERIOD_S} s ({took:.0f} s)"
     table(
         f"54 motes of the lab, {where}, {what}, seed {options.seed}, {how_long}",
         [

@@ -355,7 +355,7 @@ struct wire_beacon {
     int16_t skew; /* by which network time gains on that clock, 2^-24, -4095..4095 */
     uint16_t query_version; /* version of the sender's set of queries */
     uint8_t srts_length; /* up to two SlotsEntry, for slots that hold and that follow; a SrtEntry for each tree that it holds */
-    struct wire_neighbour_entry neighbours[]; /* some of those it hears, at most 12, in turn */
+    struct wire_neighbour_entry neighbours[]; /* some of those it hears, at most 11, in turn */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_beacon) == 23, "wire_beacon");
 

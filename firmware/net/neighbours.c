@@ -10,6 +10,10 @@
 #define FORGET_AFTER 30
 /* Weight of the newest observation, 1/8: a link is judged by about its last ten frames. */
 #define SHIFT 3
+/* Beacons that were not heard count up to these numbers: all that there can have been since the last, or few where the neighbour must have
+ * begun to count anew. A link's first beacon is heard as well as any; only the second tells how many are not. */
+#define MISSED_MOST 16
+#define MISSED_ODD 4
 
 static struct neighbour table[NEIGHBOURS];
 
@@ -79,7 +83,8 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     if (!neighbour) return NULL;
     if (!fresh) {
         uint8_t missed = (uint8_t)(beacon->sequence - neighbour->sequence - 1);
-        for (uint8_t i = 0; i < missed && i < 4; i++) neighbour->heard = blend(neighbour->heard, false);
+        uint8_t most = missed <= neighbour->age ? MISSED_MOST : MISSED_ODD;
+        for (uint8_t i = 0; i < missed && i < most; i++) neighbour->heard = blend(neighbour->heard, false);
         neighbour->heard = blend(neighbour->heard, true);
     }
     neighbour->sequence = beacon->sequence;

@@ -34,6 +34,8 @@
 #define DEAD_SLOTS_DOUBTFUL 80
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
 #define ORPHAN_WINDOWS 2
+/* Who is heard less than this, of 255, is no parent. */
+#define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
 #define LONELY_WINDOWS 8
 /* Deeper is no tree but a loop counting up. */
@@ -49,7 +51,7 @@
 #define VALUES_GAIN 3
 #define VALUES_EVERY 4
 #define COST_NONE 0xFFFF
-#define BEACON_ENTRIES 12
+#define BEACON_ENTRIES 11
 
 static uint16_t parent = WIRE_NO_NODE;
 static uint8_t level = WIRE_NO_LEVEL;
@@ -105,7 +107,7 @@ static uint16_t own_cost(void)
 static bool eligible(const struct neighbour *n)
 {
     if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
-    if (n->age > DEAD_WINDOWS || n->heard < 40) return false;
+    if (n->age > DEAD_WINDOWS || n->heard < HEARD_LEAST) return false;
     return !tree_joined() || n->level < level;
 }
 

@@ -287,7 +287,7 @@ Beacon = Struct(
     "srts"
     / Prefixed(Byte, GreedyBytes)
     * "up to two SlotsEntry, for slots that hold and that follow; a SrtEntry for each tree that it holds",
-    "neighbours" / GreedyRange(NeighbourEntry) * "some of those it hears, at most 12, in turn",
+    "neighbours" / GreedyRange(NeighbourEntry) * "some of those it hears, at most 11, in turn",
 )
 
 QueryInstall = Struct(

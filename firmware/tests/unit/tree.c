@@ -146,7 +146,7 @@ static void nobody_at_the_same_depth_or_below_becomes_the_parent(void)
 static void a_weak_neighbour_is_not_taken(void)
 {
     tree_init();
-    hear(2, 0, WIRE_NO_NODE, 0, 30);
+    hear(2, 0, WIRE_NO_NODE, 0, 15);
     CHECK(!tree_joined());
     hear(3, 5, 4, 100, 200);
     CHECK_EQUAL(tree_own_parent(), 3);
