@@ -208,12 +208,12 @@ class Gateway:
         self.alarms.off("state")
 
     def _entries(self, ids: Collection[str] | None = None) -> dict[str, dict[str, str | None]]:
-        """What is remembered of some queries, and of streams that are new, None: of all; of one that has gone, None."""
-        streams = self._network.stream_texts(changed=ids is not None)
+        """What is remembered of some queries, and of streams and mote queries that have changed, None: of all; None of what has gone."""
+        changed = ids is not None
         ids = [query.id for query in self._queries.all()] if ids is None else ids
         found = [(query_id, self._queries.find(query_id)) for query_id in ids]
         queries = {query_id: query.text() if query is not None else None for query_id, query in found}
-        return {"queries": queries, "stream": streams, **self._network.served_texts(ids)}
+        return {"queries": queries, **self._network.texts(ids, changed=changed)}
 
     # ---- the motes' side (the links' threads) ----
 

@@ -295,14 +295,17 @@ class Network:
         }
 
     def restore(self, state: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> None:
-        """What :meth:`to_dict` wrote; ``plans`` of its users. The streams are there already."""
+        """What :meth:`to_dict` wrote, with the texts of its ``queries`` and of those ``served``; ``plans`` of its users. The streams are
+        there already."""
         self.session, self.query_version = state["session"], state["query_version"]
         self._last_time = state["network_time"]
         self.clock.assume(state.get("origin"))
         streams = [self.streams[number] for number in state["current"]]
         self.current = {stream.query: stream for stream in streams}
         served = {user: entry for user, entry in state["served"].items() if entry is not None}
-        self.demand = Demand.from_dict(state["demand"], served, plans)
+        queries = [entry for entry in state["queries"].values() if entry is not None]
+        queries += state["demand"].get("queries", [])
+        self.demand = Demand.from_dict(state["demand"], queries, served, plans)
 
 
 def session_of(hello: Container[Any]) -> int:

@@ -216,25 +216,27 @@ class Networks:
 
     # ---- kept over a restart ----
 
-    def served_texts(self, users: Iterable[str]) -> dict[str, dict[str, str | None]]:
-        """What networks know of users, in JSON, by :func:`_served` and user; None: of one that has gone."""
+    def texts(self, users: Iterable[str], *, changed: bool = False) -> dict[str, dict[str, str | None]]:
+        """What there are many of, in JSON by entry and name: these users as each network knows them, None of one that has gone; streams
+        and mote queries, all or those that :meth:`remembered` has not seen as they are."""
         users = list(users)
-        return {
-            _served(place): {user: network.demand.user_text(user) for user in users}
-            for place, network in enumerate(self.all)
+        found: dict[str, dict[str, str | None]] = {
+            "stream": {
+                str(number): json.dumps(stream.to_dict())
+                for number, stream in self.streams.items()
+                if not (changed and self._remembered.get(number) is stream)
+            }
         }
-
-    def stream_texts(self, changed: bool = False) -> dict[str, str | None]:
-        """All streams, or those that :meth:`remembered` has not seen as they are, in JSON by number."""
-        return {
-            str(number): json.dumps(stream.to_dict())
-            for number, stream in self.streams.items()
-            if not (changed and self._remembered.get(number) is stream)
-        }
+        for place, network in enumerate(self.all):
+            found[_entry("served", place)] = {user: network.demand.user_text(user) for user in users}
+            found[_entry("mote_queries", place)] = network.demand.query_texts(changed)
+        return found
 
     def remembered(self) -> None:
-        """What :meth:`to_dict` and the texts said has been written."""
+        """What :meth:`to_dict` and :meth:`texts` said has been written."""
         self._remembered = dict(self.streams)
+        for network in self.all:
+            network.demand.remembered()
 
     def to_dict(self, urls: Sequence[str]) -> dict[str, Any]:
         """Everything else, for JSON; ``urls`` of the links."""
@@ -253,22 +255,26 @@ class Networks:
         plans: Mapping[str, QueryPlan],
         running: Iterable[str],
     ) -> None:
-        """What :meth:`to_dict`, :meth:`stream_texts` and :meth:`served_texts` wrote, or a gateway of one root or one that
-        listed its streams; ``plans`` of its users, of whom ``running`` still ask.
+        """What :meth:`to_dict` and :meth:`texts` wrote, or a gateway of one root or one that listed its streams and mote queries; ``plans``
+        of its users, of whom ``running`` still ask.
 
         A link goes on with what is known of it, a new one with what is known of one that is not there any more: a device may
         have another name today. If another root is behind it, it says so, and begins with all that users ask.
         """
         streams = [*state.get("streams", []), *state.get("stream", {}).values()]
         self._common.streams.update((s["number"], Stream.from_dict(s)) for s in streams)
-        self.remembered()
         self._common.catalog = Catalog.from_dict(state["catalog"])
         self._alignment.restore(state.get("pairings", []))
         left = [
-            {**root, "served": state[_served(place)]} for place, root in enumerate(state.get("roots", []))
+            {
+                **root,
+                "served": state.get(_entry("served", place), {}),
+                "queries": state.get(_entry("mote_queries", place), {}),
+            }
+            for place, root in enumerate(state.get("roots", []))
         ]
         if "roots" not in state:
-            left = [{"link": None, **state}]
+            left = [{"link": None, "queries": {}, **state}]
         own = {url: next((root for root in left if root["link"] == url), None) for url in urls}
         left = [root for root in left if root not in own.values()]
         for url, network in zip(urls, self.all, strict=True):
@@ -278,8 +284,9 @@ class Networks:
                 continue
             for user in running:
                 network.demand.add_user(user, plans[user], network.now())
+        self.remembered()
 
 
-def _served(place: int) -> str:
-    """The entry under which a network's users are kept, by its place among the links."""
-    return f"served{place or ''}"
+def _entry(what: str, place: int) -> str:
+    """The entry under which something of a network is kept, by its place among the links."""
+    return f"{what}{place or ''}"

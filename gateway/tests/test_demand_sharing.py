@@ -34,7 +34,14 @@ def rows(what: str, period: str = "10 s", where: str = "", length: str = "") -> 
 
 
 def state_of(demand: Demand) -> tuple[object, ...]:
-    return demand.to_dict(), [demand.user_text(user) for user in demand.users()]
+    return demand.to_dict(), demand.query_texts(), [demand.user_text(user) for user in demand.users()]
+
+
+def kept(demand: Demand) -> Demand:
+    """What is read again of what was written."""
+    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
+    queries = [json.loads(text or "") for text in demand.query_texts().values()]
+    return Demand.from_dict(json.loads(json.dumps(demand.to_dict())), queries, users, demand.users())
 
 
 def test_two_users_of_the_same_attributes_share_one_query_at_the_faster_rate() -> None:
@@ -232,13 +239,31 @@ def test_state_survives_json() -> None:
     demand.add_user("a", rows("temp", "10 s", "temp > 25.5"), 0)
     demand.add_user("b", plan("SELECT AVG(temp) AS t FROM sensors SAMPLE PERIOD 10 s FOR 1 h"), 5)
     demand.add_user("c", rows("light / 3", "7 s"), 60)
-    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
-    copy = Demand.from_dict(json.loads(json.dumps(demand.to_dict())), users, demand.users())
+    copy = kept(demand)
     assert state_of(copy) == state_of(demand)
     assert copy.installations() == demand.installations()
     for now in (61, 75, 100, 4000):
         assert copy.advance(now) == demand.advance(now)
     assert copy.remove_user("a", 4001) == demand.remove_user("a", 4001)
+
+
+def test_only_mote_queries_that_have_changed_are_written_again() -> None:
+    demand = Demand(linger_seconds=10, forget_seconds=600)
+    demand.add_user("a", rows("temp"), 0)
+    assert list(demand.query_texts(changed=True)) == ["1"]
+    demand.remembered()
+    assert demand.query_texts(changed=True) == {}
+    demand.add_user("b", rows("temp, light"), 100)
+    changed = demand.query_texts(changed=True)
+    assert list(changed) == ["1", "2"]
+    assert json.loads(changed["1"] or "")["stop_at"] is not None
+    demand.remembered()
+    demand.advance(200)
+    demand.remembered()
+    demand.advance(2000)
+    assert demand.query_texts(changed=True) == {"1": None}
+    assert list(demand.query_texts()) == ["2"]
+    assert kept(demand).query_texts(changed=True) == {}
 
 
 def test_after_a_restart_of_network_time_streams_begin_anew_with_the_rest_of_for() -> None:
@@ -387,11 +412,7 @@ def test_the_smallest_tolerance_serves_all() -> None:
     assert [c.aggregate.name for c in columns] == ["AVG", "COUNT", "SPEAKER"]
     assert columns[-1].expr is not None
     assert columns[-1].expr.operand == 50
-    assert Demand.from_dict(
-        demand.to_dict(),
-        {user: json.loads(demand.user_text(user) or "") for user in demand.users()},
-        demand.users(),
-    ).installations() == demand.installations()  # fmt: skip
+    assert kept(demand).installations() == demand.installations()
 
 
 def test_difference_of_a_late_state_adds_to_the_sum() -> None:

@@ -34,9 +34,9 @@ def networks(count: int, *heard: int) -> Networks:
 
 def remembered(made: Networks, links: list[str]) -> dict[str, Any]:
     """The state as it is read again."""
-    entries = {"stream": made.stream_texts(), **made.served_texts(["u"])}
     texts = {
-        key: {name: json.loads(text or "null") for name, text in of.items()} for key, of in entries.items()
+        key: {name: json.loads(text or "null") for name, text in of.items()}
+        for key, of in made.texts(["u"]).items()
     }
     return {**made.to_dict(links), **texts}
 
@@ -107,21 +107,26 @@ def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:
     assert sorted(after.feeds("u")) == [1, 2, 3]
 
 
-def test_only_streams_that_are_new_or_have_changed_are_remembered_again() -> None:
+def changed(made: Networks, of: str) -> list[str]:
+    return list(made.texts([], changed=True)[of])
+
+
+def test_only_streams_and_mote_queries_that_are_new_or_have_changed_are_remembered_again() -> None:
     made = networks(1, 0)
     made.add_user("u", plan_of(FAST))
-    assert list(made.stream_texts(changed=True)) == list(made.stream_texts()) == ["1"]
+    assert changed(made, "stream") == list(made.texts([])["stream"]) == ["1"]
+    assert changed(made, "mote_queries") == ["1"]
     made.remembered()
-    assert made.stream_texts(changed=True) == {}
+    assert changed(made, "stream") == changed(made, "mote_queries") == []
     made.all[0].greet(hello(0, session=2))
-    assert list(made.stream_texts(changed=True)) == ["2"]
+    assert changed(made, "stream") == ["2"]
     made.remembered()
     made.streams[1] = replace(made.streams[1], until_ms=5000)
-    assert list(made.stream_texts(changed=True)) == ["1"]
+    assert changed(made, "stream") == ["1"]
     after = networks(1)
     after.restore(remembered(made, ["a"]), ["a"], {"u": plan_of(FAST)}, ["u"])
     assert after.streams == made.streams
-    assert after.stream_texts(changed=True) == {}
+    assert changed(after, "stream") == changed(after, "mote_queries") == []
 
 
 def test_the_state_of_a_gateway_of_one_root_is_the_first_ones() -> None:
@@ -132,6 +137,9 @@ def test_the_state_of_a_gateway_of_one_root_is_the_first_ones() -> None:
     [root] = state.pop("roots")
     old = {**state, **{name: value for name, value in root.items() if name not in ("link", "origin")}}
     old["streams"] = list(old.pop("stream").values())
+    [group] = old["demand"]["groups"]
+    group["users"] = [group.pop("user")]
+    old["demand"]["queries"] = list(old.pop("mote_queries").values())
     for stream in old["streams"]:
         del stream["since_utc_ms"]
     after = networks(2)

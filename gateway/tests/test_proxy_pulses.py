@@ -94,8 +94,10 @@ def test_what_demand_knows_of_views_is_kept() -> None:
     for name, wanted in plans.items():
         demand.add_user(name, wanted, 100)
     users = {name: json.loads(demand.user_text(name) or "") for name in plans}
-    copy = Demand.from_dict(demand.to_dict(), users, plans)
+    queries = [json.loads(text or "") for text in demand.query_texts().values()]
+    copy = Demand.from_dict(demand.to_dict(), queries, users, plans)
     assert copy.to_dict() == demand.to_dict()
+    assert copy.query_texts() == demand.query_texts()
     assert len(copy.views(copy.installations()[0].query)) == 2
 
 

@@ -52,6 +52,8 @@ class Demand:
         self._groups: dict[Hashable, Group] = {}
         self._readers: dict[int, dict[str, Feed]] = {}
         self._last_id = 0
+        #: Mote queries as they were remembered last.
+        self._written: dict[str, str] = {}
         #: Whose feeds have changed since that was asked last.
         self._changed: set[str] = set()
         self._srts: tuple[Srt, ...] = ()
@@ -457,12 +459,22 @@ class Demand:
     # --- kept over a restart ---
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the users, for JSON."""
-        return {
-            "last_id": self._last_id,
-            "groups": [group.to_dict() for group in self._groups.values()],
-            "queries": [running.to_dict() for running in self._running.values()],
+        """Everything but users and mote queries, for JSON."""
+        return {"last_id": self._last_id, "groups": [group.to_dict() for group in self._groups.values()]}
+
+    def query_texts(self, changed: bool = False) -> dict[str, str | None]:
+        """All mote queries, or those that :meth:`remembered` has not seen as they are, in JSON by number; None: of one forgotten."""
+        texts: dict[str, str | None] = {
+            str(query): running.text() for query, running in self._running.items()
         }
+        if not changed:
+            return texts
+        other = {query: text for query, text in texts.items() if self._written.get(query) is not text}
+        return other | dict.fromkeys(self._written.keys() - texts.keys())
+
+    def remembered(self) -> None:
+        """What :meth:`query_texts` said has been written."""
+        self._written = {str(query): running.text() for query, running in self._running.items()}
 
     def user_text(self, user: str) -> str | None:
         """A user in JSON; None: there is none."""
@@ -473,28 +485,33 @@ class Demand:
     def from_dict(
         cls,
         data: dict[str, Any],
+        queries: Iterable[Mapping[str, Any]],
         users: Mapping[str, dict[str, Any]],
         plans: Mapping[str, QueryPlan],
         lead_seconds: int = 8,
         linger_seconds: int = 10,
         forget_seconds: int = 600,
     ) -> Demand:
-        """What :meth:`to_dict` and :meth:`user_text` wrote; ``plans`` of its users."""
+        """What :meth:`to_dict`, :meth:`query_texts` and :meth:`user_text` wrote; ``plans`` of its users."""
         demand = cls(lead_seconds, linger_seconds, forget_seconds)
         demand._last_id = data["last_id"]
-        for entry in data["queries"]:
+        for entry in queries:
             running = Running.from_dict(entry)
             demand._running[running.installation.query] = running
             demand._readers[running.installation.query] = {}
+        members: dict[Hashable, dict[str, QueryPlan]] = {}
         for user, entry in users.items():
             state = demand._users[user] = User.from_dict(entry, plans[user])
+            members.setdefault(_key(state.plan, user), {})[user] = state.plan
             for feed in state.feeds:
                 demand._readers.setdefault(feed.query, {})[user] = feed
         demand._changed = set(users)
         for entry in data["groups"]:
-            group = Group.from_dict(entry, demand.users())
-            first = next(iter(group.users))
-            demand._groups[_key(demand._users[first].plan, first)] = group
+            # An older gateway listed all of a group.
+            user = entry["users"][0] if "users" in entry else entry["user"]
+            key = _key(plans[user], user)
+            demand._groups[key] = Group.from_dict(entry, members[key])
+        demand.remembered()
         return demand
 
 

@@ -54,33 +54,44 @@ class Running:
     stop_at: int | None = None
     stopped_at: int | None = None
     source: int | None = None
-    #: The mote query, which does not change, as :meth:`to_dict` says it: conditions of many users are long.
-    _mote_query: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    #: What :meth:`text` said last, and of what: conditions of many users are long.
+    _written: tuple[object, str] = field(default=(None, ""), init=False, repr=False, compare=False)
 
     @property
     def period_ms(self) -> int:
         """Sample period of the mote query."""
         return self.installation.mote_query.period_ms
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        if self._mote_query is None:
-            self._mote_query = self.installation.mote_query.to_dict()
-        return {
-            "query": self.installation.query,
-            "mote_query": self._mote_query,
-            "start": self.installation.start,
-            "end": self.installation.end,
-            "program": self.installation.program.hex(),
-            "cut_ms": self.cut_ms,
-            "stop_at": self.stop_at,
-            "stopped_at": self.stopped_at,
-            "source": self.source,
-        }
+    def text(self) -> str:
+        """In JSON; the same object while it stays as it is."""
+        made = self.installation
+        state = (
+            id(made.mote_query),
+            made.start,
+            made.end,
+            made.program,
+            self.cut_ms,
+            self.stop_at,
+            self.stopped_at,
+        )
+        if self._written[0] != state:
+            data = {
+                "query": made.query,
+                "mote_query": made.mote_query.to_dict(),
+                "start": made.start,
+                "end": made.end,
+                "program": made.program.hex(),
+                "cut_ms": self.cut_ms,
+                "stop_at": self.stop_at,
+                "stopped_at": self.stopped_at,
+                "source": self.source,
+            }
+            self._written = state, json.dumps(data)
+        return self._written[1]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Running:
-        """What :meth:`to_dict` wrote."""
+        """What :meth:`text` said."""
         installation = Installation(
             data["query"],
             MoteQuery.from_dict(data["mote_query"]),
@@ -103,9 +114,9 @@ class Group:
     union: Union = field(default_factory=Union)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON, with one user, who tells which group it is."""
         return {
-            "users": list(self.users),
+            "user": next(iter(self.users)),
             "current": self.current,
             "previous": self.previous,
             "stale": self.stale,
@@ -113,7 +124,7 @@ class Group:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> Group:
-        """What :meth:`to_dict` wrote; ``plans`` of at least its users."""
-        union = Union(plans[user] for user in data["users"])
-        users = dict.fromkeys(data["users"])
-        return cls(users, data["current"], data["previous"], data["stale"], union)
+        """What :meth:`to_dict` wrote; ``plans`` of its users."""
+        return cls(
+            dict.fromkeys(plans), data["current"], data["previous"], data["stale"], Union(plans.values())
+        )
