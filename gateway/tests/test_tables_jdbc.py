@@ -110,7 +110,8 @@ def test_a_database_pauses_those_who_use_it_while_it_is_away(
     def read() -> None:
         got.extend(tuple(row.values()) for row in asked)
 
-    threading.Thread(target=read, daemon=True).start()
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
     [(query, program)] = peer.programs().items()
     first = codec.decode_program(program).start + 1
     queue_rows(peer, query, range(first, first + 1), program)
@@ -138,6 +139,9 @@ def test_a_database_pauses_those_who_use_it_while_it_is_away(
         return any(row[1] == "cave" for row in got)
 
     wait_for(renamed)
+    asked.stop()
+    reader.join(20)
+    assert not reader.is_alive()
     shown = f"{ada.status()} {ada.tables()} {daemon.log.read_text()}"
     assert PASSWORD not in shown
     assert "ourselves" not in shown

@@ -121,11 +121,12 @@ class Part:
         if group in self._shares:
             return self._shares[group]
         assert view.key is not None
-        columns, by, shares = self.rows.shared(view.residual), self.by(view.key), None
-        count = group.count(by)
-        if columns is not None and count <= GROUP_ROWS and self._held + count <= HELD_ROWS:
-            shares = group.shares(by, self.numbers, columns)
-            self._held += count
+        columns, shares = self.rows.shared(view.residual), None
+        if columns is not None:
+            most = min(GROUP_ROWS, HELD_ROWS - self._held)
+            shares = group.shares(self.by(view.key), self.numbers, columns, most)
+        if shares is not None:
+            self._held += len(shares.numbers)
         self._shares[group] = shares
         return shares
 

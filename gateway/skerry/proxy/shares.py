@@ -51,20 +51,14 @@ class Group:
         self._lows = np.array([low for low, _ in ranges], np.int64)
         self._highs = np.array([high for _, high in ranges], np.int64)
 
-    def count(self, by: Sorted) -> int:
-        """How many rows they have, those of several counted for each."""
-        return int(np.maximum(self._last(by) - self._first(by), 0).sum())
-
-    def _first(self, by: Sorted) -> Int64:
-        return by.values.searchsorted(self._lows).astype(np.int64)
-
-    def _last(self, by: Sorted) -> Int64:
-        return by.values.searchsorted(self._highs, "right").astype(np.int64)
-
-    def shares(self, by: Sorted, numbers: Int64, columns: pa.RecordBatch) -> Shares:
-        """Their rows of a batch of 16 million at most: ``by``: the rows by the attribute; ``numbers`` and ``columns``: of all rows."""
-        first, last = self._first(by), self._last(by)
+    def shares(self, by: Sorted, numbers: Int64, columns: pa.RecordBatch, most: int) -> Shares | None:
+        """Their rows of a batch of 16 million at most; None: they are more than ``most``, those of several counted for each. ``by``: the
+        rows by the attribute; ``numbers`` and ``columns``: of all rows."""
+        first = by.values.searchsorted(self._lows).astype(np.int64)
+        last = by.values.searchsorted(self._highs, "right").astype(np.int64)
         counts = np.maximum(last - first, 0)
+        if counts.sum() > most:
+            return None
         # By user, then by place: sorting integers is faster than sorting each user's, and narrow ones sort faster.
         keys = np.concatenate(
             [by.places[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
