@@ -130,6 +130,7 @@ def main() -> None:
         network = msgspec.structs.replace(network, fault=losses(network, options.epochs))
     result = run(network, options.epochs)
     own = [value for n, value in result.duty.items() if n]
+    own_worst = max((n for n in result.duty if n), key=result.duty.__getitem__)
     delays = result.delays
     what = "while motes die and reboot" if options.losses else "steady"
     took = time.monotonic() - began
@@ -147,7 +148,7 @@ def main() -> None:
             ),
             ("radio duty cycle, mean", f"{statistics.mean(own):.2%}", "1 %"),
             ("radio duty cycle, median", f"{statistics.median(own):.2%}", "—"),
-            ("radio duty cycle, worst", f"{max(own):.2%}", "3 %"),
+            ("radio duty cycle, worst", f"{max(own):.2%} (mote {own_worst})", "3 %"),
             ("frames per mote and epoch, repetitions and beacons included", f"{result.frames:.2f}", "—"),
             (
                 "seconds from the epoch to the row: median, 95 %, 99.9 %, last",
