@@ -83,7 +83,7 @@ def test_a_row_sets_a_constant_of_its_mote(network: MakeNetwork) -> None:
 
 
 def test_a_start_and_a_low_battery_are_events(network: MakeNetwork) -> None:
-    net = network(line_of(4, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net = network(line_of(4, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT, seed=4)
     net.advance("20s")
     starts = ask(net, 1, "ON EVENT boot SELECT event.nodeid ONCE")
     low = ask(net, 2, "ON EVENT battery-low SELECT event.nodeid ONCE")
