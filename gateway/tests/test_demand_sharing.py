@@ -14,7 +14,7 @@ from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.expression import render
 from skerry.plan.merge import Union, merge
-from skerry.plan.model import Difference, QueryPlan
+from skerry.plan.model import Difference, Installation, QueryPlan
 from skerry.plan.partials import Partial, merge_partials
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
@@ -391,16 +391,58 @@ def test_motes_do_not_withhold_states_once_somebody_wants_them_counted() -> None
     assert [decode_program(i.program).flags for i in both.install] == [QueryFlag.AGGREGATE]
 
 
-def test_approximate_and_exact_aggregates_run_apart() -> None:
+def test_an_exact_stream_serves_approximate_users_as_long_as_somebody_needs_it() -> None:
+    def columns(installed: tuple[Installation, ...]) -> list[list[str]]:
+        return [[c.aggregate.name for c in i.mote_query.columns] for i in installed]
+
     demand = Demand()
-    within = [f"APPROXIMATE WITHIN {n}" for n in (1, "0.5 degC", 2)]
-    exact = demand.add_user("a", rows("AVG(temp)"), 100)
-    first = demand.add_user("b", rows("AVG(temp)", length=within[0]), 100)
-    assert [i.mote_query.snoop for i in exact.install + first.install] == [False, True]
-    assert demand.feeds("a")[0].query != demand.feeds("b")[0].query
-    assert [c.aggregate.name for c in first.install[0].mote_query.columns] == ["AVG", "SPEAKER"]
-    other = demand.add_user("c", rows("AVG(light)", length=within[0]), 100)
-    assert len(other.install) == 1, "another value"
+    within = rows("AVG(temp)", length="APPROXIMATE WITHIN 1")
+    assert columns(demand.add_user("a", within, 100).install) == [["AVG", "SPEAKER"]]
+    exact = demand.add_user("b", rows("SUM(temp)"), 150).install
+    assert columns(exact) == [["AVG"]], "SUM and AVG are of one state"
+    assert not exact[0].mote_query.snoop
+    assert demand.add_user("c", within, 200) == Difference()
+    demand.advance(250)
+    assert demand.feeds("a")[-1].query == demand.feeds("b")[-1].query == demand.feeds("c")[-1].query
+    again = demand.remove_user("b", 300).install
+    assert columns(again) == [["AVG", "SPEAKER"]]
+    assert again[0].mote_query.snoop
+
+
+def test_streams_of_an_older_gateway_become_one() -> None:
+    """It asked for approximate answers beside exact ones."""
+    exact, approximate = Demand(), Demand()
+    exact.add_user("a", rows("AVG(temp)"), 100)
+    approximate.add_user("other", rows("light"), 100)
+    approximate.add_user("b", rows("AVG(temp)", length="APPROXIMATE WITHIN 1"), 100)
+    data = exact.to_dict()
+    data["last_id"] = 2
+    data["groups"].append(approximate.to_dict()["groups"][1])
+    texts = [demand.query_texts()[query] for demand, query in ((exact, "1"), (approximate, "2"))]
+    plans = {user: demand.users()[user] for demand, user in ((exact, "a"), (approximate, "b"))}
+    users = {
+        user: json.loads(demand.user_text(user) or "") for demand, user in ((exact, "a"), (approximate, "b"))
+    }
+    demand = Demand.from_dict(data, [json.loads(text or "") for text in texts], users, plans)
+    changed = demand.advance(200)
+    assert sorted(changed.stop) == [1, 2]
+    assert [i.query for i in changed.install] == [3]
+    assert demand.feeds("a")[-1].query == demand.feeds("b")[-1].query
+    assert [i.query for i in demand.installations()] == [3]
+
+
+def test_approximate_answers_of_several_values_are_exact() -> None:
+    """Motes count as a sibling for one value. A COUNT does not err, and goes with any."""
+    demand = Demand()
+    demand.add_user("a", rows("AVG(temp)", length="APPROXIMATE WITHIN 1"), 100)
+    demand.add_user("b", rows("COUNT(*)", length="APPROXIMATE WITHIN 0"), 150)
+    last = demand.installations()[-1].mote_query.columns
+    assert [c.aggregate.name for c in last] == ["AVG", "COUNT", "SPEAKER"]
+    assert last[-1].expr is not None
+    assert last[-1].expr.operand == 100
+    both = demand.add_user("c", rows("AVG(light)", length="APPROXIMATE WITHIN 9"), 200).install[0]
+    assert [c.aggregate.name for c in both.mote_query.columns] == ["AVG", "AVG", "COUNT"]
+    assert not both.mote_query.snoop
 
 
 def test_the_smallest_tolerance_serves_all() -> None:

@@ -6,7 +6,7 @@ or too little: AVG errs by no more than the tolerance, SUM by no more than the t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
@@ -74,18 +74,28 @@ def _refusals(select: ast.Select, plan: QueryPlan) -> tuple[tuple[bool, str, str
     )  # fmt: skip
 
 
-def key_of(plan: QueryPlan) -> Hashable:
-    """Plans that share a stream have this in common; its tolerance is the smallest of theirs."""
-    return "approximate", plan.period_ms, plan.where, value_of(plan.aggregates())
+def within_of_all(plans: Sequence[QueryPlan]) -> Expr | None:
+    """The smallest tolerance of plans that share a stream; None: it is exact, as some are, or they are of several values.
+
+    An exact stream costs its motes less than two beside each other, and serves those as well who ask for less.
+    """
+    by_value: dict[Expr | None, list[Expr]] = {}
+    for plan in plans:
+        if plan.within is None:
+            return None
+        by_value.setdefault(value_of(plan.aggregates()), []).append(plan.within)
+    # Counts do not err, whatever their tolerance.
+    counts = by_value.pop(None, [])
+    if len(by_value) > 1:
+        return None
+    [tolerances] = by_value.values() or [counts]
+    return min(tolerances, key=lambda within: within.operand or 0)
 
 
 def speaker_column(plans: Sequence[QueryPlan]) -> list[Column]:
     """The last cell of an approximate query's states; []: the query is exact."""
-    tolerances = [plan.within for plan in plans if plan.within is not None]
-    if len(tolerances) < len(plans):
-        return []
-    least = min(tolerances, key=lambda within: within.operand or 0)
-    return [Column("", least, ValueFormat.I32, Aggregate.SPEAKER)]
+    within = within_of_all(plans)
+    return [] if within is None else [Column("", within, ValueFormat.I32, Aggregate.SPEAKER)]
 
 
 def describe(plan: QueryPlan) -> list[str]:

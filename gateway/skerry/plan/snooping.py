@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from skerry.plan import outside
+from skerry.plan import approximate, outside
 from skerry.plan.model import QueryPlan
 from skerry_protocol.packets import Aggregate
 
@@ -25,7 +25,7 @@ def _may_be_withheld(kind: Aggregate) -> bool:
 def snoops(plans: Sequence[QueryPlan]) -> bool:
     """Whether motes may withhold states of the query that serves these plans: all aggregates in a record allow it, or are asked for
     within a tolerance (:mod:`skerry.plan.approximate`)."""
-    if all(plan.within is not None for plan in plans):
+    if approximate.within_of_all(plans) is not None:
         return True
     wanted = [node.aggregate for plan in plans for node in plan.aggregates()]
     return bool(wanted) and all(map(_may_be_withheld, wanted))

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any
 
 from skerry.lang.errors import QueryError
-from skerry.plan import approximate
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.fast import is_fast
 from skerry.plan.merge import merge
@@ -104,7 +103,7 @@ class Demand:
         """The mote query of the stream that a plan would join (None: a new stream), and whether it
         would serve the plan as it is."""
         group = self._groups.get(_key(plan, ""))
-        if group is None:
+        if group is None or group.current not in self._running:
             return None, False
         wanted = self._merged(group, plan)
         return group.current, wanted == self._running[group.current].installation.mote_query
@@ -509,8 +508,13 @@ class Demand:
         for entry in data["groups"]:
             # An older gateway listed all of a group.
             user = entry["users"][0] if "users" in entry else entry["user"]
-            key = _key(plans[user], user)
-            demand._groups[key] = Group.from_dict(entry, members[key])
+            key, group = _key(plans[user], user), Group.from_dict(entry, members[_key(plans[user], user)])
+            former = demand._groups.setdefault(key, group)
+            if former is not group:
+                # An older gateway asked for approximate answers beside exact ones: one stream begins that serves both.
+                for query in {former.current, group.current} & demand._running.keys():
+                    demand._running[query].stop_at = 0
+                former.current, former.previous, former.stale = 0, None, True
         demand.remembered()
         return demand
 
@@ -529,8 +533,7 @@ def _kind(plan: QueryPlan, user: str) -> Hashable:
     if plan.budget or plan.clauses:
         return "alone", plan.text
     if plan.aggregate:
-        exact = "aggregate", plan.period_ms, plan.where, plan.groups
-        return exact if plan.within is None else approximate.key_of(plan)
+        return "aggregate", plan.period_ms, plan.where, plan.groups
     if plan.temporal:
         return "temporal", plan.period_ms, plan.where, plan.temporal
     return ("fast rows", plan.period_ms) if is_fast(plan.period_ms) else "rows"
