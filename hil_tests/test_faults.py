@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hil_tests.clocks import time_errors
+from hil_tests.lab import on_time
 from hil_tests.queries import ask, rows
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Crystals, Mote, Network, check
@@ -55,6 +56,27 @@ def test_what_was_cut_off_comes_back_when_the_partition_heals(network: MakeNetwo
     net.inject(kind="link_up", mote=1, to=2)
     net.advance("60s")
     assert {row["nodeid"] for row in rows(net.line, 1, query) if row["at"] > net.now - 12} == {0, 1, 2, 3}
+
+
+def test_who_is_cut_off_sleeps_between_its_neighbours_windows_and_comes_back_soon(
+    network: MakeNetwork,
+) -> None:
+    """Its clock tells when they would be awake: for five minutes it listens then and in some spells all the time, later then alone."""
+    net = network(line_of(3, spacing=10), radio=disc(12))
+    net.advance("20s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("40s")
+    net.inject(kind="partition", motes=[2])
+    before = on_time(net.motes[2].energy)
+    net.advance("7min")
+    searched = on_time(net.motes[2].energy)
+    assert (searched - before) / 420 < 0.3
+    net.advance("12min")
+    assert (on_time(net.motes[2].energy) - searched) / 720 < 0.01
+    net.inject(kind="link_up", mote=1, to=2)
+    healed = net.now
+    net.advance("40s")
+    assert any(row["nodeid"] == 2 and row["at"] > healed for row in rows(net.line, 1, query))
 
 
 def test_a_mote_that_moves_finds_a_parent_where_it_is(network: MakeNetwork) -> None:

@@ -43,6 +43,8 @@ void radio_channel(uint8_t channel);
 void radio_on(void);
 void radio_off(void);
 bool radio_is_on(void);
+/* When the last frame began to come in, for whomever, intact or not; net/schedule asks at most 18 hours later. */
+ticks_t radio_last_start(void);
 /* Whether unicast frames to this mote are acknowledged; on after init. Off: they are not delivered either. */
 void radio_accept_unicast(bool accept);
 /* Whether frames to other motes of this PAN are delivered; off after init. On: none to this one is acknowledged, nor delivered. */

@@ -16,11 +16,12 @@
 /* Commands on their way at once, and tokens remembered: a flood's echoes come within two control windows. */
 #define COMMANDS 4
 #define TOKENS 16
-/* Transmissions of each flooded frame by each mote; the last is kept for the next control window, when what collided in this one
- * meets another order of things. */
+/* Transmissions of each flooded frame by each mote: two, and one kept for the next control window, when what collided in this one meets
+ * another order of things; two of commands, as nobody asks for those. */
 #define NEW 3
 #define HELD 1
 #define LAST 4
+#define LAST_COMMANDS 5
 #define UNICAST_TRIES 4
 /* Windows for which a mote is awake more often because it has heard of a newer version: one that nobody holds, as in a forged beacon, is
  * not heard of again. */
@@ -45,12 +46,12 @@ static uint16_t greeted = WIRE_NO_NODE;
 static bool greeting_due, greeting_blocks;
 static struct mac_frame frame;
 
-/* `repeats` of a flood: NEW, 2, HELD until the next window, LAST, 0. */
+/* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
 static bool due(uint8_t repeats) { return common && repeats > HELD; }
 static uint8_t spent(uint8_t repeats) { return repeats == LAST ? 0 : (uint8_t)(repeats - 1); }
-static void release(uint8_t *repeats)
+static void release(uint8_t *repeats, uint8_t last)
 {
-    if (common && *repeats == HELD) *repeats = LAST;
+    if (common && *repeats == HELD) *repeats = last;
 }
 
 void dissemination_greet(uint16_t parent, bool again)
@@ -83,9 +84,9 @@ void dissemination_window(bool all_awake)
     query_window();
     dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
-    release(&stop_flood.repeats);
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) release(&installs[i].repeats);
-    for (uint8_t i = 0; i < COMMANDS; i++) release(&command_floods[i].repeats);
+    release(&stop_flood.repeats, LAST);
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) release(&installs[i].repeats, LAST);
+    for (uint8_t i = 0; i < COMMANDS; i++) release(&command_floods[i].repeats, LAST_COMMANDS);
 }
 
 uint16_t dissemination_version(void) { return version; }
@@ -123,7 +124,7 @@ static void flood(uint8_t query, uint16_t with)
             }
 }
 
-void dissemination_install(const struct wire_query_install *install, uint8_t length)
+void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked)
 {
     if (!newer(install->query_version) && install->query_version != version) return;
     enum query_outcome outcome = query_install(install, length);
@@ -132,7 +133,8 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
      * known says nothing of the others. */
     if (outcome != QUERY_COMPLETE && !(outcome == QUERY_KNOWN && tree_is_root() && newer(install->query_version))) return;
     follow(install->query_version);
-    if (query_spreads(install->query)) flood(install->query, install->query_version);
+    /* What a mote without children asked for, others near it have: to flood it would only keep back what is news, such as its start. */
+    if (query_spreads(install->query) && (!asked || tree_has_children())) flood(install->query, install->query_version);
 }
 
 void dissemination_stop(const struct wire_query_stop *stop)

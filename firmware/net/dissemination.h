@@ -9,8 +9,8 @@
 
 /* Version of the set of queries held; 0 none yet. */
 uint16_t dissemination_version(void);
-/* Packets from neighbours or, at the root, from the gateway. */
-void dissemination_install(const struct wire_query_install *install, uint8_t length);
+/* Packets from neighbours or, at the root, from the gateway. `asked`: sent to this mote alone. */
+void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked);
 void dissemination_stop(const struct wire_query_stop *stop);
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length);
 void dissemination_command(const struct wire_command *command, uint8_t length);

@@ -154,7 +154,7 @@ static void packet(const uint8_t *bytes, uint8_t length)
     uint8_t size = (uint8_t)(length - sizeof(struct wire_header));
     switch (bytes[1]) {
     case WIRE_PACKET_QUERY_INSTALL:
-        if (size > sizeof(struct wire_query_install)) dissemination_install((const struct wire_query_install *)body, size);
+        if (size > sizeof(struct wire_query_install)) dissemination_install((const struct wire_query_install *)body, size, false);
         break;
     case WIRE_PACKET_QUERY_STOP:
         if (size == sizeof(struct wire_query_stop)) dissemination_stop((const struct wire_query_stop *)body);

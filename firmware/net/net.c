@@ -65,7 +65,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
     case WIRE_PACKET_QUERY_INSTALL:
         if (length <= sizeof(struct wire_query_install)) break;
         if (tree_is_root()) return; /* the echo of its own flood */
-        dissemination_install((const struct wire_query_install *)body, length);
+        dissemination_install((const struct wire_query_install *)body, length, unicast);
         schedule_heard(false);
         schedule_control();
         return;

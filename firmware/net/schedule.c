@@ -39,16 +39,21 @@
 /* A listener sleeps after so much silence. */
 #define QUIET_CONTROL 30
 #define QUIET_DATA 40
+/* … after the beginning of a frame that was lost: as long as a flood's next may take. */
+#define QUIET_LOST (2 * FLOOD_PAUSE + 6)
 /* It stays so long for questions after a beacon, and for repetitions after a child's last frame. */
 #define BEACON_SOON 16
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
-/* Outside the tree a mote listens all the time for so many detached windows of 4 s, then in so many of every so many. Spells of
- * SEARCH_AGAIN windows, and those at the beginning of each SEARCH_EVERY, have numbers that are odd and even in turn. */
+/* Outside the tree a mote searches for so many detached windows of 4 s, then in so many of every so many. Spells of SEARCH_AGAIN windows are
+ * numbered, and those at the beginning of each SEARCH_EVERY have all remainders by SEARCH_CYCLES in turn. Who does not know the time listens
+ * all the time; who does for so long in each control window, and all the time in one spell of SEARCH_CYCLES unless it hears neighbours. */
 #define SEARCH_WINDOWS 72
 #define SEARCH_AGAIN 8
 #define SEARCH_EVERY 248
 #define SEARCH_CYCLES 4
+#define SEARCH_EAR 100 /* ms, from so much before the window on: the clock is nobody's any more */
+#define SEARCH_EARLY CLOCK_MS(4)
 /* Who begins a session stays awake for so long, s: neighbours that still live in the one before beacon by another clock. */
 #define AWAKE_SECONDS 13
 /* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
@@ -175,7 +180,9 @@ static void control_end(void)
 
 static void control_quiet(void)
 {
-    ticks_t earliest = control_began + GUARD + CLOCK_MS(CONTROL_SHORTEST);
+    ticks_t earliest = control_began + GUARD + CLOCK_MS(CONTROL_SHORTEST), heard = radio_last_start() + CLOCK_MS(QUIET_LOST);
+    /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
+    if (!clock_reached(earliest, heard)) earliest = heard;
     if (dissemination_waiting() || beacon_due || mac_busy()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(10), control_quiet);
     else if (!clock_reached(clock_now(), earliest)) timer_start(&quiet_timer, earliest, control_quiet);
     else control_end();
@@ -511,26 +518,35 @@ static void next_step(void)
     timer_start(&step_timer, due, run_step);
 }
 
-/* The channel of a mote outside the tree. The time it knows may be that of a session that is over: its windows could then be on the
- * other channel each time. So it goes by that time in every second spell only. */
-static uint8_t search_channel(void)
+static void search_pause(void)
+{
+    if (!tree_joined()) radio_off();
+}
+
+/* The neighbours' windows, by the time that this mote knows. Where no neighbour confirms that, it may be of a session that is over, whose windows
+ * are at other times and could be on the other channel each time: one spell of a few is as if it did not know it. */
+static void search(void)
 {
     uint8_t spell = (uint8_t)(searched / SEARCH_AGAIN);
-    if (!time_known()) return channel_search(spell);
-    return spell & 1 ? channel_search(spell >> 1) : channel_control(time_at(clock_now() + GUARD).seconds);
+    bool young = searched < SEARCH_WINDOWS, now = young || (searched - SEARCH_WINDOWS) % SEARCH_EVERY < SEARCH_AGAIN || tree_farewell();
+    bool by_time = time_known() && (neighbour_count() || (spell + 1) % SEARCH_CYCLES);
+    uint32_t second = time_at(clock_now() + SEARCH_EARLY).seconds;
+    if (by_time) radio_channel(channel_control(second));
+    else radio_channel(channel_search(time_known() ? spell / SEARCH_CYCLES : spell));
+    if (now || (by_time && second % CONTROL_SELDOM == 0)) radio_on();
+    else radio_off();
+    if (by_time) timer_start(&quiet_timer, clock_now() + CLOCK_MS(SEARCH_EAR), search_pause);
 }
 
 /* Outside the tree there are no rounds, but neighbours age all the same, and children listen when the control windows are. */
 static void detached(void)
 {
     if (++searched == SEARCH_WINDOWS + SEARCH_CYCLES * SEARCH_EVERY) searched = SEARCH_WINDOWS;
-    radio_channel(search_channel());
-    if (searched < SEARCH_WINDOWS || (searched - SEARCH_WINDOWS) % SEARCH_EVERY < SEARCH_AGAIN || tree_farewell()) radio_on();
-    else radio_off();
+    search();
     clocksync_tick(tree_is_root());
     if (tree_farewell()) {
         beacon_due = true;
-        timer_start(&beacon_timer, clock_now() + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
+        timer_start(&beacon_timer, clock_now() + SEARCH_EARLY + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
     }
     tree_age();
     detached_wait();
@@ -539,7 +555,7 @@ static void detached(void)
 static void detached_wait(void)
 {
     ticks_t due = clock_now() + CONTROL_EVERY * CLOCK_TICKS_PER_SECOND;
-    if (time_known()) due = at((time_at(clock_now() + 2 * GUARD).seconds / CONTROL_EVERY + 1) * CONTROL_EVERY, 0);
+    if (time_known()) due = at((time_at(clock_now() + 2 * SEARCH_EARLY).seconds / CONTROL_EVERY + 1) * CONTROL_EVERY, 0) - SEARCH_EARLY;
     timer_start(&step_timer, due, detached);
 }
 

@@ -70,7 +70,7 @@ struct net_time time_at(ticks_t local)
 ticks_t time_local(struct net_time time)
 {
     int32_t ahead = difference(time, there);
-    return reference + (ticks_t)(ahead - correction(ahead));
+    return reference + (ticks_t)ahead - (ticks_t)correction(ahead); /* modulo 2^32: a forged time may be 18 hours away */
 }
 
 /* The root moves the reference close, so that local ticks never wrap past it. */

@@ -250,7 +250,7 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
         }
         level = (uint8_t)(beacon->level + 1);
     }
-    if (beacon->level != WIRE_NO_LEVEL && (source == parent || !time_known())) {
+    if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined())) {
         struct net_time heard = {beacon->seconds, beacon->ticks};
         if (clocksync_stamp(source, heard, (struct clocksync_relation){beacon->offset, beacon->skew}, frame->sfd)) {
             query_time_changed();

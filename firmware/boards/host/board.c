@@ -21,6 +21,7 @@ bool host_acknowledges = true;
 static uint64_t clock_ticks;
 #define now ((ticks_t)clock_ticks)
 static struct wire_settings current;
+static ticks_t last_start;
 static bool radio_listens, accepts = true, sending, acknowledged_frame;
 static uint8_t line[256], line_in, line_out;
 
@@ -70,6 +71,7 @@ bool radio_init(uint16_t pan, uint16_t address, uint8_t channel) { return (void)
 void radio_on(void) { radio_listens = true; }
 void radio_off(void) { radio_listens = false; }
 bool radio_is_on(void) { return radio_listens; }
+ticks_t radio_last_start(void) { return last_start; }
 void radio_accept_unicast(bool accept) { accepts = accept; }
 void radio_channel(uint8_t channel) { (void)channel; }
 void radio_snoop(bool snoop) { (void)snoop; }
@@ -93,6 +95,7 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
 void host_receive(const uint8_t *psdu, uint8_t length, uint8_t lqi)
 {
     if (!radio_listens) return;
+    last_start = now;
     /* An exact copy on the heap, so that a read past its end is caught. */
     uint8_t *copy = malloc(length ? length : 1);
     if (!copy) abort();

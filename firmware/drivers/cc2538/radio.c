@@ -206,6 +206,7 @@ void radio_off(void)
 }
 
 bool radio_is_on(void) { return mode != ASLEEP; }
+ticks_t radio_last_start(void) { return edge; }
 
 uint32_t radio_on_time(void)
 {

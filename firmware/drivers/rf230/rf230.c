@@ -39,7 +39,7 @@ static uint8_t channel, sequence, tx_power;
 static bool ack_requested;
 static volatile bool on_air;     /* a frame is being sent: until it ends, the main loop leaves the SPI alone */
 static volatile bool ack_begins; /* the handler has just turned to AWAITING_ACK */
-static volatile ticks_t edge;
+static volatile ticks_t edge, started;
 static ticks_t on_since;
 static uint32_t on_ticks, on_ms;
 static uint16_t malformed;
@@ -222,6 +222,14 @@ void radio_off(void)
 
 bool radio_is_on(void) { return mode != ASLEEP; }
 
+ticks_t radio_last_start(void)
+{
+    uint32_t state = board_interrupts_off();
+    ticks_t last = started;
+    board_interrupts_restore(state);
+    return last;
+}
+
 uint32_t radio_on_time(void)
 {
     uint32_t ticks = on_ticks + (mode == ASLEEP ? 0 : clock_now() - on_since);
@@ -378,7 +386,6 @@ static struct received *free_place(void) { return &waiting[(waiting_first + wait
 /* In the interrupt handler, while LISTENING. */
 static void fetch(ticks_t when)
 {
-    static ticks_t started;
     uint8_t causes = read_register(IRQ_STATUS);
     if (causes & IRQ_RX_START) {
         uint8_t now = status();

@@ -13,10 +13,13 @@ enum { PARENT = 4, NEIGHBOUR = 6 };
 
 struct mac_counters mac_counters;
 static uint16_t asked; /* to whom the last frame went */
+static bool children;
+static enum query_outcome outcome = QUERY_PASSED; /* of an install */
 
 bool tree_is_root(void) { return false; }
 uint8_t tree_own_level(void) { return 2; }
 uint16_t tree_own_parent(void) { return PARENT; }
+bool tree_has_children(void) { return children; }
 void tree_greeted(bool acknowledged) { (void)acknowledged; }
 bool mac_busy(void) { return false; }
 void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
@@ -45,8 +48,8 @@ void query_stop(uint8_t query) { (void)query; }
 uint8_t query_known(uint8_t *ids) { (void)ids; return 0; }
 uint8_t query_list(uint8_t *ids) { (void)ids; return 0; }
 uint8_t query_routes(uint8_t *entries) { (void)entries; return 0; }
-uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install) { (void)query; (void)offset; (void)install; return 0; }
-enum query_outcome query_install(const struct wire_query_install *install, uint8_t length) { (void)install; (void)length; return QUERY_PASSED; }
+uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install) { (void)query; (void)install; return offset == 0; }
+enum query_outcome query_install(const struct wire_query_install *install, uint8_t length) { (void)install; (void)length; return outcome; }
 uint8_t srt_write(uint8_t *entries) { (void)entries; return 0; }
 
 static void held(uint16_t version)
@@ -100,7 +103,50 @@ static void a_version_that_is_heard_of_again_is_looked_out_for(void)
     }
 }
 
+/* Broadcasts of a mote in one window. */
+static int flooded(void)
+{
+    int count = 0;
+    dissemination_window(true);
+    for (; dissemination_waiting(); count++) {
+        asked = WIRE_NO_NODE - 1;
+        if (!dissemination_send()) break;
+        CHECK_EQUAL(asked, WIRE_BROADCAST);
+    }
+    return count;
+}
+
+static void a_query_that_was_asked_for_is_flooded_for_children_alone(void)
+{
+    struct wire_query_install install = {.query = 1, .query_version = 8};
+    outcome = QUERY_COMPLETE;
+    for (int asked_for = 0; asked_for < 2; asked_for++)
+        for (int parent = 0; parent < 2; parent++) {
+            held(7);
+            children = parent;
+            dissemination_install(&install, sizeof install + 1, asked_for);
+            int first = flooded(), second = flooded();
+            bool floods = parent || !asked_for;
+            CHECK_EQUAL(first, floods ? 2 : 0);
+            CHECK_EQUAL(second, floods ? 1 : 0);
+            CHECK_EQUAL(flooded(), 0);
+        }
+    outcome = QUERY_PASSED;
+}
+
+static void a_command_is_flooded_twice_in_two_windows(void)
+{
+    struct wire_command command = {.target = WIRE_BROADCAST, .token = 77, .op = WIRE_COMMAND_PING};
+    held(7);
+    dissemination_command(&command, sizeof command);
+    CHECK_EQUAL(flooded(), 2);
+    dissemination_command(&command, sizeof command); /* the echo */
+    CHECK_EQUAL(flooded(), 2);
+    CHECK_EQUAL(flooded(), 0);
+}
+
 static const struct test tests[] = {
+    TEST(a_query_that_was_asked_for_is_flooded_for_children_alone), TEST(a_command_is_flooded_twice_in_two_windows),
     TEST(who_hears_of_newer_queries_is_behind_until_it_has_them), TEST(a_version_that_nobody_holds_is_forgotten),
     TEST(a_version_that_is_heard_of_again_is_looked_out_for),
 };
