@@ -11,6 +11,7 @@
 #include "net/mac.h"
 #include "net/outbox.h"
 #include "net/random.h"
+#include "net/search.h"
 #include "net/slots.h"
 #include "net/snoop.h"
 #include "net/status.h"
@@ -18,10 +19,7 @@
 #include "net/uplink.h"
 #include "query/query.h"
 
-/* The round, in ms of its second. */
-#define CONTROL_EVERY 4     /* rounds */
-/* Where all queries are this slow, in ms, or there are none, a quarter of the control windows does, once a session is so old, in s. */
-#define CONTROL_SELDOM 16
+/* Where all queries are this slow, in ms, or there are none, CONTROL_SELDOM holds, once a session is so old, in s. */
 #define SLOW_MS 10000
 #define SESSION_YOUNG 150
 #define CONTROL_LONGEST 220
@@ -45,15 +43,6 @@
 #define BEACON_SOON 16
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
-/* Outside the tree a mote searches for so many detached windows of 4 s, then in so many of every so many. Spells of SEARCH_AGAIN windows are
- * numbered, and those at the beginning of each SEARCH_EVERY have all remainders by SEARCH_CYCLES in turn. Who does not know the time listens
- * all the time; who does for so long in each control window, and all the time in one spell of SEARCH_CYCLES unless it hears neighbours. */
-#define SEARCH_WINDOWS 72
-#define SEARCH_AGAIN 8
-#define SEARCH_EVERY 248
-#define SEARCH_CYCLES 4
-#define SEARCH_EAR 100 /* ms, from so much before the window on: the clock is nobody's any more */
-#define SEARCH_EARLY CLOCK_MS(4)
 /* Who begins a session stays awake for so long, s: neighbours that still live in the one before beacon by another clock. */
 #define AWAKE_SECONDS 13
 /* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
@@ -86,10 +75,8 @@ static ticks_t control_began;
 static bool awake = true;
 static uint32_t session_began;
 static struct mac_frame beacon;
-static uint16_t searched; /* detached windows */
 
 static void next_step(void);
-static void detached_wait(void);
 
 static uint16_t slot_length(uint8_t level) { return (uint16_t)(slots_cells(level) * SLOTS_CELL); }
 
@@ -518,45 +505,10 @@ static void next_step(void)
     timer_start(&step_timer, due, run_step);
 }
 
-static void search_pause(void)
+void schedule_farewell(ticks_t before)
 {
-    if (!tree_joined()) radio_off();
-}
-
-/* The neighbours' windows, by the time that this mote knows. Where no neighbour confirms that, it may be of a session that is over, whose windows
- * are at other times and could be on the other channel each time: one spell of a few is as if it did not know it. */
-static void search(void)
-{
-    uint8_t spell = (uint8_t)(searched / SEARCH_AGAIN);
-    bool young = searched < SEARCH_WINDOWS, now = young || (searched - SEARCH_WINDOWS) % SEARCH_EVERY < SEARCH_AGAIN || tree_farewell();
-    bool by_time = time_known() && (neighbour_count() || (spell + 1) % SEARCH_CYCLES);
-    uint32_t second = time_at(clock_now() + SEARCH_EARLY).seconds;
-    if (by_time) radio_channel(channel_control(second));
-    else radio_channel(channel_search(time_known() ? spell / SEARCH_CYCLES : spell));
-    if (now || (by_time && second % CONTROL_SELDOM == 0)) radio_on();
-    else radio_off();
-    if (by_time) timer_start(&quiet_timer, clock_now() + CLOCK_MS(SEARCH_EAR), search_pause);
-}
-
-/* Outside the tree there are no rounds, but neighbours age all the same, and children listen when the control windows are. */
-static void detached(void)
-{
-    if (++searched == SEARCH_WINDOWS + SEARCH_CYCLES * SEARCH_EVERY) searched = SEARCH_WINDOWS;
-    search();
-    clocksync_tick(tree_is_root());
-    if (tree_farewell()) {
-        beacon_due = true;
-        timer_start(&beacon_timer, clock_now() + SEARCH_EARLY + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
-    }
-    tree_age();
-    detached_wait();
-}
-
-static void detached_wait(void)
-{
-    ticks_t due = clock_now() + CONTROL_EVERY * CLOCK_TICKS_PER_SECOND;
-    if (time_known()) due = at((time_at(clock_now() + 2 * SEARCH_EARLY).seconds / CONTROL_EVERY + 1) * CONTROL_EVERY, 0) - SEARCH_EARLY;
-    timer_start(&step_timer, due, detached);
+    beacon_due = true;
+    timer_start(&beacon_timer, clock_now() + before + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
 }
 
 void schedule_restart(void)
@@ -569,13 +521,10 @@ void schedule_restart(void)
         timer_stop(&send_timer);
         sending = false;
         uplink_stop();
-        radio_accept_unicast(true);
-        radio_channel(channel_home());
-        radio_on();
-        searched = 0;
-        detached_wait();
+        search_begin();
         return;
     }
+    search_end();
     round = time_at(clock_now() + GUARD).seconds + 1;
     step = STEP_CONTROL;
     next_step();

@@ -6,6 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel/clock.h"
+
+/* Rounds from one control window to the next, and in a slow network: a window begins where a round's number divides by these. */
+#define CONTROL_EVERY 4
+#define CONTROL_SELDOM 16
+
 void schedule_init(void);
 /* This mote has joined, left, or its clock or level changed: plan anew. */
 void schedule_restart(void);
@@ -31,6 +37,8 @@ void schedule_queue_grew(void);
 bool schedule_slow(uint32_t second);
 /* There is something to disseminate. */
 void schedule_control(void);
+/* A mote that has left the tree says so in the window that begins after so many ticks. */
+void schedule_farewell(ticks_t before);
 
 /* Implemented by link, at the root: all slots of a round are over. */
 void link_round_over(void);
