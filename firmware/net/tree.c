@@ -90,6 +90,12 @@ bool tree_level(uint8_t *own)
     return tree_joined();
 }
 
+bool tree_root(uint16_t *node)
+{
+    *node = root;
+    return tree_joined();
+}
+
 static uint16_t path_cost(const struct neighbour *neighbour)
 {
     uint32_t cost = (uint32_t)neighbour->cost + neighbour_link_cost(neighbour);

@@ -22,6 +22,15 @@ static bool parent(int32_t *value)
     return true;
 }
 
+static bool root(int32_t *value)
+{
+    uint16_t node;
+    if (!tree_root(&node))
+        return false;
+    *value = node;
+    return true;
+}
+
 static bool level(int32_t *value)
 {
     uint8_t hops;
@@ -71,6 +80,8 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
         return parent(value);
     case WIRE_ATTRIBUTE_LEVEL:
         return level(value);
+    case WIRE_ATTRIBUTE_VIA:
+        return root(value);
     case WIRE_ATTRIBUTE_EPOCH:
         *value = (int32_t)(slot->epoch & INT32_MAX);
         return slot->epoch <= INT32_MAX;

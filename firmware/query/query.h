@@ -92,8 +92,9 @@ void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing);
 
 /* Health attributes, from `link` to `dropped`, and `energy`. Implemented by net/status; false: NULL. */
 bool net_health(uint8_t attribute, int32_t *value);
-/* Attributes that net/ knows: parent, level. Implemented by net/tree; false: NULL. */
+/* Attributes that net/ knows: parent, root, level. Implemented by net/tree; false: NULL. */
 bool tree_parent(uint16_t *parent);
+bool tree_root(uint16_t *root);
 bool tree_level(uint8_t *level);
 
 #endif

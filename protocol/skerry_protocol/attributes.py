@@ -142,6 +142,9 @@ HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
 TALLY_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(37, "combined", _F.U16, "", 0, (1, 32768), "samples that the row is the average of (QUEUE WINAVG); 1 otherwise"),
     _attribute(38, "left_out", _F.U16, "", 0, (0, 65535), "rows of the query that its mote left out since the row before"),
+)
+#: Of the network that a mote is in; the gateway knows it with each row, too. ``*`` leaves it out.
+NETWORK_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(40, "via", _F.U16, "", 0, (0, 65534), "short address of the root that the row came through"),
 )
 #: Of the event that started the query; NULL in queries that wait for none. Written event.nodeid and so on.
@@ -161,6 +164,7 @@ BY_NAME: dict[str, Attribute] = {
         *PLACE_ATTRIBUTES,
         *HEALTH_ATTRIBUTES,
         *TALLY_ATTRIBUTES,
+        *NETWORK_ATTRIBUTES,
         *ABSENT_ATTRIBUTES,
     )
 }

@@ -228,6 +228,7 @@ const struct environment_refusal *environment_refusal(void) { return &refusal; }
 void environment_identify(uint16_t node) { mote.nodeid = node; }
 
 /* net/tree and net/queue. */
+#define ROOT 100
 
 bool tree_is_root(void) { return mote.root; }
 uint16_t tree_own_parent(void) { return tree_parent_node; }
@@ -236,6 +237,12 @@ uint8_t tree_own_level(void) { return tree_hops; }
 bool tree_parent(uint16_t *parent)
 {
     *parent = tree_parent_node;
+    return tree_hops != WIRE_NO_LEVEL;
+}
+
+bool tree_root(uint16_t *root)
+{
+    *root = ROOT;
     return tree_hops != WIRE_NO_LEVEL;
 }
 
