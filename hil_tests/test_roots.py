@@ -84,6 +84,21 @@ def sites(tmp_path: Path) -> Iterator[list[Site]]:
         site.kill()
 
 
+def assert_told_apart(client: skerry.Client) -> None:
+    """Each network's mean for itself, and that of one alone."""
+    apart = client.query(
+        "SELECT via, COUNT(*) AS n, AVG(temp) AS mean FROM sensors GROUP BY via SAMPLE PERIOD 2 s"
+    )
+    whole = {row["via"]: row["mean"] for row in islice((row for row in apart if row["n"] == 3), 4)}
+    assert whole == {0: pytest.approx(HERE, abs=0.011), 100: pytest.approx(THERE, abs=0.011)}
+    apart.stop()
+    only = client.query(
+        "SELECT AVG(temp) AS mean, COUNT(*) AS n FROM sensors WHERE via = 100 SAMPLE PERIOD 2 s"
+    )
+    assert next(row["mean"] for row in only if row["n"] == 3) == pytest.approx(THERE, abs=0.011)
+    only.stop()
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_network_is_killed_while_rows_flow_and_comes_back(sites: list[Site], tmp_path: Path) -> None:
@@ -114,17 +129,7 @@ def test_a_network_is_killed_while_rows_flow_and_comes_back(sites: list[Site], t
 
         until({0, 1, 2, 100, 101, 102})
         counted(6, (HERE + THERE) / 2)
-        apart = client.query(
-            "SELECT via, COUNT(*) AS n, AVG(temp) AS mean FROM sensors GROUP BY via SAMPLE PERIOD 2 s"
-        )
-        whole = {row["via"]: row["mean"] for row in islice((row for row in apart if row["n"] == 3), 4)}
-        assert whole == {0: pytest.approx(HERE, abs=0.011), 100: pytest.approx(THERE, abs=0.011)}
-        apart.stop()
-        only = client.query(
-            "SELECT AVG(temp) AS mean, COUNT(*) AS n FROM sensors WHERE via = 100 SAMPLE PERIOD 2 s"
-        )
-        assert next(row["mean"] for row in only if row["n"] == 3) == pytest.approx(THERE, abs=0.011)
-        only.stop()
+        assert_told_apart(client)
         # A root that has lost its memory counts boots from one again: that it is another session is told by its time, which must go back.
         wait_for(lambda: client.status()["roots"][1]["network_time_s"] > 60)
         sites[1].kill()
