@@ -86,7 +86,7 @@ def test_a_row_sets_a_constant_of_its_mote(network: MakeNetwork) -> None:
 def test_a_start_and_a_low_battery_are_events(network: MakeNetwork, seed: int) -> None:
     """With seeds 1 and 6 motes three hops away were asleep again, and the flood's last try collided."""
     net = network(line_of(4, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT, seed=seed)
-    net.advance("20s")
+    net.advance("60s")
     starts = ask(net, 1, "ON EVENT boot SELECT event.nodeid ONCE")
     low = ask(net, 2, "ON EVENT battery-low SELECT event.nodeid ONCE")
     net.advance("60s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 import pytest
@@ -86,6 +87,26 @@ def test_in_a_star_one_slot_is_as_wide_as_there_is_room_for(network: MakeNetwork
     until_switched(net, 600)
     assert slots(net)[0][0] > 60
     assert frames_per_row() < before
+
+
+@pytest.mark.slow
+def test_a_relay_may_have_more_children_than_places(network: MakeNetwork) -> None:
+    """Forty leaves that hear each other and one relay, which alone hears the root: between their beacons it has to hear the root's, and to
+    listen for rows of children that it has no place for."""
+    leaves = [Mote(id=2 + i, x=20 + math.cos(i), y=math.sin(i), board="iris", root=False) for i in range(40)]
+    root, relay = line_of(2, spacing=10)
+    net = network([root, relay, *leaves], radio=disc(13, reception=0.97))
+    net.advance("300s")
+    query = ask(net, 1, "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s")
+    net.advance("200s")
+    newest = max(row["epoch"] for row in rows(net.line, 1, query))
+    counted = range(newest - 12, newest - 2)
+    assert (
+        len({(r["nodeid"], r["epoch"]) for r in rows(net.line, 1, query) if r["epoch"] in counted})
+        >= 0.995 * 10 * 42
+    )
+    waits = sorted(wait for waits in delays(net, query, 10).values() for wait in waits[-13:-3])
+    assert waits[len(waits) * 95 // 100] < 10
 
 
 @pytest.mark.slow

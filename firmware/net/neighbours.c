@@ -15,14 +15,21 @@
 #define MISSED_MOST 16
 #define MISSED_ODD 4
 
+/* Windows for which a child that found no place counts. */
+#define CROWDED_WINDOWS 30
+
 static struct neighbour table[NEIGHBOURS];
+static uint8_t crowded;
 
 struct neighbour *neighbours(void) { return table; }
 
 void neighbours_clear(void)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++) table[i].node = WIRE_NO_NODE;
+    crowded = 0;
 }
+
+bool neighbours_crowded(void) { return crowded > 0; }
 
 struct neighbour *neighbour_find(uint16_t node)
 {
@@ -69,7 +76,9 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
         slot = &table[0];
         for (uint8_t i = 1; i < NEIGHBOURS; i++)
             if (worth(&table[i]) < worth(slot)) slot = &table[i];
-        if (worth(slot) >= worth(&fresh)) return NULL;
+        bool gives_way = worth(slot) < worth(&fresh);
+        if (neighbour_is_child(gives_way ? slot : &fresh)) crowded = CROWDED_WINDOWS;
+        if (!gives_way) return NULL;
     }
     *slot = fresh;
     srt_forget((uint8_t)(slot - table));
@@ -155,6 +164,7 @@ uint16_t neighbour_link_cost(const struct neighbour *neighbour)
 
 void neighbours_age(void)
 {
+    if (crowded) crowded--;
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
         if (table[i].node != WIRE_NO_NODE && ++table[i].age > FORGET_AFTER) table[i].node = WIRE_NO_NODE;
 }

@@ -40,6 +40,8 @@ void neighbour_sent(struct neighbour *neighbour, bool acknowledged);
 /* Expected transmissions of a frame to it, in sixteenths. */
 uint16_t neighbour_link_cost(const struct neighbour *neighbour);
 bool neighbour_is_child(const struct neighbour *neighbour);
+/* Lately there were children that the table had no place for. */
+bool neighbours_crowded(void);
 /* A round of data slots; `fresh`: an epoch's rows are to come. */
 void neighbours_round(bool fresh);
 /* Children that have sent nothing of the epoch are taken to have sent all. */

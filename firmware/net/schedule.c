@@ -23,7 +23,12 @@
 #define SLOW_MS 10000
 #define SESSION_YOUNG 150
 #define CONTROL_LONGEST 220
-#define CONTROL_SHORTEST 48 /* beacons are spread over the first four fifths of it */
+#define CONTROL_SHORTEST 48
+/* Beacons are spread over so much of it. Where many leaves beacon, they leave its beginning to motes with children: a relay among them would never hear
+ * its own parent, whom they do not hear. */
+#define CONTROL_BEACONS CLOCK_MS(38)
+#define CONTROL_LEADERS CLOCK_MS(12)
+#define CONTROL_DENSE 16
 /* From one number's cell to the next one's, prime to all lengths: who needs two cells does not always meet the next number. */
 #define CELL_STEP 7
 /* Every second control round has data slots whatever the queries: status, acknowledgements, what was left over. */
@@ -221,9 +226,10 @@ static void control_begin(void)
     radio_accept_unicast(true);
     radio_channel(channel_control(round));
     radio_on();
-    uint16_t spread = dissemination_waiting() ? 4 : CONTROL_SHORTEST * 4 / 5;
-    if (beacon_due || dissemination_waiting())
-        timer_start(&beacon_timer, clock_now() + 2 * GUARD + random_below((uint16_t)CLOCK_MS(spread)), beacon_or_flood);
+    bool flood = dissemination_waiting(), waits = !flood && !tree_has_children() && neighbour_count() >= CONTROL_DENSE;
+    uint16_t from = waits ? CONTROL_LEADERS : 0, to = flood ? CLOCK_MS(4) : CONTROL_BEACONS;
+    if (beacon_due || flood)
+        timer_start(&beacon_timer, clock_now() + 2 * GUARD + from + random_below(to - from), beacon_or_flood);
     timer_start(&quiet_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_SHORTEST), control_quiet);
     timer_start(&end_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_LONGEST), control_end);
 }
@@ -275,8 +281,13 @@ static void ear_open(void)
 
 static void listen_cell(void);
 
-/* A root listens to the whole slot: its children are many, and its CPU is late where the serial line is slow. */
-static bool hears_all(void) { return tree_is_root() && (since_rows <= FLUSH_ROUNDS || neighbour_count() == NEIGHBOURS); }
+/* A root listens to the whole slot: its children are many, and its CPU is late where the serial line is slow. Other parents do when an epoch's rows
+ * come, and what failed for the first time, if they have children whose cells they do not know. */
+static bool hears_all(void)
+{
+    if (!tree_is_root()) return since_rows < SILENT_ROUNDS && neighbours_crowded();
+    return since_rows <= FLUSH_ROUNDS || neighbour_count() == NEIGHBOURS;
+}
 
 static void snoop_over(void)
 {

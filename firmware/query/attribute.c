@@ -13,22 +13,13 @@
 
 uint32_t attribute_sensors(uint32_t mask) { return mask & sensor_available(); }
 
-static bool parent(int32_t *value)
+/* Of the tree: the parent, or the root. */
+static bool above(uint8_t attribute, int32_t *value)
 {
     uint16_t node;
-    if (!tree_parent(&node))
-        return false;
+    bool known = attribute == WIRE_ATTRIBUTE_PARENT ? tree_parent(&node) : tree_root(&node);
     *value = node;
-    return true;
-}
-
-static bool root(int32_t *value)
-{
-    uint16_t node;
-    if (!tree_root(&node))
-        return false;
-    *value = node;
-    return true;
+    return known;
 }
 
 static bool level(int32_t *value)
@@ -77,11 +68,10 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
         *value = settings()->nodeid;
         return true;
     case WIRE_ATTRIBUTE_PARENT:
-        return parent(value);
+    case WIRE_ATTRIBUTE_VIA:
+        return above(attribute, value);
     case WIRE_ATTRIBUTE_LEVEL:
         return level(value);
-    case WIRE_ATTRIBUTE_VIA:
-        return root(value);
     case WIRE_ATTRIBUTE_EPOCH:
         *value = (int32_t)(slot->epoch & INT32_MAX);
         return slot->epoch <= INT32_MAX;

@@ -58,8 +58,7 @@ bool query_spreads(uint8_t query)
 {
     const struct slot *slot = query != 0 ? slot_find(query) : NULL;
     const struct wire_route *route = slot != NULL ? route_of(slot) : NULL;
-    /* The root may have children that are not in its table. */
-    return route == NULL || srt_below(route) || (settings()->root && neighbour_count() == NEIGHBOURS);
+    return route == NULL || srt_below(route) || neighbours_crowded();
 }
 
 bool query_concerns(uint8_t query, uint16_t neighbour)

@@ -332,6 +332,8 @@ bool srt_refresh(bool window)
         for (uint8_t i = 0; i < NEIGHBOURS; i++)
             if (neighbour_is_child(&neighbours()[i]))
                 unite(&tree, &now, &state->known[i].set);
+        if (neighbours_crowded())
+            now = all; /* what children tell that have no place is not known */
         if (!inside(&tree, &now, &state->told)) {
             unite(&tree, &state->told, &now);
             state->narrower = 0;

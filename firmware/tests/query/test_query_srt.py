@@ -138,6 +138,19 @@ def test_more_is_told_at_once_and_less_later(tree: Tree) -> None:
     assert tree.told() == ((ME, ME), (30, 30))
 
 
+def test_children_without_a_place_may_have_any_value(tree: Tree) -> None:
+    for place in range(23):
+        tree.child(place)
+        assert tree.hear(place, ((20, 20), NONE))
+    tree.refresh()
+    assert tree.told() != ((0, 255), NONE)
+    tree.child(23)
+    tree.hear(23, ((20, 20), NONE))
+    tree.child(24)
+    assert tree.refresh()
+    assert tree.told() == ((0, 255), NONE)
+
+
 def test_a_child_that_has_not_told_may_have_any_value(mote: Mote) -> None:
     tree = Tree(mote)
     mote.synchronise(1000)

@@ -227,6 +227,22 @@ static void the_table_keeps_the_parent_and_those_closer_to_the_root(void)
     CHECK(neighbour_find(7) != NULL);
 }
 
+static void a_child_without_a_place_counts_for_a_while(void)
+{
+    tree_init();
+    hear(2, 3, 4, 60, 255);
+    for (uint16_t node = 100; node < 100 + NEIGHBOURS - 1; node++) tree_child_heard(node, 255);
+    CHECK(!neighbours_crowded());
+    tree_child_heard(200, 255);
+    CHECK(neighbours_crowded());
+    CHECK(neighbour_find(200) == NULL && neighbour_find(2) != NULL);
+    for (int window = 0; window < 30; window++) {
+        CHECK(neighbours_crowded());
+        neighbours_age();
+    }
+    CHECK(!neighbours_crowded());
+}
+
 static void values_decide_among_parents_that_are_about_as_good(void)
 {
     tree_init();
@@ -361,7 +377,7 @@ static const struct test tests[] = {
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(levels_end_at_32),
-    TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
+    TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root), TEST(a_child_without_a_place_counts_for_a_while),
     TEST(beacons_that_cannot_be_change_nothing), TEST(values_decide_among_parents_that_are_about_as_good), TEST(more_below_is_news),
     TEST(beacons_carry_trees), TEST(slots_are_told_on_and_those_that_cannot_be_are_refused),
 };
