@@ -29,9 +29,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = sorted(filter(takes_long, items), key=lambda item: item.path)
     short = [item for item in items if not takes_long(item)]
     files = [list(tests) for _, tests in groupby(long, key=lambda item: item.path)]
-    shares: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    dealt: list[list[list[pytest.Item]]] = [[] for _ in range(processes)]
     for tests in sorted(files, key=len, reverse=True):
-        min(shares, key=len).extend(tests)
+        min(dealt, key=lambda share: sum(map(len, share))).append(tests)
+    # The longest of all, such as a fuzzer, are alone in their files.
+    shares = [[item for tests in reversed(share) for item in tests] for share in dealt]
     # Each process begins with as many tests as any other.
     for number, share in enumerate(shares):
         end = len(items) * (number + 1) // processes - len(items) * number // processes

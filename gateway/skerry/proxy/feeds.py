@@ -160,10 +160,12 @@ class FeedBuffer:
             return None
         found, views, count = [], self._views, 0
         hits = set(self._hits) if len(batches) > 1 else self._hits
+        # Mostly it is the newest hit that is read: there are hundreds of older ones.
+        latest = self._hits[-1] if self._hits else NONE
         for batch in batches:
             if count >= most:
                 break
-            if batch.end > self._known and batch.end not in hits:
+            if batch.end > self._known and batch.end != latest and batch.end not in hits:
                 position = max(position, batch.end - 1)
                 continue
             parts = []
@@ -172,8 +174,8 @@ class FeedBuffer:
                 delivery = None if part is None else part.delivery(view)
                 if delivery is not None and delivery.numbers[-1] > position:
                     parts.append(delivery.behind(position))
+                    count += len(parts[-1].numbers)
             found += in_order(parts)
-            count += sum(len(part.numbers) for part in parts)
             position = max(position, batch.end - 1)
         return found, position
 
