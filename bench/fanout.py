@@ -18,8 +18,8 @@ USERS = (1, 10, 100, 1_000, 10_000)
 SEPARATE = 30
 ROUNDS = 3
 ROWS = 1_048_576
-#: Rows a second for latencies, in so many steps, and for how long in s.
-RATE, STEPS, LENGTH = 1_000, 50, 8
+#: Rows a second for latencies, in so many steps, and for how long in s: until so many of them have been somebody's.
+RATE, STEPS, LENGTH, FEWEST = 1_000, 50, 8, 40
 
 
 def main() -> None:
@@ -83,7 +83,8 @@ def _wait(crowd: Crowd) -> float:
     """Median time from appending a row to its user having it, in s; a row a millisecond."""
     crowd.waits.clear()
     crowd.waiting = True
-    _trickle(crowd, LENGTH)
+    # A thousandth of the rows is a user's.
+    _trickle(crowd, max(LENGTH, FEWEST / (RATE * 0.001 * crowd.users)))
     crowd.wait()
     crowd.waiting = False
     return median(crowd.waits)
