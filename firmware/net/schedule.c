@@ -22,6 +22,7 @@
 /* Where all queries are this slow, in ms, or there are none, CONTROL_SELDOM holds, once a session is so old, in s. */
 #define SLOW_MS 10000
 #define SESSION_YOUNG 150
+/* A control window, ms. */
 #define CONTROL_LONGEST 220
 #define CONTROL_SHORTEST 48
 /* Beacons are spread over so much of it. Where many leaves beacon, they leave its beginning to motes with children: a relay among them would never hear
