@@ -179,8 +179,7 @@ class Engine:
             parts = self._parts(block)
             hits: set[str] = set()
             for number, part in parts.items():
-                part.audience = self._audience(number, part)
-                hits.update(part.audience.hits(part))
+                hits.update(part.hits(self._audience(number, part)))
             of_windows, users = self._windows.process(parts)
             of_batch: list[tuple[Hashable, Readable]] = [*parts.items(), *of_windows.items()]
             woken = [self._subscribers[user].buffer for user in hits | users]

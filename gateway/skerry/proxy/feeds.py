@@ -72,8 +72,9 @@ class Recent:
     """The latest batches, oldest first. Written by one thread, read by any."""
 
     def __init__(self) -> None:
-        self._batches: deque[Batch] = deque()
-        self._rows = 0
+        #: By their ends.
+        self._batches: dict[int, Batch] = {}
+        self._end = self._rows = 0
         self._lock = threading.Lock()
         #: Rows up to this one are no longer, or were never, in memory.
         self.floor = NONE
@@ -85,26 +86,40 @@ class Recent:
         with self._lock:
             if not self._batches:
                 self.floor = self.began = batch.first - 1
-            self._batches.append(batch)
+            self._batches[batch.end] = batch
+            self._end = batch.end
             self._rows += batch.end - batch.first
             while len(self._batches) > 1 and (
                 self._rows > ROWS_MAXIMUM or len(self._batches) > BATCHES_MAXIMUM
             ):
-                oldest = self._batches.popleft()
+                oldest = self._batches.pop(next(iter(self._batches)))
                 self._rows -= oldest.end - oldest.first
                 self.floor = oldest.end - 1
 
-    def behind(self, position: int) -> list[Batch] | None:
-        """Batches with rows behind a position; None when some of those are no longer (or not yet) in memory."""
+    def behind(self, position: int, known: int, hits: deque[int]) -> tuple[list[Batch], int] | None:
+        """Batches with rows behind a position, and the last row of all batches.
+
+        Of those that end behind ``known`` only the ones whose ends are among ``hits``, ascending, which are noted before a
+        batch is added. None when rows behind the position are no longer (or not yet) in memory.
+        """
         with self._lock:
             if position < self.floor:
                 return None
             found: list[Batch] = []
-            for batch in reversed(self._batches):
-                if batch.end - 1 <= position:
+            if position + 1 < known:
+                found = [batch for end, batch in self._batches.items() if position + 1 < end <= known]
+            # Mostly it is the newest hit that is read: there are hundreds of older ones. While the lock is held, one more may be noted,
+            # so that one is met twice.
+            late: list[Batch] = []
+            least, before = max(position + 1, known), self._end + 1
+            for i in range(1, len(hits) + 1):
+                end = hits[-i]
+                if end <= least:
                     break
-                found.append(batch)
-        return found[::-1]
+                if end < before and end in self._batches:
+                    late.append(self._batches[end])
+                    before = end
+            return found + late[::-1], max(position, self._end - 1)
 
 
 class FeedBuffer:
@@ -152,22 +167,14 @@ class FeedBuffer:
         del through
         if position < self.floor:
             return None
-        batches = self._recent.behind(position)
-        if batches is None:
+        behind = self._recent.behind(position, self._known, self._hits)
+        if behind is None:
             position = self._past_nothing(position)
-            batches = self._recent.behind(position)
-        if batches is None:
+            behind = self._recent.behind(position, self._known, self._hits)
+        if behind is None:
             return None
-        found, views, count = [], self._views, 0
-        hits = set(self._hits) if len(batches) > 1 else self._hits
-        # Mostly it is the newest hit that is read: there are hundreds of older ones.
-        latest = self._hits[-1] if self._hits else NONE
+        (batches, last), found, views, count = behind, [], self._views, 0
         for batch in batches:
-            if count >= most:
-                break
-            if batch.end > self._known and batch.end != latest and batch.end not in hits:
-                position = max(position, batch.end - 1)
-                continue
             parts = []
             for key, view in views.items():
                 part = batch.parts.get(key)
@@ -177,7 +184,9 @@ class FeedBuffer:
                     count += len(parts[-1].numbers)
             found += in_order(parts)
             position = max(position, batch.end - 1)
-        return found, position
+            if count >= most:
+                return found, position
+        return found, last
 
     def _past_nothing(self, position: int) -> int:
         """The position, moved up to what is in memory if it is known that nothing between is his: whoever has few rows is

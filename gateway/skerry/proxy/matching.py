@@ -10,7 +10,7 @@ from skerry.plan.model import Feed
 from skerry.plan.residual import Residual, Rows
 from skerry.proxy.feeds import Delivery
 from skerry.proxy.index import LEAST, MOST, Int64, Places, RangeIndex, Sorted, in_order
-from skerry.proxy.shares import GROUP_ROWS, GROUP_USERS, HELD_ROWS, LARGE_ROWS, Group, Shares
+from skerry.proxy.shares import GROUP_ROWS, GROUP_USERS, HELD_ROWS, LARGE_ROWS, ONE_IN, Group, Shares
 
 #: A column and the phase of the rows sorted by it: (attribute, user's period, stream's period) in ms.
 Key = tuple[str, int, int]
@@ -65,6 +65,7 @@ class Part:
         self.rows, self.numbers = rows, numbers
         #: Whose rows may be taken out together; None: nobody's.
         self.audience: Audience | None = None
+        self._together = False
         self._shares: dict[Group, Shares | None] = {}
         self._held = 0
         rows.numbers = numbers
@@ -100,11 +101,19 @@ class Part:
             return found
         return view.residual.select(self.rows, view.feed, found)
 
+    def hits(self, audience: Audience) -> list[str]:
+        """Its users who have rows here as far as an index tells: see :meth:`Audience.hits`."""
+        found = audience.hits(self)
+        self.audience = audience
+        crowded = len(found) * ONE_IN >= audience.users > GROUP_USERS
+        self._together = crowded or len(self.numbers) >= LARGE_ROWS
+        return found
+
     def delivery(self, view: View) -> Delivery | None:
         """A user's rows, if any, as he sees them."""
-        if self.audience is not None and len(self.numbers) >= LARGE_ROWS and self._settled(view):
+        if self.audience is not None and self._together and self._settled(view):
             group, user = self.audience.group(view)
-            shares = None if group is None else self._together(group, view)
+            shares = None if group is None else self._of_group(group, view)
             if shares is not None:
                 return shares.of(user)
         places = self.places(view)
@@ -116,7 +125,7 @@ class Part:
     def _settled(self, view: View) -> bool:
         return view.whole_from <= self._first and self._last < view.until
 
-    def _together(self, group: Group, view: View) -> Shares | None:
+    def _of_group(self, group: Group, view: View) -> Shares | None:
         """What a group has; None where it is too much to be held, or has to be computed for each user."""
         if group in self._shares:
             return self._shares[group]
@@ -143,6 +152,8 @@ class Audience:
     """The users of one stream, arranged so that a batch costs what it matches."""
 
     def __init__(self, views: Sequence[tuple[str, View]], aggregate: bool) -> None:
+        #: How many there are.
+        self.users = len(views)
         ranges: dict[Key, list[tuple[str, int, int]]] = {}
         self._others: list[str] = []
         for user, view in views:

@@ -1,4 +1,4 @@
-"""Rows of many users taken out of a large batch in one go.
+"""Rows of many users taken out of a batch in one go.
 
 Each user's rows are few, and what it takes to pick them out is mostly the same whether they are ten or a thousand: users whose
 rows are ranges of the same attribute share that.
@@ -20,8 +20,10 @@ GROUP_USERS = 256
 #: Rows that such a group, and all groups on one batch, may hold until their readers come.
 GROUP_ROWS = 1 << 18
 HELD_ROWS = 1 << 23
-#: Batches with fewer rows have none for most users.
+#: Batches with fewer rows have none for most users, and are not worth it …
 LARGE_ROWS = 16384
+#: … unless one in so many users has some.
+ONE_IN = 16
 
 #: Bits of a place in a batch: with a user of a group before it, it has room in 32.
 _PLACE_BITS = 24
@@ -59,9 +61,12 @@ class Group:
         counts = np.maximum(last - first, 0)
         if counts.sum() > most:
             return None
+        some = np.flatnonzero(counts)
+        if not len(some):
+            return Shares(numbers[:0], columns.slice(0, 0), counts)
         # By user, then by place: sorting integers is faster than sorting each user's, and narrow ones sort faster.
         keys = np.concatenate(
-            [by.places[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
+            [by.places[i:j] for i, j in zip(first[some].tolist(), last[some].tolist(), strict=True)]
         ).view(np.uint32)
         keys |= np.repeat(np.arange(len(counts), dtype=np.uint32) << np.uint32(_PLACE_BITS), counts)
         keys.sort()
