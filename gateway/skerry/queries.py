@@ -110,21 +110,32 @@ class Queries:
 
     def __init__(self) -> None:
         self._by_id: dict[str, UserQuery] = {}
+        # The same by who asked, and those that keep storage points: of ten thousand, one more looks through none.
+        self._by_user: dict[str, dict[str, UserQuery]] = {}
+        self._keepers: dict[str, UserQuery] = {}
         #: Those with HISTORY.
         self.with_past: set[str] = set()
         #: The greatest id that there has been.
         self._last = 0
 
     def add(self, query: UserQuery) -> None:
-        """A new one."""
+        """A new one, whose user and storage point stay."""
         self._by_id[query.id] = query
+        self._by_user.setdefault(query.user, {})[query.id] = query
+        if query.point is not None:
+            self._keepers[query.id] = query
         if query.plan.history is not None:
             self.with_past.add(query.id)
         self._last = max(self._last, int(query.id) if query.id.isdigit() else 0)
 
     def remove(self, query_id: str) -> None:
         """Forget one. KeyError when there is none."""
-        del self._by_id[query_id]
+        query = self._by_id.pop(query_id)
+        own = self._by_user[query.user]
+        del own[query_id]
+        if not own:
+            del self._by_user[query.user]
+        self._keepers.pop(query_id, None)
         self.with_past.discard(query_id)
 
     def all(self) -> list[UserQuery]:
@@ -133,7 +144,7 @@ class Queries:
 
     def of(self, user: str) -> list[UserQuery]:
         """One user's, oldest first."""
-        return [query for query in self._by_id.values() if query.user == user]
+        return list(self._by_user.get(user, {}).values())
 
     def get(self, query_id: str, user: str | None = None) -> UserQuery:
         """One query; with ``user`` only if it is his. Raises UnknownQueryError."""
@@ -159,7 +170,9 @@ class Queries:
     def points(self) -> dict[str, Point]:
         """Storage points by name in lower case."""
         return {
-            query.point.name.lower(): query.point for query in self._by_id.values() if query.point is not None
+            query.point.name.lower(): query.point
+            for query in self._keepers.values()
+            if query.point is not None
         }
 
     def point_number(self, sql: str) -> int:
@@ -173,7 +186,7 @@ class Queries:
     def keeper(self, statement: DropPoint, user: str) -> str:
         """The user's query that keeps a storage point. Raises QueryError."""
         name = statement.name.name.lower()
-        for query in self._by_id.values():
+        for query in self._keepers.values():
             if query.point is not None and query.point.name.lower() == name:
                 if query.user != user:
                     raise QueryError(
@@ -214,7 +227,7 @@ class Queries:
                 "user": query.user if user in (None, query.user) else None,
                 "used_by": [other.id for other in self.users_of(query.point) if user in (None, other.user)],
             }
-            for query in self._by_id.values()
+            for query in self._keepers.values()
             if query.point is not None
         ]
 

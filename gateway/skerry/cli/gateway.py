@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import ssl
 import sys
 from pathlib import Path
@@ -84,6 +83,7 @@ def gateway(
 
     from skerry.access import DEFAULT_LIMITS, Access, Limits, TokenFileError, Tokens
     from skerry.api.app import create_app
+    from skerry.api.listening import bind
     from skerry.daemon import Gateway
     from skerry.link.link import PortError
     from skerry.plan import functions, outside, temporal
@@ -101,7 +101,7 @@ def gateway(
         tokens = Tokens(token_file) if token_file is not None else None
         default = DEFAULT_LIMITS if tokens is not None else Limits()
         limits = Limits(user_queries or default.queries, user_rate or default.rate)
-        server_socket = _bind(listen, guarded=tokens is not None)
+        server_socket = bind(listen, guarded=tokens is not None)
         tls = _tls(tls_cert, tls_key)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables)
@@ -127,31 +127,6 @@ def token(user: Annotated[str, typer.Argument(help="who is to have it")]) -> Non
     from skerry.access import new_token
 
     print(f"{user}: {new_token()}")
-
-
-def _bind(listen: str, *, guarded: bool) -> socket.socket:
-    """The socket to listen on. ``guarded``: tokens are asked for, so that it may be any."""
-    from skerry.access import is_loopback, split_address
-
-    host, port = split_address(listen)
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--listen {listen}: expected HOST:PORT, as in 127.0.0.1:8642 or [::1]:8642")
-    try:
-        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise OSError(f"--listen {listen}: {error.strerror}") from None
-    if not guarded and not all(is_loopback(str(info[4][0])) for info in found):
-        raise ValueError(
-            f"--listen {listen}: others could reach the gateway there and ask as anybody: give it --token-file FILE "
-            "with lines 'user: token' ('skerry token USER' makes one), or listen on 127.0.0.1"
-        )
-    bound = socket.socket(found[0][0])
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind(found[0][4])
-    except OSError as error:
-        raise OSError(f"--listen {listen}: {error.strerror}") from None
-    return bound
 
 
 def _tls(certificate: Path | None, key: Path | None) -> dict[str, Any]:

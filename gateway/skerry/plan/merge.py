@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from skerry.plan import build, snooping
 from skerry.plan.approximate import speaker_column
@@ -128,8 +128,8 @@ class Union:
             if lows.total() == len(self._conditions):
                 outer = RangeFilter(
                     entry.number,
-                    None if None in lows else min(low for low in lows if low is not None),
-                    None if None in highs else max(high for high in highs if high is not None),
+                    None if None in lows else min(cast("Counter[int]", lows)),
+                    None if None in highs else max(cast("Counter[int]", highs)),
                 )
                 if outer.low is not None or outer.high is not None:
                     return condition_of(outer, build.attribute(entry))

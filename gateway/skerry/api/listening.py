@@ -1,0 +1,31 @@
+"""Where the API listens."""
+
+from __future__ import annotations
+
+import socket
+
+from skerry.access import is_loopback, split_address
+
+
+def bind(listen: str, *, guarded: bool) -> socket.socket:
+    """The socket to listen on, at ``host:port``. ``guarded``: tokens are asked for, so that it may be any. Raises ValueError, OSError."""
+    host, port = split_address(listen)
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"--listen {listen}: expected HOST:PORT, as in 127.0.0.1:8642 or [::1]:8642")
+    try:
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise OSError(f"--listen {listen}: {error.strerror}") from None
+    if not guarded and not all(is_loopback(str(info[4][0])) for info in found):
+        raise ValueError(
+            f"--listen {listen}: others could reach the gateway there and ask as anybody: give it --token-file FILE "
+            "with lines 'user: token' ('skerry token USER' makes one), or listen on 127.0.0.1"
+        )
+    # Without its protocol, asyncio would leave Nagle's algorithm on: each answer but the first would wait 40 ms for an acknowledgement.
+    bound = socket.socket(*found[0][:3])
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(found[0][4])
+    except OSError as error:
+        raise OSError(f"--listen {listen}: {error.strerror}") from None
+    return bound
