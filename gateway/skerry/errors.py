@@ -14,7 +14,7 @@ def reason(response: httpx.Response) -> str:
     try:
         body = response.json()
     except ValueError:
-        return f"HTTP {response.status_code}"
+        return f"HTTP {response.status_code} {response.reason_phrase}".rstrip()
     if not isinstance(body, dict):
         return str(body)
     return str(body.get("text") or body.get("message") or body.get("detail") or body)

@@ -146,9 +146,9 @@ def test_with_tokens_nobody_else(tmp_path: Path) -> None:
         access.check_queries(caller, 2)
     assert refused.value.status == 429
     assert int(refused.value.headers["Retry-After"]) > 0
-    access.check_feeds(caller, 3)
+    access.check_feeds(caller, lambda: 3)
     with pytest.raises(AccessError, match="ada reads 4 feeds at once, and 4 is the most"):
-        access.check_feeds(caller, 4)
+        access.check_feeds(caller, lambda: 4)
 
 
 def test_addresses() -> None:

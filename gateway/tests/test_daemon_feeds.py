@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import socket
 import struct
 import time
@@ -204,6 +205,35 @@ def test_readers_that_vanish_in_the_middle_of_a_row_leave_nothing(station: Stati
     wait_for(lambda: descriptors(station) <= before + 1)
     assert steady.to_arrow(rows=len(expected)).to_pylist() == expected
     assert b"Traceback" not in station.daemon.log.read_bytes()[logged:]
+
+
+def test_more_may_read_than_a_shell_lets_a_process_have_files(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    readers = 600
+    if before[1] != resource.RLIM_INFINITY and before[1] < 3 * readers:
+        pytest.skip(f"a process may have {before[1]} files open at most")
+    peer, feeds = RootPeer(), []
+    daemon = Daemon(peer.url, tmp_path / "data")
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
+        daemon.start()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3 * readers, before[1]))
+        asked = daemon.client("ada").query(SQL)
+        for _ in range(readers):
+            feed = socket.create_connection(("127.0.0.1", daemon.port))
+            feed.sendall(f"GET /queries/{asked.id}/rows HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            feeds.append(feed)
+        for feed in feeds:
+            feed.settimeout(60)
+            assert feed.recv(1000).startswith(b"HTTP/1.1 200 OK")
+        [entry] = daemon.client("ada").queries()
+        assert entry["readers"] == readers
+    finally:
+        for feed in feeds:
+            feed.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        daemon.kill()
+        peer.close()
 
 
 def test_a_query_that_nobody_reads_any_more_is_stopped(station: Station) -> None:

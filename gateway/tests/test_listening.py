@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
+import subprocess
+import sys
 
 import pytest
 
-from skerry.api.listening import bind
+from skerry.api.listening import FILES, OWN_FILES, bind
 
 
 def test_answers_do_not_wait_for_acknowledgements() -> None:
@@ -40,3 +43,27 @@ def test_others_are_kept_out_without_tokens() -> None:
     with pytest.raises(ValueError, match="others could reach the gateway there"):
         bind("0.0.0.0:0", guarded=False)
     bind("0.0.0.0:0", guarded=True).close()
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "files", "connections"),
+    [(256, 1000, 1000, 500), (256, 4096, 4096, 4096 - OWN_FILES), (5000, 5000, 5000, 5000 - OWN_FILES)],
+)
+def test_as_many_may_read_as_the_system_allows(soft: int, hard: int, files: int, connections: int) -> None:
+    if hard > (most := resource.getrlimit(resource.RLIMIT_NOFILE)[1]) != resource.RLIM_INFINITY:
+        pytest.skip(f"this process may have {most} files open at most")
+    said = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import resource\n"
+            "from skerry.api.listening import connections\n"
+            f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+            "print(connections(), *resource.getrlimit(resource.RLIMIT_NOFILE))",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.split() == [str(connections), str(files), str(hard)]
+    assert files <= FILES

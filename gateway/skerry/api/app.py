@@ -97,7 +97,7 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
         after: str | None = None,
     ) -> FeedResponse:
         asked = gateway.query(query, caller.user)
-        access.check_feeds(caller, sum(own.readers for own in gateway.queries(caller.user)))
+        access.check_feeds(caller, lambda: sum(own.readers for own in gateway.queries(caller.user)))
         chosen = media_type(accept)
         if chosen is None:
             raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")

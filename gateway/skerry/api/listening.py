@@ -1,10 +1,30 @@
-"""Where the API listens."""
+"""Where the API listens, and to how many."""
 
 from __future__ import annotations
 
+import resource
 import socket
 
 from skerry.access import is_loopback, split_address
+
+#: Files that the process may have open: asked of the system, as far as it allows. Each connection is one.
+FILES = 65_536
+#: … of which it needs so many itself, for the log, Spark and its workers.
+OWN_FILES = 512
+
+
+def connections() -> int:
+    """How many there may be at once: more than that are answered 503, so that users cannot take the files that rows are stored in.
+
+    A shell's usual limit of 1,024 open files is raised as far as may be.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    files = FILES if soft == resource.RLIM_INFINITY else soft
+    return max(files - OWN_FILES, files // 2)
 
 
 def bind(listen: str, *, guarded: bool) -> socket.socket:

@@ -83,7 +83,7 @@ def gateway(
 
     from skerry.access import DEFAULT_LIMITS, Access, Limits, TokenFileError, Tokens
     from skerry.api.app import create_app
-    from skerry.api.listening import bind
+    from skerry.api.listening import bind, connections
     from skerry.daemon import Gateway
     from skerry.link.link import PortError
     from skerry.plan import functions, outside, temporal
@@ -106,7 +106,13 @@ def gateway(
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables)
         application = create_app(daemon, Access(tokens, limits))
-        config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
+        config = uvicorn.Config(
+            application,
+            log_level="error",
+            timeout_graceful_shutdown=1,
+            limit_concurrency=connections(),
+            **tls,
+        )
         config.load()
         daemon.start()
     except (DataError, PortError, TokenFileError, OSError, ValueError) as error:
