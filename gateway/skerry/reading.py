@@ -86,6 +86,13 @@ class Reader:
         return self._through() - self.position <= NEAR_ROWS and not self._in_past and not busy
 
     @property
+    def due(self) -> bool:
+        """Whether he is to be read for though no rows of his may have come: his query is over, or many of others have gone by."""
+        stopped = self._engine.subscriber(self._query.id) is None
+        lag = self._through() - self.position
+        return stopped or self._query.finished or lag > min(PORTION_ROWS, self._backlog // 4)
+
+    @property
     def _in_past(self) -> bool:
         return self._past is not None and self.position < self._query.position - 1
 

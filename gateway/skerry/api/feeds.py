@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Protocol
 
@@ -27,7 +27,7 @@ SSE = "text/event-stream"
 ARROW = "application/vnd.apache.arrow.stream"
 #: The column of an Arrow feed that tells each row's number, from which a reader resumes.
 ROW = "_row"
-#: A silent feed is looked after so often, in s: has its query been stopped, or ended?
+#: Silent feeds are looked after so often, in s: has a query been stopped, or ended?
 LOOK_S = 1.0
 #: After so much silence in s a feed says how far it has come: its reader keeps that, and a dead connection is noticed.
 MARK_S = 15.0
@@ -145,12 +145,39 @@ class ArrowWriter:
 
 
 class Bell:
-    """Wakes the feeds of one event loop from other threads: one call into the loop for all that a batch has rows for."""
+    """Wakes the feeds of one event loop from other threads: one call into the loop for all that a batch has rows for, and one look
+    after all that are silent. Thousands with a clock each would keep the loop busy while nothing comes."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._woken: list[asyncio.Event] = []
         self._lock = threading.Lock()
+        self._silent: dict[asyncio.Event, Callable[[], bool]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def looking(self, event: asyncio.Event, due: Callable[[], bool]) -> Iterator[None]:
+        """While a feed is open, ``event`` is also set within :data:`LOOK_S` once ``due()``, which must return at once. In the loop."""
+        self._silent[event] = due
+        if self._looking is None:
+            self._looking = self._loop.create_task(self._look())
+        try:
+            yield
+        finally:
+            del self._silent[event]
+
+    async def _look(self) -> None:
+        while self._silent:
+            await asyncio.sleep(LOOK_S)
+            for event, due in list(self._silent.items()):
+                try:
+                    silent = not due()
+                except Exception:
+                    # What is wrong with one feed meets that one, when it reads.
+                    silent = False
+                if not silent:
+                    event.set()
+        self._looking = None
 
     def ring(self, event: asyncio.Event) -> None:
         """From any thread; returns at once."""
@@ -201,10 +228,13 @@ async def feed(
     bell: Bell,
 ) -> AsyncGenerator[bytes, None]:
     """A query's feed as bytes, until the query ends, or breaking off when its reader is no longer ``allowed``."""
-    woken = asyncio.Event()
-    with gateway.reading(query, partial(bell.ring, woken)):
+    woken, spoken, waits = asyncio.Event(), time.monotonic(), False
+
+    def due() -> bool:
+        return waits or reader.due or time.monotonic() - spoken >= MARK_S or not allowed()
+
+    with gateway.reading(query, partial(bell.ring, woken)), bell.looking(woken, due):
         yield writer.begin(reader.position)
-        spoken = time.monotonic()
         while allowed():
             woken.clear()
             # What is asked before reading holds for what is read.
@@ -229,8 +259,8 @@ async def feed(
             if time.monotonic() - spoken >= MARK_S:
                 yield writer.mark(portion.position)
                 spoken = time.monotonic()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), LOOK_S)
+            waits = portion.waits
+            await woken.wait()
 
 
 def _chunks(deliveries: list[Delivery]) -> Iterator[Delivery]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import select
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 #: Longest wait for bytes before timers are looked at, in s.
 POLL_S = 0.01
+#: Bytes read at a time at most.
+READ = 4096
 #: Waits between attempts to open the port, in s; the last one repeats.
 BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 #: Wait before packets that could not be stored are tried again, in s.
@@ -32,8 +35,7 @@ class PortError(RuntimeError):
 
 
 class _Port(Protocol):
-    in_waiting: int
-
+    def fileno(self) -> int: ...
     def read(self, size: int) -> bytes: ...
     def write(self, data: bytes) -> Any: ...
     def close(self) -> None: ...
@@ -91,7 +93,9 @@ class Link:
 
     def _open(self) -> _Port:
         try:
-            port: _Port = serial.serial_for_url(self.url, baudrate=BAUD, timeout=POLL_S, write_timeout=5)
+            # With a timeout, a read would wait for all the bytes that it may return: what has come is wanted at once.
+            port: _Port = serial.serial_for_url(self.url, baudrate=BAUD, timeout=0, write_timeout=5)
+            port.fileno()
         except (serial.SerialException, OSError, ValueError) as error:
             raise PortError(f"link {self.url}: {_reason(error)}") from error
         return port
@@ -116,9 +120,8 @@ class Link:
 
     def _step(self) -> None:
         assert self._port is not None
-        data = self._port.read(1)
-        if data and self._port.in_waiting:
-            data += self._port.read(4096)
+        ready, _, _ = select.select([self._port], [], [], POLL_S)
+        data = self._port.read(READ) if ready else b""
         self._held += self.endpoint.feed(data)
         self._store()
         with self._lock:
