@@ -21,7 +21,7 @@ from skerry_protocol import codec
 from skerry_protocol.packets import PacketType
 
 #: Readers there are when rows are timed; each gets a thousandth of the rows.
-CROWDS = [100, 1_000, 5_000]
+CROWDS = [100, 1_000, 10_000]
 #: Rows a second on the line, in so many steps, and for how long in s.
 RATE, STEPS, LENGTH = 200, 10, 10
 #: Later than the query's first epoch.
