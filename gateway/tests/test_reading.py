@@ -1,0 +1,66 @@
+"""When a silent reader is read for: thousands of them are looked after together, and only those who are due cost more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from gateway.tests.logs import STREAMS, plan_of
+from skerry.plan.model import Feed
+from skerry.proxy.engine import Engine
+from skerry.queries import UserQuery
+from skerry.reading import PORTION_ROWS, Reader
+from skerry.streams.log import StreamLog
+from skerry.streams.record import RECORD, Block
+
+SQL = "SELECT nodeid FROM sensors WHERE temp > 100 SAMPLE PERIOD 5 s"
+
+
+class Silent:
+    """A reader of whose query no row of the log ever is."""
+
+    def __init__(self, directory: Path, backlog: int) -> None:
+        self.engine = Engine(STREAMS.get)
+        self.query = UserQuery("u", "ada", SQL, plan_of(SQL), 0.0, 0)
+        self.engine.subscribe("u", self.query.plan)
+        self.engine.set_feeds("u", {1: Feed("u", 1, 5000, 5000, 0)})
+        self.log = StreamLog(directory)
+        self.reader = Reader(self.query, -1, self.engine, self.log, lambda: self.engine.done, backlog)
+
+    def others(self, count: int) -> None:
+        """So many rows go by."""
+        rows = np.zeros(count, RECORD)
+        rows["stream"] = 1
+        first = self.log.rows
+        self.log.append(rows)
+        self.engine.process(Block(first, rows))
+
+
+def test_he_is_read_for_when_many_rows_of_others_have_gone_by(tmp_path: Path) -> None:
+    silent = Silent(tmp_path, backlog=1000)
+    silent.others(200)
+    assert not silent.reader.due
+    silent.others(100)
+    assert silent.reader.due
+    portion = silent.reader.read()
+    assert (portion.deliveries, portion.dropped, portion.position) == ([], None, 299)
+    assert not silent.reader.due
+
+
+def test_a_long_backlog_does_not_let_him_fall_behind_memory(tmp_path: Path) -> None:
+    silent = Silent(tmp_path, backlog=100 * PORTION_ROWS)
+    silent.others(PORTION_ROWS - 1)
+    assert not silent.reader.due
+    silent.others(2)
+    assert silent.reader.due
+
+
+def test_he_is_read_for_when_his_query_is_over(tmp_path: Path) -> None:
+    silent = Silent(tmp_path, backlog=1000)
+    assert not silent.reader.due
+    silent.query.finished = True
+    assert silent.reader.due
+    silent.query.finished = False
+    silent.engine.unsubscribe("u")
+    assert silent.reader.due
