@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import serial
 from construct import Container
@@ -22,8 +25,10 @@ log = logging.getLogger(__name__)
 
 #: Longest wait for bytes before timers are looked at, in s.
 POLL_S = 0.01
-#: Bytes read at a time at most.
-READ = 4096
+#: Bytes read at a time at most, and how long the port may not take what is written, in s.
+READ, WRITE_S = 4096, 5.0
+#: What stands for a serial line on a TCP port, and how long it may take to connect, in s.
+TCP, CONNECT_S = "socket://", 5.0
 #: Waits between attempts to open the port, in s; the last one repeats.
 BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 #: Wait before packets that could not be stored are tried again, in s.
@@ -35,9 +40,10 @@ class PortError(RuntimeError):
 
 
 class _Port(Protocol):
+    """What is used of sockets and of pyserial's ports once they are open. Those read and write by ``select``, which knows no file
+    beyond the first 1,024, and with thousands of readers a port that is opened again is beyond them."""
+
     def fileno(self) -> int: ...
-    def read(self, size: int) -> bytes: ...
-    def write(self, data: bytes) -> Any: ...
     def close(self) -> None: ...
 
 
@@ -93,16 +99,35 @@ class Link:
 
     def _open(self) -> _Port:
         try:
-            # With a timeout, a read would wait for all the bytes that it may return: what has come is wanted at once.
-            port: _Port = serial.serial_for_url(self.url, baudrate=BAUD, timeout=0, write_timeout=5)
-            port.fileno()
+            port = (
+                _connected(self.url) if self.url.startswith(TCP) else serial.Serial(self.url, BAUD, timeout=0)
+            )
+            os.set_blocking(port.fileno(), False)
         except (serial.SerialException, OSError, ValueError) as error:
             raise PortError(f"link {self.url}: {_reason(error)}") from error
         return port
 
     def _write(self, data: bytes) -> None:
-        if self._port is not None:
-            self._port.write(data)
+        while data and self._port is not None:
+            if not _ready(self._port, select.POLLOUT, WRITE_S):
+                raise serial.SerialTimeoutException(f"nothing can be written for {WRITE_S:g} s")
+            try:
+                data = data[os.write(self._port.fileno(), data) :]
+            except BlockingIOError:
+                continue
+
+    def _read(self) -> bytes:
+        """What has come, at once, or b"" after a while without anything."""
+        assert self._port is not None
+        if not _ready(self._port, select.POLLIN, POLL_S):
+            return b""
+        try:
+            data = os.read(self._port.fileno(), READ)
+        except BlockingIOError:
+            return b""
+        if not data:
+            raise serial.SerialException("the other end has closed it")
+        return data
 
     def _run(self) -> None:
         idle_at = 0.0
@@ -119,10 +144,7 @@ class Link:
                 self._on_idle()
 
     def _step(self) -> None:
-        assert self._port is not None
-        ready, _, _ = select.select([self._port], [], [], POLL_S)
-        data = self._port.read(READ) if ready else b""
-        self._held += self.endpoint.feed(data)
+        self._held += self.endpoint.feed(self._read())
         self._store()
         with self._lock:
             outgoing, self._outgoing = self._outgoing, []
@@ -165,6 +187,26 @@ class Link:
             self.endpoint.reset()
             log.warning("link %s is back", self.url)
             return
+
+
+def _connected(url: str) -> socket.socket:
+    """A TCP connection to HOST:PORT of ``socket://HOST:PORT``. Raises OSError, ValueError."""
+    try:
+        host, port = urlsplit(url).hostname, urlsplit(url).port
+    except ValueError:
+        host = port = None
+    if not host or port is None:
+        raise ValueError("expected socket://HOST:PORT")
+    connection = socket.create_connection((host, port), CONNECT_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+    return connection
+
+
+def _ready(port: _Port, event: int, seconds: float) -> bool:
+    """Whether the port can be read or written, or has ended, within a time."""
+    polled = select.poll()
+    polled.register(port.fileno(), event)
+    return bool(polled.poll(1000 * seconds))
 
 
 def _reason(error: BaseException) -> str:

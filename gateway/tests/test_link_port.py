@@ -1,0 +1,104 @@
+"""The thread that owns the port, with a port that is real."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import wait_for
+from skerry.link.link import Link, PortError
+from skerry_protocol import codec
+from skerry_protocol.codec import Packet
+from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
+from skerry_protocol.packets import PacketType
+
+#: What ``select`` knows of.
+FILES = 1024
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """The process has so many files open that a further one is beyond those that ``select`` knows."""
+    soft, hard = before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2 * FILES:
+        pytest.skip(f"a process may have {hard} files open at most")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * FILES), hard))
+    files = [os.open(os.devnull, os.O_RDONLY)]
+    while files[-1] < FILES:
+        files.append(os.open(os.devnull, os.O_RDONLY))
+    yield
+    for file in files:
+        os.close(file)
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_port_among_the_connections_of_thousands_is_read_and_written() -> None:
+    peer, packets, greeted = RootPeer(), list[Packet](), threading.Event()
+    link = Link(peer.url, packets.extend, lambda _: greeted.set(), lambda: None)
+    try:
+        link.open()
+        link.start()
+        assert greeted.wait(60)
+        rows = [
+            codec.encode(PacketType.RESULT, query=1, node=node, epoch=1, nulls=0, values=b"\0\0")
+            for node in range(1, 21)
+        ]
+        peer.waiting.extend(rows)
+        wait_for(lambda: len(packets) == len(rows))
+        assert [packet.body.node for packet in packets] == list(range(1, 21))
+        link.send(codec.encode(PacketType.QUERY_STOP, query=7, query_version=1))
+        wait_for(lambda: peer.received)
+        assert peer.received[0].body.query == 7
+        # The other end goes, and comes back.
+        peer.close()
+        wait_for(lambda: link.state == "reconnecting")
+        peer.open()
+        wait_for(lambda: link.state == "connected")
+    finally:
+        link.close()
+        peer.close()
+
+
+def test_a_device_is_read_and_written() -> None:
+    root, device = os.openpty()
+    greeted = threading.Event()
+    link = Link(os.ttyname(device), lambda _: None, lambda _: greeted.set(), lambda: None)
+    try:
+        link.open()
+        link.start()
+        [reset] = Deframer().feed(os.read(root, 100))
+        assert reset.kind is FrameKind.RESET
+        hello = codec.encode(
+            PacketType.HELLO, node=0, session=1, seconds=9, ticks=0, query_version=0, queries=b""
+        )
+        os.write(root, LinkFrame(FrameKind.RESET_ACK, 0, hello).to_bytes())
+        assert greeted.wait(60)
+        # It is pulled out.
+        os.close(device)
+        os.close(root)
+        wait_for(lambda: link.state == "reconnecting")
+    finally:
+        link.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("/dev/nothing", "No such file or directory"),
+        ("socket://127.0.0.1:1", "Connection refused"),
+        ("socket://127.0.0.1", "expected socket://HOST:PORT"),
+        ("socket://:8000", "expected socket://HOST:PORT"),
+        ("socket://127.0.0.1:serial", "expected socket://HOST:PORT"),
+    ],
+)
+def test_a_port_that_cannot_be_opened_is_named(url: str, reason: str) -> None:
+    link = Link(url, lambda _: None, lambda _: None, lambda: None)
+    with pytest.raises(PortError) as error:
+        link.open()
+    assert str(error.value) == f"link {url}: {reason}"
