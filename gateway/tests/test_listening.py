@@ -10,16 +10,20 @@ import sys
 
 import pytest
 
-from skerry.api.listening import FILES, OWN_FILES, bind
+from skerry.api.listening import FILES, FIRST, bind
 
 
-def test_answers_do_not_wait_for_acknowledgements() -> None:
-    async def accepted() -> int:
-        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+def test_connections_answer_at_once_and_leave_the_first_files_to_others() -> None:
+    async def accepted() -> tuple[int, int]:
+        found: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
 
         def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             connection = writer.get_extra_info("socket")
-            found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            file, at_once = (
+                connection.fileno(),
+                connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
+            )
+            found.set_result((file, at_once))
             writer.close()
 
         listening = bind("127.0.0.1:0", guarded=False)
@@ -30,7 +34,15 @@ def test_answers_do_not_wait_for_acknowledgements() -> None:
             finally:
                 writer.close()
 
-    assert asyncio.run(accepted())
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for most in (min(before[0], FIRST), before[0]):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+            file, at_once = asyncio.run(accepted())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        assert at_once
+        assert (file >= FIRST) == (most > FIRST)
 
 
 @pytest.mark.parametrize("listen", ["8642", ":8642", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http"])
@@ -47,7 +59,7 @@ def test_others_are_kept_out_without_tokens() -> None:
 
 @pytest.mark.parametrize(
     ("soft", "hard", "files", "connections"),
-    [(256, 1000, 1000, 500), (256, 4096, 4096, 4096 - OWN_FILES), (5000, 5000, 5000, 5000 - OWN_FILES)],
+    [(256, 1000, 1000, 500), (256, 4096, 4096, 3072), (5000, 5000, 5000, 3976)],
 )
 def test_as_many_may_read_as_the_system_allows(soft: int, hard: int, files: int, connections: int) -> None:
     if hard > (most := resource.getrlimit(resource.RLIMIT_NOFILE)[1]) != resource.RLIM_INFINITY:

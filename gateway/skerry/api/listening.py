@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import resource
 import socket
+from typing import Any
 
 from skerry.access import is_loopback, split_address
 
 #: Files that the process may have open: asked of the system, as far as it allows. Each connection is one.
 FILES = 65_536
-#: … of which it needs so many itself, for the log, Spark and its workers.
-OWN_FILES = 512
+#: The first one that is a connection, where there may be so many. Those below are left for the log, and for Spark, which goes through
+#: ``select``, which knows no further ones: thousands of readers may be back before Spark is.
+FIRST = 1024
 
 
 def connections() -> int:
@@ -24,10 +27,25 @@ def connections() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     files = FILES if soft == resource.RLIM_INFINITY else soft
-    return max(files - OWN_FILES, files // 2)
+    return max(files - FIRST, files // 2)
 
 
-def bind(listen: str, *, guarded: bool) -> socket.socket:
+class Listening(socket.socket):
+    """A socket whose connections are files from :data:`FIRST` on."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection. Raises OSError."""
+        connection, address = super().accept()
+        try:
+            moved = fcntl.fcntl(connection, fcntl.F_DUPFD_CLOEXEC, FIRST)
+        except OSError:
+            # No file may have such a number here, or all of those are taken.
+            return connection, address
+        connection.close()
+        return socket.socket(self.family, self.type, self.proto, fileno=moved), address
+
+
+def bind(listen: str, *, guarded: bool) -> Listening:
     """The socket to listen on, at ``host:port``. ``guarded``: tokens are asked for, so that it may be any. Raises ValueError, OSError."""
     host, port = split_address(listen)
     if not host or not port.isdigit() or int(port) > 65535:
@@ -42,7 +60,7 @@ def bind(listen: str, *, guarded: bool) -> socket.socket:
             "with lines 'user: token' ('skerry token USER' makes one), or listen on 127.0.0.1"
         )
     # Without its protocol, asyncio would leave Nagle's algorithm on: each answer but the first would wait 40 ms for an acknowledgement.
-    bound = socket.socket(*found[0][:3])
+    bound = Listening(*found[0][:3])
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(found[0][4])
