@@ -85,6 +85,7 @@ class RootPeer:
             except TimeoutError:
                 continue
             client.settimeout(0.01)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
             with contextlib.suppress(OSError):
                 self._serve(client)
             client.close()

@@ -1,4 +1,4 @@
-"""The root's serial line as a TCP port, which pyserial opens as ``socket://127.0.0.1:PORT``.
+"""The root's serial line as a TCP port, which a gateway opens as ``socket://127.0.0.1:PORT``.
 
 One client at a time. As on a real line, what the root says while nobody listens is gone."""
 

@@ -29,6 +29,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 ROW = "_row"
 #: Silent feeds are looked after so often, in s: has a query been stopped, or ended?
 LOOK_S = 1.0
+#: … so many at a time.
+LOOK_AT = 256
 #: After so much silence in s a feed says how far it has come: its reader keeps that, and a dead connection is noticed.
 MARK_S = 15.0
 #: Rows written at a time: what a reader who stops reading holds in memory.
@@ -169,7 +171,10 @@ class Bell:
     async def _look(self) -> None:
         while self._silent:
             await asyncio.sleep(LOOK_S)
-            for event, due in list(self._silent.items()):
+            for i, (event, due) in enumerate(list(self._silent.items())):
+                if i % LOOK_AT == LOOK_AT - 1:
+                    # Those who have rows come in between.
+                    await asyncio.sleep(0)
                 try:
                     silent = not due()
                 except Exception:
