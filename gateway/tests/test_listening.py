@@ -35,7 +35,7 @@ def test_connections_answer_at_once_and_leave_the_first_files_to_others() -> Non
                 writer.close()
 
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for most in (min(before[0], FIRST), before[0]):
+    for most in (FIRST, 2 * FIRST):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
             file, at_once = asyncio.run(accepted())
@@ -59,11 +59,9 @@ def test_others_are_kept_out_without_tokens() -> None:
 
 @pytest.mark.parametrize(
     ("soft", "hard", "files", "connections"),
-    [(256, 1000, 1000, 500), (256, 4096, 4096, 3072), (5000, 5000, 5000, 3976)],
+    [(256, 1000, 1000, 500), (256, 4096, 4096, 3072), (3000, 3000, 3000, 1976)],
 )
 def test_as_many_may_read_as_the_system_allows(soft: int, hard: int, files: int, connections: int) -> None:
-    if hard > (most := resource.getrlimit(resource.RLIMIT_NOFILE)[1]) != resource.RLIM_INFINITY:
-        pytest.skip(f"this process may have {most} files open at most")
     said = subprocess.run(
         [
             sys.executable,

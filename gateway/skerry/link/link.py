@@ -25,10 +25,14 @@ log = logging.getLogger(__name__)
 
 #: Longest wait for bytes before timers are looked at, in s.
 POLL_S = 0.01
-#: Bytes read at a time at most, and how long the port may not take what is written, in s.
-READ, WRITE_S = 4096, 5.0
-#: What stands for a serial line on a TCP port, and how long it may take to connect, in s.
-TCP, CONNECT_S = "socket://", 5.0
+#: Bytes read at a time at most.
+READ = 4096
+#: How long the port may take nothing of what is written, in s.
+WRITE_S = 5.0
+#: What stands for a serial line on a TCP port, as pyserial writes it.
+TCP = "socket://"
+#: How long such a port may take to connect, in s.
+CONNECT_S = 5.0
 #: Waits between attempts to open the port, in s; the last one repeats.
 BACKOFF_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 #: Wait before packets that could not be stored are tried again, in s.
@@ -40,8 +44,8 @@ class PortError(RuntimeError):
 
 
 class _Port(Protocol):
-    """What is used of sockets and of pyserial's ports once they are open. Those read and write by ``select``, which knows no file
-    beyond the first 1,024, and with thousands of readers a port that is opened again is beyond them."""
+    """What is used of sockets and of pyserial's ports once they are open. Their own reading and writing goes through ``select``, which
+    refuses files beyond the first 1,024, and among thousands of readers a port may be one of those."""
 
     def fileno(self) -> int: ...
     def close(self) -> None: ...
