@@ -109,7 +109,7 @@ def test_aggregates_of_what_became_of_rows(
     assert not more
     # The first sample in each of the query's epochs, as the present has it.
     source = kept.compact()
-    slot = f"epoch_ms(time) // {(period_s or 1) * 1000}"
+    slot = f"epoch_us(time) // {(period_s or 1) * 1_000_000}"
     if period_s and not windowed:
         source = (
             f"(SELECT * FROM {source} QUALIFY row_number() OVER (PARTITION BY nodeid, via, network_ms // {period_s * 1000} "
