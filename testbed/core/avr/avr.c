@@ -28,6 +28,9 @@
 #define SPIF 0x80
 #define SPDR 0x4E
 #define SPI_CYCLES 16
+/* How long simavr goes from one instruction to the next at most without looking for timers and interrupts; it does so before, when one
+ * may be due. Its default, after each instruction, does the same and takes half as long again. */
+#define RUN_CYCLES 1000
 #define TWBR 0xB8
 #define TWSR 0xB9
 #define TWDR 0xBB
@@ -108,6 +111,7 @@ static void on_reset(avr_t *avr)
 {
     skerry_cpu *cpu = owner(avr);
     if (cpu->core_reset) cpu->core_reset(avr);
+    avr->run_cycle_limit = RUN_CYCLES;
     if (cpu->powered) cpu->resets++;
 }
 
@@ -123,12 +127,19 @@ static void on_pin(struct avr_irq_t *irq, uint32_t value, void *parameter)
     cpu->host.pin(cpu->host.mote, now_ns(cpu), map[role], role == 'r' || role == 'g' || role == 'y' ? !level : level);
 }
 
+/* Cycles that an instruction takes beyond those that simavr counts: they may reach a timer, so that it has to look after this one. */
+static void pass(avr_t *avr, uint32_t cycles)
+{
+    avr->cycle += cycles;
+    avr->run_cycle_count = 1;
+}
+
 /* simavr gives every SPI byte 100 us, whatever the clock; the data register is served here instead. The CPU polls for the
  * end of the byte, so its cycles are added at once: 8 bits at half the CPU's clock. */
 static void on_spi(struct avr_t *avr, avr_io_addr_t address, uint8_t value, void *parameter)
 {
     skerry_cpu *cpu = parameter;
-    avr->cycle += SPI_CYCLES;
+    pass(avr, SPI_CYCLES);
     avr->data[address] = cpu->host.spi(cpu->host.mote, now_ns(cpu), value);
     avr->data[SPSR] |= SPIF;
 }
@@ -171,7 +182,7 @@ static void on_twcr(struct avr_t *avr, avr_io_addr_t address, uint8_t value, voi
     avr->data[address] = value & (uint8_t)~TWSTO;
     if (!(value & TWINT)) return;
     uint8_t status;
-    avr->cycle += 9U * (16U + 2U * avr->data[TWBR]);
+    pass(avr, 9U * (16U + 2U * avr->data[TWBR]));
     if (value & TWSTO) {
         cpu->host.twi_stop(cpu->host.mote, now);
         cpu->twi_phase = TWI_CLOSED;
@@ -291,6 +302,7 @@ static void power_on(skerry_cpu *cpu, uint64_t now)
     avr->gdb_port = 0;
     cpu->core_reset = avr->reset;
     avr->reset = on_reset;
+    avr->run_cycle_limit = RUN_CYCLES;
     avr_loadcode(avr, cpu->image, cpu->image_length, 0);
     avr->codeend = avr->flashend;
     avr_eeprom_desc_t all = {.ee = cpu->eeprom, .offset = 0, .size = EEPROM_BYTES};
