@@ -18,7 +18,7 @@ EPOCHS = 10
 @pytest.mark.skipif(not (DATA / "lab-connectivity.txt").exists(), reason=f"{DATA} is not here")
 def test_rows_arrive_over_the_labs_links_while_radios_sleep() -> None:
     """bench/network.py measures the same for longer."""
-    net = NetworkHandle(lab(seed=1))
+    net = NetworkHandle(lab(seed=2))
     net.advance(2.5)
     net.line.connect()
     net.advance("200s")

@@ -14,7 +14,7 @@ void board_init(void);
 /* Why it started: the chip's flags, see board.c. */
 uint8_t board_reset_cause(void);
 void board_reboot(void) __attribute__((noreturn));
-/* Sleeps until an interrupt, deep or idle; called with interrupts off, returns with them on. */
+/* Sleeps until an interrupt, deep or idle, and returns once that has been served; interrupts are off before and after. */
 void board_sleep(bool deep);
 /* An interrupt at or just after `due`, less than 18 hours ahead; called with interrupts off, as the next two are. */
 void board_alarm(uint32_t due);

@@ -102,10 +102,7 @@ static void idle(void)
     if (timers) board_alarm(timers->due);
     else board_alarm_off();
     /* An interrupt between the check and the sleep would be slept through, hence interrupts are off at both. */
-    while (!first_event && !board_alarm_reached()) {
-        board_sleep(power_users == 0);
-        (void)board_interrupts_off();
-    }
+    while (!first_event && !board_alarm_reached()) board_sleep(power_users == 0);
     board_interrupts_restore(state);
 }
 

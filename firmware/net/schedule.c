@@ -95,9 +95,10 @@ static uint16_t cell_start(uint8_t level, uint16_t node)
     return (uint16_t)(slots_start(level) + cell * SLOTS_CELL);
 }
 
+/* `ms`: at most 1488. Each ms is 32 ticks and 96/125, by a factor of 2^16 that rounds down to the same so far. */
 static ticks_t at(uint32_t second, uint16_t ms)
 {
-    return time_local((struct net_time){second, (uint16_t)((uint32_t)ms * 4096U / 125U)});
+    return time_local((struct net_time){second, (uint16_t)(ms * 32U + (uint16_t)((uint32_t)ms * 50332U >> 16))});
 }
 
 bool schedule_session_young(void)
@@ -123,14 +124,17 @@ bool schedule_slow(uint32_t second) { return slow(second, false); }
 /* Who knows that it lacks a query, which may be a fast one, asks again as soon as those that hold that would be awake. */
 static uint8_t control_every(uint32_t second) { return schedule_slow(second) && !dissemination_behind() ? CONTROL_SELDOM : CONTROL_EVERY; }
 
-static bool has_control(uint32_t second) { return second % control_every(second) == 0; }
+/* `rounds`: a power of two. */
+static bool each(uint8_t rounds, uint32_t second) { return ((uint8_t)second & (uint8_t)(rounds - 1)) == 0; }
+
+static bool has_control(uint32_t second) { return each(control_every(second), second); }
 
 /* In which those are awake as well that do not know of queries on their way. */
-static bool control_common(uint32_t second) { return second % CONTROL_SELDOM == 0 || !slow(second, true); }
+static bool control_common(uint32_t second) { return each(CONTROL_SELDOM, second) || !slow(second, true); }
 
 /* Readings of an epoch travel in the next round; those after that are for what failed. */
 static bool has_rows(void) { return round > 0 && query_epoch_in(round - 1); }
-static bool has_rest(void) { return round % (uint8_t)(DATA_EVERY * control_every(round)) == 0; }
+static bool has_rest(void) { return each((uint8_t)(DATA_EVERY * control_every(round)), round); }
 /* Not in the round in which an epoch begins: some motes would have its rows already, and their parents not expect them. */
 static bool has_data(void) { return since_rows == 0 || ((since_rows <= FLUSH_ROUNDS || has_rest()) && !query_epoch_in(round)); }
 

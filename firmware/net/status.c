@@ -81,13 +81,14 @@ void status_report(void)
     queue_push(WIRE_PACKET_STATUS, &status, sizeof status);
 }
 
+/* Powers of two. */
 uint16_t status_every(uint32_t round) { return schedule_slow(round) ? STATUS_SELDOM : STATUS_EVERY; }
 
 void status_round(uint32_t round)
 {
     /* Numbers side by side are not to report side by side. */
     uint16_t turn = (uint16_t)(settings()->nodeid * 37U);
-    if ((round + turn) % status_every(round) == 0) status_report();
+    if ((((uint16_t)round + turn) & (uint16_t)(status_every(round) - 1)) == 0) status_report();
 }
 
 /* Radio's share of the time since boot, in 1/10000. */

@@ -120,9 +120,15 @@ static bool eligible(const struct neighbour *n)
 static struct neighbour *best(uint16_t except)
 {
     struct neighbour *choice = NULL;
+    uint16_t least = COST_NONE;
     for (uint8_t i = 0; i < NEIGHBOURS; i++) {
         struct neighbour *n = &neighbours()[i];
-        if (n->node != except && eligible(n) && (!choice || path_cost(n) < path_cost(choice))) choice = n;
+        if (n->node == except || !eligible(n)) continue;
+        uint16_t cost = path_cost(n);
+        if (cost < least) {
+            choice = n;
+            least = cost;
+        }
     }
     return choice;
 }

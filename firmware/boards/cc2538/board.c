@@ -148,7 +148,8 @@ void board_sleep(bool deep)
     }
     SYST_CVR = 0;
     SYST_CSR = 7;
-    __asm__ volatile("cpsie i" ::: "memory");
+    /* What has woken it is served at the barrier. */
+    __asm__ volatile("cpsie i\nisb\ncpsid i" ::: "memory");
 }
 
 uint32_t board_interrupts_off(void)

@@ -10,15 +10,21 @@
 #include "kernel/button.h"
 #include "kernel/clock.h"
 
-/* Timer 2 counts the crystal asynchronously, prescaler 1 (p. 184); its overflow, 128 times a second, carries into these.
- * clock_high is the tick count's upper 24 bits. */
-static volatile uint32_t clock_high;
+/* Timer 2 counts the crystal asynchronously, prescaler 1 (p. 184); its overflow carries into the tick count's upper 24 bits. It comes 128
+ * times a second, asleep or awake: of a mote that mostly sleeps a third of the cycles are spent on that, hence bytes and flags in place
+ * of words and variables. */
+union high { uint32_t ticks; uint8_t byte[4]; };
+static volatile union high clock_high;
 static uint32_t uptime_seconds;
 static uint32_t uptime_mark;
 /* The alarm: waits for the overflow period `alarm_high`, then for the count `alarm_low` in it. */
-static volatile uint32_t alarm_high;
+static volatile union high alarm_high;
 static volatile uint8_t alarm_low;
-static volatile bool alarm_waits, alarm_reached, sleeping;
+/* Bits of a general purpose I/O register: each is set, cleared and tested by one instruction. */
+#define FLAGS GPIOR0
+#define SLEEPING _BV(0)
+#define ALARM_WAITS _BV(1)
+#define ALARM_REACHED _BV(2)
 static uint8_t reset_cause;
 
 extern uint8_t __heap_start;
@@ -36,12 +42,13 @@ __asm__(".section .init3, \"ax\", @progbits\n"
  * main loop sleeps by its own wish; a main loop that hangs is not asleep. */
 ISR(TIMER2_OVF_vect)
 {
-    clock_high += 256;
-    if (sleeping) wdt_reset();
-    if (!alarm_waits || clock_high != alarm_high) return;
+    if (++clock_high.byte[1] == 0 && ++clock_high.byte[2] == 0) ++clock_high.byte[3];
+    if (FLAGS & SLEEPING) wdt_reset();
+    if (!(FLAGS & ALARM_WAITS) || clock_high.byte[1] != alarm_high.byte[1]) return;
+    if (clock_high.byte[2] != alarm_high.byte[2] || clock_high.byte[3] != alarm_high.byte[3]) return;
     if (alarm_low < ALARM_MINIMUM) {
-        alarm_waits = false;
-        alarm_reached = true; /* a little early: the main loop waits for the rest */
+        FLAGS &= (uint8_t)~ALARM_WAITS;
+        FLAGS |= ALARM_REACHED; /* a little early: the main loop waits for the rest */
     } else {
         OCR2A = alarm_low;
         TIFR2 = _BV(OCF2A);
@@ -52,8 +59,8 @@ ISR(TIMER2_OVF_vect)
 ISR(TIMER2_COMPA_vect)
 {
     TIMSK2 = _BV(TOIE2);
-    alarm_waits = false;
-    alarm_reached = true;
+    FLAGS &= (uint8_t)~ALARM_WAITS;
+    FLAGS |= ALARM_REACHED;
 }
 
 ticks_t clock_now(void)
@@ -61,7 +68,7 @@ ticks_t clock_now(void)
     uint8_t sreg = SREG;
     cli();
     uint8_t low = TCNT2;
-    uint32_t high = clock_high;
+    uint32_t high = clock_high.ticks;
     /* An overflow not yet served: the count has wrapped, or wrapped after it was read. */
     if (TIFR2 & _BV(TOV2)) {
         low = TCNT2;
@@ -116,17 +123,19 @@ void board_alarm(uint32_t due)
     while (TCNT2 == 255) {}
     if (TIFR2 & _BV(TOV2)) {
         TIFR2 = _BV(TOV2);
-        clock_high += 256;
+        clock_high.ticks += 256;
     }
     uint32_t now = clock_now();
-    TIMSK2 = _BV(TOIE2);
-    alarm_reached = (int32_t)(due - now) <= 0;
-    alarm_waits = !alarm_reached;
-    if (alarm_reached) return;
+    board_alarm_off();
+    if ((int32_t)(due - now) <= 0) {
+        FLAGS |= ALARM_REACHED;
+        return;
+    }
+    FLAGS |= ALARM_WAITS;
     if (due - now < ALARM_MINIMUM) due = now + ALARM_MINIMUM;
     alarm_low = (uint8_t)due;
-    alarm_high = due & ~255UL;
-    if (alarm_high == (now & ~255UL)) {
+    alarm_high.ticks = due;
+    if (((due ^ now) & ~255UL) == 0) {
         OCR2A = alarm_low;
         TIFR2 = _BV(OCF2A);
         TIMSK2 = _BV(TOIE2) | _BV(OCIE2A);
@@ -136,26 +145,27 @@ void board_alarm(uint32_t due)
 void board_alarm_off(void)
 {
     TIMSK2 = _BV(TOIE2);
-    alarm_waits = alarm_reached = false;
+    FLAGS &= (uint8_t)~(ALARM_WAITS | ALARM_REACHED);
 }
 
-bool board_alarm_reached(void) { return alarm_reached; }
+bool board_alarm_reached(void) { return FLAGS & ALARM_REACHED; }
 
 void board_sleep(bool deep)
 {
-    set_sleep_mode(deep ? SLEEP_MODE_PWR_SAVE : SLEEP_MODE_IDLE);
     /* Re-entering power-save within one crystal period of waking would not wake again (p. 187): a write that
      * has reached the asynchronous timer shows that the period is over. */
     if (deep) {
         TCCR2A = 0;
         while (ASSR & (_BV(TCR2AUB) | _BV(OCR2AUB))) {}
     }
-    sleeping = true;
-    sleep_enable();
+    FLAGS |= SLEEPING;
+    SMCR = deep ? SLEEP_MODE_PWR_SAVE | _BV(SE) : SLEEP_MODE_IDLE | _BV(SE);
     sei();
     sleep_cpu();
-    sleep_disable();
-    sleeping = false;
+    /* What has woken it is served by now; with simavr, where it was pending before, only after one more instruction. */
+    SMCR = 0;
+    cli();
+    FLAGS &= (uint8_t)~SLEEPING;
 }
 
 uint32_t board_interrupts_off(void)
