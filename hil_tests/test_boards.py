@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 import pytest
@@ -153,6 +154,19 @@ def test_settings_in_flash_survive_reboots_and_the_turn_of_the_page(network: Mak
     net.advance("40s")
     statuses = [record.body for record in net.line.of(PacketType.STATUS) if record.body.node == 1]
     assert statuses[-1].boots == 210
+
+
+def test_a_sleeping_iris_mote_is_awake_for_a_crystal_period_at_each_overflow(network: MakeNetwork) -> None:
+    """Less, and a real one would not wake again (2549Q, p. 187); here where its clock is 10 % fast, too. But not twice as long."""
+    net = network(line_of(2, spacing=10), radio=disc(12))
+    net.advance("20s")
+    awake = []
+    for _ in range(128):  # ten overflows each
+        before = net.motes[1].energy["cpu_active_s"]
+        net.advance(10 / 128)
+        awake.append((net.motes[1].energy["cpu_active_s"] - before) / 10)
+    assert min(awake) > 1.1 / 32768
+    assert statistics.median(awake) < 1.5 / 32768
 
 
 def test_a_sleeping_cc2538_mote_draws_microamperes(network: MakeNetwork) -> None:

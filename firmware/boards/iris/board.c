@@ -5,6 +5,7 @@
 #include <avr/io.h>
 #include <avr/sleep.h>
 #include <avr/wdt.h>
+#include <util/delay_basic.h>
 
 #include "drivers/rf230/pins.h"
 #include "kernel/button.h"
@@ -31,6 +32,10 @@ extern uint8_t __heap_start;
 /* Ticks within which a compare value may be missed while it travels to the asynchronous timer (p. 186). */
 #define ALARM_MINIMUM 3
 #define STACK_PAINT 0xC5
+/* Re-entering power-save within one crystal period of waking, 30.5 us, would not wake again (p. 187). The data sheet's way to be sure, a
+ * write to the asynchronous timer that has reached it, takes two periods after an overflow, 128 times a second and awake. So many cycles
+ * and the hundred from the interrupt to here take 38 us, and 34 with a clock that is 10 % fast, as the RC oscillator's may be. */
+#define AWAKE_CYCLES 200
 
 /* Paints the RAM that data does not use, before main, so that board_free_ram can see how deep the stack went. */
 __asm__(".section .init3, \"ax\", @progbits\n"
@@ -152,11 +157,9 @@ bool board_alarm_reached(void) { return FLAGS & ALARM_REACHED; }
 
 void board_sleep(bool deep)
 {
-    /* Re-entering power-save within one crystal period of waking would not wake again (p. 187): a write that
-     * has reached the asynchronous timer shows that the period is over. */
     if (deep) {
-        TCCR2A = 0;
-        while (ASSR & (_BV(TCR2AUB) | _BV(OCR2AUB))) {}
+        while (ASSR & _BV(OCR2AUB)) {} /* a compare value on its way would not wake (p. 187) */
+        _delay_loop_2(AWAKE_CYCLES / 4);
     }
     FLAGS |= SLEEPING;
     SMCR = deep ? SLEEP_MODE_PWR_SAVE | _BV(SE) : SLEEP_MODE_IDLE | _BV(SE);

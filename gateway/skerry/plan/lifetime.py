@@ -32,7 +32,7 @@ class _Upkeep:
 
 #: From this sample period on, where no other query is faster, a network has fewer control windows (firmware/net/schedule.c). In ms.
 SLOW_MS = 10_000
-_SLOW, _FAST = _Upkeep(320, 2_300_000), _Upkeep(930, 1_100_000)
+_SLOW, _FAST = _Upkeep(360, 2_300_000), _Upkeep(1050, 1_100_000)
 _MOST = 255
 #: Sample periods are multiples of this, in ms, so that little of a battery is left over; from the second length on, of a second.
 _GRID_MS, _COARSE_MS = 20, 100_000

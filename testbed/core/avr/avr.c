@@ -19,6 +19,7 @@
 #include "skerry_backend.h"
 
 #define FREQUENCY 8000000U
+#define CRYSTAL 32768U
 #define NS_PER_CYCLE 125.0
 #define EEPROM_BYTES 4096
 #define FLASH_BYTES (128U * 1024U)
@@ -35,6 +36,9 @@
 #define TWSR 0xB9
 #define TWDR 0xBB
 #define TWCR 0xBC
+#define TCCR2A 0xB0
+#define OCR2A 0xB3
+#define ASSR 0xB6
 enum { TWINT = 0x80, TWEA = 0x40, TWSTA = 0x20, TWSTO = 0x10 };
 enum twi_phase { TWI_CLOSED, TWI_ADDRESS, TWI_WRITING, TWI_READING };
 
@@ -51,6 +55,7 @@ struct skerry_cpu {
     uint64_t resets;
     bool powered, uart_full;
     enum twi_phase twi_phase;
+    uint64_t latched; /* cycle at which timer 2 has taken over what was written last */
     char fault[128];
     void (*core_reset)(struct avr_t *);
 };
@@ -112,6 +117,7 @@ static void on_reset(avr_t *avr)
     skerry_cpu *cpu = owner(avr);
     if (cpu->core_reset) cpu->core_reset(avr);
     avr->run_cycle_limit = RUN_CYCLES;
+    cpu->latched = 0;
     if (cpu->powered) cpu->resets++;
 }
 
@@ -207,6 +213,23 @@ static void on_twcr(struct avr_t *avr, avr_io_addr_t address, uint8_t value, voi
     avr->data[TWSR] = (avr->data[TWSR] & 3) | status;
 }
 
+/* Registers of the asynchronous timer take over what is written at the second edge of the crystal after it, and say in ASSR that they
+ * have not yet (2549Q, p. 186). simavr has them take over at once. The CPU polls for it before it sleeps, so its cycles are added at
+ * once; both clocks drift together, so that edges are a matter of cycles. */
+static void on_asynchronous(struct avr_t *avr, avr_io_addr_t address, uint8_t value, void *parameter)
+{
+    (void)address; (void)value;
+    uint64_t edges = avr->cycle * CRYSTAL / FREQUENCY;
+    ((skerry_cpu *)parameter)->latched = (edges + 2) * FREQUENCY / CRYSTAL + 1;
+}
+
+static uint8_t on_assr_read(struct avr_t *avr, avr_io_addr_t address, void *parameter)
+{
+    const skerry_cpu *cpu = parameter;
+    if (avr->cycle < cpu->latched) pass(avr, (uint32_t)(cpu->latched - avr->cycle));
+    return avr->data[address];
+}
+
 /* Again with the next cycle until it is cancelled: a CPU that falls asleep in the very cycle of the limit would else sleep on to the next timer,
  * past the limit, and hear of nothing that happens in between. */
 static avr_cycle_count_t on_limit(avr_t *avr, avr_cycle_count_t when, void *parameter)
@@ -248,6 +271,10 @@ static void wire(skerry_cpu *cpu)
     cpu->avr->io[twcr].w.param = cpu;
     cpu->avr->io[twdr].w.c = NULL;
     cpu->avr->io[twdr].r.c = NULL;
+    /* Beside simavr's own. */
+    avr_register_io_write(cpu->avr, TCCR2A, on_asynchronous, cpu);
+    avr_register_io_write(cpu->avr, OCR2A, on_asynchronous, cpu);
+    avr_register_io_read(cpu->avr, ASSR, on_assr_read, cpu);
     uint32_t flags = 0;
     avr_ioctl(cpu->avr, AVR_IOCTL_UART_GET_FLAGS('0'), &flags);
     flags &= ~(uint32_t)(AVR_UART_FLAG_STDIO | AVR_UART_FLAG_POLL_SLEEP);
