@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -98,19 +99,20 @@ def within(run: Run, motes: int, exact: bool = False) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("boards", "seed"), [(("iris",), 3), (("iris", "cc2538"), 4)], ids=["iris", "iris+cc2538"]
-)
+@pytest.mark.parametrize("boards", [("iris",), ("iris", "cc2538")], ids=["iris", "iris+cc2538"])
 def test_errors_are_within_the_tolerance_and_frames_are_saved(
-    network: MakeNetwork, boards: tuple[str, ...], seed: int
+    network: MakeNetwork, boards: tuple[str, ...]
 ) -> None:
-    """Readings differ by more than the tolerance, but not those of all neighbours; all counts are exact."""
-    motes = two_levels(10, 6, boards)
-    net = network(motes, radio=disc(30), environment=STILL, seed=seed)
-    found = run(net, places(list(net.motes), 3, 0.6), 14)
-    assert max(within(found, 17)) > RESOLUTION
-    assert {found.found[epoch].motes for epoch in found.readings} == {17}
-    assert found.frames < 0.55 * 16 * (14 + DRAIN)
+    """Readings differ by more than the tolerance, but not those of all neighbours; all counts are exact. How many frames that saves
+    depends on who is heard first: the mean of some networks."""
+    frames = []
+    for seed in (1, 2, 3):
+        net = network(two_levels(10, 6, boards), radio=disc(30), environment=STILL, seed=seed)
+        found = run(net, places(list(net.motes), 3, 0.6), 14)
+        assert max(within(found, 17)) > RESOLUTION
+        assert {found.found[epoch].motes for epoch in found.readings} == {17}
+        frames.append(found.frames)
+    assert statistics.mean(frames) < 0.55 * 16 * (14 + DRAIN), frames
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hil_tests.queries import ask, rows
+from hil_tests.slots import until_switched
 from skerry.plan.model import Difference, Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
@@ -54,6 +55,19 @@ def test_each_sample_arrives_and_pulses_are_those_of_the_samples(network: MakeNe
     assert counts is not None
     assert of_mote(rows(net.line, 3, asked["count"]), "w0") == counts.fetchall()
     assert net.motes[1].counters["crashes"] == 0
+
+
+def test_each_sample_arrives_when_the_slots_have_followed_the_network(network: MakeNetwork) -> None:
+    """What a mote sends in a second takes more than a slot for one frame of each."""
+    net = network(line_of(2, spacing=10), radio=disc(12), environment=SHAKEN)
+    net.advance("60s")
+    query = ask(net, 1, "SELECT accel_x FROM sensors WHERE nodeid = 1 SAMPLE PERIOD 5 ms")
+    net.advance("10s")
+    until_switched(net, 600)
+    net.advance("60s")
+    epochs = [epoch for epoch, _ in of_mote(rows(net.line, 1, query), "accel_x")]
+    assert epochs == list(range(epochs[0], epochs[-1] + 1)), "each epoch once"
+    assert epochs[-1] > (net.line.network_time() - 3) * 200
 
 
 class Gateway:

@@ -11,6 +11,7 @@ from hil_tests.clocks import time_errors
 from hil_tests.queries import ask, rows
 from skerry_protocol import mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
+from skerry_testbed.network import Mote, Radio
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 
 
@@ -47,6 +48,24 @@ def test_time_is_good_to_1_ms_over_16_hops_and_to_what_listeners_allow_over_21(n
     assert set(worst) == set(range(22))
     assert max(worst[node] for node in range(17)) < 0.001, worst
     assert max(worst.values()) < 0.002, worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_mote_finds_the_only_neighbour_that_hears_it(network: MakeNetwork, seed: int) -> None:
+    """It hears all alike and little of them; the one that hears it is a level deeper than those that do not."""
+    motes = [Mote(id=n, x=n, y=0, root=n == 0) for n in range(8)]
+    pairs = [*((0, n) for n in range(1, 6)), (5, 6)]
+    links = [(a, b, 1.0) for pair in pairs for a, b in (pair, pair[::-1])]
+    links += [(n, 7, 0.2) for n in range(1, 7)] + [(7, 6, 0.6)]
+    net = network(motes, radio=Radio(model="matrix", links=links), seed=seed)
+    net.advance("30s")
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 30 s")
+    net.advance("900s")
+    first = int(net.line.network_time()) // 30 + 1
+    net.advance("630s")
+    found = {(row["nodeid"], row["epoch"]) for row in rows(net.line, 1, query)}
+    assert [sum((n, first + i) in found for i in range(18)) for n in range(8)] == [18] * 8
 
 
 def test_epochs_start_together(network: MakeNetwork) -> None:

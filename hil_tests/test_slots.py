@@ -8,52 +8,14 @@ from collections import defaultdict
 import pytest
 
 from hil_tests.queries import ask, rows
+from hil_tests.slots import agree, slots, until_switched
 from skerry.plan.model import MoteQuery
-from skerry_protocol.packets import PacketType, SlotsEntry
+from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 
 #: The root decides when a network is so old, s; what it said holds a few control windows later.
 DECIDES_S = 128
-
-
-SIZES = [3, 4, 5, 6, 8, 10, 12, 15, 18, 20, 24, 30, 36, 48, 64, 88]
-BANDS = [1, 2, 3, 4, 8, 30]
-
-
-def cells(table: int) -> list[int]:
-    """Of the levels of a table as in a beacon, from the first on; empty: the beginning's."""
-    bands = [next(i for i, end in enumerate(BANDS) if level <= end) for level in range(1, (table >> 24) + 1)]
-    return [SIZES[table >> 4 * band & 15] for band in bands]
-
-
-def slots(net: NetworkHandle) -> dict[int, list[int]]:
-    """Cells by level that each mote's last beacon says are in force."""
-    found = {}
-    for _, frame, packet in net.packets():
-        if packet.type is PacketType.BEACON:
-            told = packet.body.srts[:7]
-            found[frame.source] = cells(SlotsEntry.parse(told).table) if told[:1] == b"\0" else []
-    return found
-
-
-def until_switched(net: NetworkHandle, limit_s: float) -> None:
-    """Let time pass until the root's beacons say that other slots hold, and all go by them."""
-    while not slots(net).get(0):
-        net.frames.clear()
-        net.advance("16s")
-        assert net.now < limit_s, "the root has not changed the slots"
-    agree(net)
-
-
-def agree(net: NetworkHandle) -> None:
-    """Let time pass until the last beacons of all say the same."""
-    for _ in range(6):
-        net.frames.clear()
-        net.advance("20s")
-        if len({tuple(found) for found in slots(net).values()}) == 1:
-            return
-    pytest.fail(f"not all go by the same slots: {slots(net)}")
 
 
 def delays(net: NetworkHandle, query: MoteQuery, period_s: int) -> dict[int, list[float]]:
@@ -110,8 +72,10 @@ def test_a_relay_may_have_more_children_than_places(network: MakeNetwork) -> Non
 
 
 @pytest.mark.slow
-def test_in_a_deep_line_readings_climb_all_levels_in_one_round(network: MakeNetwork) -> None:
-    net = network(line_of(22, spacing=10), radio=disc(12), seed=5)
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_in_a_deep_line_readings_climb_all_levels_in_one_round(network: MakeNetwork, seed: int) -> None:
+    """With these seeds they did not while health reports that had come first went before rows."""
+    net = network(line_of(22, spacing=10), radio=disc(12), seed=seed)
     net.advance("90s")
     ask(net, 1, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 9 s")
 

@@ -17,6 +17,8 @@ RUNS = [
     (4, 10.0, soak.RECOVER_S),
     # The root rebooted, and a mote that had not heard of it went on sending rows of the session before.
     (21, 10.0, 400.0),
+    # Half of the motes found no way to the root again: what they had tried in vain they forgot, and tried again.
+    (53, 10.0, 600.0),
     *(
         (1000 + more, MINUTES, soak.RECOVER_S)
         for more in range(int(os.environ.get("SKERRY_SOAK_SEEDS", "0")))

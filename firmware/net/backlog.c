@@ -20,6 +20,12 @@ static struct wire_tally *tally_of(struct queue_record *record)
     return (struct wire_tally *)(record->body + record->length - sizeof(struct wire_tally));
 }
 
+/* Health reports let rows pass: a row that misses its slot is a round late on each level above, and nobody waits for a report. But no
+ * more than so many, so that reports of a mote that always has rows go as well. */
+#define ROWS_BEFORE_REPORT 100
+static uint8_t rows_before;
+static bool report_waits; /* the record chosen last lets a report wait */
+
 /* Further samples that a row may be the average of. */
 #define MORE_MAXIMUM 32767
 
@@ -137,9 +143,14 @@ void queue_row(struct wire_result *row, uint8_t length)
 
 struct queue_record *backlog_next(bool partials)
 {
-    struct queue_record *record;
-    for (record = queue_next(NULL); record; record = queue_next(record))
-        if (!record->in_flight && (partials || record->type != WIRE_PACKET_PARTIAL) && (!record->own || policy_may_go(query_of(record)))) break;
+    struct queue_record *record, *report = NULL;
+    for (record = queue_next(NULL); record; record = queue_next(record)) {
+        if (record->in_flight || (!partials && record->type == WIRE_PACKET_PARTIAL) || (record->own && !policy_may_go(query_of(record)))) continue;
+        if (record->type != WIRE_PACKET_STATUS || rows_before == ROWS_BEFORE_REPORT) break;
+        if (!report) report = record;
+    }
+    report_waits = record && report;
+    if (!record) record = report;
     if (!record || !record->own) return record;
     const struct wire_queue *clause = policy_of(query_of(record));
     if (!clause || clause->policy != WIRE_QUEUE_DELTA) return record;
@@ -160,6 +171,8 @@ uint8_t backlog_length(const struct queue_record *record)
 
 void backlog_goes(struct queue_record *record)
 {
+    if (record->type == WIRE_PACKET_STATUS) rows_before = 0;
+    else if (report_waits) rows_before++;
     if (!record->own) return;
     const struct wire_queue *clause = policy_of(query_of(record));
     policy_gone(query_of(record));

@@ -85,6 +85,14 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
     return slot;
 }
 
+/* Share of frames that would be acknowledged, by what beacons say of both directions. */
+static uint8_t estimate(const struct neighbour *neighbour)
+{
+    uint16_t both = (uint16_t)(neighbour->heard * (neighbour->hears ? neighbour->hears : neighbour->heard));
+    /* Of 255, rounded down, as a division would: that takes two hundred cycles, and each beacon asks for all neighbours'. */
+    return (uint8_t)((uint16_t)(both + 1 + (both >> 8)) >> 8);
+}
+
 struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi)
 {
     bool fresh = !neighbour_find(node);
@@ -101,6 +109,8 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     neighbour->cost = beacon->cost;
     neighbour->parent = beacon->parent;
     neighbour->age = 0;
+    /* What was tried is forgotten with the beacons heard since: what was in the way may be gone. */
+    if (neighbour->used && node != tree_own_parent() && neighbour->acknowledged < estimate(neighbour)) neighbour->acknowledged++;
     const struct wire_neighbour_entry *entry = (const struct wire_neighbour_entry *)((const uint8_t *)beacon->neighbours + beacon->srts_length);
     for (uint8_t i = 0; i < entries; i++)
         if (entry[i].node == settings()->nodeid) neighbour->hears = entry[i].heard;
@@ -142,14 +152,6 @@ void neighbours_silence(void)
         if (!table[i].done) table[i].done = NEIGHBOUR_SILENT;
 }
 
-/* Share of frames that would be acknowledged, by what beacons say of both directions. */
-static uint8_t estimate(const struct neighbour *neighbour)
-{
-    uint16_t both = (uint16_t)(neighbour->heard * (neighbour->hears ? neighbour->hears : neighbour->heard));
-    /* Of 255, rounded down, as a division would: that takes two hundred cycles, and each beacon asks for all neighbours'. */
-    return (uint8_t)((uint16_t)(both + 1 + (both >> 8)) >> 8);
-}
-
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged)
 {
     if (!neighbour->used) neighbour->acknowledged = estimate(neighbour);
@@ -157,11 +159,17 @@ void neighbour_sent(struct neighbour *neighbour, bool acknowledged)
     neighbour->acknowledged = blend(neighbour->acknowledged, acknowledged);
 }
 
+void neighbour_vain(struct neighbour *neighbour)
+{
+    neighbour->used = true;
+    neighbour->acknowledged = 0;
+}
+
 uint16_t neighbour_link_cost(const struct neighbour *neighbour)
 {
-    uint16_t share = neighbour->used ? neighbour->acknowledged : estimate(neighbour);
-    if (share < 16) share = 16;
-    return (uint16_t)(COST_UNIT * 255 / share);
+    uint8_t share = neighbour->used ? neighbour->acknowledged : estimate(neighbour), least = neighbour->used ? TRIED_LEAST : UNTRIED_LEAST;
+    if (share < least) share = least;
+    return (uint16_t)(COST_UNIT * 255U / share);
 }
 
 void neighbours_age(void)

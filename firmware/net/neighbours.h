@@ -10,6 +10,11 @@
 #define NEIGHBOURS 24
 /* Cost of one transmission that always succeeds: costs are sixteenths (Woo et al. 2003: expected transmissions). */
 #define COST_UNIT 16
+/* Shares, of 255, that a link is taken to deliver at least: one that was tried in vain is worse than one of which nothing is known but that
+ * this mote hears the other badly. From COST_VAIN on a link's cost tells the one from the other. */
+#define UNTRIED_LEAST 16
+#define TRIED_LEAST 6
+#define COST_VAIN (COST_UNIT * 255 / UNTRIED_LEAST + 1)
 
 /* A child that is done is listened to for one round more: it may not know that its last frame arrived. */
 #define NEIGHBOUR_SILENT 3
@@ -37,7 +42,9 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
 void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi);
 /* A frame to it was acknowledged, or not. */
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged);
-/* Expected transmissions of a frame to it, in sixteenths. */
+/* No frame to it is acknowledged any more. */
+void neighbour_vain(struct neighbour *neighbour);
+/* Expected transmissions of a frame to it, in sixteenths; COST_VAIN and more where it was tried in vain. */
 uint16_t neighbour_link_cost(const struct neighbour *neighbour);
 bool neighbour_is_child(const struct neighbour *neighbour);
 /* Lately there were children that the table had no place for. */

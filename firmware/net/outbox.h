@@ -29,7 +29,7 @@ void queue_keep(struct queue_record *record);
 struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length);
 
 /* What backlog adds: which record goes next, and what is left of it. */
-/* The record that is to go next, of those not in flight; `partials`: partial state records may, too. NULL: none. */
+/* The record that is to go next, of those not in flight, health reports after rows; `partials`: partial state records may, too. NULL: none. */
 struct queue_record *backlog_next(bool partials);
 /* Bytes of its body that travel. */
 uint8_t backlog_length(const struct queue_record *record);

@@ -22,7 +22,7 @@ static const uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
 #define YOUNG 128
 /* Bytes that a mote is taken to send per round, at least and at most. */
 #define LOAD_LEAST 24
-#define LOAD_MOST 120
+#define LOAD_MOST 1000
 /* Cells for motes, so that few numbers share one and there is time to repeat a frame, and sixteenths of a cell for bytes, half of which may have to be sent again. */
 #define CELLS_OF_MOTES(n) (3 + (n) * 3 / 2)
 #define CELLS_OF_BYTES_16TH(n) ((n) * 5 / 6)
@@ -169,7 +169,7 @@ static uint8_t motes(uint8_t level) { return counted[level] > counted_before[lev
  * mote's go in a frame of their own at least. Where there is not room for all, each band gets its share; what rounding leaves goes towards
  * the root. True when it is worth the change: a level is without a slot of its own, or has one too short by a third, or the round could be
  * shorter. */
-static bool make(uint8_t *table, uint8_t depth, uint8_t load)
+static bool make(uint8_t *table, uint8_t depth, uint16_t load)
 {
     uint16_t below = 0, wanted = 0, left = CELLS_ALL;
     uint8_t need[BANDS] = {0}, width[BANDS] = {0};
@@ -220,7 +220,7 @@ void slots_decide(uint32_t round, uint16_t reports, uint8_t windows)
     if (depth > 0 && round >= YOUNG && !announced()) {
         uint16_t load = (bytes_most < bytes_most_before ? bytes_most : bytes_most_before) / all;
         uint32_t table = 0;
-        if (make((uint8_t *)&table, depth, (uint8_t)(load < LOAD_LEAST ? LOAD_LEAST : load > LOAD_MOST ? LOAD_MOST : load))) {
+        if (make((uint8_t *)&table, depth, load < LOAD_LEAST ? LOAD_LEAST : load > LOAD_MOST ? LOAD_MOST : load)) {
             uint8_t version = told[0].version == UINT8_MAX ? 1 : (uint8_t)(told[0].version + 1);
             told[0].version = told[1].version = version;
             told[1].start = (uint8_t)(((round + (uint16_t)(windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth))) >> UNIT_SHIFT) + 1);

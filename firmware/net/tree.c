@@ -26,6 +26,9 @@
 #define DOUBTFUL_WINDOWS 4
 #define DOUBTFUL_SLOTS 8
 #define DEAD_SLOTS 40
+/* Of a parent that is heard less than so much, of 255, beacons tell little; and the other direction may be worse still. */
+#define HEARD_WELL 128
+#define POOR_SLOTS 20
 /* After so many, it is told again whose parent it is. */
 #define ASK_SLOTS 4
 /* A parent that is heard but does not hear: after so many JOINs in vain, each of several tries, it is left. */
@@ -159,13 +162,23 @@ static void leave(void)
     net_left();
 }
 
+/* Another of a lower level takes the place of the parent, unless it was tried in vain. */
+static bool replace_parent(void)
+{
+    struct neighbour *next = best(parent);
+    if (!next || neighbour_link_cost(next) >= COST_VAIN) return false;
+    adopt(next);
+    return true;
+}
+
+static bool heard_well(const struct neighbour *n) { return n->heard >= HEARD_WELL; }
+
 static void lose_parent(void)
 {
     struct neighbour *lost = neighbour_find(parent);
-    if (lost) lost->node = WIRE_NO_NODE;
-    struct neighbour *next = best(WIRE_NO_NODE);
-    if (next) adopt(next);
-    else leave();
+    /* A link that was poor all the time is known by its share. */
+    if (lost && heard_well(lost)) neighbour_vain(lost);
+    if (!replace_parent()) leave();
 }
 
 static void restart(const struct wire_beacon *beacon)
@@ -327,28 +340,31 @@ void tree_sent(bool acknowledged)
     if (!up) return;
     neighbour_sent(up, acknowledged);
     silent_slots = acknowledged ? 0 : (uint8_t)(silent_slots + 1);
+    if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
-    uint8_t limit = uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
-    if (silent_slots >= limit || (silent_slots >= DOUBTFUL_SLOTS && up->age >= DOUBTFUL_WINDOWS)) lose_parent();
+    uint8_t limit = !heard_well(up) ? POOR_SLOTS : up->age >= DOUBTFUL_WINDOWS ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
+    if (silent_slots >= limit) lose_parent();
 }
 
 void tree_greeted(bool acknowledged)
 {
     struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
     if (!up) return;
-    neighbour_sent(up, acknowledged);
+    /* That a frame as short arrives does not say that rows would. */
     if (acknowledged) { vain_greetings = 0; return; }
     /* Its beacons do not tell that this direction is the worse one: several tries count for more than one frame. */
     neighbour_sent(up, false);
+    neighbour_sent(up, false);
     if (++vain_greetings < VAIN_GREETINGS) return;
     vain_greetings = 0;
-    struct neighbour *next = best(parent);
-    if (next) { adopt(next); return; }
-    /* Others of its own level will do once it has none: the neighbour is kept, and what is known of the link to it. */
-    for (uint8_t i = 0; i < NEIGHBOURS && !next; i++)
-        if (neighbours()[i].node != WIRE_NO_NODE && neighbours()[i].node != parent && neighbours()[i].level == level) next = &neighbours()[i];
-    if (next) leave();
+    if (replace_parent()) return;
+    /* Others of its own level will do once it has none. */
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        if (neighbours()[i].node != WIRE_NO_NODE && neighbours()[i].node != parent && neighbours()[i].level == level) {
+            leave();
+            return;
+        }
 }
 
 void tree_age(void)

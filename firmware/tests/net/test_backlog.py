@@ -20,10 +20,11 @@ from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
 from skerry_protocol.codec import decode_values
-from skerry_protocol.packets import Aggregate, Queue, QueuePolicy, Result
+from skerry_protocol.packets import Aggregate, PacketType, Queue, QueuePolicy, Result, Status
 
 LIGHT, TEMP = BY_NAME["light"].number, BY_NAME["temp"].number
 QUERY = 3
+REPORT = Status.sizeof()
 #: A row's columns; None: NULL.
 Columns = tuple[int | None, int | None]
 
@@ -66,6 +67,10 @@ class Sender(Mote):
         self.sensor(TEMP, columns[1])
         self.run(1)
 
+    def report(self) -> None:
+        """A health report, which is longer than all rows here."""
+        assert self._c.queue_push(ctypes.c_uint8(PacketType.STATUS), bytes(REPORT), ctypes.c_uint8(REPORT))
+
     def children(self, there: bool) -> None:
         """Whether other motes send through this one."""
         self._c.backlog_children(ctypes.c_bool(there))
@@ -75,6 +80,10 @@ class Sender(Mote):
         body = (ctypes.c_uint8 * 128)()
         while length := self._c.backlog_take(body):
             yield length, body[0]
+
+    def length(self) -> int:
+        """Takes one, and says how long it is."""
+        return next(self.packets())[0]
 
     def take(self) -> Row | None:
         """The next row that goes."""
@@ -311,6 +320,30 @@ def test_rows_of_queries_without_the_clause_say_what_was_left_out_before_them() 
     mote.sample((1000, 0))
     mote.sample((1001, 0))
     assert [row.left_out for row in mote.rows()] == [200 - len(rows), 0]
+
+
+def test_rows_go_before_health_reports() -> None:
+    mote = Sender()
+    mote.ask(None)
+    mote.report()
+    mote.sample((5, 0))
+    mote.report()
+    mote.sample((6, 0))
+    lengths = [length for length, _ in mote.packets()]
+    assert [length == REPORT for length in lengths] == [False, False, True, True]
+
+
+def test_a_mote_that_has_always_rows_reports_now_and_then() -> None:
+    mote = Sender()
+    mote.ask(None)
+    mote.report()
+    mote.report()
+    went = []
+    for epoch in range(250):
+        mote.sample((epoch, 0))
+        went.append(mote.length())
+    reports = [epoch for epoch, length in enumerate(went) if length == REPORT]
+    assert reports == [100, 201]
 
 
 def test_queries_do_not_touch_each_others_rows() -> None:

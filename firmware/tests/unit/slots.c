@@ -131,6 +131,17 @@ static void a_small_network_has_a_short_round_and_traffic_lengthens_it(void)
     CHECK(slots_over() > little + 100);
 }
 
+static void one_mote_that_sends_several_frames_a_round_has_room_for_them(void)
+{
+    static const uint8_t motes[] = {1};
+    settle(motes, 1, 40);
+    check_order(1);
+    CHECK(slots_cells(1) <= 6);
+    /* 200 samples a second, in frames of 120 bytes; each may have to be sent again, and the mote's cell may be in the middle. */
+    for (int i = 0; i < 20; i++) period(motes, 1, 560);
+    CHECK(slots_cells(1) >= 4 * 560 / 120 && slots_cells(1) <= 36);
+}
+
 static void one_round_of_much_traffic_changes_nothing(void)
 {
     static const uint8_t motes[] = {2, 2, 1};
@@ -258,7 +269,7 @@ static void slots_that_cannot_be_are_known(void)
 static const struct test tests[] = {
     TEST(a_network_begins_with_slots_for_eight_levels), TEST(a_star_gets_one_wide_slot), TEST(a_deep_line_gets_a_slot_for_each_level),
     TEST(deeper_levels_than_there_can_be_slots_share_one), TEST(levels_that_cannot_be_are_not_counted), TEST(a_small_network_has_a_short_round_and_traffic_lengthens_it),
-    TEST(one_round_of_much_traffic_changes_nothing), TEST(a_steady_network_decides_once), TEST(slots_of_the_beginning_that_do_are_kept), TEST(slots_hold_from_the_second_that_was_said_on),
+    TEST(one_mote_that_sends_several_frames_a_round_has_room_for_them), TEST(one_round_of_much_traffic_changes_nothing), TEST(a_steady_network_decides_once), TEST(slots_of_the_beginning_that_do_are_kept), TEST(slots_hold_from_the_second_that_was_said_on),
     TEST(a_mote_follows_newer_slots_only), TEST(who_was_away_when_it_was_time_learns_that_it_is_over), TEST(slots_that_cannot_be_are_known),
 };
 UNIT_MAIN(tests)
