@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -91,10 +92,17 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def fill(disk: Path, leave: int) -> Path:
     """Fill a disk but for some bytes."""
     filler = disk / "filler"
-    free = os.statvfs(disk)
     with filler.open("wb") as out:
-        os.posix_fallocate(out.fileno(), 0, free.f_bavail * free.f_frsize - leave)
-    return filler
+        for _ in range(1000):
+            free = os.statvfs(disk)
+            try:
+                os.posix_fallocate(out.fileno(), 0, free.f_bavail * free.f_frsize - leave)
+                return filler
+            except OSError as error:
+                # Spark has noted its progress in between.
+                if error.errno != errno.ENOSPC:
+                    raise
+    raise AssertionError(f"{disk} never stays as full as it was")
 
 
 @pytest.fixture

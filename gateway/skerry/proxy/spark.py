@@ -23,9 +23,10 @@ from skerry.streams.source import LogSource, UnreadableError, block_of
 log = logging.getLogger(__name__)
 
 
-#: Spark's default starts processes for each file that it notes its progress in, which takes a third of a small batch's time; and the
-#: local file system keeps checksums anyway.
+#: Spark's default starts processes for each file that it notes its progress in, which takes a third of a small batch's time; and
+#: checksums of files of some hundred bytes, in files of their own, take as long again as the files.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 #: How often an idle query looks for rows. Spark's 10 ms takes an eighth of a processor while nothing comes, and cuts an epoch, whose rows
 #: come within some ms of each other, into two batches.
 LOOK = "50ms"
@@ -56,12 +57,14 @@ def session(master: str, directory: Path) -> SparkSession:
         .config("spark.driver.bindAddress", address)
         .config("spark.driver.host", address)
         .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(dict.fromkeys(path)))
+        .config("spark.python.daemon.module", "prompt_daemon")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.local.dir", str(directory / "spark"))
         .config("spark.sql.streaming.minBatchesToRetain", "10")
         .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
         .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
+        .config("spark.hadoop.fs.file.impl", FILES)
         .config("spark.sql.streaming.pollingDelay", LOOK)
         .config("spark.log.level", "ERROR")
         .config("spark.driver.extraJavaOptions", "-Dlog4j2.level=ERROR")
