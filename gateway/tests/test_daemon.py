@@ -343,3 +343,21 @@ def test_rows_that_wait_for_spark_are_an_alarm(peer: RootPeer, daemon: Daemon) -
         os.kill(java, signal.SIGCONT)
     assert [next(rows)["nodeid"] for _ in range(6)] == [1, 2, 3, 1, 2, 3]
     wait_for(lambda: ada.status()["alarms"] == [])
+
+
+def test_spark_is_started_again_when_its_jvm_is_gone(peer: RootPeer, daemon: Daemon) -> None:
+    """As one is that the system takes the memory of."""
+    daemon.start()
+    ada = daemon.client("ada")
+    rows = iter(ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"))
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    for times, epoch in enumerate(range(60, 66, 2)):
+        queue_rows(peer, query, range(epoch, epoch + 2), program)
+        got = [next(rows) for _ in range(6)]
+        assert [(row["nodeid"], row["temp"]) for row in got] == [
+            (node, (2000 + at * 10 + node) / 100) for at in (epoch, epoch + 1) for node in (1, 2, 3)
+        ]
+        if times < 2:
+            os.kill(daemon.child("java"), signal.SIGKILL)
+    daemon.kill(signal.SIGTERM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from gateway.tests.cluster import Cluster, session_of
 from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
@@ -97,6 +99,8 @@ class Flow:
 def flow(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     """Has all cores of the cluster."""
     made = Flow(cluster, tmp_path_factory.mktemp("flow"))
+    # Else the tests would make contexts of their own.
+    wait_for(lambda: made.state == "running")
     yield made
     made.close()
 
@@ -195,6 +199,25 @@ class TestWorkersAreLost:
         flow.append(np.zeros(10, RECORD))
         flow.wait()
         assert SparkContext.getOrCreate().applicationId != before
+
+    def test_one_that_ends_while_it_begins_is_replaced(
+        self, flow: Flow, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        flow.begin(Engine(STREAMS.get))
+        stopped: list[SparkContext] = []
+        begin = SparkSession.__init__
+
+        def ends(session: SparkSession, context: SparkContext, *arguments: Any, **options: Any) -> None:
+            if not stopped:
+                stopped.append(context)
+                context._jsc.sc().stop()  # type: ignore[attr-defined]
+            begin(session, context, *arguments, **options)
+
+        monkeypatch.setattr(SparkSession, "__init__", ends)
+        SparkContext.getOrCreate()._jsc.sc().stop()  # type: ignore[attr-defined]
+        flow.append(np.zeros(10, RECORD))
+        flow.wait()
+        assert stopped
 
 
 def test_a_gateway_loses_and_doubles_nothing_and_leaves_nothing_on_the_workers(

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 import skerry
 import skerry_protocol
+from skerry.proxy.ended import forget_ended
 from skerry.streams.record import Block
 from skerry.streams.source import LogSource, UnreadableError, block_of
 
@@ -127,10 +129,13 @@ class StreamingQuery:
                 self._leave_ended()
 
     def _leave_ended(self) -> None:
-        """Forget a session that has ended by itself, as when a cluster gives it up: another one takes its place."""
-        if self._spark is not None and self._spark.sparkContext._jsc.sc().isStopped():
-            self._spark.stop()
-            self._spark = None
+        """Another session takes the place of one that has ended by itself."""
+        try:
+            if forget_ended():
+                self._spark = None
+        except (Py4JError, OSError) as error:
+            # Its JVM is about to end: it is looked at again.
+            log.warning("Spark does not answer: %s", error)
 
     def _start_query(self) -> None:
         if self._spark is None:
