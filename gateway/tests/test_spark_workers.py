@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import runpy
@@ -61,6 +62,23 @@ def opened(
     assert daemon["worker"](sock, True) == 7
     assert os.fdopen is plain
     return files[0], files[1]
+
+
+@pytest.mark.spark
+def test_they_do_not_search_all_modules_for_garbage_after_each_task(tmp_path: Path) -> None:
+    spark = session("local[1]", tmp_path)
+    try:
+        frozen = [
+            spark.sparkContext.parallelize([0], 1)
+            .map(lambda _: (os.getpid(), gc.get_freeze_count(), len(gc.get_objects())))
+            .collect()[0]
+            for _ in range(3)
+        ]
+    finally:
+        spark.stop()
+    assert len({process for process, _, _ in frozen}) == 1
+    assert frozen[0][1] == 0 < frozen[1][1] == frozen[2][1]
+    assert frozen[1][2] < frozen[0][2] / 5
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="this system has no TCP_QUICKACK")
