@@ -24,6 +24,8 @@ from skerry.streams.stream import Stream
 SPAN = 64_000
 WIDTH = SPAN // 1000
 MOTES = 54
+#: Rows a second of a trickle, in so many steps.
+RATE, STEPS = 1_000, 50
 
 
 def plan_of(sql: str) -> QueryPlan:
@@ -126,6 +128,13 @@ class Crowd:
         count = self.engine.process(block)
         self._processed = block.end
         return count
+
+    def trickle(self, seconds: float) -> None:
+        """Rows at :data:`RATE` for so long."""
+        began = time.monotonic()
+        for step in range(int(seconds * STEPS)):
+            self.append(RATE // STEPS)
+            time.sleep(max(0.0, began + (step + 1) / STEPS - time.monotonic()))
 
     def append(self, count: int) -> None:
         """So many rows into the log."""

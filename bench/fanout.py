@@ -1,25 +1,24 @@
 """Many users on one stream: rows a second, latency, memory, coming, beside a streaming query of Spark's for each.
 
-All in one process, one measurement after the other in several rounds, so that what else runs on the machine
+All but Spark's own queries in one process, one measurement after the other in several rounds, so that what else runs on the machine
 meets them alike. A row counts as delivered when its user holds it as Arrow columns.
 """
 
 from __future__ import annotations
 
-import tempfile
+import subprocess
+import sys
 import time
-from pathlib import Path
 
-from bench.crowd import SPAN, WIDTH, Crowd, plan_of
+from bench.crowd import RATE, STEPS, Crowd, plan_of
 from bench.machine import median, proportional_memory, table
-from bench.separate import Separate, plain_session
 
 USERS = (1, 10, 100, 1_000, 10_000)
 SEPARATE = 30
 ROUNDS = 3
 ROWS = 1_048_576
-#: Rows a second for latencies, in so many steps, and for how long in s: until so many of them have been somebody's.
-RATE, STEPS, LENGTH, FEWEST = 1_000, 50, 8, 40
+#: For how long in s rows come for latencies: until so many of them have been somebody's.
+LENGTH, FEWEST = 8, 40
 
 
 def main() -> None:
@@ -84,50 +83,28 @@ def _wait(crowd: Crowd) -> float:
     crowd.waits.clear()
     crowd.waiting = True
     # A thousandth of the rows is a user's.
-    _trickle(crowd, max(LENGTH, FEWEST / (RATE * 0.001 * crowd.users)))
+    crowd.trickle(max(LENGTH, FEWEST / (RATE * 0.001 * crowd.users)))
     crowd.wait()
     crowd.waiting = False
     return median(crowd.waits)
 
 
-def _trickle(crowd: Crowd, seconds: float) -> None:
-    began = time.monotonic()
-    for step in range(int(seconds * STEPS)):
-        crowd.append(RATE // STEPS)
-        time.sleep(max(0.0, began + (step + 1) / STEPS - time.monotonic()))
-
-
 def _first(crowd: Crowd, number: int) -> float:
     """Time from adding a user who wants every row to his first one, in s, while rows flow."""
-    _trickle(crowd, 1)
+    crowd.trickle(1)
     user, began = f"new {number}", time.monotonic()
     crowd.add(user, plan_of("SELECT nodeid, light FROM sensors SAMPLE PERIOD 1 s"))
     while user not in crowd.firsts:
-        _trickle(crowd, 1 / STEPS)
+        crowd.trickle(1 / STEPS)
     took = crowd.firsts[user] - began
     crowd.remove(user)
     return took
 
 
 def _separate() -> float:
-    """As :func:`_wait`, with a streaming query of Spark's for each user, from rows that come once all have begun."""
-    crowd = Crowd()
-    crowd.append(1000)
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory)
-        lows = [i * (SPAN - WIDTH) // SEPARATE for i in range(SEPARATE)]
-        spark = plain_session(path)
-        apart = Separate(spark, crowd.log.path, path, lows, WIDTH)
-        while min(apart.batches) < 2:
-            _trickle(crowd, 1)
-        first = crowd.log.rows
-        _trickle(crowd, 20)
-        while apart.reached() < crowd.log.rows:
-            time.sleep(0.1)
-        apart.stop()
-        spark.stop()
-    crowd.close()
-    return median([at - crowd.when(row) for row, at in apart.seen if row >= first])
+    """As :func:`_wait`, with a streaming query of Spark's for each user, in a process that has nothing of ours."""
+    command = [sys.executable, "-m", "bench.separate", str(SEPARATE)]
+    return float(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
-"""What one would write without a proxy: a streaming query of Spark's own for each user, over the same log."""
+"""What one would write without a proxy: a streaming query of Spark's own for each user, over the same log.
+
+`python -m bench.separate USERS` prints the median time from appending a row to its user having it, in s.
+"""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from bench.crowd import SPAN, WIDTH, Crowd
+from bench.machine import median
 from skerry.streams.source import LogPartition, LogReader
+
+#: Seconds of rows before those that are measured, while Java compiles what is used, and of those.
+WARM, LENGTH = 30, 20
 
 
 class ColumnReader(LogReader):
@@ -101,3 +111,30 @@ class Separate:
         """All of them."""
         for query in self._queries:
             query.stop()
+
+
+def main() -> None:
+    """Print it."""
+    users = int(sys.argv[1])
+    crowd = Crowd()
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory)
+        spark = plain_session(path)
+        crowd.append(1000)
+        lows = [i * (SPAN - WIDTH) // users for i in range(users)]
+        apart = Separate(spark, crowd.log.path, path, lows, WIDTH)
+        while min(apart.batches) < 2:
+            crowd.trickle(1)
+        crowd.trickle(WARM)
+        first = crowd.log.rows
+        crowd.trickle(LENGTH)
+        while apart.reached() < crowd.log.rows:
+            time.sleep(0.1)
+        apart.stop()
+        spark.stop()
+    crowd.close()
+    print(median([at - crowd.when(row) for row, at in apart.seen if row >= first]))
+
+
+if __name__ == "__main__":
+    main()
