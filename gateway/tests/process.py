@@ -16,6 +16,8 @@ from gateway.tests.peer import RootPeer
 from skerry_protocol import codec
 from skerry_protocol.packets import PacketType
 
+#: What most tests ask.
+SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
 COMMAND = str(Path(sys.executable).parent / "skerry")
 
 
@@ -70,6 +72,14 @@ def wait_for(condition: Any, limit_s: float = 240) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.05)
+
+
+def ask(peer: RootPeer, daemon: Daemon) -> tuple[skerry.Rows, int, bytes]:
+    """Ada's query, and the number and program the motes have got for it."""
+    asked = daemon.client("ada").query(SQL)
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    return asked, query, program
 
 
 def queue_rows(peer: RootPeer, query: int, epochs: range, program: bytes, motes: range = range(1, 4)) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import skerry
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import COMMAND, Daemon, free_port, queue_rows, wait_for
+from gateway.tests.process import COMMAND, Daemon, ask, free_port, queue_rows, wait_for
 from skerry.streams.log import read
 from skerry_protocol import codec, packets
 from skerry_protocol.packets import PROTOCOL_VERSION, Aggregate, CommandOp, PacketType
@@ -328,9 +328,8 @@ def test_commands_go_out_and_answers_come_back(peer: RootPeer, daemon: Daemon) -
 def test_rows_that_wait_for_spark_are_an_alarm(peer: RootPeer, daemon: Daemon) -> None:
     daemon.start()
     ada = daemon.client("ada")
-    rows = iter(ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"))
-    wait_for(peer.programs)
-    [(query, program)] = peer.programs().items()
+    asked, query, program = ask(peer, daemon)
+    rows = iter(asked)
     queue_rows(peer, query, range(60, 62), program)
     assert [next(rows)["nodeid"] for _ in range(6)] == [1, 2, 3, 1, 2, 3]
     assert ada.status()["alarms"] == []
@@ -348,10 +347,8 @@ def test_rows_that_wait_for_spark_are_an_alarm(peer: RootPeer, daemon: Daemon) -
 def test_spark_is_started_again_when_its_jvm_is_gone(peer: RootPeer, daemon: Daemon) -> None:
     """As one is that the system takes the memory of."""
     daemon.start()
-    ada = daemon.client("ada")
-    rows = iter(ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"))
-    wait_for(peer.programs)
-    [(query, program)] = peer.programs().items()
+    asked, query, program = ask(peer, daemon)
+    rows = iter(asked)
     for times, epoch in enumerate(range(60, 66, 2)):
         queue_rows(peer, query, range(epoch, epoch + 2), program)
         got = [next(rows) for _ in range(6)]

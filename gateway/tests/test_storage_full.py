@@ -14,12 +14,10 @@ import pytest
 
 import skerry
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import Daemon, queue_rows, wait_for
+from gateway.tests.process import SQL, Daemon, ask, queue_rows, wait_for
 from skerry.state import RESERVE, DataDirectory, StorageError
 from skerry.streams.log import read
 from skerry.streams.record import NUMBERED
-
-SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
 
 
 def stored(daemon: Daemon) -> list[tuple[int, int]]:
@@ -32,14 +30,6 @@ def rows_of(epochs: range) -> list[tuple[int, int]]:
 
 def alarms(daemon: Daemon) -> list[str]:
     return [alarm["name"] for alarm in daemon.client().status()["alarms"]]
-
-
-def ask(peer: RootPeer, daemon: Daemon) -> tuple[skerry.Rows, int, bytes]:
-    """Ada's query, and the number and program the motes have got for it."""
-    asked = daemon.client("ada").query(SQL)
-    wait_for(peer.programs)
-    [(query, program)] = peer.programs().items()
-    return asked, query, program
 
 
 @pytest.mark.spark

@@ -39,8 +39,6 @@ class PromptFile(io.FileIO):
 
 def worker(sock: socket.socket, authenticated: bool) -> int:
     """Serve one connection in a process of its own, until it is closed; returns the exit code."""
-    if sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return _worker(sock, authenticated)
     plain = os.fdopen
 
     def first(descriptor: int, mode: str, size: int) -> io.BufferedReader:
@@ -49,7 +47,8 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
         assert mode == "rb", mode
         return io.BufferedReader(PromptFile(descriptor, sock), size)
 
-    os.fdopen = first  # type: ignore[assignment]
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
+        os.fdopen = first  # type: ignore[assignment]
     code = _worker(sock, authenticated)
     if not code and not gc.get_freeze_count():
         gc.freeze()
