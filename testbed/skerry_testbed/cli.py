@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -18,14 +17,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skerry_testbed import duration
 from skerry_testbed.capture import Capture
+from skerry_testbed.children import Children
 from skerry_testbed.core import TestbedError
 from skerry_testbed.network import NetworkError, load
 from skerry_testbed.renode import script as renode_script
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
-
-#: Wait this long in s for a process to end by itself after SIGINT.
-END_LIMIT_S = 20
 
 Description = Annotated[Path, typer.Argument(metavar="NETWORK.toml", help="network description")]
 Speed = Annotated[str, typer.Option(help="max, or virtual seconds per second")]
@@ -155,25 +152,13 @@ def renode(
 
 def _together(commands: list[list[str]]) -> list[int]:
     """Run commands side by side until one ends or Ctrl-C, then end them, the last one first. Returns their exit codes."""
-    # In sessions of their own: Ctrl-C on the terminal reaches this process only, which ends the children in order.
-    children = [subprocess.Popen(command, start_new_session=True) for command in commands]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        while all(child.poll() is None for child in children):
-            threading.Event().wait(0.2)
-    except KeyboardInterrupt:
-        pass
-    return [_end(child) for child in reversed(children)]
-
-
-def _end(child: subprocess.Popen[bytes]) -> int:
-    if child.poll() is None:
-        child.send_signal(signal.SIGINT)
-    try:
-        return child.wait(END_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        return child.wait()
+    with Children() as children:
+        for command in commands:
+            # Those that a signal comes before need not begin.
+            if not children.asked:
+                children.start(command)
+        children.wait()
+    return children.codes
 
 
 def _speed(text: str) -> float:

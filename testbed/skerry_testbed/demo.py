@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import queue
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -23,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import skerry
+from skerry_testbed.children import Children
 
 NETWORK = Path(__file__).parent.parent / "networks" / "demo.toml"
 #: Seconds of wall clock that the queries run.
@@ -58,23 +57,23 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="skerry-demo-") as directory:
         report = Path(directory) / "report.json"
-        children: list[subprocess.Popen[bytes]] = []
-        try:
-            url = _start(children, Path(directory), report, console)
-            client = skerry.connect(url)
-            motes = _wait_for_motes(client, console)
-            _ask(url, console, began)
-            status = client.status()
-        except KeyboardInterrupt:
-            console.print("stopped")
-            return 1
-        finally:
-            _stop(children)
+        # The gateway ends first, then the testbed, which writes its report.
+        with Children() as children:
+            try:
+                with children.interruptible():
+                    url = _start(children, Path(directory), report, console)
+                    client = skerry.connect(url)
+                    motes = _wait_for_motes(client, console)
+                    _ask(url, console, began)
+                    status = client.status()
+            except KeyboardInterrupt:
+                console.print("stopped")
+                return 1
         _summary(console, json.loads(report.read_text()), status, motes)
     return 0 if all(question.rows for question in QUESTIONS) else 1
 
 
-def _start(children: list[subprocess.Popen[bytes]], directory: Path, report: Path, console: Console) -> str:
+def _start(children: Children, directory: Path, report: Path, console: Console) -> str:
     """Start testbed and gateway; returns the gateway's URL once it answers."""
     mote_port, http_port = _free_port(), _free_port()
     skerry_command = str(Path(sys.executable).parent / "skerry")
@@ -83,14 +82,15 @@ def _start(children: list[subprocess.Popen[bytes]], directory: Path, report: Pat
         ["gateway", "--link", f"socket://127.0.0.1:{mote_port}", "--data", str(directory / "data"),
          "--listen", f"127.0.0.1:{http_port}"],
     )  # fmt: skip
+    started = []
     for command in commands:
         console.print(f"[dim]$ skerry {' '.join(command)}[/]")
         log = (directory / f"{command[0]}.log").open("wb")
-        children.append(subprocess.Popen([skerry_command, *command], stdout=log, stderr=log))
+        started.append(children.start([skerry_command, *command], stdout=log, stderr=log))
     url = f"http://127.0.0.1:{http_port}"
     with console.status("gateway and Spark are starting"):
         while not _answers(http_port):
-            for child, command in zip(children, commands, strict=True):
+            for child, command in zip(started, commands, strict=True):
                 if child.poll() is not None:
                     console.print((directory / f"{command[0]}.log").read_text())
                     raise SystemExit(f"skerry {command[0]} ended with exit code {child.returncode}")
@@ -135,16 +135,6 @@ def _ask(url: str, console: Console, began: float) -> None:
 def _user(url: str, question: Question, rows: queue.Queue[Row]) -> None:
     for row in skerry.connect(url, user=question.user).query(question.sql):
         rows.put((question, row))
-
-
-def _stop(children: list[subprocess.Popen[bytes]]) -> None:
-    """Gateway first, then the testbed, which writes its report."""
-    for child in reversed(children):
-        child.send_signal(signal.SIGINT)
-        try:
-            child.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            child.kill()
 
 
 def _summary(console: Console, report: dict[str, Any], status: dict[str, Any], motes: int) -> None:
