@@ -37,10 +37,11 @@ wire: $(STAMP) ## generate what is generated from the packet definitions
 demo: firmware testbed ## 20 emulated motes, two users, three queries, one minute
 	@$(RUN) -m skerry_testbed.demo
 
+# mypy takes what PYTHONPATH names for installed, and keeps silent about it.
 lint: $(STAMP)
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check --quiet .
-	@$(VENV)/bin/mypy
+	@env -u PYTHONPATH $(VENV)/bin/mypy
 
 check: lint firmware ## lint and unit tests, in under two minutes
 	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware

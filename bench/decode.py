@@ -8,6 +8,7 @@ import time
 from bench.machine import median, table
 from skerry.link.endpoint import Endpoint
 from skerry.plan.merge import merge
+from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.streams.ingest import Ingest
 from skerry.streams.stream import Source, Stream
@@ -20,9 +21,9 @@ PACKETS = 60_000
 
 def once() -> float:
     """Packets per second."""
-    query = merge(
-        [plan_query("SELECT nodeid, temp, humidity, light, voltage FROM sensors SAMPLE PERIOD 5 s")]
-    )  # type: ignore[list-item]
+    plan = plan_query("SELECT nodeid, temp, humidity, light, voltage FROM sensors SAMPLE PERIOD 5 s")
+    assert isinstance(plan, QueryPlan)
+    query = merge([plan])
     stream = Stream(1, 1, 1, query)
     layout = struct.Struct("<" + "".join(column.format.letter for column in query.columns))
     values = layout.pack(*range(len(query.columns)))

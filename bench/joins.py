@@ -62,7 +62,7 @@ def main() -> None:
         engine = Engine({1: stream}.get)
         for user, plan in enumerate(plans):
             assert isinstance(plan, QueryPlan)
-            engine.subscribe(str(user), plan, join=Joiner(plan, store.get).join)
+            engine.subscribe(str(user), plan, joiner=Joiner(plan, store.get))
             engine.set_feeds(str(user), {1: Feed(str(user), 1, 5000, 5000, 0)})
         rates, delivered = [], 0
         for run in range(3):

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -102,8 +103,9 @@ class Separate:
 
     def reached(self) -> int:
         """Rows of the log that every query has been through."""
+        told: list[dict[str, Any]] = [query.lastProgress or {} for query in self._queries]
         ends = [
-            (query.lastProgress or {}).get("sources", [{}])[0].get("endOffset") for query in self._queries
+            progress["sources"][0].get("endOffset") if progress.get("sources") else None for progress in told
         ]
         return min(int("".join(filter(str.isdigit, str(end))) or 0) for end in ends)
 

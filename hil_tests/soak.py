@@ -268,18 +268,18 @@ def _judge(
             problems.append(f"mote {n} restarted {resets} times, {wanted[n]} were meant")
     moving = {mote.id for mote in network.mote if mote.path}
     for row in session.rows:
-        mote = next((mote for mote in network.mote if mote.id == row["nodeid"]), None)
+        sender = next((mote for mote in network.mote if mote.id == row["nodeid"]), None)
         if row["ahead"] > CLOCK_SLACK_S:
             problems.append(
                 f"mote {row['nodeid']}: a row of epoch {row['epoch']}, {row['ahead']:.0f} s before it begins"
             )
-        if mote is None:
+        if sender is None:
             problems.append(f"a row of mote {row['nodeid']}, which is none")
-        elif mote.id not in moving and row["temp"] is not None:
-            right = BASE + SLOPE_X * mote.x + SLOPE_Y * mote.y
+        elif sender.id not in moving and row["temp"] is not None:
+            right = BASE + SLOPE_X * sender.x + SLOPE_Y * sender.y
             if abs(row["temp"] - right) > VALUE_ERROR:
                 problems.append(
-                    f"mote {mote.id}, epoch {row['epoch']}: temp {row['temp']}, {right:.1f} was right"
+                    f"mote {sender.id}, epoch {row['epoch']}: temp {row['temp']}, {right:.1f} was right"
                 )
     if outcome.yield_after < FINAL_YIELD:
         late = {n: count for n, count in missing.items() if count}
