@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import duckdb
 import pytest
 
 from hil_tests.queries import ask, rows
+from skerry.plan.partials import from_packet
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.commands import ACTION_BY_NAME, event_number
 from skerry_protocol.packets import BROADCAST, CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Environment, Field
-from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 
 BOTH = ("iris", "cc2538")
 LIGHT = Environment(fields={"light": Field(base=100.0, gradient=(10.0, 0.0))})
@@ -134,6 +138,90 @@ def test_aligned_epochs_follow_the_event_on_all_motes(network: MakeNetwork) -> N
     (heard,) = net.line.of(PacketType.EVENT)
     assert (heard.body.node, heard.body.event) == (3, event_number("hot")), "the root tells the gateway, once"
     assert {heard.body.seconds} == {row["event.time"] for row in found}
+
+
+#: s from an event until all motes run its query: the flood takes a few control windows.
+NEWS_S = 8
+
+
+def test_events_of_two_motes_run_around_each_of_them(network: MakeNetwork) -> None:
+    """The paper's join of the sensors with all events that are active (4.3), as DuckDB computes it. Motes begin when they have
+    heard, and end so much later: in the first seconds and after the last they may differ."""
+    net = network(line_of(6, spacing=10, boards=BOTH), radio=disc(12), environment=LIGHT)
+    net.advance("20s")
+    ask(net, 1, "SELECT nodeid FROM sensors WHERE temp > 50 SIGNAL hot(temp) SAMPLE PERIOD 1 s")
+    query = ask(
+        net,
+        2,
+        "ON EVENT hot(temp): SELECT light, event.temp FROM sensors AS s WHERE dist(s.loc, event.loc) < 15 m SAMPLE PERIOD 2 s FOR 40 s",
+    )
+    counts = ask(
+        net,
+        3,
+        "ON EVENT hot(loc): SELECT COUNT(*), event.loc FROM sensors AS s WHERE dist(s.loc, event.loc) < 15 m SAMPLE PERIOD 2 s FOR 40 s",
+    )
+    net.advance("40s")
+    net.motes[1].sense(temp=60.0)
+    net.advance("10s")
+    net.motes[5].sense(temp=70.0)
+    net.advance("80s")
+    seen = {record.body.node: record.body for record in net.line.of(PacketType.EVENT)}
+    assert set(seen) == {1, 5}
+    events = [(node, 10 * node, body.seconds, body.value / 100) for node, body in seen.items()]
+    found = [
+        (
+            row["nodeid"],
+            row["event.nodeid"],
+            row["epoch"],
+            round(row["light"]),
+            round(row["event.value"] / 100),
+        )
+        for row in rows(net.line, 2, query)
+    ]
+    with duckdb.connect() as duck:
+        duck.execute("CREATE TABLE events(nodeid INT, x INT, time INT, temp DOUBLE)")
+        duck.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", events)
+        expected = duck.execute(
+            """SELECT s.nodeid, e.nodeid, epoch, round(100 + 10 * s.nodeid * 10)::INT, round(e.temp)::INT
+               FROM range(6) AS s(nodeid), events AS e, range($first, $last) AS t(epoch)
+               WHERE abs(10 * s.nodeid - e.x) < 15 AND 2 * epoch BETWEEN e.time + $news AND e.time + 40""",
+            {"first": 0, "last": 10_000, "news": NEWS_S},
+        ).fetchall()
+    assert len(expected) > 60
+    assert set(expected) <= set(found)
+    assert len(found) == len(set(found)), "no row twice"
+    near = {(node, raised) for raised, x, _, _ in events for node in range(6) if abs(10 * node - x) < 15}
+    times = {raised: time for raised, _, time, _ in events}
+    for node, raised, epoch, *_ in set(found) - set(expected):
+        assert (node, raised) in near
+        assert times[raised] < 2 * epoch <= times[raised] + 40 + NEWS_S
+
+    merged: dict[tuple[int, int | None], int] = {}
+    for record in net.line.of(PacketType.PARTIAL, 3):
+        partial = from_packet(counts, record.body)
+        key = record.body.epoch, partial.group(counts)[-1]
+        merged[key] = merged.get(key, 0) + partial.states[-1][0]
+    by_event = Counter((epoch, raised) for _, raised, epoch, *_ in expected)
+    assert by_event.items() <= merged.items(), "each event's motes are counted by themselves"
+
+
+def test_many_motes_raise_an_event_at_once(network: MakeNetwork) -> None:
+    """A flood from each of 36, which hear up to 20 others: nobody hears of one twice, and most are heard of at the root."""
+    net = network(grid(6, 6, spacing=10), radio=disc(22), environment=LIGHT)
+    net.advance("60s")
+    ask(net, 1, "SELECT nodeid FROM sensors WHERE light > 0 OUTPUT ACTION SIGNAL hot SAMPLE PERIOD 4 s")
+    net.advance("100s")
+    heard = Counter(record.body.node for record in net.line.of(PacketType.EVENT))
+    assert set(heard.values()) == {1}
+    assert len(heard) >= 27
+    before = len(commands(net))
+    net.advance("60s")
+    assert len(commands(net)) == before, "the floods have ended"
+
+
+def commands(net: NetworkHandle) -> list[int]:
+    """Tokens of the command frames on the air."""
+    return [packet.body.token for _, _, packet in net.packets() if packet.type is PacketType.COMMAND]
 
 
 def test_energy_is_estimated_from_the_radio(network: MakeNetwork) -> None:

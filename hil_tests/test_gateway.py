@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,19 @@ def wait_for(condition: Callable[[], bool], limit_s: float = 90) -> None:
         time.sleep(0.1)
 
 
+def each_event_has_its_rows(client: skerry.Client, pressed: deque[int]) -> None:
+    """Of two buttons that are held down together."""
+    beside = client.query("ON EVENT button SELECT nodeid, event.nodeid, temp SAMPLE PERIOD 2 s FOR 40 s")
+    time.sleep(12)
+    pressed.extend([1, 3])
+    found = Counter[tuple[int, int]]()
+    for row in beside:
+        found[row["nodeid"], row["event.nodeid"]] += 1
+        if len(found) == 8 and min(found.values()) > 2:
+            break
+    assert set(found) == {(node, raised) for node in range(4) for raised in (1, 3)}, "for each event its rows"
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_two_users_ask_emulated_motes(network: MakeNetwork, tmp_path: Path) -> None:
@@ -37,7 +51,14 @@ def test_two_users_ask_emulated_motes(network: MakeNetwork, tmp_path: Path) -> N
     bed.advance(15)
     line = SerialPort(bed, 0)
     stop = threading.Event()
-    run = threading.Thread(target=lambda: bed.run(None, 1.0, stop.is_set, line.poll), daemon=True)
+    pressed = deque[int]()
+
+    def poll() -> None:
+        line.poll()
+        while pressed:
+            bed.world.button(pressed.popleft(), True)
+
+    run = threading.Thread(target=lambda: bed.run(None, 1.0, stop.is_set, poll), daemon=True)
     run.start()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -76,6 +97,7 @@ def test_two_users_ask_emulated_motes(network: MakeNetwork, tmp_path: Path) -> N
         # The count first: there is no fifth row to wait for.
         seen = [row for _, row in zip(range(4), waiting, strict=False)]
         assert {(row["nodeid"], row["event.nodeid"]) for row in seen} == {(node, 0) for node in range(4)}
+        each_event_has_its_rows(client, pressed)
     finally:
         gateway.send_signal(signal.SIGTERM)
         gateway.wait(30)

@@ -9,6 +9,7 @@ import pytest
 
 from hil_tests.clocks import time_errors
 from hil_tests.queries import ask, rows
+from skerry.plan.partials import from_packet
 from skerry_protocol import mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Mote, Radio
@@ -140,7 +141,9 @@ def test_lossy_links_lose_no_rows(network: MakeNetwork) -> None:
 
 @pytest.mark.slow
 def test_an_old_network_hears_its_first_fast_query_at_once(network: MakeNetwork) -> None:
-    """Its motes wake each 16 s, the root each 4 s as soon as it holds the query: all begin together, in the first epoch or the second."""
+    """Its motes wake each 16 s, the root each 4 s as soon as it holds the query: all begin together, in the first epoch or the
+    second. Asked at four moments; where the flood's frames collide, a mote at the edge begins a control window later."""
+    missing, expected = list[tuple[int, int, int]](), 0
     for idle_s in (262, 265, 268, 272):
         net = network(grid(5, 4, spacing=10), radio=disc(15, reception=0.9), seed=idle_s)
         net.advance(f"{idle_s}s")
@@ -148,9 +151,24 @@ def test_an_old_network_hears_its_first_fast_query_at_once(network: MakeNetwork)
         net.advance("100s")
         arrived = {(row["nodeid"], row["epoch"]) for row in rows(net.line, 1, query)}
         last = max(epoch for _, epoch in arrived)
-        expected = {(node, epoch) for node in net.motes for epoch in range(last - 10, last + 1)}
-        missing = sorted(expected - arrived)
-        assert len(missing) <= 0.01 * len(expected), f"asked after {idle_s} s: {missing}"
+        wanted = {(node, epoch) for node in net.motes for epoch in range(last - 10, last + 1)}
+        missing += [(idle_s, *row) for row in sorted(wanted - arrived)]
+        expected += len(wanted)
+    assert len(missing) <= 0.005 * expected, missing
+
+
+@pytest.mark.slow
+def test_no_mote_of_a_crowd_is_counted_twice(network: MakeNetwork) -> None:
+    """Of 35 children, more than a parent has neighbours' places, each remembers a frame whose acknowledgement was lost for rounds."""
+    net = network(grid(6, 6, spacing=5), radio=disc(100, reception=0.75))
+    net.advance("60s")
+    query = ask(net, 1, "SELECT COUNT(*) FROM sensors SAMPLE PERIOD 8 s")
+    net.advance("400s")
+    motes = Counter[int]()
+    for record in net.line.of(PacketType.PARTIAL, 1):
+        motes[record.body.epoch] += from_packet(query, record.body).motes
+    assert len(motes) > 40
+    assert max(motes.values()) == len(net.motes)
 
 
 def test_positions_are_kept_in_eeprom(network: MakeNetwork) -> None:

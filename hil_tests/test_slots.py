@@ -29,26 +29,32 @@ def delays(net: NetworkHandle, query: MoteQuery, period_s: int) -> dict[int, lis
 
 @pytest.mark.slow
 def test_in_a_star_one_slot_is_as_wide_as_there_is_room_for(network: MakeNetwork) -> None:
-    """No two numbers share a cell any more: fewer frames, and the same rows."""
+    """No two numbers share a cell any more: fewer frames, on the mean of four seeds, and the same rows."""
     numbers = list(range(2, 90, 3))
     motes = [Mote(id=0, x=0, y=0, root=True), *(Mote(id=n, x=1, y=n / 50) for n in numbers)]
-    net = network(motes, radio=disc(10), seed=4)
-    net.advance("40s")
-    query = ask(net, 1, "SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")
-    net.advance("60s")
-
-    def frames_per_row() -> float:
-        sent = sum(mote.counters["sent"] for n, mote in net.motes.items() if n)
-        arrived = len(rows(net.line, 1, query))
+    before = after = 0.0
+    for seed in (1, 2, 3, 4):
+        net = network(motes, radio=disc(10), seed=seed)
         net.advance("40s")
-        more = len(rows(net.line, 1, query)) - arrived
-        assert more == 8 * len(net.motes)
-        return (sum(mote.counters["sent"] for n, mote in net.motes.items() if n) - sent) / more
+        query = ask(net, 1, "SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")
+        net.advance("60s")
+        before += frames_per_row(net, query)
+        until_switched(net, 600)
+        assert slots(net)[0][0] > 60
+        after += frames_per_row(net, query)
+        found = {(row["nodeid"], row["epoch"]) for row in rows(net.line, 1, query)}
+        first, last = min(epoch for _, epoch in found) + 1, max(epoch for _, epoch in found) - 1
+        assert found >= {(node, epoch) for node in net.motes for epoch in range(first, last)}
+    assert after < before
 
-    before = frames_per_row()
-    until_switched(net, 600)
-    assert slots(net)[0][0] > 60
-    assert frames_per_row() < before
+
+def frames_per_row(net: NetworkHandle, query: MoteQuery) -> float:
+    """Of all motes but the root, in the next 40 s."""
+    sent = sum(mote.counters["sent"] for n, mote in net.motes.items() if n)
+    arrived = len(rows(net.line, 1, query))
+    net.advance("40s")
+    more = len(rows(net.line, 1, query)) - arrived
+    return (sum(mote.counters["sent"] for n, mote in net.motes.items() if n) - sent) / more
 
 
 @pytest.mark.slow
@@ -72,9 +78,9 @@ def test_a_relay_may_have_more_children_than_places(network: MakeNetwork) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 4])
+@pytest.mark.parametrize("seed", [1, 4, 5])
 def test_in_a_deep_line_readings_climb_all_levels_in_one_round(network: MakeNetwork, seed: int) -> None:
-    """With these seeds they did not while health reports that had come first went before rows."""
+    """With these seeds they did not while health reports that had come first went before rows, queued or under way."""
     net = network(line_of(22, spacing=10), radio=disc(12), seed=seed)
     net.advance("90s")
     ask(net, 1, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 9 s")

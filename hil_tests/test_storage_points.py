@@ -193,6 +193,49 @@ def test_rates_are_matched(network: MakeNetwork, board: str) -> None:
     assert len(found) > 40
 
 
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_long_join_keeps_no_other_query_waiting(network: MakeNetwork, board: str) -> None:
+    """Ten thousand pairs of which none passes: epochs, beacons and slots beside it come when they are due."""
+    net, points = start(network, board), Points()
+    for number, name in enumerate(("one", "two"), 1):
+        sql = (
+            f"CREATE STORAGE POINT {name} SIZE 99 rows AS SELECT epoch AS n FROM sensors SAMPLE PERIOD 250 ms"
+        )
+        create(net, number, sql, points)
+    beside = ask(net, 3, "SELECT epoch FROM sensors SAMPLE PERIOD 1 s")
+    net.advance("60s")
+    sql = "SELECT one.n, two.n AS m FROM one, two WHERE one.n < 0 AND two.n < 0 SAMPLE PERIOD 100 s"
+    ask(net, 4, sql, points=points)
+    net.advance("140s")
+    whole(net, 3, beside)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_many_conditions_on_what_is_combined(network: MakeNetwork, board: str) -> None:
+    """Each asks for the average of 200 rows in EEPROM or flash: it is computed once, and no mote begins anew."""
+    net, points = start(network, board, motes=2), Points()
+    sql = "CREATE CIRCULAR STORAGE POINT log SIZE 200 rows AS SELECT light FROM sensors SAMPLE PERIOD 500 ms"
+    create(net, 1, sql, points)
+    beside = ask(net, 2, "SELECT epoch FROM sensors SAMPLE PERIOD 1 s")
+    net.advance("150s")
+    where = " AND ".join(f"f.light <> {n}" for n in range(1, 20))
+    sql = f"SELECT f.light FROM log f WHERE {where} SAMPLE PERIOD 30 s COMBINE AVG(f.light)"
+    query = ask(net, 4, sql, points=points)
+    net.advance("90s")
+    assert {row["nodeid"] for row in rows(net.line, 4, query)} == {0, 1}
+    assert {mote.counters["resets"] for mote in net.motes.values()} == {0}
+    whole(net, 2, beside)
+
+
+def whole(net: NetworkHandle, query: int, mote_query: Any) -> None:
+    """Of every mote a row of each epoch, since the last of them has begun."""
+    found = {(row["nodeid"], row["epoch"]) for row in rows(net.line, query, mote_query)}
+    first = max(min(epoch for node, epoch in found if node == of) for of in net.motes)
+    last = max(epoch for _, epoch in found) - 1
+    missing = {(node, epoch) for node in net.motes for epoch in range(first, last)} - found
+    assert not missing, f"epochs {first} to {last}"
+
+
 def test_two_points_are_joined(network: MakeNetwork) -> None:
     net, points = start(network, "iris", 2), Points()
     create(

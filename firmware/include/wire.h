@@ -25,6 +25,7 @@
 #define WIRE_STORE_BLOCK 64U /* bytes of a block of EEPROM or flash */
 #define WIRE_SOURCES_MAXIMUM 2U /* storage points that one query reads */
 #define WIRE_QUERIES_MAXIMUM 8U /* queries at once on a mote */
+#define WIRE_EVENT_RUNS 4U /* motes whose events run a query side by side */
 #define WIRE_FRAGMENT_MAXIMUM 96U /* program bytes in a QUERY_INSTALL */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
 #define WIRE_PERIOD_MINIMUM_MS 1000U /* shortest sample period */
@@ -152,6 +153,7 @@ enum wire_event_flag {
     WIRE_EVENT_FLAG_NO_INTERLEAVE = 0x01,
     WIRE_EVENT_FLAG_TIMER = 0x02,
     WIRE_EVENT_FLAG_ALIGNED = 0x04,
+    WIRE_EVENT_FLAG_EACH = 0x08,
 };
 
 /* Which of a storage point's rows a query meets. */
@@ -447,7 +449,7 @@ _Static_assert(sizeof(struct wire_event) == 20, "wire_event");
 struct wire_on_event {
     uint16_t event; /* number of the event */
     uint32_t lasts; /* s from the event on in which epochs begin; at least 1 */
-    uint8_t flags; /* bit 0 no interleave, bit 1 timer, bit 2 aligned */
+    uint8_t flags; /* bit 0 no interleave, bit 1 timer, bit 2 aligned, bit 3 each */
     uint8_t group; /* 0..7: the query starts when all events of a group have come since it last started */
     uint32_t step; /* timer, aligned: s, at least 1 */
 } __attribute__((packed));

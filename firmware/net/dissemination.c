@@ -15,7 +15,7 @@
 #define ARGUMENTS_MAXIMUM sizeof(struct wire_event)
 /* Commands on their way at once, and tokens remembered: a flood's echoes come within two control windows. */
 #define COMMANDS 4
-#define TOKENS 16
+#define TOKENS 38
 /* Transmissions of each flooded frame by each mote: two, and one kept for the next control window, when what collided in this one meets
  * another order of things; two of commands, as nobody asks for those. */
 #define NEW 3
@@ -151,21 +151,34 @@ void dissemination_stop(const struct wire_query_stop *stop)
         if (stop->query == 0 || installs[i].query == stop->query) installs[i].query = 0;
 }
 
+/* Where a command is kept that is to be flooded: in place of none, or of one that has been sent in a window already. COMMANDS: nowhere. */
+static uint8_t flood_place(void)
+{
+    uint8_t place = COMMANDS;
+    for (uint8_t i = 0; i < COMMANDS; i++) {
+        uint8_t repeats = command_floods[i].repeats;
+        if (repeats == 0) return i;
+        if (repeats == HELD || repeats >= LAST) place = i;
+    }
+    return place;
+}
+
 void dissemination_command(const struct wire_command *command, uint8_t length)
 {
-    uint8_t arguments = (uint8_t)(length - sizeof *command), slot = 0;
+    uint8_t arguments = (uint8_t)(length - sizeof *command), place;
     for (uint8_t i = 0; i < token_count; i++)
         if (tokens[i] == command->token) return;
     tokens[token_next] = command->token;
     token_next = (token_next + 1) % TOKENS;
     if (token_count < TOKENS) token_count++;
     net_execute(command, arguments);
-    if (arguments > ARGUMENTS_MAXIMUM) return;
-    while (slot < COMMANDS - 1 && command_floods[slot].repeats) slot++;
-    memcpy(command_floods[slot].bytes, command, length);
-    command_floods[slot].length = length;
-    command_floods[slot].repeats = NEW;
+    if (arguments > ARGUMENTS_MAXIMUM || (place = flood_place()) == COMMANDS) return;
+    memcpy(command_floods[place].bytes, command, length);
+    command_floods[place].length = length;
+    command_floods[place].repeats = NEW;
 }
+
+bool dissemination_signal_room(void) { return flood_place() < COMMANDS; }
 
 bool dissemination_command_room(void)
 {

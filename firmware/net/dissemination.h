@@ -21,6 +21,8 @@ void dissemination_greet(uint16_t parent, bool again);
 bool dissemination_greeting(void);
 /* Whether another command could be flooded. */
 bool dissemination_command_room(void);
+/* Likewise a mote's own, for which one that has been sent in a window already gives way. */
+bool dissemination_signal_room(void);
 /* A neighbour's beacon says which version it holds. */
 void dissemination_heard(uint16_t source, uint16_t version);
 /* Asks the parent for queries that were passed over and apply here now. */

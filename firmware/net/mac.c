@@ -20,9 +20,10 @@
 #define CONTENTION_MOST 31
 #define ASSESSMENTS 5
 /* Children whose last bundle is remembered. */
-#define SEEN 24
+#define SEEN 40
 /* A repetition may come rounds later; a reused number certainly after that. */
 #define SEEN_SECONDS 60
+#define SEEN_MINUTES 4
 
 struct mac_counters mac_counters;
 
@@ -138,20 +139,16 @@ void radio_sent(enum radio_outcome outcome)
  * repeats one until it is acknowledged, whatever else it sends in between, and everything else may come twice. */
 static bool duplicate(uint16_t source, uint8_t sequence)
 {
-    uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS), oldest = 0, longest = 0;
-    for (uint8_t i = 0; i < SEEN; i++) {
-        uint8_t age = seen[i].source == WIRE_NO_NODE ? UINT8_MAX : (uint8_t)(minute - seen[i].minute);
-        if (age >= longest) longest = age, oldest = i;
-        if (seen[i].source != source) continue;
-        if (seen[i].sequence == sequence && (uint8_t)(minute - seen[i].minute) <= 1) return true;
-        seen[i].sequence = sequence;
-        seen[i].minute = minute;
-        return false;
-    }
-    seen[oldest].source = source;
-    seen[oldest].sequence = sequence;
-    seen[oldest].minute = minute;
-    return false;
+    uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS), i = 0;
+    while (i < SEEN - 1 && seen[i].source != source) i++;
+    bool again = seen[i].source == source && seen[i].sequence == sequence && (uint8_t)(minute - seen[i].minute) <= SEEN_MINUTES;
+    if (again) minute = seen[i].minute;
+    /* The source heard last first: of more sources than there is room for, the one that has been silent longest is forgotten. */
+    memmove(&seen[1], &seen[0], i * sizeof seen[0]);
+    seen[0].source = source;
+    seen[0].sequence = sequence;
+    seen[0].minute = minute;
+    return again;
 }
 
 void radio_received(const struct radio_frame *frame)

@@ -124,13 +124,15 @@ static uint8_t execute(const struct wire_command *command, uint8_t arguments)
     }
 }
 
-void net_signal(const struct wire_event *event)
+bool net_signal(const struct wire_event *event)
 {
+    if (!dissemination_signal_room()) return false;
     uint8_t bytes[sizeof(struct wire_command) + sizeof *event];
     struct wire_command *command = (struct wire_command *)bytes;
     *command = (struct wire_command){.target = WIRE_BROADCAST, .token = random_bits() | SIGNAL_TOKENS, .op = WIRE_COMMAND_EVENT};
     memcpy(command->arguments, event, sizeof *event);
     dissemination_command(command, sizeof bytes);
+    return true;
 }
 
 void net_execute(const struct wire_command *command, uint8_t arguments)

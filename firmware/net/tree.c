@@ -33,6 +33,8 @@
 #define ASK_SLOTS 4
 /* A parent that is heard but does not hear: after so many JOINs in vain, each of several tries, it is left. */
 #define VAIN_GREETINGS 6
+/* Parents, one after the other, of which none has acknowledged a frame; twice as many the next time. */
+#define VAIN_PARENTS 3
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
 /* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
@@ -60,7 +62,7 @@ static uint16_t parent = WIRE_NO_NODE;
 static uint8_t level = WIRE_NO_LEVEL;
 static uint16_t root, session;
 static bool session_known;
-static uint8_t silent_slots, vain_greetings, orphaned, lonely;
+static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, orphaned, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
 static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
@@ -154,6 +156,7 @@ static void adopt(const struct neighbour *up)
 
 static void leave(void)
 {
+    vain_parents = 0;
     parent = WIRE_NO_NODE;
     level = WIRE_NO_LEVEL;
     dissemination_greet(WIRE_NO_NODE, false);
@@ -162,11 +165,17 @@ static void leave(void)
     net_left();
 }
 
-/* Another of a lower level takes the place of the parent, unless it was tried in vain. */
+/* Another of a lower level takes the place of the parent, unless it was tried in vain, or too many were: of those that are heard, one of
+ * the mote's own level may be the only one that hears it. */
 static bool replace_parent(void)
 {
     struct neighbour *next = best(parent);
     if (!next || neighbour_link_cost(next) >= COST_VAIN) return false;
+    if (++vain_parents >= vain_limit) {
+        /* Whom nobody hears at all need not look for others all the time. */
+        vain_limit = vain_limit < UINT8_MAX / 2 ? (uint8_t)(2 * vain_limit) : UINT8_MAX;
+        return false;
+    }
     adopt(next);
     return true;
 }
@@ -340,6 +349,10 @@ void tree_sent(bool acknowledged)
     if (!up) return;
     neighbour_sent(up, acknowledged);
     silent_slots = acknowledged ? 0 : (uint8_t)(silent_slots + 1);
+    if (acknowledged) {
+        vain_parents = 0;
+        vain_limit = VAIN_PARENTS;
+    }
     if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);

@@ -26,6 +26,7 @@
 static struct mac_frame frame;
 static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
 static bool doubtful;                      /* outstanding, and the parent may have it all the same */
+static bool reports;                       /* it holds nothing but health reports */
 static bool told_more;                     /* the last frame of this slot said that another follows */
 static uint8_t goes;
 static struct timer pause;
@@ -44,12 +45,14 @@ static void build(void)
     struct wire_bundle *bundle = mac_begin(&frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
+    reports = true;
     while ((record = backlog_next(true))) {
         uint8_t length = backlog_length(record);
         if (used + sizeof(struct wire_record) + length > WIRE_PACKET_MAXIMUM - sizeof(struct wire_header)) break;
         struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
         *entry = (struct wire_record){.type = record->type, .body_length = length};
         memcpy(entry + 1, record->body, length);
+        reports &= record->type == WIRE_PACKET_STATUS;
         used += (uint8_t)(sizeof *entry + length);
         backlog_goes(record);
         backlog_gone(record);
@@ -58,6 +61,19 @@ static void build(void)
     mac_finish(&frame, used);
     outstanding = true;
     doubtful = false;
+}
+
+/* Reports under way let rows that have come since go first, too: they are queued again. A parent that had them has them twice, which is no
+ * more than the newer of two reports. */
+static void rows_first(void)
+{
+    const struct queue_record *next = backlog_next(true);
+    const uint8_t *body = frame.bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
+    uint8_t length = (uint8_t)(frame.length - sizeof(struct wire_mac_header) - sizeof(struct wire_header)), at = sizeof(struct wire_bundle);
+    if (!outstanding || !reports || !next || next->type == WIRE_PACKET_STATUS || frame.length > queue_room()) return;
+    for (const struct wire_record *record; (record = uplink_record(body, length, &at));)
+        queue_append(record->type, record + 1, record->body_length);
+    outstanding = false;
 }
 
 static void sent(enum radio_outcome outcome)
@@ -89,6 +105,7 @@ static void step(void)
         uplink_done();
         return;
     }
+    rows_first();
     if (!outstanding) build();
     /* The parent may have changed since the frame was built. */
     ((struct wire_mac_header *)frame.bytes)->destination = tree_own_parent();

@@ -5,6 +5,7 @@
 
 #include "drivers/sensor.h"
 #include "query/attribute.h"
+#include "query/events.h"
 #include "query/output.h"
 #include "query/scan.h"
 #include "query/slots.h"
@@ -30,6 +31,16 @@ static void produce(struct slot *slot, bool passes)
 /* Sensors that a piece of code reads and that have not been acquired. */
 static uint32_t lacking(uint32_t attributes) { return attribute_sensors(attributes) & ~fresh; }
 
+/* Whether a condition is true of any event that the epoch belongs to. */
+static bool holds(struct slot *slot, const struct program_code *code)
+{
+    int32_t value;
+    for (uint8_t run = 0; events_take(slot, &run);)
+        if (vm_run(code->bytes, code->length, attribute_read, slot, &value) && value != 0)
+            return true;
+    return false;
+}
+
 /* Goes as far as what is fresh allows; returns the sensors that it wants next, 0: the slot is done with its epoch. */
 static uint32_t advance(struct slot *slot)
 {
@@ -44,12 +55,11 @@ static uint32_t advance(struct slot *slot)
     }
     for (; program_condition(slot_program(slot), slot->stage, &code); slot->stage++) {
         uint32_t reads = 0;
-        int32_t value;
         vm_check(code.bytes, code.length, &reads);
         uint32_t wanted = lacking(staged ? reads : slot->attributes);
         if (wanted != 0)
             return wanted;
-        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0) {
+        if (!holds(slot, &code)) {
             produce(slot, false);
             return 0;
         }

@@ -8,6 +8,8 @@ static uint64_t squares(const struct wire_aggregate_state *state)
     return (uint64_t)state[1].count << 32 | (uint32_t)state[1].value;
 }
 
+#define SQUARES_MOST ((1ULL << 48) - 1)
+
 static bool keep_squares(struct wire_aggregate_state *state, uint64_t sum)
 {
     state[1].count = (uint16_t)(sum >> 32);
@@ -21,7 +23,8 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
     uint32_t size = reading < 0 ? 0U - (uint32_t)reading : (uint32_t)reading;
     state[0].count = 1;
     state[0].value = reading;
-    keep_squares(state, (uint64_t)size * size);
+    /* What is too large for 48 bits overflows with the next reading; of one alone the variance is 0 in any case. */
+    keep_squares(state, size >> 24 ? SQUARES_MOST : (uint64_t)size * size);
 }
 
 static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)

@@ -69,7 +69,7 @@ static uint8_t cells_of(uint8_t size) { return (uint8_t)((size - sizeof(struct w
 /* Whether a state is of one reading, of which nothing is NULL. */
 static bool is_alone(const struct wire_partial *state, uint8_t length, uint8_t size)
 {
-    if (state->motes != 1 || length + sizeof state->states[0] < size || length > size)
+    if (cells_of(size) < 2 || state->motes != 1 || length + sizeof state->states[0] < size || length > size)
         return false;
     for (uint8_t i = 0; i + 1 < cells_of(size); i++)
         if (state->states[i].count != 1)

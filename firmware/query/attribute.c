@@ -1,9 +1,12 @@
 #include "query/attribute.h"
 
+#include <stddef.h>
+
 #include "board.h"
 #include "drivers/sensor.h"
 #include "drivers/settings.h"
 #include "net/queue.h"
+#include "query/events.h"
 #include "query/query.h"
 #include "query/row.h"
 #include "query/scan.h"
@@ -31,9 +34,11 @@ static bool level(int32_t *value)
     return true;
 }
 
-/* Of the event that started the query. */
+/* Of the event that runs the query; NULL: none has come. */
 static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t *value)
 {
+    if (event == NULL)
+        return false;
     switch (attribute) {
     case WIRE_ATTRIBUTE_EVENT_NODEID:
         *value = event->node;
@@ -46,12 +51,12 @@ static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t 
         break;
     case WIRE_ATTRIBUTE_EVENT_VALUE:
         *value = event->value;
-        return event->event != 0 && event->value != INT32_MIN;
+        return event->value != INT32_MIN;
     default:
         *value = (int32_t)(event->seconds & INT32_MAX);
         break;
     }
-    return event->event != 0;
+    return true;
 }
 
 bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
@@ -110,7 +115,7 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_EVENT_YPOS:
     case WIRE_ATTRIBUTE_EVENT_TIME:
     case WIRE_ATTRIBUTE_EVENT_VALUE:
-        return of_event(attribute, &slot->event, value);
+        return of_event(attribute, events_event(slot), value);
     default: /* a sensor's, or unknown here */
         return attribute <= WIRE_ATTRIBUTE_MAXIMUM && attribute_sensors((uint32_t)1 << attribute) != 0 && sensor_value(attribute, value);
     }

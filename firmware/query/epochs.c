@@ -112,7 +112,8 @@ static bool take_due(struct slot *slot, struct net_time now)
         return false;
     if (slot->state & SLOT_HELD && slot->next % policy_every(slot) == 0)
         slot->state &= (uint8_t)~SLOT_HELD;
-    if (milliseconds(now) - milliseconds(start) <= LATE_MS && events_runs(slot, start.seconds) && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) && affordable(slot, now)) {
+    if (milliseconds(now) - milliseconds(start) <= LATE_MS && events_concern(slot, start.seconds) &&
+        !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) && affordable(slot, now)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
     }

@@ -7,6 +7,7 @@
 #include "kernel/button.h"
 #include "kernel/event.h"
 #include "net/time.h"
+#include "query/approximate.h"
 #include "query/attribute.h"
 #include "query/epochs.h"
 #include "query/query.h"
@@ -16,6 +17,16 @@
 #define BOOT_SECONDS 600
 #define ONLY_TIMED (WIRE_EVENT_FLAG_TIMER | WIRE_EVENT_FLAG_ALIGNED)
 
+/* An event of one mote, and the network second from which it runs the query; 0: none. */
+struct run {
+    uint32_t begun;
+    struct wire_event event;
+} __attribute__((packed));
+
+/* Run of events_event. */
+static uint8_t taken;
+/* An event that a condition is asked about before it runs anything, or NULL. */
+static const struct wire_event *weighed;
 static uint8_t raised;                 /* bit n: the query of slot n has raised its event */
 static uint8_t own = QUERY_EVENT_BOOT; /* enum query_own_event: to be raised */
 static void tell(void);
@@ -90,10 +101,10 @@ void events_row(struct slot *slot)
 
 void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
 
-static void raise(uint16_t number, int32_t value)
+static bool raise(uint16_t number, int32_t value)
 {
     struct wire_event event = {number, settings()->nodeid, settings()->x, settings()->y, time_at(clock_now()).seconds, value};
-    net_signal(&event);
+    return net_signal(&event);
 }
 
 /* Whether a query of this mote waits for an event: others have the same queries. */
@@ -136,7 +147,8 @@ static void tell(void)
             continue;
         if (!value_of(slot, &field, &value))
             value = INT32_MIN;
-        raise(event_of(&field), value);
+        if (!raise(event_of(&field), value))
+            raised |= (uint8_t)(1U << i);
     }
     for (uint8_t which = QUERY_EVENT_BOOT; which <= QUERY_EVENT_BUTTON; which = (uint8_t)(which << 1)) {
         if (!(own & which))
@@ -145,9 +157,8 @@ static void tell(void)
         /* What began it may still be on its way to a mote that has just started. */
         if (which == QUERY_EVENT_BOOT && (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
             continue;
-        own &= (uint8_t)~which;
-        if (waits && time_known())
-            raise(own_number(which), INT32_MIN);
+        if (!waits || !time_known() || raise(own_number(which), INT32_MIN))
+            own &= (uint8_t)~which;
     }
 }
 
@@ -161,18 +172,94 @@ void button_pressed(void) { query_own_event(QUERY_EVENT_BUTTON); }
 
 void events_changed(void)
 {
-    if (own & QUERY_EVENT_BOOT)
+    if (own != 0 || raised != 0)
         event_post(&telling);
 }
 
-/* Whether an epoch from network second `start` on is one of those that the clause speaks of. */
+static uint8_t run_count(const struct wire_query_program *program, uint8_t length)
+{
+    struct program_field field;
+    if (!program_clause(program, length, WIRE_AGGREGATE_ON_EVENT, 0, &field) || on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER)
+        return 0;
+    return on_event(&field)->flags & WIRE_EVENT_FLAG_EACH ? WIRE_EVENT_RUNS : 1;
+}
+
+bool events_each(const struct wire_query_program *program, uint8_t length) { return run_count(program, length) > 1; }
+
+uint16_t events_size(const struct wire_query_program *program, uint8_t length) { return run_count(program, length) * sizeof(struct run); }
+
+/* The runs of a slot, *count of them. */
+static struct run *runs_of(const struct slot *slot, uint8_t *count)
+{
+    *count = run_count(slot_program(slot), slot->length);
+    return (struct run *)(slot->block.bytes + slot->block.size - approximate_size(slot_program(slot), slot->length)) - *count;
+}
+
+const struct wire_event *events_event(const struct slot *slot)
+{
+    uint8_t count;
+    const struct run *run = runs_of(slot, &count);
+    if (weighed != NULL)
+        return weighed;
+    run += taken < count ? taken : 0;
+    return count > 0 && run->begun != 0 ? &run->event : NULL;
+}
+
+/* Whether an epoch from network second `start` on is one of those that the run's event lets begin. */
+static bool within(const struct wire_on_event *on, const struct run *run, uint32_t start)
+{
+    return run->begun != 0 && start >= run->begun && start - run->begun < on->lasts &&
+           (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) || (start - run->event.seconds) % on->step == 0);
+}
+
+bool events_concern(const struct slot *slot, uint32_t start)
+{
+    struct program_field field;
+    uint8_t count;
+    const struct run *run = runs_of(slot, &count);
+    if (!events_runs(slot, start))
+        return false;
+    if (count == 0)
+        return true;
+    (void)clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    for (; count > 0; count--, run++)
+        if (within(on_event(&field), run, start))
+            return true;
+    return false;
+}
+
+bool events_take(const struct slot *slot, uint8_t *run)
+{
+    struct program_field field;
+    uint32_t start = 0, milliseconds;
+    uint8_t count;
+    const struct run *all = runs_of(slot, &count);
+    taken = *run;
+    if (count <= 1)
+        return (*run)++ == 0;
+    epochs_start(slot, &start, &milliseconds);
+    (void)clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    for (; *run < count; ++*run)
+        if (within(on_event(&field), &all[*run], start)) {
+            taken = (*run)++;
+            return true;
+        }
+    return false;
+}
+
+/* Whether an epoch from network second `start` on is one of those that the clause speaks of. Those of motes that an event is not about are
+ * among them, as rows of others go by; but for ALIGNED, whose epochs are each event's own. */
 static bool runs(const struct slot *slot, const struct wire_on_event *on, uint32_t start)
 {
+    uint8_t count;
     if (on->flags & WIRE_EVENT_FLAG_TIMER)
         return start % on->step < on->lasts;
-    if (slot->begun == 0 || start < slot->begun || start - slot->begun >= on->lasts)
-        return false;
-    return !(on->flags & WIRE_EVENT_FLAG_ALIGNED) || (start - slot->event.seconds) % on->step == 0;
+    if (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) && slot->begun != 0 && start >= slot->begun && start - slot->begun < on->lasts)
+        return true;
+    for (const struct run *run = runs_of(slot, &count); count > 0; count--, run++)
+        if (within(on, run, start))
+            return true;
+    return false;
 }
 
 bool events_runs(const struct slot *slot, uint32_t start)
@@ -221,6 +308,58 @@ static bool complete(const struct slot *slot, uint8_t group)
     return true;
 }
 
+/* What stays as it is while an event's query runs; all else is unknown yet. */
+static bool read_settled(uint8_t attribute, int32_t *value, const void *slot)
+{
+    switch (attribute) {
+    case WIRE_ATTRIBUTE_NODEID:
+    case WIRE_ATTRIBUTE_XPOS:
+    case WIRE_ATTRIBUTE_YPOS:
+    case WIRE_ATTRIBUTE_EVENT_NODEID:
+    case WIRE_ATTRIBUTE_EVENT_XPOS:
+    case WIRE_ATTRIBUTE_EVENT_YPOS:
+    case WIRE_ATTRIBUTE_EVENT_TIME:
+    case WIRE_ATTRIBUTE_EVENT_VALUE:
+        return attribute_read(attribute, value, slot);
+    default:
+        return false;
+    }
+}
+
+/* Whether no row of this mote can pass for an event: a condition is false whatever is unknown. IS NULL takes what is unknown for known: where
+ * it stands, or seems to, nothing is said. */
+static bool elsewhere(const struct slot *slot, const struct wire_event *event)
+{
+    struct program_code code;
+    int32_t value;
+    bool none = false;
+    weighed = event;
+    for (uint8_t i = 0; !none && program_condition(slot_program(slot), i, &code); i++)
+        none = memchr(code.bytes, WIRE_OP_IS_NULL, code.length) == NULL && vm_run(code.bytes, code.length, read_settled, slot, &value) &&
+               value == 0;
+    weighed = NULL;
+    return none;
+}
+
+/* The event runs the slot from now on, beside those of other motes; where there are too many, in place of the one that ends first. */
+static void keep(const struct slot *slot, const struct wire_on_event *on, const struct wire_event *event, uint32_t now)
+{
+    uint8_t count;
+    struct run *run = runs_of(slot, &count), *place = run;
+    /* None where another clause is a timer. ALIGNED: others' rows come at epochs that only the event tells. */
+    if (count == 0 || (count > 1 && !(on->flags & WIRE_EVENT_FLAG_ALIGNED) && elsewhere(slot, event)))
+        return;
+    for (; count > 0; count--, run++) {
+        if (run->begun != 0 && run->event.node == event->node) {
+            place = run;
+            break;
+        }
+        if (run->begun < place->begun)
+            place = run;
+    }
+    *place = (struct run){now, *event};
+}
+
 /* News travels for some seconds: each mote runs the query for its whole time from when it heard. */
 static void start(struct slot *slot, const struct wire_event *event, uint32_t now)
 {
@@ -234,8 +373,8 @@ static void start(struct slot *slot, const struct wire_event *event, uint32_t no
         if (!complete(slot, on->group))
             continue;
         slot->come = 0;
-        slot->event = *event;
         slot->begun = now;
+        keep(slot, on, event, now);
         return;
     }
 }
@@ -244,13 +383,12 @@ static void stop(struct slot *slot, const struct wire_event *event, uint32_t now
 {
     struct program_field field;
     for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
-        struct wire_event before = slot->event;
         int32_t value = 1;
         if (event_of(&field) != event->event)
             continue;
-        slot->event = *event; /* its condition may speak of the event */
+        weighed = event; /* its condition may speak of the event */
         bool known = field.code.length == sizeof(uint16_t) || value_of(slot, &field, &value);
-        slot->event = before;
+        weighed = NULL;
         if (known && value != 0)
             slot->stopped = now;
     }

@@ -8,6 +8,7 @@
 
 #include "query/slots.h"
 
+
 /* Whether the field is a clause about events or actions that makes sense; attributes that it reads are added to *attributes. */
 bool events_check(const struct program_field *field, uint32_t *attributes);
 /* A row of the slot's query is due: does what its OUTPUT clauses say. A signal is raised by the first of several such rows in a row. */
@@ -16,9 +17,20 @@ void events_row(struct slot *slot);
 void events_no_row(struct slot *slot);
 /* Whether an epoch that starts at network second `start` belongs to the slot's query: always, unless it waits for an event. */
 bool events_runs(const struct slot *slot, uint32_t start);
+/* Whether this mote has a row of its own to make in an epoch that starts at `start`: a query of SLOT_EACH runs everywhere, so that
+ * rows of others find their way, and makes rows where an event of those that it reads about lets it. */
+bool events_concern(const struct slot *slot, uint32_t start);
+/* Makes the next event that the slot's present epoch belongs to that of events_event, from *run = 0 on; false past the last. Without SLOT_EACH
+ * an epoch belongs to one, or to none. */
+bool events_take(const struct slot *slot, uint8_t *run);
+/* The event of which the slot's row is made, or that its condition is asked about; NULL: none. */
+const struct wire_event *events_event(const struct slot *slot);
+/* Whether events of several motes run the program side by side; bytes of the state that its events need at the end of its block. */
+bool events_each(const struct wire_query_program *program, uint8_t length);
+uint16_t events_size(const struct wire_query_program *program, uint8_t length);
 /* Whether a later epoch may run without another event, though that of `start` does not: it waits for a timer, or its epochs are aligned. */
 bool events_goes_on(const struct slot *slot, uint32_t start);
-/* Queries or network time have become known: what waits for them can be raised. */
+/* Queries or network time have become known, or floods have found room: what waits for them can be raised. */
 void events_changed(void);
 /* Whether the slot is to be kept though it runs no more: another event may start it, or the gateway has not stopped it yet. */
 bool events_keeps(const struct slot *slot);

@@ -26,7 +26,7 @@ static void row(struct slot *slot, bool passes)
     }
 }
 
-void output_epoch(struct slot *slot, bool passes)
+static void produce(struct slot *slot, bool passes)
 {
     if (aggregates(slot))
         rows += aggregate_produce(slot, passes, true);
@@ -34,6 +34,23 @@ void output_epoch(struct slot *slot, bool passes)
         row(slot, passes);
     else
         events_no_row(slot);
+}
+
+void output_epoch(struct slot *slot, bool passes)
+{
+    if (!passes || !(slot->received & SLOT_EACH)) {
+        produce(slot, passes);
+        return;
+    }
+    /* What passed is each condition by itself, for some event. */
+    bool any = false;
+    for (uint8_t run = 0; events_take(slot, &run);)
+        if (row_passes(slot)) {
+            any = true;
+            produce(slot, true);
+        }
+    if (!any)
+        produce(slot, false);
 }
 
 void output_joined(struct slot *slot)

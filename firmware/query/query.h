@@ -85,8 +85,8 @@ uint16_t query_refused(void);
 enum query_own_event { QUERY_EVENT_BOOT = 1 << 0, QUERY_EVENT_BATTERY_LOW = 1 << 1, QUERY_EVENT_BUTTON = 1 << 2 };
 void query_own_event(enum query_own_event which);
 
-/* Floods an event, which comes back by query_event. In net/. */
-void net_signal(const struct wire_event *event);
+/* Floods an event, which comes back by query_event. False: not now, but after one of the next query_window. In net/. */
+bool net_signal(const struct wire_event *event);
 /* Tells the gateway that a query is refused: an enum wire_refusal, and the bytes that are short. Implemented by net/status. */
 void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing);
 

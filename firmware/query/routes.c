@@ -5,6 +5,7 @@
 #include "drivers/settings.h"
 #include "net/neighbours.h"
 #include "query/epochs.h"
+#include "query/events.h"
 #include "query/query.h"
 #include "query/slots.h"
 #include "query/srt.h"
@@ -80,6 +81,7 @@ bool query_wanted(void)
 void query_window(void)
 {
     bool changed = false;
+    events_changed();
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
         struct slot *slot = slot_at(i);
         const struct wire_route *route = slot != NULL && !settings()->root ? route_of(slot) : NULL;

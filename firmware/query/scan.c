@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "board.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/queue.h"
@@ -42,6 +43,15 @@ static struct {
     struct program_code combine; /* aggregate of each field that is combined; length 0: none is */
     uint32_t begin, end;                /* of the rows that are */
 } met[WIRE_SOURCES_MAXIMUM];
+
+/* No operand: it names a source that cannot be. */
+#define NOTHING UINT8_MAX
+/* What combining a field gave last: a condition asks for it again and again. */
+static struct {
+    uint8_t operand; /* of STORED; NOTHING: none */
+    bool known;
+    int32_t value;
+} last = {.operand = NOTHING};
 
 static void work(void);
 static struct event working = {.handler = work};
@@ -153,6 +163,7 @@ static bool combined(uint8_t index, uint8_t aggregate, uint8_t field, int32_t *v
     for (uint32_t number = met[index].begin; number != met[index].end; number++) {
         struct stored_row row;
         int32_t one;
+        board_watchdog(); /* a thousand rows in EEPROM take a second */
         if (!storage_row(met[index].point, number, &row) || !storage_value(met[index].point, &row, field, &one))
             continue;
         sum += one;
@@ -192,7 +203,14 @@ bool scan_stored(uint8_t operand, int32_t *value)
         return true;
     }
     uint8_t aggregate = field < met[index].combine.length ? met[index].combine.bytes[field] : 0;
-    return aggregate != 0 ? combined(index, aggregate, field, value) : storage_value(met[index].point, &met[index].row, field, value);
+    if (aggregate == 0)
+        return storage_value(met[index].point, &met[index].row, field, value);
+    if (last.operand != operand) {
+        last.known = combined(index, aggregate, field, &last.value);
+        last.operand = operand;
+    }
+    *value = last.value;
+    return last.known;
 }
 
 /* Rounded value at `at` on the line from a at 0 to b at `span`; 0 < at <= span. */
@@ -245,6 +263,7 @@ static bool load(const struct slot *slot, uint8_t index, const struct program_fi
     const struct slot *point = storage_find(from_of(field)->point);
     met[index].point = point;
     met[index].combine.length = 0;
+    last.operand = NOTHING;
     if (point == NULL || rows->next == rows->end)
         return false;
     switch (from_of(field)->match) {
@@ -315,8 +334,7 @@ static void work(void)
         }
         met[0].point = met[1].point = NULL;
     }
-    if (busy)
-        event_post(&working);
-    else if (waiting)
-        timer_start(&retry, clock_now() + RETRY, work);
+    /* By a timer, which lets others that are due go first: events would keep them waiting. */
+    if (busy || waiting)
+        timer_start(&retry, clock_now() + (busy ? 0 : RETRY), work);
 }

@@ -6,6 +6,7 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/approximate.h"
+#include "query/events.h"
 #include "query/policy.h"
 #include "query/query.h"
 #include "query/scan.h"
@@ -157,7 +158,7 @@ static bool known(struct slot *slot, const struct wire_query_install *install)
 
 static void empty(struct slot *slot)
 {
-    memory_release(&slot->block);
+    slot_free(slot);
     memset(slot, 0, sizeof *slot);
 }
 
@@ -181,7 +182,6 @@ static enum query_outcome complete(struct slot *slot)
 {
     uint8_t query = slot->query;
     slot->idle = 0;
-    memset(&slot->event, 0, sizeof slot->event);
     if (!program_check(slot->block.bytes, slot->length, &slot->attributes, &slot->windows)) {
         slot_free(slot);
         return refuse(query, WIRE_REFUSAL_MALFORMED, 0);
@@ -198,7 +198,8 @@ static enum query_outcome complete(struct slot *slot)
     }
     uint16_t missing = storage_lacking(program, slot->length);
     uint32_t state = (uint32_t)slot->windows + storage_size(program, slot->length) + srt_size(program, slot->length) +
-                     scan_size(program, slot->length, slot->attributes) + approximate_size(program, slot->length);
+                     scan_size(program, slot->length, slot->attributes) + approximate_size(program, slot->length) +
+                     events_size(program, slot->length);
     if (missing == 0 && state > memory_free())
         missing = (uint16_t)(state - memory_free() > UINT16_MAX ? UINT16_MAX : state - memory_free());
     if (missing != 0 || !memory_grow(&slot->block, (uint16_t)state)) {
@@ -211,9 +212,10 @@ static enum query_outcome complete(struct slot *slot)
     if (between % 1000 == 0)
         slot->period_seconds = between / 1000;
     const struct slot *point;
+    slot->received = events_each(program, slot->length) ? SLOT_EACH : 0;
     slot->state = policy_every(slot) > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
     if (slot_program(slot)->period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point) && policy_of(slot->query) == NULL)
-        slot->received = SLOT_FAST;
+        slot->received |= SLOT_FAST;
     srt_open(slot);
     return QUERY_COMPLETE;
 }

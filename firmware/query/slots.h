@@ -26,12 +26,14 @@ enum slot_state {
 #define SLOT_FAST 0x80
 /* All its epochs of this second pass. */
 #define SLOT_CHOSEN 0x40
+/* Events of several motes run it side by side (query/events). */
+#define SLOT_EACH 0x20
 
 struct slot {
     uint8_t query; /* 0: free */
     uint8_t state;
     uint8_t length;   /* bytes of the whole program */
-    uint8_t received; /* bit n: fragment n is here; of a whole program, SLOT_FAST and SLOT_CHOSEN */
+    uint8_t received; /* bit n: fragment n is here; of a whole program, SLOT_FAST, SLOT_CHOSEN and SLOT_EACH */
     uint16_t version; /* newest query_version that brought it */
     uint32_t attributes;     /* that columns and conditions read */
     union {
@@ -52,13 +54,10 @@ struct slot {
     };
     uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
     uint8_t idle;            /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
-    union {
-        struct wire_event event; /* that started it */
-        struct wire_route route; /* while it is passed over: until all fragments are here again, nothing else is kept */
-    };
+    struct wire_route route; /* while it is passed over: until all fragments are here again, nothing else is kept */
     uint8_t come;            /* events that have come since it last started: bit n for the n-th ON_EVENT */
     uint16_t windows;          /* bytes of its windows' state */
-    struct memory_block block; /* its program, then the state of its windows, then the rows it keeps or the state of its join */
+    struct memory_block block; /* its program, the state of its windows, the rows it keeps or the state of its join, its events */
 };
 
 #define SLOT_PASSED UINT8_MAX

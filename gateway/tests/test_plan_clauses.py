@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
@@ -13,20 +14,25 @@ from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
 from skerry.lang.ast import CreatePoint
 from skerry.lang.errors import QueryError
 from skerry.plan import build
+from skerry.plan.beside import runs_beside
 from skerry.plan.build import rounded_hypotenuse
 from skerry.plan.evaluate import Evaluator
 from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.plan.partials import from_packet
+from skerry.plan.planner import plan_point, plan_query
+from skerry.plan.points import Points
 from skerry.plan.program import encode, program_size
 from skerry.plan.residual import Residual, Rows
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
 from skerry_protocol.commands import ACTION_BY_NAME, ACTIONS, event_number
 from skerry_protocol.extensions import declarations
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.packets import EVENT_RUNS, Aggregate
 
 HOT = event_number("hot")
+#: The mote on the host, which stands at -12.5 m, 3 m.
+NODE = 7
 
 
 def mote_query(text: str) -> MoteQuery:
@@ -63,7 +69,7 @@ def test_a_query_waits_for_its_event_and_runs_for_its_time(mote: Mote) -> None:
     mote.event(HOT, 9, 119)
     mote.run(1)
     (record,) = mote.records()
-    assert record.body["values"][2:4] == (9).to_bytes(2, "little")
+    assert record.body["values"][:2] == (9).to_bytes(2, "little")
     assert mote.queries() == [1]
 
 
@@ -77,6 +83,109 @@ def test_an_event_while_the_query_runs(mote: Mote, interleave: str, epochs: list
     before = run(mote, 3)
     mote.event(HOT, 8, 102)
     assert before + run(mote, 10) == epochs
+
+
+def made(mote: Mote, query: MoteQuery, seconds: int) -> list[tuple[int, ...]]:
+    """Epochs of the rows in that time, each with its first columns: who raised the event, and what comes next."""
+    mote.run(seconds)
+    layout = struct.Struct("<" + "".join(column.format.letter for column in query.columns))
+    bodies = [record.body for record in mote.records()]
+    return [(body.epoch, *layout.unpack(body["values"])) for body in bodies]
+
+
+def test_events_of_several_motes_run_side_by_side(mote: Mote) -> None:
+    """A row for each, for the whole time of each; a mote's next event starts its own time anew."""
+    query = mote_query("ON EVENT hot: SELECT event.nodeid, event.time FROM sensors SAMPLE PERIOD 1 s FOR 4 s")
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 99)
+    found = made(mote, query, 2)
+    mote.event(HOT, 8, 101)
+    found += made(mote, query, 1)
+    mote.event(HOT, 9, 102)
+    found += made(mote, query, 10)
+    nine = [(epoch, 9, 99 if epoch < 103 else 102) for epoch in range(100, 107)]
+    assert sorted(found) == sorted(nine + [(epoch, 8, 101) for epoch in range(102, 106)])
+
+
+def test_more_motes_than_run_side_by_side(mote: Mote) -> None:
+    """The event that would end first gives way."""
+    query = mote_query("ON EVENT hot: SELECT event.nodeid FROM sensors SAMPLE PERIOD 1 s FOR 9 s")
+    mote.install(encode(query, 0), 1)
+    for number in range(EVENT_RUNS + 1):
+        mote.event(HOT, 10 + number, 99 + number)
+        mote.run(1)
+    found = made(mote, query, 3)
+    assert {raised for epoch, raised in found if epoch > 104} == {11, 12, 13, 14}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "nodeid = event.nodeid",
+        "dist(loc, event.loc) < 5 m",
+        "temp > 10 AND nodeid = event.nodeid",
+        "nodeid = event.nodeid AND temp IS NOT NULL",
+        "NOT (nodeid <> event.nodeid OR temp < 10)",
+    ],
+)
+def test_events_elsewhere_take_no_place(mote: Mote, where: str) -> None:
+    """The mote's own event runs its whole time though others come, whose rows it does not sample for. Only what may be true of a reading
+    needs a place, and so does a condition that asks whether there is one."""
+    sql = f"ON EVENT hot: SELECT temp, event.nodeid FROM sensors WHERE {where} SAMPLE PERIOD 1 s FOR 20 s"
+    query = mote_query(sql)
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, NODE, 99, x=-1250, y=300)
+    mote.run(1)
+    others = EVENT_RUNS - 1 if "IS NOT NULL" in where else 3 * EVENT_RUNS
+    for number in range(others):
+        mote.event(HOT, 100 + number, 100, x=8000, y=0)
+    found = made(mote, query, 25)
+    assert [row[:3] for row in found] == [(epoch, NODE, 2000) for epoch in range(100, 120)]
+
+
+def test_a_mote_that_no_event_is_about_samples_nothing(mote: Mote) -> None:
+    """It takes part in the rounds in which rows of others pass by."""
+    sql = "ON EVENT hot: SELECT temp, event.nodeid FROM sensors WHERE nodeid = event.nodeid SAMPLE PERIOD 1 s FOR 20 s"
+    mote.install(encode(mote_query(sql), 0), 1)
+    mote.event(HOT, 9, 99)
+    assert run(mote, 10) == []
+    assert mote.acquisitions == 0
+    assert all(mote.epoch_in(second) for second in range(110, 119))
+
+
+def test_aggregates_are_of_one_event_each(mote: Mote) -> None:
+    """Also where two events are at one place."""
+    sql = "ON EVENT hot(loc): SELECT COUNT(*), event.loc FROM sensors WHERE dist(loc, event.loc) < 5 m SAMPLE PERIOD 1 s FOR 3 s"
+    query = mote_query(sql)
+    groups = [column.name for column in query.columns if column.aggregate is Aggregate.GROUP]
+    assert len(groups) == 3
+    mote.install(encode(query, 0), 1)
+    for raised in (NODE, 8):
+        mote.event(HOT, raised, 99, x=-1250, y=300)
+    mote.event(HOT, 9, 99, x=9000, y=300)
+    mote.run(2)
+    found = [from_packet(query, record.body) for record in mote.records()]
+    assert [partial.group(query)[-1] for partial in found] == [NODE, 8, NODE, 8]
+
+
+@pytest.mark.parametrize(
+    ("sql", "each"),
+    [
+        ("ON EVENT hot SELECT temp SAMPLE PERIOD 1 s FOR 3 s", False),
+        ("ON EVENT hot SELECT temp, event.time SAMPLE PERIOD 1 s FOR 3 s", True),
+        ("ON EVENT hot SELECT temp WHERE event.xpos > 3 SAMPLE PERIOD 1 s FOR 3 s", True),
+        ("ON EVENT hot SELECT temp OUTPUT ACTION set_room(event.nodeid) SAMPLE PERIOD 1 s FOR 3 s", True),
+        ("ON EVENT hot(temp) SELECT nodeid SIGNAL warm(event.temp) SAMPLE PERIOD 1 s FOR 3 s", False),
+        ("ON EVENT hot SELECT NO INTERLEAVE temp, event.time SAMPLE PERIOD 1 s FOR 3 s", False),
+        ("ON ALIGNED EVENT hot SELECT temp SAMPLE PERIOD 1 s FOR 3 s", True),
+        ("ON EVENT hot SELECT event.nodeid, WINAVG(3, temp) SAMPLE PERIOD 1 s FOR 9 s", False),
+        ("ON EVENT hot SELECT event.nodeid, temp SAMPLE PERIOD 1 s FOR 9 s QUEUE DELTA SIZE 3", False),
+        ("ON EVENT hot SELECT COUNT(*) GROUP BY event.nodeid SAMPLE PERIOD 1 s FOR 9 s", True),
+        ("ON EVENT hot SELECT COUNT(*) SAMPLE PERIOD 1 s FOR 9 s", False),
+    ],
+)
+def test_which_queries_events_run_side_by_side(sql: str, *, each: bool) -> None:
+    assert runs_beside(mote_query(sql).clauses) == each
 
 
 def test_events_are_called_as_in_the_paper() -> None:
@@ -264,6 +373,15 @@ def test_a_signal_carries_what_it_says(mote: Mote) -> None:
     assert values == [(3012).to_bytes(4, "little")]
 
 
+def test_a_signal_may_say_whose_event_began_it(mote: Mote) -> None:
+    mote.install(encode(mote_query("ON EVENT hot SELECT nodeid SIGNAL next(event.nodeid) ONCE"), 0), 1)
+    mote.install(encode(mote_query("ON EVENT next SELECT event.nodeid, event.value ONCE"), 0), 2)
+    mote.event(HOT, 9, 99)
+    mote.run(3)
+    (values,) = [record.body["values"] for record in mote.records() if record.body.query == 2]
+    assert struct.unpack("<Hi", values) == (NODE, 9)
+
+
 def test_distances(mote: Mote) -> None:
     """TinyDB 2005, 3.5: dist(s.loc, event.loc) < 10m. The mote stands at -12.5 m, 3 m."""
     sql = "ON EVENT hot(loc): SELECT dist(s.loc, event.loc) AS far, event.loc FROM sensors AS s WHERE dist(s.loc, event.loc) < 10m ONCE"
@@ -294,7 +412,9 @@ def test_the_value_of_an_event_at_the_gateway() -> None:
     plan = plan_query("ON EVENT hot(temp): SELECT event.temp, event.temp + 1 AS more ONCE")
     assert isinstance(plan, QueryPlan)
     assert [(output.unit, output.digits) for output in plan.outputs] == [("degC", 2), ("degC", 2)]
-    batch = pa.RecordBatch.from_pydict({"nodeid": [1], "epoch": [3], "event.value": [2575]})
+    batch = pa.RecordBatch.from_pydict(
+        {"nodeid": [1], "epoch": [3], "event.nodeid": [9], "event.value": [2575]}
+    )
     rows = Rows(batch, merge([plan]))
     assert Residual(plan).project(rows, np.array([0])).to_pylist() == [{"event.temp": 25.75, "more": 26.75}]
 
@@ -309,6 +429,70 @@ def test_a_query_that_rows_start_waits_for_an_event_of_its_own() -> None:
     started = plan_query(plan.starts[0])
     assert isinstance(started, QueryPlan)
     assert [clause.name for clause in started.clauses] == [signal.name]
+
+
+def _points() -> Points:
+    text = "CREATE STORAGE POINT recent SIZE 8 AS (SELECT light FROM sensors SAMPLE PERIOD 10 s)"
+    statement = plan_query(text)
+    assert isinstance(statement, CreatePoint)
+    return {"recent": plan_point(statement, 1)[0]}
+
+
+POINTS = _points()
+
+
+def _plan(sql: str) -> None:
+    statement = plan_query(sql, POINTS)
+    if isinstance(statement, CreatePoint):
+        plan_point(statement, 2, POINTS)
+
+
+def _refused(sql: str) -> QueryError:
+    with pytest.raises(QueryError) as refused:
+        _plan(sql)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("sql", "message", "marked"),
+    [
+        (
+            "SELECT nodeid\nOUTPUT ACTION (SELECT temp FROM sensors SAMPLE PERIOD 2 s) SAMPLE PERIOD 2 s",
+            "OUTPUT ACTION needs to know how long",
+            "SELECT temp FROM sensors SAMPLE PERIOD 2 s",
+        ),
+        (
+            "SELECT nodeid OUTPUT ACTION (SELECT temp\nOUTPUT ACTION (SELECT lght ONCE) ONCE) SAMPLE PERIOD 2 s",
+            "unknown attribute 'lght'",
+            "lght",
+        ),
+        (
+            "CREATE STORAGE POINT hot SIZE 8 AS SELECT nodeid OUTPUT ACTION (SELECT rl.light FROM recent AS rl SAMPLE PERIOD 2 s) ONCE",
+            "OUTPUT ACTION needs to know how long",
+            "SELECT rl.light FROM recent AS rl SAMPLE PERIOD 2 s",
+        ),
+        (
+            "SELECT nodeid OUTPUT ACTION (SELECT temp OUTPUT ACTION BUFFER(8) ONCE) SAMPLE PERIOD 2 s",
+            "rows cannot start a query that makes a storage point",
+            "SELECT temp OUTPUT ACTION BUFFER(8) ONCE",
+        ),
+    ],
+)
+def test_what_rows_start_is_checked_with_them_in_the_users_own_words(
+    sql: str, message: str, marked: str
+) -> None:
+    error = _refused(sql)
+    assert error.message.startswith(message)
+    assert error.text == sql
+    assert error.span is not None
+    assert sql[error.span.start : error.span.end] == marked
+    assert "EVENT" not in f"{error.message}{error.hint}"
+
+
+def test_what_rows_start_may_read_storage_points() -> None:
+    sql = "SELECT nodeid OUTPUT ACTION (SELECT rl.light FROM recent AS rl ONCE) SAMPLE PERIOD 2 s"
+    assert isinstance(plan_query(sql, POINTS), QueryPlan)
+    assert "unknown table 'rl'" in _refused(sql.replace("recent AS rl", "rl")).message
 
 
 def test_output_action_buffer_is_a_storage_point() -> None:

@@ -20,6 +20,8 @@ from skerry_protocol.packets import (
     VersionMismatchError,
 )
 
+#: Bytes of a whole Tally.
+_TALLY = Tally.sizeof()
 # Compiled parsers are about five times as fast as interpreted ones. They pass over counted bytes that are cut off: beacons, which no
 # gateway reads, are parsed without.
 _PARSERS: dict[int, tuple[PacketType, Construct[Any, Any]]] = {
@@ -103,10 +105,10 @@ def decode_values(values: bytes, layout: struct.Struct) -> tuple[tuple[int, ...]
     """The values of a RESULT: its columns, the samples combined in it, and the rows left out before it.
 
     Raises PacketError where the bytes are too few or too many for the columns' ``layout``."""
+    if len(values) == layout.size:
+        return layout.unpack(values), 1, 0
     tally = values[layout.size :]
-    if len(values) < layout.size or len(tally) not in (0, 2, Tally.sizeof()):
-        raise PacketError(
-            f"a row of {len(values)} bytes: {layout.size} expected, and {Tally.sizeof()} more at most"
-        )
-    counts = Tally.parse(tally.ljust(Tally.sizeof(), b"\0"))
+    if len(tally) not in (2, _TALLY):
+        raise PacketError(f"a row of {len(values)} bytes: {layout.size} expected, and {_TALLY} more at most")
+    counts = Tally.parse(tally.ljust(_TALLY, b"\0"))
     return layout.unpack(values[: layout.size]), 1 + counts.more, counts.left_out

@@ -53,6 +53,8 @@ SOURCES_MAXIMUM = 2
 PERIOD_STORED_MINIMUM_MS = 50
 #: Queries that a mote runs at once.
 QUERIES_MAXIMUM = 8
+#: Motes whose events run a query side by side on a mote.
+EVENT_RUNS = 4
 #: Program bytes in one QUERY_INSTALL fragment.
 FRAGMENT_MAXIMUM = 96
 #: Network seconds: "runs until stopped".
@@ -214,6 +216,7 @@ class EventFlag(IntEnum):
     NO_INTERLEAVE = 1  # an event while the query runs changes nothing; else it starts it anew
     TIMER = 2  # no event: each ``step`` s of network time starts it
     ALIGNED = 4  # its epochs are ``step`` s apart, counted from the event's time
+    EACH = 8  # the events of several motes run it side by side, each for its own time
 
 
 class Match(IntEnum):
@@ -379,7 +382,7 @@ Event = Struct(
 OnEvent = Struct(
     "event" / Int16ul * "number of the event",
     "lasts" / Int32ul * "s from the event on in which epochs begin; at least 1",
-    "flags" / Int8ul * "bit 0 no interleave, bit 1 timer, bit 2 aligned",
+    "flags" / Int8ul * "bit 0 no interleave, bit 1 timer, bit 2 aligned, bit 3 each",
     "group" / Int8ul * "0..7: the query starts when all events of a group have come since it last started",
     "step" / Int32ul * "timer, aligned: s, at least 1",
 )

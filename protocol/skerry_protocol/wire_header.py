@@ -116,6 +116,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STORE_BLOCK", packets.STORE_BLOCK, "bytes of a block of EEPROM or flash"),
     ("SOURCES_MAXIMUM", packets.SOURCES_MAXIMUM, "storage points that one query reads"),
     ("QUERIES_MAXIMUM", packets.QUERIES_MAXIMUM, "queries at once on a mote"),
+    ("EVENT_RUNS", packets.EVENT_RUNS, "motes whose events run a query side by side"),
     ("FRAGMENT_MAXIMUM", packets.FRAGMENT_MAXIMUM, "program bytes in a QUERY_INSTALL"),
     ("FOREVER", packets.FOREVER, "end of a query that runs until stopped"),
     ("PERIOD_MINIMUM_MS", packets.PERIOD_MINIMUM_MS, "shortest sample period"),

@@ -26,6 +26,7 @@ static uint32_t reset_mark __attribute__((section(".noinit")));
 
 static volatile bool alarm_reached;
 static uint32_t alarm_due;
+static volatile bool alarm_armed; /* the compare for it is still to come */
 static volatile uint8_t wraps;
 static uint8_t reset_cause;
 static uint32_t uptime_seconds, uptime_mark;
@@ -98,6 +99,7 @@ void board_reboot(void)
 /* After power mode 2 the count may be read a tick late (12.3): what is nearly due counts as reached, the main loop waits for the rest. */
 void sleep_timer_isr(void)
 {
+    alarm_armed = false;
     if (clock_reached(clock_now() + ALARM_MINIMUM, alarm_due)) alarm_reached = true;
 }
 
@@ -113,8 +115,9 @@ void board_alarm(uint32_t due)
 {
     uint32_t now = clock_now();
     alarm_reached = clock_reached(now, due);
-    if (alarm_reached || due == alarm_due) return;
+    if (alarm_reached || (alarm_armed && due == alarm_due)) return;
     alarm_due = due;
+    alarm_armed = true;
     if (due - now < ALARM_MINIMUM) due = now + ALARM_MINIMUM;
     for (uint32_t i = 0; i < PATIENCE && !(SMWDTHROSC_STLOAD & STLOAD_READY); i++) {}
     SMWDTHROSC_ST3 = due >> 24;

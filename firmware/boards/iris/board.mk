@@ -9,5 +9,5 @@ FLAGS   := $(TARGET) -DF_CPU=8000000UL -mcall-prologues -fno-tree-switch-convers
 LINK    := $(TARGET) -mrelax
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board
 # Limits of the image: bytes of flash; of static RAM and worst-case stack together.
-FLASH_LIMIT := 73728
+FLASH_LIMIT := 75776
 RAM_LIMIT   := 7680

@@ -80,6 +80,8 @@ const struct wire_settings *settings_load(void)
     if (in_a || in_b) current = use_b ? b : a;
     else current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC, .nodeid = 0xFFFE, .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT,
                                          .channels = WIRE_CHANNELS_DEFAULT};
+    /* Not later: full pages both would be told apart no more. */
+    if (in_a && in_b) flash_erase(use_b ? PAGE_A : PAGE_B);
     current.boots++;
     keep();
     return &current;

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
+from firmware.tests.query.test_query_srt import srt
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
 from skerry_protocol.codec import decode_values
@@ -74,6 +75,21 @@ class Sender(Mote):
     def children(self, there: bool) -> None:
         """Whether other motes send through this one."""
         self._c.backlog_children(ctypes.c_bool(there))
+
+    def refresh_trees(self) -> None:
+        """Its semantic routing trees ask for its own values; there are no neighbours."""
+        self._c.neighbours_clear()
+        self._c.srt_refresh(ctypes.c_bool(True))
+
+    def window(self) -> None:
+        """A control window begins."""
+        self._c.query_window()
+
+    @property
+    def room(self) -> int:
+        """Bytes left in the queue."""
+        self._c.queue_room.restype = ctypes.c_uint16
+        return int(self._c.queue_room())
 
     def packets(self) -> Iterator[tuple[int, int]]:
         """Length and query of all that may go."""
@@ -367,6 +383,30 @@ def test_rows_of_a_query_that_was_stopped_still_go() -> None:
     mote.ask(QueuePolicy.DELTA, 3)
     mote.sample((100, 0))
     assert [row.columns for row in mote.rows()] == [(100, 0)]
+
+
+def test_a_query_that_is_passed_over_leaves_nothing_in_the_queue() -> None:
+    """Its newest row was kept to compare others with."""
+    mote = Sender()
+    mote.sensor(LIGHT, 15)
+    assert mote.install(srt("light"), 1) == COMPLETE
+    mote.refresh_trees()
+    room = mote.room
+    fields = [field(ValueFormat.I32, instruction(Op.ATTR, LIGHT)), clause(QueuePolicy.DELTA)]
+    fields.append({"format": 0, "aggregate": int(Aggregate.ROUTE), "code": bytes([1, 10, 20, 255, 0])})
+    mote.sensor(LIGHT, 15)
+    mote.run(2)
+    assert mote.install(program(fields), QUERY, version=2) == COMPLETE
+    mote.run(3)
+    assert list(mote.packets())
+    assert mote.room < room
+    mote.sensor(LIGHT, 200)
+    mote.run(1.2)
+    list(mote.packets())
+    for _ in range(7):
+        mote.window()
+    assert QUERY not in mote.queries()
+    assert mote.room == room
 
 
 @pytest.mark.parametrize(

@@ -207,10 +207,11 @@ bool net_health(uint8_t attribute, int32_t *value)
     return true;
 }
 /* net/net: the flood comes back at once. */
-void net_signal(const struct wire_event *event)
+bool net_signal(const struct wire_event *event)
 {
     signalled++;
     query_event(event);
+    return true;
 }
 /* The registry: commands of every number, no aggregates. */
 enum command_outcome command_run(uint8_t number, int32_t argument)

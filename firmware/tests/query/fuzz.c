@@ -136,7 +136,7 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
         return put_field(bytes, at, 0, kind, &budget, sizeof budget);
     }
     case WIRE_AGGREGATE_ON_EVENT: {
-        struct wire_on_event on = {below(16) ? number : WIRE_EVENT_BOOT, 1 + below(50), (uint8_t)below(8), (uint8_t)below(4), 1 + below(20)};
+        struct wire_on_event on = {below(16) ? number : WIRE_EVENT_BOOT, 1 + below(50), (uint8_t)below(16), (uint8_t)below(4), 1 + below(20)};
         return put_field(bytes, at, 0, kind, &on, sizeof on);
     }
     case WIRE_AGGREGATE_STORE: {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote, field, program
 from skerry_protocol import packets
 from skerry_protocol.attributes import BY_NAME, ValueFormat
@@ -40,6 +41,22 @@ def own_partial(mote: Mote, data: bytes, reading: int | None) -> bytes:
     (record,) = mote.records()
     assert record.type is PacketType.PARTIAL
     return bytes(packets.Partial.build(record.body))
+
+
+def test_squares_beyond_48_bits_overflow_and_are_not_cut_off(mote: Mote) -> None:
+    """From readings of 2^24 on; STDDEV(energy) of a mote that has taken 17 kJ."""
+    data = program([field(ValueFormat.I32, TEMP, Aggregate.VARIANCE)], flags=QueryFlag.AGGREGATE)
+    parts = []
+    for reading in (1 << 24, (1 << 24) - 1, -(1 << 31)):
+        other = Mote(host.query_library())
+        parts.append(own_partial(other, data, reading))
+    for part in (parts[1], parts[2]):
+        assert merge_all(mote, [parts[0], part]).overflow != 0
+    small = own_partial(Mote(host.query_library()), data, 3)
+    merged = merge_all(mote, [parts[1], small])
+    assert merged.overflow == 0
+    low, high = merged.states[1]["value"] % 2**32, merged.states[1]["count"]
+    assert high << 32 | low == ((1 << 24) - 1) ** 2 + 9
 
 
 def merge_all(mote: Mote, parts: Sequence[bytes]) -> Any:

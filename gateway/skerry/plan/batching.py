@@ -2,7 +2,8 @@
 
 A query that waits for events may run an instance for each, or once for all that overlap: as a join between a window on
 the events and the sensors, which the paper asks in each sample period whether the window holds an event, or as a stream
-whose epochs are planned when an event comes. Motes run the stream. Source: TinyDB 2005, 4.3 and table IV; events are
+whose epochs are planned when an event comes. Motes run the stream. Rows that say nothing of the event are sent once for
+all that are active, others once for each (:mod:`skerry.plan.beside`). Source: TinyDB 2005, 4.3 and table IV; events are
 taken to come independently of each other (a Poisson process).
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, prod
 
+from skerry.plan.beside import runs_beside
 from skerry.plan.clauses import Clause
 from skerry.plan.expression import conjuncts
 from skerry.plan.model import MoteQuery
@@ -85,7 +87,7 @@ def batching(query: MoteQuery, known: Mapping[str, float], sending: float) -> Ba
         ways = [Way(STREAM, active / (1 + active) * (sampling + row))]
     else:
         share = 1 - exp(-active)
-        stream = share * (sampling + row)
+        stream = share * sampling + (active if runs_beside(query.clauses) else share) * row
         # Sensors are read once for all queries of one instant, so for all instances; each sends its own rows.
         ways = [
             Way(STREAM, stream),

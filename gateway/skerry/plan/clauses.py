@@ -17,7 +17,7 @@ from skerry.plan.resolve import Resolver
 from skerry.plan.scope import SENSORS, Scope, event_parameter
 from skerry_protocol.bytecode import constant
 from skerry_protocol.commands import NO_ARGUMENT, event_number
-from skerry_protocol.packets import Aggregate, EventFlag, Match, OnEvent
+from skerry_protocol.packets import EVENT_RUNS, Aggregate, EventFlag, Match, OnEvent
 
 _MET = {
     Match.ALL: "the rows",
@@ -98,11 +98,11 @@ def _waits(clause: Clause) -> str:
     lasts, flags, group, step = clause.values
     if flags & EventFlag.TIMER:
         return f"run for {lasts} s each {duration_text(step * 1000)}"
-    again = (
-        "an event meanwhile changes nothing"
-        if flags & EventFlag.NO_INTERLEAVE
-        else "each event starts it anew"
-    )
+    again = "each event starts it anew"
+    if flags & EventFlag.NO_INTERLEAVE:
+        again = "an event meanwhile changes nothing"
+    elif flags & EventFlag.EACH:
+        again = f"events of up to {EVENT_RUNS} motes run it side by side, the same mote's next starts it anew"
     aligned = (
         f", each {duration_text(step * 1000)} from the event's time on" if flags & EventFlag.ALIGNED else ""
     )
@@ -204,14 +204,19 @@ def _stop(stop: ast.StopOn) -> Clause:
 
 
 def _signal(signal: ast.Signal, scope: Scope) -> Clause:
-    own = [
-        p for p in signal.parameters if not (isinstance(p, ast.Name) and p.name.lower() in _IN_EVERY_EVENT)
-    ]
+    own = [p for p in signal.parameters if not _in_every_event(p)]
     if len(own) > 1:
         hint = f"besides {', '.join(_IN_EVERY_EVENT)} an event carries one value"
         raise QueryError("these are too many parameters of an event", hint, own[1].span)
     value = _whole(own[0], "an event", scope, named=True) if own else None
     return Clause(Aggregate.SIGNAL, signal.name.name, value)
+
+
+def _in_every_event(parameter: ast.Expression) -> bool:
+    """Whether the event says it anyway; what the event that a row is about said of it is another thing."""
+    if not isinstance(parameter, ast.Name) or (parameter.table or "").lower() == "event":
+        return False
+    return parameter.name.lower() in _IN_EVERY_EVENT
 
 
 def _action(output: ast.Output, scope: Scope) -> Clause:

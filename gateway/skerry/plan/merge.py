@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 from skerry.plan import build, snooping
 from skerry.plan.approximate import speaker_column
 from skerry.plan.assembler import obstacle
+from skerry.plan.beside import RAISED_BY, runs_beside
 from skerry.plan.expression import Expr, render
 from skerry.plan.model import Column, MoteQuery, QueryPlan, RangeFilter
 from skerry.plan.program import fits
@@ -35,7 +36,7 @@ _CONDITIONS_MAXIMUM = 40
 def merge(plans: Sequence[QueryPlan]) -> MoteQuery:
     """The mote query for these plans, which are of one kind (plain, or aggregates of one period and
     condition, or a single ONCE). A single plan's query may be too large: see ``program.check_program``."""
-    return replace(_merged(plans), budget=plans[0].budget, clauses=plans[0].clauses)
+    return _shared(_merged(plans), plans[0])
 
 
 class Union:
@@ -93,7 +94,7 @@ class Union:
         """The mote query that serves all of them."""
         if self._others or self._plain is None:
             return merge([plan for plan, _ in self._others.values()])
-        return replace(self._rows(), budget=self._plain.budget, clauses=self._plain.clauses)
+        return _shared(self._rows(), self._plain)
 
     def with_one_more(self, plan: QueryPlan) -> MoteQuery:
         """The same with a plan more."""
@@ -134,6 +135,16 @@ class Union:
                 if outer.low is not None or outer.high is not None:
                     return condition_of(outer, build.attribute(entry))
         return None
+
+
+def _shared(query: MoteQuery, plan: QueryPlan) -> MoteQuery:
+    """The query with what all plans of one kind say."""
+    query = replace(query, budget=plan.budget, clauses=plan.clauses)
+    if query.aggregate or plan.columns or not runs_beside(plan.clauses):
+        return query
+    # An epoch has a row for each mote whose event it belongs to.
+    columns = sorted(query.columns, key=lambda column: column.expr != RAISED_BY)
+    return replace(query, columns=tuple(columns), numbered=1)
 
 
 def _take(counts: Counter[_Counted], key: _Counted) -> None:

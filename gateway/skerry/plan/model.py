@@ -165,7 +165,7 @@ class MoteQuery:
     where: Expr | None
     budget: LifetimeBudget | None = None
     clauses: tuple[Clause, ...] = ()
-    #: So many of the first columns number the stored rows that a row was made from: an epoch may have several rows.
+    #: So many of the first columns tell the rows of an epoch apart: numbers of stored rows, or the mote that raised the event.
     numbered: int = 0
     #: Motes withhold partial states that change nothing in what they have heard of others.
     snoop: bool = False

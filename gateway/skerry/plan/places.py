@@ -9,6 +9,7 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.plan import build
 from skerry.plan.expression import Expr
+from skerry.plan.unit_checks import check_length
 
 LOC = "loc"
 _AXES = ("xpos", "ypos")
@@ -60,7 +61,8 @@ def _coordinates(node: ast.Expression, number: Callable[[ast.Expression], Expr])
 
 
 def _length(expr: Expr, node: ast.Expression) -> Expr:
-    """In cm, as motes know positions."""
+    """In cm, as motes know positions. A number without a unit is in m."""
+    check_length(expr, node)
     if expr.digits > 2 and expr.is_constant:
         raise QueryError("positions are known to the cm", "write it with two decimal places", node.span)
     return build.upscale(expr, 2 - expr.digits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from skerry.lang import ast
@@ -12,6 +12,7 @@ from skerry.lang.parser import parse
 from skerry.plan import build
 from skerry.plan.approximate import within_of
 from skerry.plan.assembler import obstacle
+from skerry.plan.beside import RAISED_BY, beside, is_of_event, passes_on, run_beside
 from skerry.plan.checks import (
     check_aggregates,
     check_bare,
@@ -22,10 +23,11 @@ from skerry.plan.checks import (
     has_aggregate,
     has_bare_attribute,
 )
-from skerry.plan.clauses import clauses_of, nested_event
+from skerry.plan.clauses import clauses_of
 from skerry.plan.epochs import with_epochs
 from skerry.plan.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
 from skerry.plan.fast import check_fast, is_fast
+from skerry.plan.inner import check_started, started
 from skerry.plan.joining import from_clauses, joined_columns, matched
 from skerry.plan.lifetime import afford
 from skerry.plan.merge import merge
@@ -53,12 +55,13 @@ from skerry.plan.storing import (
 from skerry.plan.tables import NO_TABLES, Tables, check_joined, past_attributes, probes_of, split
 from skerry.plan.temporal import is_temporal, temporal_nodes
 from skerry.plan.windows import REVISION, asks, frame_of
-from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_ATTRIBUTES
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
     PERIOD_FAST_MINIMUM_MS,
     PERIOD_MINIMUM_MS,
     PERIOD_STORED_MINIMUM_MS,
+    Aggregate,
 )
 
 _EPOCH = BY_NAME["epoch"].number
@@ -69,28 +72,30 @@ ALIGNED_GRID_MS = 1000
 
 
 def plan_query(
-    text: str, points: Points = NO_POINTS, tables: Tables = NO_TABLES
+    text: str, points: Points = NO_POINTS, tables: Tables = NO_TABLES, *, restored: bool = False
 ) -> QueryPlan | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt:
     """The plan of a query beside these storage points and tables, or a statement that is no query. Raises QueryError for anything
-    wrong with it.
+    wrong with it, or, unless it is one that runs already, with those that its rows start.
 
     A plan that is returned fits a mote: its own mote query assembles within all limits.
     """
     statement = parse(text)
     if not isinstance(statement, ast.Select):
         return statement
-    return _checked(text, lambda: _plan(statement, points, tables=tables))
+    return _checked(text, lambda: _plan(statement, points, tables=tables, restored=restored))
 
 
-def plan_point(statement: CreatePoint, number: int, points: Points = NO_POINTS) -> tuple[Point, QueryPlan]:
-    """A new storage point beside others, and the query that keeps it. Raises QueryError.
+def plan_point(
+    statement: CreatePoint, number: int, points: Points = NO_POINTS, *, restored: bool = False
+) -> tuple[Point, QueryPlan]:
+    """A new storage point beside others, and the query that keeps it, as of :func:`plan_query`. Raises QueryError.
 
     ``number``: how motes will call it, 1..65535, none of the others'.
     """
     made: list[Point] = []
 
     def planned() -> QueryPlan:
-        point, plan = _plan_point(statement, number, points)
+        point, plan = _plan_point(statement, number, points, restored=restored)
         made.append(point)
         return plan
 
@@ -128,7 +133,9 @@ def _checked(text: str, planned: Callable[[], QueryPlan]) -> QueryPlan:
     return plan
 
 
-def _plan_point(statement: CreatePoint, number: int, points: Points) -> tuple[Point, QueryPlan]:
+def _plan_point(
+    statement: CreatePoint, number: int, points: Points, *, restored: bool
+) -> tuple[Point, QueryPlan]:
     others = list(points.values())
     if statement.filling is None:
         point = define(statement, None, number, others)
@@ -141,7 +148,7 @@ def _plan_point(statement: CreatePoint, number: int, points: Points) -> tuple[Po
     if filling.into is not None:
         hint = "its rows go to the point that is created: leave INTO out"
         raise QueryError("rows cannot go to two storage points", hint, filling.into.span)
-    plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS)
+    plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS, restored=restored)
     check_storable(filling, plan, statement.name.span)
     point = define(statement, plan, number, others)
     columns = stored_columns(plan.outputs, point, statement.name.span)
@@ -152,12 +159,19 @@ def _plan_point(statement: CreatePoint, number: int, points: Points) -> tuple[Po
 
 
 def _plan(
-    select: ast.Select, points: Points, least: int = PERIOD_FAST_MINIMUM_MS, tables: Tables = NO_TABLES
+    select: ast.Select,
+    points: Points,
+    least: int = PERIOD_FAST_MINIMUM_MS,
+    tables: Tables = NO_TABLES,
+    *,
+    restored: bool,
 ) -> QueryPlan:
     """``least``: the shortest sample period."""
     if select.into is not None or select.queue is not None:
         least = PERIOD_STORED_MINIMUM_MS
     plan = _planned(select, points, least, tables)
+    if not restored:
+        check_started(select, lambda text: plan_query(text, points, tables))
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)
@@ -191,7 +205,7 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
     select = _by_epoch(select, scope, period)
     shown = replace(scope, windowed=asks(select.items, select.having, select.order))
     outputs = _outputs(select, known, shown)
-    groups = _groups(select, known, scope, windowed=shown.windowed)
+    groups = _groups(select, known, scope, where, windowed=shown.windowed)
     aggregate = not shown.windowed and (bool(groups) or any(has_aggregate(output.expr) for output in outputs))
     windows = temporal_nodes(output.expr for output in outputs)
     having = _having(
@@ -222,9 +236,8 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
         check_aggregates(select, plan, scope)
     if windows:
         check_mote_windows(select, plan)
-    lasts = ONCE_PERIOD_MS if once else duration
-    clauses = (*clauses_of(select, aggregate, period, lasts, scope), *queue_clauses(select, plan))
-    plan = replace(plan, clauses=clauses, starts=_started(select), within=within_of(select, plan))
+    plan = replace(plan, within=within_of(select, plan))
+    plan = _with_clauses(select, plan, ONCE_PERIOD_MS if once else duration, exprs, scope)
     check_time_windows(select, plan)
     if plan.window is not None and (plan.clauses or plan.starts):
         span = select.items[0].span.to(select.items[-1].span)
@@ -247,6 +260,19 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
         period, budget = afford(select.sampling, chosen(merge([plan])).energy)
         plan = replace(plan, period_ms=period, budget=budget)
     return plan
+
+
+def _with_clauses(
+    select: ast.Select, plan: QueryPlan, lasts_ms: int | None, exprs: Iterable[Expr | None], scope: Scope
+) -> QueryPlan:
+    """The plan with what it waits for and does; ``exprs``: all that it reads besides."""
+    clauses = clauses_of(select, plan.aggregate, plan.period_ms, lasts_ms, scope)
+    clauses += queue_clauses(select, plan)
+    acted = (clause.expr for clause in clauses if clause.kind is Aggregate.ACTION)
+    if not plan.temporal and not passes_on(clauses) and beside(select, (*exprs, *acted), scope):
+        clauses = run_beside(clauses)
+        plan = replace(plan, attributes=plan.attributes | attributes_of(RAISED_BY))
+    return replace(plan, clauses=clauses, starts=started(select))
 
 
 def _named(groups: tuple[Expr, ...], windowed: bool) -> tuple[Expr, ...]:
@@ -310,7 +336,9 @@ def _by_epoch(select: ast.Select, scope: Scope, period_ms: int) -> ast.Select:
     return select
 
 
-def _groups(select: ast.Select, period_ms: int | None, scope: Scope, *, windowed: bool) -> tuple[Expr, ...]:
+def _groups(
+    select: ast.Select, period_ms: int | None, scope: Scope, where: Expr | None, *, windowed: bool
+) -> tuple[Expr, ...]:
     """What GROUP BY names: expressions that motes compute, and compare as integers, or, of windows and the past alone, the gateway."""
     past_only = select.history is not None and select.history.only
     groups: dict[Expr, None] = {}
@@ -324,20 +352,12 @@ def _groups(select: ast.Select, period_ms: int | None, scope: Scope, *, windowed
     outputs = _outputs(select, period_ms, scope) if select.event is not None else ()
     if any(has_aggregate(output.expr) for output in outputs):
         # Of one event there is one value: it need not be said that rows are grouped by it.
-        groups |= {output.expr: None for output in outputs if _is_of_event(output.expr)}
+        groups |= {output.expr: None for output in outputs if is_of_event(output.expr)}
+    aggregate = bool(groups) or any(has_aggregate(output.expr) for output in outputs)
+    if aggregate and beside(select, (where, *groups, *(output.expr for output in outputs)), scope):
+        # Each event has an aggregate of its own.
+        groups.setdefault(RAISED_BY)
     return tuple(groups)
-
-
-def _is_of_event(expr: Expr) -> bool:
-    return expr.is_attribute and BY_NUMBER[expr.operand or 0] in EVENT_ATTRIBUTES
-
-
-def _started(select: ast.Select) -> tuple[str, ...]:
-    """The queries that its rows start, each waiting for an event of its own."""
-    return tuple(
-        f"ON EVENT {nested_event(select.text, span)}: {select.text[span.start : span.end]}"
-        for span in select.nested
-    )
 
 
 def _having(

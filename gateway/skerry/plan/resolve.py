@@ -9,10 +9,11 @@ from decimal import Decimal
 from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
-from skerry.lang.units import UNITS, units_of
+from skerry.lang.units import UNITS
 from skerry.plan import build, functions, outside, places, temporal, windows
-from skerry.plan.expression import MIXED, PLAIN, Expr, Kind
+from skerry.plan.expression import PLAIN, Expr, Kind
 from skerry.plan.scope import SENSORS, Scope
+from skerry.plan.unit_checks import check_units
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
@@ -109,14 +110,14 @@ class Resolver:
         if node.operator == ">>":
             return _shift(left, right, node)
         if node.operator in ("+", "-", "%"):
-            _check_units(left, right, node.left, node.right, strict=False)
+            check_units(left, right, node.left, node.right, strict=False)
         with _magnitude_at(node.span):
             return _ARITHMETIC[node.operator](left, right)
 
     def _compare(self, op: Op, left_node: ast.Expression, right_node: ast.Expression) -> Expr:
         left = self.number(left_node, "a comparison")
         right = self.number(right_node, "a comparison")
-        _check_units(left, right, left_node, right_node, strict=True)
+        check_units(left, right, left_node, right_node, strict=True)
         with _magnitude_at(left_node.span.to(right_node.span)):
             return build.compare(op, left, right)
 
@@ -221,42 +222,6 @@ def constant(value: Decimal, unit: str = PLAIN) -> Expr:
     assert isinstance(exponent, int)
     integer = int("".join(map(str, figures)) or "0") * (-1 if sign else 1)
     return build.number(integer * 10 ** max(0, exponent), max(0, -exponent), unit)
-
-
-def _check_units(
-    left: Expr, right: Expr, left_node: ast.Expression, right_node: ast.Expression, *, strict: bool
-) -> None:
-    """Refuses to put different units together.
-
-    Attributes of different units may be added (an index of comfort, say): the sum then has no unit. A
-    number with a unit, and any comparison (``strict``), must fit.
-    """
-    if left.unit == right.unit or {left.unit, right.unit} & {PLAIN, MIXED}:
-        return
-    if not (strict or left.is_constant or right.is_constant):
-        return
-    wrong, wrong_node, other, other_node = (
-        (left, left_node, right, right_node) if left.is_constant else (right, right_node, left, left_node)
-    )
-    units = units_of(other.unit)
-    hint = f"write a number in {', '.join(units)}" if units else "write a number without a unit"
-    if not wrong.is_constant:
-        hint = "compare values of one unit, or divide by a number with a unit"
-    raise QueryError(
-        f"unit mismatch: {_described(other, other_node)}, {_described(wrong, wrong_node)}",
-        hint,
-        wrong_node.span,
-    )
-
-
-def _described(expr: Expr, node: ast.Expression) -> str:
-    if isinstance(node, ast.Name):
-        subject = f"'{node.name}'"
-    elif isinstance(node, ast.Number):
-        subject = f"{node.value.normalize():f} {node.unit}"
-    else:
-        subject = "this expression"
-    return f"{subject} is in {expr.unit}" if expr.unit else f"{subject} has no unit"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from skerry.lang.units import duration_text
 from skerry.plan import build
 from skerry.plan.expression import Expr
 from skerry.plan.points import Point, Points
-from skerry.plan.tables import NO_TABLES, NOW, PAST, JoinedTable, Tables, unknown_column
+from skerry.plan.tables import NO_TABLES, NOW, PAST, JoinedTable, Tables, TableSchema, Trouble
 from skerry.plan.windows import REVISION
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
 from skerry_protocol.bytecode import StoredField
@@ -140,17 +140,30 @@ class Scope:
         return found
 
     def _unknown(self, node: ast.Name) -> QueryError:
-        fields = [name for source in self.sources for name in (*(f.name for f in source.point.fields), TIME)]
-        names = [*BY_NAME, *SYNONYMS] if self.sensors is not None else []
-        guess = did_you_mean(node.name.lower(), [*names, *fields])
-        has = [f"attributes are {attribute_names()}"] if self.sensors is not None else []
-        has += [
-            f"{source.called} has {', '.join([*(f.name for f in source.point.fields), TIME])}"
+        """Offers what there is; of one table, where the name says which."""
+        table = node.table.lower() if node.table is not None else None
+        known: list[str] = []
+        has: list[str] = []
+        if self.sensors is not None and table in (None, "sensors", self.sensors):
+            known += [*BY_NAME, *SYNONYMS]
+            has.append(f"attributes are {attribute_names()}")
+        for called, also, names in self._columns():
+            if table in (None, called, also):
+                known += names
+                has.append(f"{called} has {', '.join(names)}")
+        hint = did_you_mean(node.name.lower(), known) + "; ".join(has)
+        return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
+
+    def _columns(self) -> list[tuple[str, str, list[str]]]:
+        """What storage points and joined tables are called, the names that are their own, and their columns."""
+        points = [
+            (source.called, source.point.name.lower(), [*(f.name for f in source.point.fields), TIME])
             for source in self.sources
         ]
-        if self.tables:
-            has.append(unknown_column(node, self.tables))
-        return QueryError(f"unknown attribute '{node.name}'", guess + "; ".join(has), node.span)
+        return points + [
+            (joined.called, joined.schema.name, [column.name for column in joined.schema.columns])
+            for joined in self.tables
+        ]
 
 
 #: Of a query that reads no storage point.
@@ -174,18 +187,25 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_T
         elif name in points:
             sources.append(Source(table.called, points[name]))
         elif name in files:
-            joined.append(JoinedTable(table.called, files[name]))
+            joined.append(JoinedTable(table.called, _schema(table, files[name])))
         else:
             known = ["sensors", *points, *files]
             there = [point.name for point in points.values()]
             hint = f"{did_you_mean(name, known)}tables are sensors and storage points"
             hint += f": {', '.join(there)}" if there else ", of which there are none"
-            hint += f"; and the files {', '.join(files)}" if files else ""
+            usable = [name for name, file in files.items() if not isinstance(file, Trouble)]
+            hint += f"; and the files {', '.join(usable)}" if usable else ""
             raise QueryError(f"unknown table '{table.name.name}'", hint, table.name.span)
     if len(sources) > SOURCES_MAXIMUM:
         hint = f"join at most {SOURCES_MAXIMUM}, and sensors"
         raise QueryError(f"{len(sources)} storage points are too many", hint, tables[-1].name.span)
     return Scope(sensors, tuple(sources), tuple(joined))
+
+
+def _schema(table: ast.Table, file: TableSchema | Trouble) -> TableSchema:
+    if isinstance(file, Trouble):
+        raise QueryError(file.message, file.hint, table.name.span)
+    return file
 
 
 def _past(table: ast.Table, name: str) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skerry.lang import ast
-from skerry.lang.errors import QueryError, did_you_mean
+from skerry.lang.errors import QueryError
 from skerry.plan.build import join
 from skerry.plan.expression import MIXED, Expr, Kind, conjuncts, render
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
@@ -53,6 +53,17 @@ class TableSchema:
         return cls(name, tuple(TableColumn(*column) for column in columns))
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a table that is there cannot be used, in two parts as a refused query has them."""
+
+    message: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.hint}"
+
+
 #: The user's epoch that a row of the past was sampled in, and when that was, UTC in s.
 EPOCH, TIME = "epoch", "time"
 #: What rows of the past say.
@@ -61,7 +72,8 @@ PAST = TableSchema(
     (*(TableColumn(entry.name, entry.digits) for entry in ATTRIBUTES), TableColumn(TIME, 3)),
 )
 
-Tables = Mapping[str, TableSchema]
+#: By name in lower case.
+Tables = Mapping[str, TableSchema | Trouble]
 NO_TABLES: Tables = {}
 
 
@@ -201,10 +213,3 @@ def check_joined(select: ast.Select, plan: QueryPlan, *, sensors: bool) -> None:
         if there:
             hint = "a table is joined with rows of sensors as they come: SELECT … FROM sensors AS s, table AS t … SAMPLE PERIOD n unit"
             raise QueryError(f"tables do not go with {what}", hint, span)
-
-
-def unknown_column(node: ast.Name, tables: tuple[JoinedTable, ...]) -> str:
-    """What columns there are, for messages."""
-    names = [column.name for table in tables for column in table.schema.columns]
-    has = [f"{t.called} has {', '.join(column.name for column in t.schema.columns)}" for t in tables]
-    return did_you_mean(node.name.lower(), names) + "; ".join(has)

@@ -34,6 +34,8 @@ LATENESS_MS = 3_600_000
 _SUMMED_MAXIMUM = 2 * 10**15
 #: Sums lie within this, or are NULL.
 SUM_MAXIMUM = 2**53
+#: Sample periods that a query's rows go on behind its FOR: its last window's row comes with one sampled a period behind the window.
+PERIODS_BEHIND = 2
 #: Pieces times groups that are kept at most (40 bytes each and more).
 CELLS_MAXIMUM = 10_000_000
 #: Groups that there may be of an attribute with fewer values than its range has: of 1,024 motes, behind 64 roots.
