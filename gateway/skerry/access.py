@@ -62,6 +62,15 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
+def token_line(user: str) -> str:
+    """A line for a token file, with a new token. Raises ValueError for a user that no such line can have."""
+    if not _USER.fullmatch(user):
+        raise ValueError(
+            f"{user!r}: expected 1 to 64 letters, digits and _ . @ -, of which . @ - do not begin it"
+        )
+    return f"{user}: {new_token()}"
+
+
 class Tokens:
     """The users of a token file, lines ``user: token``; ``#`` begins a comment, a user may have several.
 

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
 
-from skerry.errors import GatewayError, reason
+from skerry.errors import ArgumentError, GatewayError, reason
 from skerry.rows import Rows
 
 DEFAULT_URL = "http://127.0.0.1:8642"
 #: A gateway that is there but says nothing for so long, in s, will not.
 ANSWER_S = 60.0
+_STOPS = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*(?:stop|drop)\b", re.IGNORECASE)
+
+
+def stops(sql: str) -> bool:
+    """Whether a statement stops queries: STOP QUERY, DROP ALL, DROP STORAGE POINT, DROP SRT."""
+    return _STOPS.match(sql) is not None
 
 
 class Client:
     """A gateway's HTTP API. ``user``: who asks, and whose queries are seen and stopped; None: where the gateway asks for
-    a token, that one's user, else anonymous, who sees and stops everybody's."""
+    a token, that one's user, else anonymous, who sees and stops everybody's. Raises ArgumentError."""
 
     def __init__(self, url: str = DEFAULT_URL, user: str | None = None, token: str | None = None) -> None:
         self.url, self.user = url, user
+        token = (token or "").strip()
+        _check_url(url)
+        _check_token(token)
         self._options: dict[str, Any] = {
             "base_url": url,
             "timeout": httpx.Timeout(10, read=ANSWER_S),
@@ -37,8 +47,11 @@ class Client:
     def query(self, sql: str, linger_s: float | None = None) -> Rows:
         """Ask. ``linger_s``: the query is stopped once nobody has read it for so long; None: it runs until somebody stops it.
 
-        Raises GatewayError with the gateway's message when the query is wrong.
+        Raises GatewayError with the gateway's message when the query is wrong, and ArgumentError for what stops queries, which has no
+        rows: that is :meth:`stop_by`'s.
         """
+        if stops(sql):
+            raise ArgumentError(f"{_short(sql)} stops queries and has no rows: nothing was done; use stop_by")
         return Rows(self, self._request("POST", "/queries", json={"sql": sql, "linger_s": linger_s}))
 
     def resume(self, query: str, after: int | None = None) -> Rows:
@@ -59,7 +72,13 @@ class Client:
         return stopped
 
     def stop_by(self, sql: str) -> list[str]:
-        """Ids of what STOP QUERY, DROP ALL or DROP STORAGE POINT stops."""
+        """Ids of what STOP QUERY, DROP ALL, DROP STORAGE POINT or DROP SRT stops. Raises GatewayError; ArgumentError for any other
+        statement, which is :meth:`query`'s."""
+        if not stops(sql):
+            raise ArgumentError(
+                f"{_short(sql)} stops nothing: nothing was done; expected STOP QUERY n, DROP ALL, DROP STORAGE POINT name or "
+                "DROP SRT name; use query for what is to run"
+            )
         stopped: list[str] = self._request("POST", "/queries", json={"sql": sql})["stopped"]
         return stopped
 
@@ -147,6 +166,9 @@ class Client:
     def _request(self, method: str, path: str, **arguments: Any) -> Any:
         try:
             response = self.http.request(method, path, **arguments)
+        except UnicodeEncodeError as error:
+            wrong = ascii(error.object[error.start : error.end])
+            raise ArgumentError(f"{wrong} is half a character, or none: leave it out") from None
         except httpx.TransportError as error:
             if "certificate" in str(error).lower():
                 raise GatewayError(
@@ -162,8 +184,34 @@ class Client:
         return response.json()
 
 
+def _check_url(url: str) -> None:
+    """Raises ArgumentError for what is no URL of a gateway."""
+    try:
+        found = httpx.URL(url)
+        good = found.scheme in ("http", "https") and bool(found.host) and (found.port or 1) < 65536
+    except httpx.InvalidURL:
+        good = False
+    if not good:
+        raise ArgumentError(f"gateway {url!r}: expected http://HOST:PORT or https://…, as in {DEFAULT_URL}")
+
+
+def _check_token(token: str) -> None:
+    """Raises ArgumentError, which does not name it, for what is no token."""
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ArgumentError(
+            "the token has characters that no token has: expected printable ASCII without spaces, as 'skerry token USER' makes it"
+        )
+
+
+def _short(sql: str) -> str:
+    """The statement, or its beginning, on one line."""
+    text = " ".join(sql.split())
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
 def connect(url: str | None = None, user: str | None = None, token: str | None = None) -> Client:
-    """A client of a gateway; nothing is sent yet. Without ``url`` or ``token``: those of SKERRY_URL and SKERRY_TOKEN."""
+    """A client of a gateway; nothing is sent yet. Without ``url`` or ``token``: those of SKERRY_URL and SKERRY_TOKEN.
+    Raises ArgumentError."""
     return Client(
         url or os.environ.get("SKERRY_URL") or DEFAULT_URL,
         user,

@@ -17,6 +17,7 @@ from construct import Container
 from skerry.alarms import Alarms
 from skerry.catalog import Catalog
 from skerry.commands import Running, check
+from skerry.encoding import mended
 from skerry.history.retention import Retention
 from skerry.history.service import HistoryService
 from skerry.inventory import Inventory
@@ -168,7 +169,16 @@ class Gateway:
             known = [TableSchema.from_list(schema) for schema in entry.get("tables", [])]
             tables = {schema.name: schema for schema in known}
             srt = Srt.from_list(entry["srt"]) if entry.get("srt") else None
-            plan, point = self._plan(entry["sql"], entry.get("point"), tables, srt)
+            try:
+                plan, point = self._plan(mended(entry["sql"]), entry.get("point"), tables, srt)
+            except QueryError as error:
+                if not entry["finished"]:
+                    raise
+                # What it read has been dropped since.
+                log.warning(
+                    "query %s of %s has ended and is forgotten: %s", entry["id"], entry["user"], error
+                )
+                continue
             plans[entry["id"]] = plan
             query = UserQuery.from_dict(entry, plan, point, srt)
             self._queries.add(query)
@@ -184,10 +194,10 @@ class Gateway:
         self, sql: str, number: int | None, tables: Tables, srt: Srt | None
     ) -> tuple[QueryPlan, Point | None]:
         """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
-        plan = plan_query(sql, self._queries.points(), tables)
+        plan = plan_query(sql, self._queries.points(), tables, restored=True)
         if isinstance(plan, CreatePoint):
             assert number is not None
-            point, plan = plan_point(plan, number, self._queries.points())
+            point, plan = plan_point(plan, number, self._queries.points(), restored=True)
             return plan, point
         if isinstance(plan, CreateSrt):
             assert srt is not None
@@ -403,16 +413,13 @@ class Gateway:
             if plan.history is not None and plan.history.only:
                 return self._ask_past(sql, user, plan, linger_s)
             self._network.check_heard([root.link for root in self.roots])
-            started = [(text, plan_query(text, self._queries.points())) for text in plan.starts]
             # What fills a storage point has no readers.
             query = self._add(sql, user, plan, point, None, None if plan.into or srt else linger_s)
             if srt is not None:
                 query.srt = srt
                 self._network.route_by(self._queries.srts().values())
             try:
-                for text, inner in started:
-                    assert isinstance(inner, QueryPlan)
-                    self._add(text, user, inner, None, query.id)
+                self._add_started(query)
                 self._commit()
             except (QueryError, StorageError):
                 self._remove(query)
@@ -441,6 +448,13 @@ class Gateway:
         self._subscribe(query)
         self._refresh_feeds()
         return query
+
+    def _add_started(self, query: UserQuery) -> None:
+        """The queries that its rows start, and those that theirs start. Raises QueryError."""
+        for text in query.plan.starts:
+            plan = plan_query(text, self._queries.points(), self.tables.schemas())
+            assert isinstance(plan, QueryPlan)
+            self._add_started(self._add(text, query.user, plan, None, query.id))
 
     def _ask_past(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that motes have no part in: over what the log holds now."""

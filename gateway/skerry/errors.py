@@ -9,6 +9,10 @@ class GatewayError(RuntimeError):
     """The gateway is not there, or refused; the message says which and why."""
 
 
+class ArgumentError(GatewayError, ValueError):
+    """What was given cannot be sent to any gateway; one line."""
+
+
 def reason(response: httpx.Response) -> str:
     """What a gateway says of a request that it refused."""
     try:

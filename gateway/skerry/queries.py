@@ -9,6 +9,7 @@ from binascii import crc_hqx
 from collections.abc import Sequence
 from typing import Any
 
+from skerry.encoding import mended
 from skerry.history.joint import Joint
 from skerry.lang.ast import CreateSrt, DropPoint, DropSrt
 from skerry.lang.errors import QueryError, did_you_mean
@@ -95,7 +96,7 @@ class UserQuery:
             joints[0] = Joint(**entry["joint"])
         feeds = {int(number): Feed(*feed) for number, feed in entry["feeds"].items()}
         return cls(
-            entry["id"], entry["user"], entry["sql"], plan, entry["created"], entry["position"], entry["finished"],
+            entry["id"], mended(entry["user"]), mended(entry["sql"]), plan, entry["created"], entry["position"], entry["finished"],
             point, srt, joints, feeds=feeds, started_by=entry["started_by"],
             linger_s=entry["linger_s"],
         )  # fmt: skip

@@ -140,13 +140,13 @@ class Rows:
 
     def _request(self, headers: Mapping[str, str], silence_s: float = SILENCE_S) -> dict[str, Any]:
         """Arguments of a request for what is behind the position."""
-        last = {} if self.position is None else {"Last-Event-ID": str(self.position)}
+        last = {} if self.position is None or self.position < 0 else {"Last-Event-ID": str(self.position)}
         return {"headers": {**headers, **last}, "timeout": httpx.Timeout(10, read=max(0.05, silence_s))}
 
     def _was_dropped(self, data: Mapping[str, Any]) -> None:
         dropped = Dropped(**data)
         self.dropped.append(dropped)
-        self.position = dropped.last
+        self.position, self._ahead = dropped.last, 0
         warnings.warn(RowsDroppedWarning(str(dropped)), stacklevel=4)
 
     # ---- tables ----
@@ -290,6 +290,7 @@ class _Events:
         kind = event.get("event")
         if kind == "dropped":
             self._rows._was_dropped(json.loads(event["data"]))
+            self._skip = 0
             return None
         if "id" in event:
             self._rows.position = int(event["id"])

@@ -6,6 +6,7 @@ import json
 import math
 import threading
 import time
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -176,6 +177,17 @@ def test_motes_by_place_attributes_and_tags() -> None:
     assert made.motes(Wanted((13.0, 4.0), 5.0))[0]["distance"] == 5.0
     with pytest.raises(PlaceError, match="'within' needs 'near'"):
         Wanted(within=5)
+    for place in ((nan, 1.0), (0.0, inf), (-inf, 0.0)):
+        with pytest.raises(
+            PlaceError,
+            match=rf"^near {place[0]:g},{place[1]:g} is no place: write two numbers of m, as in 10,20\.5$",
+        ):
+            Wanted(place, 3)
+    for within in (nan, inf, -inf):
+        with pytest.raises(
+            PlaceError, match=rf"^within {within} m is no distance: write a number of m, as in 5$"
+        ):
+            Wanted((0.0, 0.0), within)
     with pytest.raises(PlaceError, match="unknown attribute 'tmep'"):
         Wanted(has=["tmep"])
 

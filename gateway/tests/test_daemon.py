@@ -31,6 +31,7 @@ def test_kill_9_while_rows_flow_loses_and_doubles_nothing(
     asked = skerry.connect(daemon.url, user="ada").query(
         "SELECT nodeid, temp FROM sensors WHERE temp > 21 SAMPLE PERIOD 1 s"
     )
+    assert asked.to_arrow(seconds=0.5).num_rows == asked.to_arrow(seconds=0.5).num_rows == 0, "twice in vain"
     wait_for(peer.programs)
     [(query, program)] = peer.programs().items()
     period_epochs = range(60, 160)
@@ -47,6 +48,7 @@ def test_kill_9_while_rows_flow_loses_and_doubles_nothing(
     assert sorted((int(r["epoch"]), int(r["node"])) for r in stored) == [
         (e, n) for e in period_epochs for n in range(1, 4)
     ]
+    assert skerry.connect(daemon.url).status()["rows"] == 300, "the log's, not those since the start"
     # The query goes on, and its user, who reconnects, gets each row once.
     got = []
     for row in skerry.connect(daemon.url, user="ada").resume(asked.id):
@@ -221,7 +223,7 @@ def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer
         [reader.id],
     )
     with pytest.raises(skerry.GatewayError, match="query 2 uses storage point recent: stop that first"):
-        ada.query("DROP STORAGE POINT recent")
+        ada.stop_by("DROP STORAGE POINT recent")
     with pytest.raises(skerry.GatewayError, match="there is a table 'Recent' already"):
         ada.query("CREATE STORAGE POINT Recent SIZE 4 (temp int16)")
     # Two rows of an epoch, made from two stored rows; the second comes twice.
@@ -244,6 +246,20 @@ def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer
     ada.stop(reader.id)
     assert ada.stop_by("DROP STORAGE POINT recent") == ["1"]
     assert ada.points() == []
+
+
+def test_what_a_finished_query_read_may_be_dropped(daemon: Daemon) -> None:
+    """The gateway starts again all the same: nobody asks for that query any more."""
+    daemon.start()
+    ada = skerry.connect(daemon.url, user="ada")
+    ada.query("CREATE STORAGE POINT recent SIZE 4 AS SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    reader = ada.query("SELECT r.temp FROM sensors s, recent r SAMPLE PERIOD 2 s FOR 2 s")
+    kept = ada.query("SELECT nodeid FROM sensors SAMPLE PERIOD 60 s")
+    wait_for(lambda: any(query["id"] == reader.id and query["finished"] for query in ada.queries()))
+    assert ada.stop_by("DROP STORAGE POINT recent") == ["1"]
+    daemon.kill()
+    daemon.start()
+    assert [query["id"] for query in ada.queries()] == [kept.id]
 
 
 def test_a_semantic_routing_tree_outlives_the_gateway(peer: RootPeer, daemon: Daemon) -> None:
@@ -296,6 +312,18 @@ def test_a_query_that_rows_start_comes_and_goes_with_theirs(peer: RootPeer, daem
     daemon.start()
     assert [entry["started_by"] for entry in ada.queries()] == [None, outer.id]
     ada.stop(outer.id)
+    assert ada.queries() == []
+    ada.query(
+        "SELECT nodeid OUTPUT ACTION (SELECT temp OUTPUT ACTION (SELECT light ONCE) ONCE) SAMPLE PERIOD 10 s"
+    )
+    assert [(entry["id"], entry["started_by"]) for entry in ada.queries()] == [
+        ("3", None),
+        ("4", "3"),
+        ("5", "4"),
+    ]
+    with pytest.raises(skerry.GatewayError, match="needs to know how long"):
+        ada.query("SELECT nodeid OUTPUT ACTION (SELECT temp SAMPLE PERIOD 2 s) SAMPLE PERIOD 10 s")
+    assert ada.stop_by("DROP ALL") == ["3", "4", "5"]
     assert ada.queries() == []
 
 

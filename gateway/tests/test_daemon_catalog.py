@@ -70,6 +70,7 @@ def test_wrong_questions_are_one_line(peer: RootPeer, daemon: Daemon) -> None:
         ("tag", "7", "room=1"): "mote 7 has never reported: known are 1",
         ("tag", "1", "9=1"): "tag '9': a key is a word",
         ("motes", "--within", "5"): "'within' needs 'near'",
+        ("motes", "--near", "0,0", "--within", "inf"): "within inf m is no distance",
         ("motes", "--has", "tmep"): "unknown attribute 'tmep'",
     }
     for arguments, message in cases.items():
@@ -78,6 +79,14 @@ def test_wrong_questions_are_one_line(peer: RootPeer, daemon: Daemon) -> None:
         assert message in done.stderr
         assert len(done.stderr.splitlines()) == 1, done.stderr
     assert run(daemon, "tag", "one", "room=1").returncode == 2
-    assert run(daemon, "motes", "--near", "here").returncode == 2
+    for place in ("here", "nan,0", "0,-inf", "1,2,3"):
+        done = run(daemon, "motes", "--near", place, "--within", "5")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "expected X,Y in m, as in 10,20.5" in done.stderr
+    assert run(daemon, "motes", "--near", "0,0", "--within", "nan").returncode == 2
+    for params in ({"x": "nan", "y": 1}, {"x": 1, "y": "inf", "within": 3}, {"x": 1}, {"y": 2, "within": 3}):
+        answer = daemon.client().http.get("/motes", params=params)
+        assert answer.status_code == 400
+        assert "two numbers of m" in answer.json()["message"]
     with pytest.raises(skerry.GatewayError, match="expected key=value"):
         daemon.client()._request("GET", "/motes", params={"tag": "room"})

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.windowed import User, ordered, users
 from skerry.lang.errors import QueryError
+from skerry.plan.model import Feed
 from skerry.plan.planner import plan_query
+from skerry.plan.windows import PERIODS_BEHIND
 from skerry.proxy.engine import Engine
 
 
@@ -73,6 +75,31 @@ def test_panes_go_on_when_the_motes_query_changes() -> None:
         user.read(engine, log, 60)
         assert ordered(user.got) == ordered(user.alone(log))
         assert len(user.got) > 20
+
+
+@pytest.mark.parametrize(
+    ("window", "ends"),
+    [
+        ("20 s", [20, 40, 60, 80, 100]),
+        ("20 s, 5 s", list(range(20, 105, 5))),
+        ("start, 10 s", list(range(10, 105, 10))),
+    ],
+)
+def test_windows_end_with_for(window: str, ends: list[int]) -> None:
+    """Though the same rows go on, for others and to bring the last window."""
+    log = steady(60)
+    plan = plan_of(f"SELECT epoch, COUNT(temp, {window}) AS n FROM sensors SAMPLE PERIOD 5 s FOR 100 s")
+    feeds = {1: Feed("u", 1, 5000, 5000, 0, 100_000 + PERIODS_BEHIND * 5000)}
+    engine = Engine(STREAMS.get, log.block)
+    engine.subscribe("u", plan, 0)
+    engine.set_feeds("u", feeds)
+    engine.process(log.block(0, 60))
+    subscriber = engine.subscriber("u")
+    assert subscriber is not None
+    parts, _ = subscriber.buffer.deliveries(-1, through=60) or ([], 0)
+    found = [row for part in parts for row in part.columns.to_pylist()]
+    length = 1000 if window.startswith("start") else 20
+    assert found == [{"epoch": end // 5 - 1, "n": min(end, length) // 5} for end in ends]
 
 
 def test_a_reader_who_stops_amid_the_groups_of_a_window_gets_it_again() -> None:

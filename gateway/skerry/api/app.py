@@ -7,31 +7,15 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request
-from pydantic import BaseModel, Field
 
 from skerry.access import Access, Caller
-from skerry.api.errors import answer_errors
+from skerry.api.body import Command, Question, Text
+from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
-from skerry.catalog.places import Wanted
+from skerry.catalog.places import Wanted, place_of
 from skerry.daemon import Gateway, Stopped
 from skerry.queries import UserQuery
 from skerry.state import StorageError
-
-
-class Command(BaseModel):
-    """A command's argument, where it takes one, and the mote that runs it: none, all of them."""
-
-    argument: int | None = None
-    mote: int | None = None
-
-
-class Question(BaseModel):
-    """A query and who asks: here or as parameter ``user``."""
-
-    sql: str
-    user: str | None = None
-    #: The query is stopped once nobody has read it for so long, in s.
-    linger_s: float | None = Field(None, ge=1)
 
 
 def admit(
@@ -50,7 +34,9 @@ Who = Annotated[Caller, Depends(admit)]
 
 def create_app(gateway: Gateway, access: Access) -> FastAPI:
     """The application over one gateway."""
-    app = FastAPI(title="skerry", version="1", openapi_url="/openapi.json" if access.open else None)
+    app = FastAPI(
+        title="skerry", version="1", openapi_url="/openapi.json" if access.open else None, responses=ERRORS
+    )
     app.state.access, app.state.bell = access, None
     answer_errors(app)
 
@@ -125,7 +111,7 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
         has: Annotated[list[str] | None, Query()] = None,
         tag: Annotated[list[str] | None, Query()] = None,
     ) -> list[dict[str, Any]]:
-        near = None if x is None or y is None else (x, y)
+        near = place_of(x, y)
         tags = dict(_assignment(text) for text in tag or ())
         return gateway.inventory.motes(Wanted(near, within, has or (), tags))
 
@@ -136,7 +122,7 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
         return [dataclasses.asdict(one) for one in gateway.inventory.substitutes(mote, has or (), count)]
 
     @app.put("/motes/{mote}/tags")
-    def tag(mote: int, changes: dict[str, str | None], caller: Who) -> dict[str, str]:
+    def tag(mote: int, changes: dict[Text, Text | None], caller: Who) -> dict[str, str]:
         return gateway.inventory.tag(mote, changes, caller.name)
 
     @app.get("/catalog")
@@ -194,7 +180,8 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def _position(gateway: Gateway, text: str | None) -> int | None:
     """Where a reader says he is: the number of a row of the log."""
-    if text is None:
+    # A feed that has not brought a row yet is at -1.
+    if text is None or text == "-1":
         return None
     if not text.isdecimal() or int(text) > gateway.rows:
         raise HTTPException(

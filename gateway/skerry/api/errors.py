@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,9 +14,20 @@ from starlette.exceptions import HTTPException
 from skerry.access import AccessError
 from skerry.catalog.places import PlaceError
 from skerry.catalog.tags import TagError
+from skerry.encoding import escaped
 from skerry.lang.errors import QueryError
 from skerry.queries import UnknownEventError, UnknownQueryError
 from skerry.state import StorageError
+
+#: For the API's own description.
+ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"description": "JSON with `message`"}}
+
+
+class _Answer(JSONResponse):
+    """JSON, of whatever text: a message may quote what was wrong with it."""
+
+    def render(self, content: Any) -> bytes:
+        return escaped(json.dumps(content, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 def answer_errors(app: FastAPI) -> None:
@@ -25,9 +38,14 @@ def answer_errors(app: FastAPI) -> None:
         return _answer(error.status_code, error.detail, error.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        said = (f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
-        return _answer(422, "; ".join(said))
+    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        sent = request.headers.get("Content-Type")
+        if any(entry["loc"] == ("body",) for entry in error.errors()) and not _is_json(sent):
+            # It is not read all the same: pages of others can send any other kind from a browser unasked.
+            said = f"Content-Type {sent}" if sent else "no Content-Type"
+            return _answer(415, f"{said}: send the body as JSON, with Content-Type: application/json")
+        found = (f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
+        return _answer(400, "; ".join(found))
 
     @app.exception_handler(AccessError)
     async def denied(_: Request, error: AccessError) -> JSONResponse:
@@ -35,7 +53,7 @@ def answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(QueryError)
     async def refused(_: Request, error: QueryError) -> JSONResponse:
-        return JSONResponse(error.to_dict(), status_code=400)
+        return _Answer(error.to_dict(), status_code=400)
 
     @app.exception_handler(TagError)
     @app.exception_handler(PlaceError)
@@ -53,4 +71,9 @@ def answer_errors(app: FastAPI) -> None:
 
 
 def _answer(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"message": message}, status_code=status, headers=dict(headers) if headers else None)
+    return _Answer({"message": message}, status_code=status, headers=dict(headers) if headers else None)
+
+
+def _is_json(content_type: str | None) -> bool:
+    kind = (content_type or "").partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))

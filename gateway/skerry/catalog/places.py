@@ -29,6 +29,12 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.within is not None and self.near is None:
             raise PlaceError("within what distance of which place: 'within' needs 'near'")
+        if self.near is not None and not all(map(math.isfinite, self.near)):
+            # Nothing is far from a place that is no number: all motes would fit.
+            x, y = self.near
+            raise PlaceError(f"near {x:g},{y:g} is no place: write two numbers of m, as in 10,20.5")
+        if self.within is not None and not math.isfinite(self.within):
+            raise PlaceError(f"within {self.within:g} m is no distance: write a number of m, as in 5")
         for name in self.has:
             if name not in BY_NAME:
                 raise PlaceError(f"unknown attribute '{name}': 'skerry catalog' shows those there are")
@@ -42,6 +48,15 @@ class Wanted:
     def distance(self, mote: Mote) -> float:
         """From ``near``, in m; 0 without."""
         return 0.0 if self.near is None else math.dist(self.near, (mote.xpos, mote.ypos))
+
+
+def place_of(x: float | None, y: float | None) -> tuple[float, float] | None:
+    """A place in m; None: none is named. Raises PlaceError where half of it is."""
+    if x is None and y is None:
+        return None
+    if x is None or y is None:
+        raise PlaceError(f"a place has two numbers of m: {'x' if x is None else 'y'} is missing")
+    return x, y
 
 
 def silent(mote: Mote, heard: float, now: float) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from skerry.encoding import mended
+
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 #: Longest value, in characters; tags of one mote.
 VALUE_MAXIMUM = 256
@@ -82,6 +84,6 @@ class Tags:
     def from_list(cls, data: list[list[Any]]) -> Tags:
         """What :meth:`to_list` wrote."""
         tags = cls()
-        for nodeid, key, *tag in data:
-            tags._by_mote.setdefault(nodeid, {})[key] = Tag(*tag)
+        for nodeid, key, value, user, set_at in data:
+            tags._by_mote.setdefault(nodeid, {})[key] = Tag(value, mended(user), set_at)
         return tags

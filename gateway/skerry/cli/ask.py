@@ -15,7 +15,7 @@ import typer
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, writer
-from skerry.client import connect
+from skerry.client import connect, stops
 from skerry.rows import Rows
 
 Sql = Annotated[
@@ -61,7 +61,7 @@ def query(
     """Ask a question; rows are printed as they come, until Ctrl-C."""
     limit = _seconds(run_for)
     client = asker(url, user, token)
-    if re.match(r"\s*(stop|drop)\b", sql, re.IGNORECASE):
+    if stops(sql):
         stopped = client.stop_by(sql)
         print(
             "\n".join(f"query {query} stopped" for query in stopped) or "no query of yours runs",

@@ -68,7 +68,10 @@ def gateway(
         int,
         typer.Option(min=1, help="rows of the log that a slow reader may be behind before some are dropped"),
     ] = 10_000_000,
-    master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
+    master: Annotated[
+        str,
+        typer.Option(help="Spark master: local[N], spark://HOST:PORT[,HOST:PORT], yarn or k8s://HOST:PORT"),
+    ] = "local[2]",
     extensions: Annotated[
         Path | None,
         typer.Option(
@@ -83,10 +86,12 @@ def gateway(
 
     from skerry.access import DEFAULT_LIMITS, Access, Limits, TokenFileError, Tokens
     from skerry.api.app import create_app
+    from skerry.api.crowd import Crowded
     from skerry.api.listening import bind, connections
     from skerry.daemon import Gateway
     from skerry.link.link import PortError
     from skerry.plan import functions, outside, temporal
+    from skerry.proxy.master import check_master
     from skerry.state import DataError
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="skerry: %(message)s")
@@ -96,6 +101,7 @@ def gateway(
             raise ValueError(
                 f"--link {max(link, key=link.count)} is given twice: each root has a line of its own"
             )
+        check_master(master)
         if extensions is not None:
             outside.load(extensions, {*functions.NAMES, *temporal.NAMES})
         tokens = Tokens(token_file) if token_file is not None else None
@@ -105,15 +111,11 @@ def gateway(
         tls = _tls(tls_cert, tls_key)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables)
-        application = create_app(daemon, Access(tokens, limits))
-        config = uvicorn.Config(
-            application,
-            log_level="error",
-            timeout_graceful_shutdown=1,
-            limit_concurrency=connections(),
-            **tls,
-        )
+        application = Crowded(create_app(daemon, Access(tokens, limits)), connections())
+        config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
         config.load()
+        server = uvicorn.Server(config)
+        application.connections = server.server_state.connections
         daemon.start()
     except (DataError, PortError, TokenFileError, OSError, ValueError) as error:
         print(f"skerry: {error}", file=sys.stderr)
@@ -121,7 +123,7 @@ def gateway(
     scheme = "https" if tls else "http"
     print(f"skerry: gateway at {scheme}://{listen}, link {', '.join(link)}", file=sys.stderr, flush=True)
     try:
-        uvicorn.Server(config).run(sockets=[server_socket])
+        server.run(sockets=[server_socket])
     except KeyboardInterrupt:
         pass
     finally:
@@ -130,9 +132,12 @@ def gateway(
 
 def token(user: Annotated[str, typer.Argument(help="who is to have it")]) -> None:
     """A line for the gateway's token file, with a new token."""
-    from skerry.access import new_token
+    from skerry.access import token_line
 
-    print(f"{user}: {new_token()}")
+    try:
+        print(token_line(user))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="USER") from None
 
 
 def _tls(certificate: Path | None, key: Path | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 import typer
 
 from skerry.cli import ask, gateway, run, show
-from skerry.errors import GatewayError
+from skerry.errors import ArgumentError, GatewayError
 
 app = typer.Typer(
     name="skerry",
@@ -44,7 +44,7 @@ def main() -> None:
         app()
     except GatewayError as error:
         print(f"skerry: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, ArgumentError) else 1)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -139,6 +140,8 @@ def _assignment(text: str) -> tuple[str, str]:
 def _place(text: str) -> tuple[float, float]:
     try:
         x, y = map(float, text.split(","))
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise ValueError(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r}: expected X,Y in m, as in 10,20.5", param_hint="--near") from None
     return x, y

@@ -21,8 +21,9 @@ from skerry.plan.evaluate import Vector
 from skerry.plan.model import Past, QueryPlan
 from skerry.plan.tables import EPOCH, PAST, TIME, JoinedTable, TableColumn, columns_read
 from skerry.tables.columns import Column, TableError
+from skerry.tables.files import ROWS_MAXIMUM
 from skerry.tables.join import ROW, SESSION
-from skerry.tables.store import ROWS_MAXIMUM, Table
+from skerry.tables.store import Table
 from skerry_protocol.attributes import BY_NAME
 
 #: Rows of the log that are read at a time.

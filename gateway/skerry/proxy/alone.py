@@ -22,7 +22,7 @@ from skerry.proxy.feeds import Delivery, FeedBuffer, Recent, in_order
 from skerry.proxy.index import Int64
 from skerry.proxy.matching import Part, View
 from skerry.proxy.panes import Input, Key, Panes
-from skerry.proxy.windows import Group, Piece, Texts, WindowView, as_input, part_of
+from skerry.proxy.windows import Group, Piece, Texts, WindowView, as_input, last_end, part_of
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 
@@ -133,6 +133,15 @@ class OwnWindows:
             return min(self.utc(n, feed.since_ms) for n, feed in self.feeds.items())
         return min(feed.since_ms for n, feed in self.feeds.items() if self.session(n) == session)
 
+    def last_end(self, session: int) -> int:
+        """When the last of a session's windows may end."""
+        feeds = [(n, f) for n, f in self.feeds.items() if self.utc is not None or self.session(n) == session]
+        if self.utc is None:
+            return last_end(self.plan, (feed.until_ms for _, feed in feeds))
+        return last_end(
+            self.plan, (None if f.until_ms is None else self.utc(n, f.until_ms) for n, f in feeds)
+        )
+
 
 @dataclass
 class _Session:
@@ -174,18 +183,18 @@ class Run:
         for number, chosen in firsts.items():
             if number not in self._sessions:
                 self._sessions[number] = self._begun(number, chosen)
-        inputs: list[tuple[_Session, Input]] = []
+        inputs: list[tuple[_Session, int, Input]] = []
         for number, mine in pieces.items():
             session = self._sessions[number]
             rows = as_input(mine, session.groups, len(self._own.plan.groups), self._own.arguments)
             self._check(session)
-            inputs.append((session, rows))
+            inputs.append((session, self._own.last_end(number), rows))
         found = []
-        for session, rows in inputs:
+        for session, until, rows in inputs:
             result = session.panes.process(rows, len(session.groups))[session.key]
             course = session.panes.courses[session.key]
             part = part_of(result, course, self._own.plan.groups, session.groups, self._texts)
-            delivery = part.delivery(session.view)
+            delivery = part.delivery(replace(session.view, until_ms=until))
             found += [delivery] if delivery is not None else []
         self._keep(in_order(found))
         self.at = upto

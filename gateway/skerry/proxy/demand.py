@@ -25,6 +25,7 @@ from skerry.plan.pulses import cut_step_ms, family, serve, view
 from skerry.plan.queueing import held_ms, waits_ms
 from skerry.plan.routing import routed, routed_as
 from skerry.plan.srt import Srt
+from skerry.plan.windows import PERIODS_BEHIND
 from skerry.proxy.demand_state import Group, Running, User
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
@@ -546,8 +547,7 @@ def _program(plans: list[QueryPlan]) -> MoteQuery:
 
 def _length(plan: QueryPlan) -> int | None:
     if plan.window is not None and plan.duration_ms is not None:
-        # The last window's row comes with a row sampled a period behind its end.
-        return plan.duration_ms + 2 * plan.period_ms
+        return plan.duration_ms + PERIODS_BEHIND * plan.period_ms
     return plan.period_ms if plan.once else plan.duration_ms
 
 

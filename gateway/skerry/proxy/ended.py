@@ -25,7 +25,9 @@ def forget_ended() -> bool:
 
 
 def _jvm_is_gone() -> bool:
-    return SparkContext._gateway is not None and SparkContext._gateway.proc.poll() is not None
+    # Of a JVM that somebody else has started (PYSPARK_GATEWAY_PORT) no process is known; that one is not ours to forget.
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
 
 
 def _has_stopped(context: SparkContext | None) -> bool:

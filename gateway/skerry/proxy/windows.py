@@ -13,7 +13,7 @@ from skerry.plan.evaluate import Evaluator, Values, Vector, rounded_quotients
 from skerry.plan.expression import Expr, Kind
 from skerry.plan.model import Feed, Output, QueryPlan
 from skerry.plan.residual import Residual, Rows
-from skerry.plan.windows import REVISION, SUM_MAXIMUM, is_windowed, window_of
+from skerry.plan.windows import PERIODS_BEHIND, REVISION, SUM_MAXIMUM, is_windowed, window_of
 from skerry.proxy.feeds import Delivery
 from skerry.proxy.index import Int64
 from skerry.proxy.matching import Part, View
@@ -35,13 +35,25 @@ _ALWAYS = int(np.iinfo(np.int64).max)
 class WindowView:
     """A user's query on the windows that it has over streams of one session of the network.
 
-    They begin at ``since_ms`` at the earliest, and were brought by rows ``first`` .. ``end`` - 1 of the log.
+    They begin at ``since_ms`` at the earliest and end at ``until_ms`` at the latest, and were brought by rows ``first`` .. ``end`` - 1
+    of the log.
     """
 
     residual: Residual
     since_ms: int
     first: int
     end: int
+    until_ms: int = _ALWAYS
+
+
+def last_end(plan: QueryPlan, ends: Iterable[int | None]) -> int:
+    """When the last window of a query may end, whose rows of a session end at ``ends``: with its FOR. Others' rows may go on, and the
+    rows behind it are there to bring that window, not to be counted."""
+    found = list(ends)
+    known = [end for end in found if end is not None]
+    if plan.duration_ms is None or len(known) < max(1, len(found)):
+        return _ALWAYS
+    return max(known) - PERIODS_BEHIND * plan.period_ms
 
 
 class WindowRows(Rows):
@@ -136,7 +148,8 @@ class WindowPart:
 
     def delivery(self, view: WindowView) -> Delivery | None:
         """A user's rows, if any, as he sees them."""
-        passing = (self._begins >= view.since_ms) & (self._numbers >= view.first) & (self._numbers < view.end)
+        passing = (self._begins >= view.since_ms) & (self._ends <= view.until_ms)
+        passing &= (self._numbers >= view.first) & (self._numbers < view.end)
         plan = view.residual.plan
         if plan.having is not None or plan.order is not None:
             self._rows.prepare(plan.aggregates())
@@ -242,8 +255,12 @@ class Windows:
             mine[session] = shared
             place: Place = shared.number, course
             current.append(place)
+            ends = (None if f.until_ms is None else self._time(n, f.until_ms) for n, f in of_session.items())
+            until = last_end(plan, ends)
             if place not in views:
-                views[place] = WindowView(residual, since, row, _ALWAYS)
+                views[place] = WindowView(residual, since, row, _ALWAYS, until)
+            elif views[place].until_ms != until:
+                views[place] = replace(views[place], until_ms=until)
         for other, view in list(views.items()):
             if other not in current and view.end == _ALWAYS:
                 views[other] = replace(view, end=row)

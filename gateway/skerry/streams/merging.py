@@ -50,8 +50,8 @@ class Merging:
     _held: dict[int, dict[Epoch, Stream]] = field(default_factory=dict)
     _said: dict[int, dict[int, int]] = field(default_factory=dict)
 
-    def take(self, record: Any, place: Place, state: Partial) -> tuple[list[Any], bool]:
-        """Fill a partial state's record; returns it with those that are not to be held any longer, and whether its epoch is new."""
+    def take(self, record: Any, place: Place, state: Partial) -> list[Any]:
+        """Fill a partial state's record; returns it with those that are not to be held any longer."""
         stream = place.stream
         key = stream.number, place.epoch, state.group(stream.mote_query)
         self._say(stream.number, place)
@@ -66,7 +66,7 @@ class Merging:
         _fill(record, state, revision)
         held = time.monotonic() if before is None else before.held
         self._set(key, Told(state, revision, held, record), stream)
-        return [record, *self._ready(stream, place)], before is None
+        return [record, *self._ready(stream, place)]
 
     def remember(self, record: Any, stream: Stream) -> None:
         """One of the log's after a restart."""

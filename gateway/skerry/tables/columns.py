@@ -40,6 +40,30 @@ class Column:
         return np.array(rounded, np.int64), self.known
 
 
+def columns_of(table: pa.Table) -> dict[str, Column]:
+    """The columns of a table by name in lower case. Raises TableError."""
+    try:
+        names = [name.lower() for name in table.column_names]
+    except UnicodeDecodeError:
+        raise TableError("names of its columns are not UTF-8: save it as UTF-8") from None
+    for name in names:
+        places = [place for place, other in enumerate(names, 1) if other == name]
+        if len(places) > 1:
+            raise TableError(_repeated(name, places))
+    return {name: column_of(name, array) for name, array in zip(names, table.columns, strict=True)}
+
+
+def _repeated(name: str, places: list[int]) -> str:
+    *others, last = map(str, places)
+    which = f"columns {', '.join(others)} and {last}"
+    if not name:
+        # Spreadsheets write them behind the last column; a single one disturbs nobody.
+        return f"{which} have no name: name them, or take them out"
+    if len(places) == 2:
+        return f"{which} are both called {name}: rename one"
+    return f"{which} are all called {name}: rename all but one"
+
+
 def column_of(name: str, array: pa.ChunkedArray) -> Column:
     """A column of a file. Raises TableError for values that the language does not have."""
     kind = array.type

@@ -117,7 +117,11 @@ def _password(path: Path, said: Mapping[str, Any]) -> str:
         raise TableError(f"others can read the password: chmod 600 {holder.name}")
     if holder is path:
         return _text(said, _SECRET, "a text")
-    return holder.read_text("utf-8").rstrip("\n")
+    try:
+        return holder.read_text("utf-8").rstrip("\n")
+    except UnicodeDecodeError:
+        # Its own message would show a part of the password.
+        raise TableError(f"the password in {holder.name} is not UTF-8: write it in UTF-8") from None
 
 
 #: What was read last: tables by name, or what is the matter; and how many readings there were, negative where the last is too

@@ -8,34 +8,30 @@ ask for it are told why.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from skerry.plan.tables import TableSchema
-from skerry.tables import jdbc
-from skerry.tables.columns import Column, TableError, column_of
+from skerry.plan.tables import TableSchema, Trouble
+from skerry.tables import files, jdbc
+from skerry.tables.columns import Column, TableError, columns_of
+from skerry.tables.directory import File, shown
+from skerry.tables.directory import files as files_of
 
 log = logging.getLogger(__name__)
 
-_SQLITE = (".sqlite", ".sqlite3", ".db")
-_SUFFIXES = (".csv", ".parquet", *_SQLITE, jdbc.SUFFIX)
-#: A table is held in memory.
-ROWS_MAXIMUM = 5_000_000
 #: How often a file is looked at, in s.
 LOOK_S = 1.0
-#: What tells that a file has changed: modified (ns), size, number.
-Stamp = tuple[int, int, int]
+#: What is raised where the file is to blame. Anything else is a fault of the gateway's.
+_EXPECTED = (TableError, OSError, pa.ArrowException, sqlite3.Error)
 
 
 @dataclass(frozen=True)
@@ -56,14 +52,29 @@ class Table:
 
 @dataclass
 class _Entry:
-    """A file as it was found last; ``tables`` or ``trouble``."""
+    """A file as it was found last: its tables that can be used, and what is wrong with others by their names; with the whole file,
+    by its own."""
 
-    stamp: Stamp
-    tables: dict[str, Table]
-    trouble: str | None
+    file: File
+    tables: list[Table] = field(default_factory=list)
+    troubles: dict[str, str] = field(default_factory=dict)
     #: Where it is not the file that has the tables: what does, and what of it this is.
     database: jdbc.Database | None = None
     reading: jdbc.Reading | None = None
+
+    @property
+    def own(self) -> str:
+        """The name of the table that a file of one table has."""
+        return shown(self.file.path.stem).lower()
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return shown(self.file.path.name)
+
+    def where(self, name: str) -> str:
+        """Which table of which file it is."""
+        return self.name if name == self.own else f"{self.name}, table {name}"
 
 
 class TableStore:
@@ -81,73 +92,85 @@ class TableStore:
         """A table as it is now, ``name`` in lower case. Raises TableError when it is not there, with what is the matter."""
         with self._lock:
             self._look()
-            found = [entry.tables[name] for entry in self._entries.values() if name in entry.tables]
-            if len(found) > 1:
-                raise TableError(
-                    f"table {name} is in {' and '.join(table.path.name for table in found)}: rename one"
-                )
-            if found:
-                return found[0]
-            for path, entry in self._entries.items():
-                if entry.trouble is not None and path.stem.lower() == name:
-                    raise TableError(f"table {name} cannot be read: {entry.trouble}")
+            found = self._by_name().get(name)
+            if isinstance(found, Table):
+                return found
+            if found is not None:
+                raise TableError(str(found))
             broken = [
-                f"{path.name}: {entry.trouble}" for path, entry in self._entries.items() if entry.trouble
+                f"{entry.where(other)}: {trouble}"
+                for entry in self._entries.values()
+                for other, trouble in entry.troubles.items()
             ]
             also = f" ({'; '.join(broken)})" if broken else ""
-            raise TableError(f"table {name} is not there: no file of {self.directory} has it{also}")
+            raise TableError(f"table {name} is not there: no file of {shown(self.directory)} has it{also}")
 
-    def schemas(self) -> dict[str, TableSchema]:
-        """The tables that can be used, by name in lower case."""
+    def schemas(self) -> dict[str, TableSchema | Trouble]:
+        """The tables by name in lower case, or why one cannot be used."""
         with self._lock:
             self._look()
             return {
-                name: table.schema for entry in self._entries.values() for name, table in entry.tables.items()
+                name: found.schema if isinstance(found, Table) else found
+                for name, found in self._by_name().items()
             }
 
     def described(self) -> list[dict[str, Any]]:
-        """For people: every table, and every file that is none."""
+        """For people: every table, and all that should be one and is none."""
         with self._lock:
             self._look()
+            usable = self._by_name()
             found = [
                 {
                     "name": table.name,
-                    "file": path.name,
+                    "file": entry.name,
                     "rows": table.rows,
                     "columns": [column.described.name for column in table.columns.values()],
-                    "trouble": None,
+                    "trouble": str(usable[table.name]) if isinstance(usable[table.name], Trouble) else None,
                 }
-                for path, entry in self._entries.items()
-                for table in entry.tables.values()
+                for entry in self._entries.values()
+                for table in entry.tables
             ]
             found += [
-                {
-                    "name": path.stem.lower(),
-                    "file": path.name,
-                    "rows": None,
-                    "columns": [],
-                    "trouble": entry.trouble,
-                }
-                for path, entry in self._entries.items()
-                if entry.trouble is not None
+                {"name": name, "file": entry.name, "rows": None, "columns": [], "trouble": trouble}
+                for entry in self._entries.values()
+                for name, trouble in entry.troubles.items()
             ]
             return found
+
+    def _by_name(self) -> dict[str, Table | Trouble]:
+        """What a name in a query stands for: one table, or what is the matter."""
+        found: dict[str, Table | Trouble] = {
+            name: Trouble(f"table {name} cannot be read", trouble)
+            for entry in self._entries.values()
+            for name, trouble in entry.troubles.items()
+        }
+        # A file that can be used stands for a name even where another of that name cannot.
+        alike: dict[str, list[Table]] = {}
+        for entry in self._entries.values():
+            for table in entry.tables:
+                alike.setdefault(table.name, []).append(table)
+        for name, tables in alike.items():
+            holders = " and ".join(sorted(shown(table.path.name) for table in tables))
+            found[name] = (
+                tables[0] if len(tables) == 1 else Trouble(f"table {name} is in {holders}", "rename one")
+            )
+        return found
 
     def _look(self) -> None:
         """See what has changed, at most once in a while."""
         if time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
-        there = dict(_files(self.directory))
+        there = {file.path: file for file in files_of(self.directory, (*files.SUFFIXES, jdbc.SUFFIX))}
         for path in [path for path in self._entries if path not in there]:
             self._forget(path)
-        for path, stamp in there.items():
+        for path, file in there.items():
             known = self._entries.get(path)
-            if known is None or known.stamp != stamp:
+            if known is None or known.file != file:
                 self._forget(path)
-                self._entries[path] = self._read(path, stamp)
+                self._entries[path] = self._read(file)
             elif known.database is not None:
-                self._renew(path, known, known.database)
+                self._renew(known, known.database)
 
     def _forget(self, path: Path) -> None:
         entry = self._entries.pop(path, None)
@@ -160,97 +183,54 @@ class TableStore:
             for path in list(self._entries):
                 self._forget(path)
 
-    def _renew(self, path: Path, entry: _Entry, database: jdbc.Database) -> None:
+    def _renew(self, entry: _Entry, database: jdbc.Database) -> None:
         """What a database has by now."""
         reading = database.latest()
         if entry.reading is not None and reading[1:] == entry.reading[1:]:
             return
         tables, trouble, _ = entry.reading = reading
-        entry.tables, entry.trouble = {}, trouble
-        if trouble is None:
-            self._version += 1
-            try:
-                entry.tables = _named(tables.items(), self._version, path)
-            except (TableError, pa.ArrowException) as error:
-                entry.trouble = " ".join(str(error).split())
+        entry.tables, entry.troubles = [], {}
+        if trouble is not None:
+            entry.troubles[entry.own] = trouble
+        else:
+            self._take(entry, ((name, partial(tables.__getitem__, name)) for name in tables))
 
-    def _read(self, path: Path, stamp: Stamp) -> _Entry:
-        self._version += 1
+    def _read(self, file: File) -> _Entry:
+        entry = _Entry(file)
         try:
-            if path.suffix.lower() == jdbc.SUFFIX:
-                database = jdbc.Database(jdbc.connection_of(path), self._spark, ROWS_MAXIMUM)
-                database.start()
-                return _Entry(stamp, {}, "its database has not answered yet", database)
-            tables = _named(_tables(path), self._version, path)
-        except (TableError, OSError, pa.ArrowException, sqlite3.Error) as error:
-            text = " ".join(str(error).split())
-            log.warning("table %s: %s", path, text)
-            return _Entry(stamp, {}, text)
-        return _Entry(stamp, tables, None)
+            if file.trouble is not None:
+                raise TableError(file.trouble)
+            if file.path.suffix.lower() == jdbc.SUFFIX:
+                connection = jdbc.connection_of(file.path)
+                entry.database = jdbc.Database(connection, self._spark, files.ROWS_MAXIMUM)
+                entry.database.start()
+                entry.troubles[entry.own] = "its database has not answered yet"
+            else:
+                self._take(entry, files.tables_of(file.path))
+        except Exception as error:  # whatever it is, the other files are not to blame
+            entry.troubles[entry.own] = _said(entry.name, error)
+        return entry
 
-
-def _named(found: Iterable[tuple[str, pa.Table]], version: int, path: Path) -> dict[str, Table]:
-    """Tables in the language's columns, by name. Raises TableError, pyarrow's errors."""
-    return {
-        name.lower(): Table(name.lower(), table.num_rows, _columns(table), version, path)
-        for name, table in found
-    }
-
-
-def _files(directory: Path) -> Iterator[tuple[Path, Stamp]]:
-    try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return
-    for entry in entries:
-        if entry.name.lower().endswith(_SUFFIXES):
+    def _take(self, entry: _Entry, found: Iterable[files.Found]) -> None:
+        """Tables in the language's columns, each for itself."""
+        self._version += 1
+        for written, read in found:
+            name = written.lower()
             try:
-                found = entry.stat()
-            except FileNotFoundError:
-                continue
-            yield Path(entry.path), (found.st_mtime_ns, found.st_size, found.st_ino)
+                table = read()
+                entry.tables.append(
+                    Table(name, table.num_rows, columns_of(table), self._version, entry.file.path)
+                )
+            except Exception as error:  # nor are the other tables
+                entry.troubles[name] = _said(entry.where(name), error)
 
 
-def _tables(path: Path) -> list[tuple[str, pa.Table]]:
-    match path.suffix.lower():
-        case ".csv":
-            # An empty field is NULL, "" a text.
-            options = pa_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
-            found = [(path.stem, pa_csv.read_csv(path, convert_options=options))]
-        case ".parquet":
-            found = [(path.stem, pq.read_table(path))]
-        case _:
-            found = _of_sqlite(path)
-    for name, table in found:
-        if table.num_rows > ROWS_MAXIMUM:
-            raise TableError(f"{name} has {table.num_rows} rows, and a table has {ROWS_MAXIMUM} at most")
-    return found
-
-
-def _of_sqlite(path: Path) -> list[tuple[str, pa.Table]]:
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        names = [
-            row[0]
-            for row in connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-            )
-        ]
-        found = []
-        for name in names:
-            quoted = name.replace('"', '""')
-            cursor = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {ROWS_MAXIMUM + 1}')
-            rows = cursor.fetchall()
-            columns = [place[0] for place in cursor.description]
-            arrays = [pa.array([row[i] for row in rows]) for i in range(len(columns))]
-            found.append((name, pa.table(arrays, names=columns)))
-    connection.close()
-    return found
-
-
-def _columns(table: pa.Table) -> dict[str, Column]:
-    found: dict[str, Column] = {}
-    for name in table.column_names:
-        if name.lower() in found:
-            raise TableError(f"two columns are called {name.lower()}")
-        found[name.lower()] = column_of(name.lower(), table.column(name))
-    return found
+def _said(what: str, error: Exception) -> str:
+    """What is the matter, in one line; told in the log too."""
+    text = " ".join(str(error).split())
+    if isinstance(error, _EXPECTED):
+        log.warning("table %s: %s", what, text)
+        return text
+    text = f"{type(error).__name__}: {text}"
+    log.warning("table %s: %s", what, text, exc_info=error)
+    return text

@@ -1,0 +1,41 @@
+"""What requests carry in their bodies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic_core import PydanticCustomError
+
+from skerry.encoding import escaped, is_whole
+
+
+def _whole(text: str) -> str:
+    """What is not would be remembered, and then stand in no answer."""
+    if not is_whole(text):
+        at = next(i for i, character in enumerate(text) if not is_whole(character))
+        raise PydanticCustomError(
+            "half_character",
+            "{half} at column {column} is half a character: leave it out, or send both halves",
+            {"half": escaped(text[at]), "column": at + 1},
+        )
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole)]
+
+
+class Command(BaseModel):
+    """A command's argument, where it takes one, and the mote that runs it: none, all of them."""
+
+    argument: int | None = None
+    mote: int | None = None
+
+
+class Question(BaseModel):
+    """A query and who asks: here or as parameter ``user``."""
+
+    sql: Text
+    user: Text | None = None
+    #: The query is stopped once nobody has read it for so long, in s.
+    linger_s: float | None = Field(None, ge=1, allow_inf_nan=False)

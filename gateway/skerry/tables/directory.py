@@ -1,0 +1,62 @@
+"""The files of a directory that may be tables, as they are now. Whatever is wrong with one is said of that one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+#: What tells that a file has changed: modified (ns), size, number.
+Stamp = tuple[int, int, int]
+_NOT_KNOWN: Stamp = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it was found. ``trouble``: why it is not to be read."""
+
+    path: Path
+    stamp: Stamp = _NOT_KNOWN
+    trouble: str | None = None
+
+
+def shown(name: str | Path) -> str:
+    """A name for people, and for JSON: bytes of it that are not UTF-8 as ``\\xe4``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def files(directory: Path, suffixes: tuple[str, ...]) -> Iterator[File]:
+    """Those with one of these suffixes, by name; the directory itself where it cannot be listed."""
+    try:
+        with os.scandir(directory) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield File(directory, trouble=_reason(error))
+        return
+    for entry in found:
+        if entry.name.lower().endswith(suffixes):
+            try:
+                yield _file(entry)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                yield File(Path(entry.path), trouble=_reason(error))
+
+
+def _file(entry: os.DirEntry[str]) -> File:
+    path, status = Path(entry.path), entry.stat()
+    trouble = None
+    if shown(entry.name) != entry.name:
+        trouble = "its name is not UTF-8: rename it"
+    elif not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        # Who opens a pipe waits. Parquet may be a directory of files.
+        trouble = "it is no file"
+    return File(path, (status.st_mtime_ns, status.st_size, status.st_ino), trouble)
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,55 @@
+"""The tables and views of a SQLite file. Its columns hold values of any type: one that mixes them is no column of a table here."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from skerry.tables.columns import TableError
+
+SUFFIXES = (".sqlite", ".sqlite3", ".db")
+#: Characters of a value that are shown.
+_SHOWN = 40
+
+
+def tables_of(path: Path, most: int) -> Iterator[tuple[str, Callable[[], pa.Table]]]:
+    """The tables by name, each to be read before the next is asked for; so many rows at most. Raises sqlite3.Error."""
+    # As a URI has it: in a plain path, # and ? would end the name of the file, and SQLite make another.
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        names = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        for (name,) in names:
+            yield name, partial(_table, connection, name, most)
+
+
+def _table(connection: sqlite3.Connection, name: str, most: int) -> pa.Table:
+    quoted = name.replace('"', '""')
+    cursor = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {most}')
+    columns = [place[0] for place in cursor.description]
+    rows = cursor.fetchall()
+    arrays = [_array(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
+    return pa.table(arrays, names=columns)
+
+
+def _array(column: str, values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except pa.ArrowException as error:
+        first: dict[type, Any] = {}
+        for value in values:
+            if value is not None:
+                first.setdefault(type(value), value)
+        if len(first) < 2:
+            raise TableError(f"column {column}: {error}") from None
+        examples = " and ".join(repr(value)[:_SHOWN] for value in first.values())
+        raise TableError(
+            f"column {column} has values of several types, as {examples}: store numbers or texts in it"
+        ) from None

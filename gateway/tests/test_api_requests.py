@@ -1,0 +1,128 @@
+"""Requests that are wrong in themselves: what they are answered, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from gateway.tests.process import SQL, Daemon
+from skerry.access import Access
+from skerry.api.app import create_app
+from skerry.daemon import Gateway
+from skerry.encoding import escaped, is_whole, mended
+from skerry.lang.errors import QueryError
+
+JSON = {"Content-Type": "application/json"}
+HALF = r"\ud800"
+
+
+class NoGateway:
+    """Whatever it is asked is refused; what that was is in ``asked``."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.inventory = self
+
+    def ask(self, *arguments: Any) -> None:
+        self.asked.append(arguments)
+        raise QueryError("no \ud800", text="no \ud800")
+
+    run = tag = ask
+
+
+@pytest.fixture
+def gateway() -> NoGateway:
+    return NoGateway()
+
+
+def request(gateway: NoGateway, method: str, path: str, **arguments: Any) -> httpx.Response:
+    """The API's answer, without a server."""
+    transport = httpx.ASGITransport(create_app(cast(Gateway, gateway), Access()), raise_app_exceptions=False)
+
+    async def answer() -> httpx.Response:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            return await http.request(method, path, **arguments)
+
+    return asyncio.run(answer())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "message"),
+    [
+        ("POST", "/queries", f'{{"sql": "{SQL} -- {HALF}"}}', f"body.sql: {HALF} at column 55 is half a character"),
+        ("POST", "/queries", f'{{"sql": "{SQL}", "user": "a{HALF}"}}', f"body.user: {HALF} at column 2 is half"),
+        ("POST", "/queries", f'{{"sql": "{SQL}", "linger_s": 1e999}}', "body.linger_s: Input should be a finite"),
+        ("POST", "/queries", "{}", "body.sql: Field required"),
+        ("POST", "/queries", "{", "JSON decode error"),
+        ("PUT", "/motes/3/tags", f'{{"a": "{HALF}"}}', f"body.a: {HALF} at column 1 is half a character"),
+        ("PUT", "/motes/3/tags", f'{{"{HALF}": "12"}}', f"{HALF} at column 1 is half a character"),
+        ("PUT", "/motes/3/tags", f'{{"{HALF}": 12}}', "Input should be a valid string"),
+        ("PUT", "/motes/x/tags", "{}", "path.mote: Input should be a valid integer"),
+        ("POST", "/commands/leds", '{"mote": "x"}', "body.mote: Input should be a valid integer"),
+    ],
+)  # fmt: skip
+def test_a_request_that_is_wrong_is_told_so_and_does_nothing(
+    gateway: NoGateway, method: str, path: str, body: str, message: str
+) -> None:
+    answer = request(gateway, method, path, content=body, headers=JSON)
+    assert answer.status_code == 400, answer.text
+    assert message in escaped(answer.json()["message"])
+    assert gateway.asked == []
+
+
+def test_text_that_no_encoding_has_is_answered_all_the_same(gateway: NoGateway) -> None:
+    answer = request(gateway, "POST", "/queries", json={"sql": SQL})
+    assert (answer.status_code, answer.json()["message"]) == (400, "no \ud800")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/queries"), ("POST", "/commands/leds"), ("PUT", "/motes/3/tags")]
+)
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", None])
+def test_a_body_that_does_not_say_that_it_is_json_is_told_how(
+    gateway: NoGateway, method: str, path: str, kind: str | None
+) -> None:
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = request(gateway, method, path, content='{"sql": "SELECT temp ONCE"}', headers=headers)
+    assert answer.status_code == 415
+    said = f"Content-Type {kind}" if kind else "no Content-Type"
+    assert answer.json() == {"message": f"{said}: send the body as JSON, with Content-Type: application/json"}
+    assert gateway.asked == []
+
+
+def test_the_description_names_no_other_status_for_what_is_wrong(gateway: NoGateway) -> None:
+    paths = request(gateway, "GET", "/openapi.json").json()["paths"].values()
+    found = {status for path in paths for how in path.values() for status in how["responses"]}
+    assert found == {"200", "201", "202", "4XX"}
+
+
+def test_halves_of_characters() -> None:
+    assert [is_whole(text) for text in ("aü😀", "a\ud83d", "\ude00")] == [True, False, False]
+    assert mended("a\ud800b😀") == "a\ufffdb😀"
+    assert escaped("a\ud800ü") == f"a{HALF}ü"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_what_was_remembered_with_half_a_character_can_be_listed_and_dropped(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    daemon.start()
+    daemon.client("ada").query(f"{SQL} -- x")
+    refused = httpx.post(
+        f"{daemon.url}/queries", content=f'{{"sql": "{SQL} -- {HALF}", "user": "ada"}}', headers=JSON
+    )
+    assert refused.status_code == 400
+    daemon.kill(signal.SIGTERM)
+    state = tmp_path / "data" / "gateway.json"
+    state.write_text(state.read_text().replace("-- x", f"-- {HALF}").replace('"ada"', f'"a{HALF}"'))
+    daemon.start()
+    [entry] = daemon.client().queries()
+    assert (entry["sql"], entry["user"]) == (f"{SQL} -- \ufffd", "a\ufffd")
+    assert daemon.client().select("SELECT user FROM queries") == [{"user": "a\ufffd"}]
+    assert daemon.client("a\ufffd").stop_by("DROP ALL") == [entry["id"]]

@@ -1,0 +1,104 @@
+"""What the client refuses by itself, before anything is sent: no gateway runs here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+import skerry
+from gateway.tests.process import COMMAND, free_port
+from skerry.client import stops
+from skerry.rows import Rows, _Events
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["DROP ALL", " drop all;", "-- all of them\nDROP ALL", "STOP QUERY 3", "DROP STORAGE POINT recent", "drop srt rooms"],
+)  # fmt: skip
+def test_what_stops_queries_is_not_asked_as_one(sql: str) -> None:
+    with pytest.raises(skerry.GatewayError, match="nothing was done; use stop_by"):
+        skerry.connect("http://127.0.0.1:1").query(sql)
+    assert stops(sql)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT temp ONCE", "CREATE SRT stop ON sensors (room)", "-- DROP ALL\nSELECT temp ONCE", "", "DROPPED"]
+)  # fmt: skip
+def test_what_runs_is_not_asked_to_stop(sql: str) -> None:
+    with pytest.raises(skerry.GatewayError, match="expected STOP QUERY n, DROP ALL"):
+        skerry.connect("http://127.0.0.1:1").stop_by(sql)
+
+
+def test_rows_behind_those_that_were_dropped_are_not_skipped() -> None:
+    """The connection broke among rows of number 5; when it is back, 5 to 9 are gone."""
+    description = {"id": "1", "columns": [], "into": None, "srt": None}
+    rows = Rows(skerry.connect("http://127.0.0.1:1"), description)
+    before = _Events(rows)
+    for line in [*event("4", "row", "4"), *event("", "row", "5a"), *event("", "row", "5b")]:
+        before.line(line)
+    after = _Events(rows)
+    dropped = {"first": 5, "last": 9, "since": None, "until": None, "reason": "slow"}
+    lines = [*event("9", "dropped", dropped), *event("", "row", "10a"), *event("10", "row", "10b")]
+    with pytest.warns(skerry.RowsDroppedWarning):
+        found = [row for line in lines if (row := after.line(line)) is not None]
+    assert found == ["10a", "10b"]
+    assert rows.position == 10
+
+
+def event(number: str, kind: str, data: object) -> list[str]:
+    """A server-sent event's lines, the empty one included."""
+    return [*([f"id: {number}"] if number else []), f"event: {kind}", f"data: {json.dumps(data)}", ""]
+
+
+def run(*arguments: str | bytes, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "localhost:8642", "http://", "http://127.0.0.1:99999", "ftp://127.0.0.1:8642"]
+)
+def test_a_url_that_is_none_is_one_line(url: str) -> None:
+    done = run("list", "--url", url)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"skerry: gateway '{url}': expected http://HOST:PORT or https://…, as in http://127.0.0.1:8642\n"
+    )
+
+
+@pytest.mark.parametrize("token", ["ü", "two words", "one\ntwo"])
+def test_a_token_that_is_none_is_one_line_without_it(token: str) -> None:
+    done = run("list", "--url", f"http://127.0.0.1:{free_port()}", SKERRY_TOKEN=token)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "skerry: the token has characters that no token has: expected printable ASCII"
+    )
+    assert done.stderr.count("\n") == 1
+    assert token not in done.stderr
+
+
+def test_text_that_is_none_is_one_line() -> None:
+    done = run("query", b"SELECT temp -- \xff", "--url", f"http://127.0.0.1:{free_port()}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "skerry: '\\udcff' is half a character, or none: leave it out\n"
+
+
+def test_spaces_around_a_token_are_none_of_it() -> None:
+    client = skerry.connect("http://127.0.0.1:1", token=" abc\n")
+    assert client.http.headers["Authorization"] == "Bearer abc"
+
+
+@pytest.mark.parametrize("user", ["a:b", "a b", "", "#a", "-a ", "ü", "a\n", "a" * 65])
+def test_a_line_that_the_gateway_would_refuse_is_not_made(user: str) -> None:
+    done = run("token", "--", user)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "expected 1 to 64 letters" in done.stderr
