@@ -117,6 +117,6 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_EVENT_VALUE:
         return of_event(attribute, events_event(slot), value);
     default: /* a sensor's, or unknown here */
-        return attribute <= WIRE_ATTRIBUTE_MAXIMUM && attribute_sensors((uint32_t)1 << attribute) != 0 && sensor_value(attribute, value);
+        return attribute <= WIRE_ATTRIBUTE_MAXIMUM && sensor_value(attribute, value);
     }
 }

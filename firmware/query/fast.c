@@ -14,6 +14,9 @@
 /* A millisecond is 4096 of so many parts of a tick: what epochs take beyond whole ticks is kept, so that nothing adds up. */
 #define PARTS 125
 #define PARTS_IN_MS 4096UL
+#define TICKS_IN_MS (PARTS_IN_MS / PARTS + 1) /* begun */
+#define PARTS_TO_TICK ((int16_t)(TICKS_IN_MS * PARTS - PARTS_IN_MS))
+_Static_assert((WIRE_PERIOD_MINIMUM_MS - 1) * (TICKS_IN_MS * PARTS - PARTS_IN_MS) <= INT16_MAX, "parts of the longest fast period");
 
 /* What never changes in a second of all that has a bit in a program's attributes. */
 #define STEADY ((uint32_t)1 << WIRE_ATTRIBUTE_NODEID | (uint32_t)1 << WIRE_ATTRIBUTE_XPOS | (uint32_t)1 << WIRE_ATTRIBUTE_YPOS)
@@ -55,10 +58,12 @@ bool fast_plan(struct slot *slot, struct net_time start)
 static void advance(struct slot *slot)
 {
     uint16_t period = (uint16_t)slot_program(slot)->period;
-    uint32_t parts = (uint32_t)period * (PARTS_IN_MS % PARTS) + slot->part;
-    slot->due += period * (PARTS_IN_MS / PARTS);
-    for (; parts >= PARTS; parts -= PARTS) /* a division takes longer for the periods that matter */
-        slot->due++;
+    /* In whole ticks too many, and 16 bits of parts to give back; a division takes longer for the periods that matter. */
+    int16_t parts = (int16_t)(slot->part - (int16_t)period * PARTS_TO_TICK);
+    uint16_t ticks = (uint16_t)(period * TICKS_IN_MS);
+    for (; parts < 0; parts += PARTS)
+        ticks--;
+    slot->due += ticks;
     slot->part = (uint8_t)parts;
     slot->epoch = slot->next++;
     slot->left--;

@@ -39,9 +39,10 @@ uint32_t sensor_available(void)
 
 static void store(uint8_t attribute, bool ok, int32_t value)
 {
+    uint32_t bit = BIT(attribute); /* a loop of shifts on AVR */
     values[attribute - FIRST] = value;
-    if (ok) valid |= BIT(attribute);
-    pending &= ~BIT(attribute);
+    if (ok) valid |= bit;
+    pending &= ~bit;
     if (!pending && busy) {
         busy = false;
         event_post(&done);
