@@ -14,6 +14,8 @@
  * begun to count anew. A link's first beacon is heard as well as any; only the second tells how many are not. */
 #define MISSED_MOST 16
 #define MISSED_ODD 4
+/* A neighbour that hears this mote names it in one of so many beacons, nearly always. */
+#define UNTOLD_MANY 4
 
 /* Windows for which a child that found no place counts. */
 #define CROWDED_WINDOWS 30
@@ -85,10 +87,22 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
     return slot;
 }
 
+/* Beacon after beacon, each with half of its neighbours, has named others. Who is heard well may just have too many to name all. */
+static bool deaf(const struct neighbour *neighbour)
+{
+    return !neighbour->hears && neighbour->untold >= UNTOLD_MANY && neighbour->heard < NEIGHBOUR_HEARD_WELL;
+}
+
+/* What the other hears of this mote: what it has told, or as much as is heard of it, unless that is too much to hope for. */
+static uint8_t hears(const struct neighbour *neighbour)
+{
+    return neighbour->hears ? neighbour->hears : deaf(neighbour) ? neighbour->heard / 4 : neighbour->heard;
+}
+
 /* Share of frames that would be acknowledged, by what beacons say of both directions. */
 static uint8_t estimate(const struct neighbour *neighbour)
 {
-    uint16_t both = (uint16_t)(neighbour->heard * (neighbour->hears ? neighbour->hears : neighbour->heard));
+    uint16_t both = (uint16_t)(neighbour->heard * hears(neighbour));
     /* Of 255, rounded down, as a division would: that takes two hundred cycles, and each beacon asks for all neighbours'. */
     return (uint8_t)((uint16_t)(both + 1 + (both >> 8)) >> 8);
 }
@@ -112,8 +126,12 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     /* What was tried is forgotten with the beacons heard since: what was in the way may be gone. */
     if (neighbour->used && node != tree_own_parent() && neighbour->acknowledged < estimate(neighbour)) neighbour->acknowledged++;
     const struct wire_neighbour_entry *entry = (const struct wire_neighbour_entry *)((const uint8_t *)beacon->neighbours + beacon->srts_length);
+    if (neighbour->untold < UNTOLD_MANY) neighbour->untold++;
     for (uint8_t i = 0; i < entries; i++)
-        if (entry[i].node == settings()->nodeid) neighbour->hears = entry[i].heard;
+        if (entry[i].node == settings()->nodeid) {
+            neighbour->hears = entry[i].heard;
+            neighbour->untold = 0;
+        }
     return neighbour;
 }
 
@@ -167,7 +185,7 @@ void neighbour_vain(struct neighbour *neighbour)
 
 uint16_t neighbour_link_cost(const struct neighbour *neighbour)
 {
-    uint8_t share = neighbour->used ? neighbour->acknowledged : estimate(neighbour), least = neighbour->used ? TRIED_LEAST : UNTRIED_LEAST;
+    uint8_t share = neighbour->used ? neighbour->acknowledged : estimate(neighbour), least = neighbour->used || deaf(neighbour) ? TRIED_LEAST : UNTRIED_LEAST;
     if (share < least) share = least;
     return (uint16_t)(COST_UNIT * 255U / share);
 }

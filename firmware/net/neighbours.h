@@ -18,6 +18,8 @@
 
 /* A child that is done is listened to for one round more: it may not know that its last frame arrived. */
 #define NEIGHBOUR_SILENT 3
+/* Of a parent that is heard less than so much, of 255, beacons tell little; and the other direction may be worse still. */
+#define NEIGHBOUR_HEARD_WELL 128
 
 struct neighbour {
     uint16_t node;    /* WIRE_NO_NODE: free */
@@ -28,7 +30,8 @@ struct neighbour {
     uint8_t heard;    /* share of its beacons that arrive here, 255 = all */
     uint8_t hears;    /* share of ours that arrive there, as it says; 0 unknown */
     uint8_t acknowledged; /* share of frames to it acknowledged; meaningful once `used` */
-    bool used;
+    bool used : 1;
+    uint8_t untold : 7; /* of its beacons that were heard since it last told that it hears this mote */
     uint8_t done; /* of a child that has sent all it had of an epoch: data rounds since, from 1 on; 0: it has not */
     uint8_t age;      /* control windows since its last beacon */
 };

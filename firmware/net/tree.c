@@ -26,8 +26,7 @@
 #define DOUBTFUL_WINDOWS 4
 #define DOUBTFUL_SLOTS 8
 #define DEAD_SLOTS 40
-/* Of a parent that is heard less than so much, of 255, beacons tell little; and the other direction may be worse still. */
-#define HEARD_WELL 128
+/* Of a parent that is not heard well, and does not say that it hears this mote. */
 #define POOR_SLOTS 20
 /* After so many, it is told again whose parent it is. */
 #define ASK_SLOTS 4
@@ -180,7 +179,7 @@ static bool replace_parent(void)
     return true;
 }
 
-static bool heard_well(const struct neighbour *n) { return n->heard >= HEARD_WELL; }
+static bool heard_well(const struct neighbour *n) { return n->heard >= NEIGHBOUR_HEARD_WELL; }
 
 static void lose_parent(void)
 {
@@ -356,7 +355,7 @@ void tree_sent(bool acknowledged)
     if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
-    uint8_t limit = !heard_well(up) ? POOR_SLOTS : up->age >= DOUBTFUL_WINDOWS ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
+    uint8_t limit = !heard_well(up) && !up->hears ? POOR_SLOTS : up->age >= DOUBTFUL_WINDOWS ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
     if (silent_slots >= limit) lose_parent();
 }
 
