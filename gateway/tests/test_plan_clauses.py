@@ -250,6 +250,42 @@ def test_actions_run_with_each_row(mote: Mote) -> None:
     assert mote.actions == (2, ACTION_BY_NAME["leds"].number, 5)
 
 
+@pytest.mark.parametrize("clause", ["OUTPUT ACTION leds(5)", "SIGNAL hot", "QUEUE DELTA"])
+def test_motes_act_on_the_rows_that_where_lets_pass(mote: Mote, clause: str) -> None:
+    """A condition on the epoch stays at the gateway where a stream of another period may serve the query. What acts shares none."""
+    query = mote_query(f"SELECT temp WHERE epoch % 4 = 1 AND temp > 5 {clause} SAMPLE PERIOD 1 s")
+    mote.install(encode(query, 0), 1)
+    assert run(mote, 8) == [101, 105]
+    assert mote.actions[0] == (2 if "leds" in clause else 0)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT nodeid WHERE light * light * light > 3 OUTPUT ACTION leds(1) SAMPLE PERIOD 2 s",
+         "this condition cannot be evaluated by a mote at column 21: "
+         "motes act on the rows that pass it, and (light * light) * light may need more than a mote's 32 bits"),
+        ("SELECT nodeid WHERE temp > 3 AND left_out > 0 SIGNAL hot SAMPLE PERIOD 2 s",
+         "this condition cannot be evaluated by a mote at column 21: "
+         "motes act on the rows that pass it, and left_out is known at the gateway only"),
+        ("SELECT nodeid WHERE light * light * light > 3 OUTPUT ACTION (SELECT temp ONCE) SAMPLE PERIOD 2 s",
+         "this condition cannot be evaluated by a mote at column 21: "
+         "motes act on the rows that pass it, and (light * light) * light may need more than a mote's 32 bits"),
+        ("SELECT nodeid, light WHERE light * light * light > 3 AND left_out < 9 QUEUE WINAVG SAMPLE PERIOD 2 s",
+         "this condition cannot be evaluated by a mote at column 28: "
+         "motes queue the rows that pass it, and (light * light) * light may need more than a mote's 32 bits"),
+        ("SELECT WINAVG(3, temp) HAVING WINAVG(3, temp) > 30 OUTPUT ACTION leds(1) SAMPLE PERIOD 2 s",
+         "HAVING is asked at the gateway, and motes act before that at column 31: use WHERE, or leave the action out"),
+    ],
+)  # fmt: skip
+def test_nothing_is_done_with_rows_that_only_the_gateway_chooses(query: str, message: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        plan_query(query)
+    assert raised.value.summary == message
+    # One that runs already goes on over a restart of the gateway.
+    assert isinstance(plan_query(query, restored=True), QueryPlan)
+
+
 NODEID = instruction(Op.ATTR, 0)
 
 

@@ -9,19 +9,22 @@ from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError
 from skerry.lang.units import duration_text
 from skerry.plan.assembler import obstacle
-from skerry.plan.expression import Expr, attributes_of, never_changes
+from skerry.plan.expression import Expr, attributes_of, conjuncts, never_changes
 from skerry.plan.merge import bare_attributes, merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.resolve import Resolver
 from skerry.plan.scope import Scope
 from skerry.plan.temporal import check_slides, counts_epochs, is_pulse
 from skerry.plan.windows import is_windowed
-from skerry_protocol.attributes import ATTRIBUTES, BY_NUMBER
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, BY_NUMBER
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import (
     FIELDS_MAXIMUM,
     Aggregate,
 )
+
+#: What a mote's queue made of a row.
+_OF_QUEUES = {BY_NAME[name].number for name in ("combined", "left_out")}
 
 
 def check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
@@ -45,6 +48,26 @@ def check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
         )
     if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
         raise QueryError("this condition cannot be evaluated by a mote", reason, select.where.span)
+
+
+def check_acting(select: ast.Select, plan: QueryPlan) -> None:
+    """What motes do with a row, they do before the gateway has seen it: raises QueryError where only that knows which rows pass."""
+    kinds = {clause.kind for clause in plan.clauses}
+    acts = not kinds.isdisjoint((Aggregate.ACTION, Aggregate.SIGNAL))
+    if not acts and Aggregate.QUEUE not in kinds:
+        return
+    # What a queue made of rows is known, and may be asked, behind it.
+    before = [c for c in conjuncts(plan.where) if not attributes_of(c) & _OF_QUEUES]
+    for condition in [plan.where] if acts else before:
+        if condition is not None and select.where is not None and (reason := obstacle(condition)):
+            does = "act on" if acts else "queue"
+            hint = f"motes {does} the rows that pass it, and {reason}"
+            raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
+    if acts and select.having is not None:
+        hint = "use WHERE, or leave the action out"
+        raise QueryError(
+            "HAVING is asked at the gateway, and motes act before that", hint, select.having.span
+        )
 
 
 def check_speed(select: ast.Select, period_ms: int, scope: Scope, *, stored: bool) -> None:

@@ -14,6 +14,7 @@ from skerry.plan.approximate import within_of
 from skerry.plan.assembler import obstacle
 from skerry.plan.beside import RAISED_BY, beside, is_of_event, passes_on, run_beside
 from skerry.plan.checks import (
+    check_acting,
     check_aggregates,
     check_bare,
     check_mote_windows,
@@ -65,6 +66,8 @@ from skerry_protocol.packets import (
 )
 
 _EPOCH = BY_NAME["epoch"].number
+#: What motes do with rows that pass, which so has to be decided on the mote; no query of another period shares it.
+_BEFORE_GATEWAY = (Aggregate.ACTION, Aggregate.SIGNAL, Aggregate.QUEUE)
 NO_POINTS: Points = {}
 NO_SRTS: Srts = {}
 #: Epochs of ON ALIGNED EVENT lie on this grid.
@@ -172,6 +175,7 @@ def _plan(
     plan = _planned(select, points, least, tables)
     if not restored:
         check_started(select, lambda text: plan_query(text, points, tables))
+        check_acting(select, plan)
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)
@@ -272,6 +276,8 @@ def _with_clauses(
     if not plan.temporal and not passes_on(clauses) and beside(select, (*exprs, *acted), scope):
         clauses = run_beside(clauses)
         plan = replace(plan, attributes=plan.attributes | attributes_of(RAISED_BY))
+    if plan.mote_where != plan.where and any(clause.kind in _BEFORE_GATEWAY for clause in clauses):
+        plan = replace(plan, mote_where=_for_motes(plan.where, epochs=True))
     return replace(plan, clauses=clauses, starts=started(select))
 
 
@@ -427,13 +433,13 @@ def _output(name: str, expr: Expr) -> Output:
     return Output(name, expr, unit, expr.digits)
 
 
-def _for_motes(where: Expr | None) -> Expr | None:
+def _for_motes(where: Expr | None, *, epochs: bool = False) -> Expr | None:
     """The conjuncts that motes can evaluate, so that rows which fail are not even sent.
 
     ``epoch`` counts the user's periods; motes may run a shared query at another one, so that conditions
-    on it stay at the gateway.
+    on it stay at the gateway, unless motes count the same ``epochs``.
     """
-    able = [c for c in conjuncts(where) if _EPOCH not in attributes_of(c) and obstacle(c) is None]
+    able = [c for c in conjuncts(where) if (epochs or _EPOCH not in attributes_of(c)) and obstacle(c) is None]
     joined = build.join(Op.AND, able)
     while joined is not None and obstacle(joined) is not None:
         able.pop()
