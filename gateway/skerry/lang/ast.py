@@ -285,7 +285,7 @@ class Approximate:
 @dataclass(frozen=True, slots=True)
 class Select:
     """A query. ``nested``: where queries stand that its rows start; ``into``: the storage point that its rows go to;
-    ``combine``: aggregates over a point's rows."""
+    ``combine``: aggregates over a point's rows; ``buffers``: where BUFFER stands in a CREATE's AS SELECT."""
 
     items: tuple[SelectItem, ...]
     tables: tuple[Table, ...]
@@ -308,6 +308,7 @@ class Select:
     limit: Number | None = None
     queue: Queue | None = None
     approximate: Approximate | None = None
+    buffers: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

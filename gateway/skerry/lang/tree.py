@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -74,7 +75,12 @@ class TreeBuilder:
             raise QueryError("BUFFER is said twice", "leave one of them out", _span(buffers[1]))
         size = ast.Number(_value(number), None, _span(number))
         return ast.CreatePoint(
-            ast.Name(f"buffer_{number}", _span(number)), True, size, (), select, self._text
+            ast.Name(f"buffer_{number}", _span(number)),
+            True,
+            size,
+            (),
+            replace(select, buffers=()),
+            self._text,
         )
 
     def _create(self, tree: Tree[Token]) -> ast.CreatePoint:
@@ -143,6 +149,7 @@ class TreeBuilder:
             _limit(_token(limit.children[1])) if limit is not None else None,
             _queue(clauses["queue"]) if "queue" in clauses else None,
             _approximate(clauses["approximate"]) if "approximate" in clauses else None,
+            tuple(_span(clause) for clause in trees if clause.data == "buffered"),
         )
         _check_tables(select)
         return select

@@ -11,10 +11,10 @@ from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.parser import parse
 from skerry.plan import build
 from skerry.plan.approximate import within_of
+from skerry.plan.asked import check_asked, check_filling
 from skerry.plan.assembler import obstacle
 from skerry.plan.beside import RAISED_BY, beside, is_of_event, passes_on, run_beside
 from skerry.plan.checks import (
-    check_acting,
     check_aggregates,
     check_bare,
     check_mote_windows,
@@ -151,6 +151,8 @@ def _plan_point(
     if filling.into is not None:
         hint = "its rows go to the point that is created: leave INTO out"
         raise QueryError("rows cannot go to two storage points", hint, filling.into.span)
+    if not restored:
+        check_filling(filling)
     plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS, restored=restored)
     check_storable(filling, plan, statement.name.span)
     point = define(statement, plan, number, others)
@@ -175,7 +177,7 @@ def _plan(
     plan = _planned(select, points, least, tables)
     if not restored:
         check_started(select, lambda text: plan_query(text, points, tables))
-        check_acting(select, plan)
+        check_asked(select, plan)
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)

@@ -1,0 +1,53 @@
+"""What would not do what it says is refused of who asks it now, and goes on where it runs already."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.tests.test_plan_storage import create
+from skerry.lang.ast import CreatePoint
+from skerry.lang.errors import QueryError
+from skerry.plan.model import QueryPlan
+from skerry.plan.planner import plan_point, plan_query
+from skerry.plan.points import Point
+
+
+def plan_of(sql: str, points: dict[str, Point], *, restored: bool) -> QueryPlan:
+    plan = plan_query(sql, points, restored=restored)
+    if isinstance(plan, CreatePoint):
+        _, plan = plan_point(plan, 9, points, restored=restored)
+    assert isinstance(plan, QueryPlan)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT nodeid, WINAVG(3, temp) FROM sensors HAVING WINAVG(3, temp) > 3 AND COUNT(*) > 2 SAMPLE PERIOD 2 s",
+         "windows are over each mote's own rows, and aggregates over all motes at column 52: ask for them in two queries"),
+        ("SELECT l.light FROM seen l COMBINE AVG(l.light) ONCE",
+         "COMBINE does not go with ONCE, which has no last period at column 36: "
+         "write SAMPLE PERIOD, or leave COMBINE out and have all rows"),
+        ("ON ALIGNED EVENT hot SELECT l.light FROM seen l COMBINE AVG(l.light) SAMPLE PERIOD 10 s FOR 60 s",
+         "COMBINE does not go with ALIGNED at column 57: leave one of them out"),
+        ("SELECT PULSE(accel_x > 0.3) FROM sensors LIFETIME 30 days",
+         "LIFETIME leaves out epochs that pulses are made of at column 8: write SAMPLE PERIOD"),
+        ("ON ALIGNED EVENT hot SELECT PULSES(accel_x > 0.3, 20 s) FROM sensors SAMPLE PERIOD 10 s FOR 60 s",
+         "the epochs of ON ALIGNED EVENT are not those that pulses are made of at column 29: leave ALIGNED out"),
+        ("SELECT l.light FROM seen l OUTPUT ACTION SIGNAL hot(l.light * 2) SAMPLE PERIOD 2 s",
+         "an event cannot say what a storage point holds at column 28: name attributes of sensors, or none"),
+        ("CREATE STORAGE POINT p SIZE 8 AS SELECT temp FROM sensors HISTORY 1 h ONLY",
+         "HISTORY does not go with storage points at column 59: motes keep what they sample, not what the gateway has"),
+        ("SELECT temp FROM sensors OUTPUT ACTION BUFFER(8) HISTORY 1 h SAMPLE PERIOD 2 s",
+         "HISTORY does not go with storage points at column 50: motes keep what they sample, not what the gateway has"),
+        ("CREATE STORAGE POINT p SIZE 8 AS SELECT temp OUTPUT ACTION BUFFER(4) SAMPLE PERIOD 2 s",
+         "rows cannot go to two storage points at column 46: its rows go to the point that is created: leave BUFFER out"),
+    ],
+)  # fmt: skip
+def test_refused_of_who_asks_now(sql: str, message: str) -> None:
+    points: dict[str, Point] = {}
+    create("CREATE STORAGE POINT seen SIZE 8 AS SELECT nodeid, light FROM sensors SAMPLE PERIOD 2 s", points)
+    with pytest.raises(QueryError) as raised:
+        plan_of(sql, points, restored=False)
+    assert raised.value.summary == message
+    assert plan_of(sql, points, restored=True).text == sql
