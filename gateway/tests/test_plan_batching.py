@@ -110,6 +110,15 @@ def test_windows_send_a_row_each_slide() -> None:
     assert (plain - slow) / (1 - exp(-0.06)) == pytest.approx(ROW * 0.9)
 
 
+def test_pulses_send_a_row_each_two_epochs_at_most() -> None:
+    rest = "FROM sensors SAMPLE PERIOD 1 s FOR 60 s"
+    plain = ways(f"ON EVENT hot: SELECT light {rest}", hot=0.001).ways[0].energy
+    single = ways(f"ON EVENT hot: SELECT PULSE(light > 9) {rest}", hot=0.001).ways[0].energy
+    counted = ways(f"ON EVENT hot: SELECT PULSES(light > 9, 10 s) {rest}", hot=0.001).ways[0].energy
+    assert (plain - single) / (1 - exp(-0.06)) == pytest.approx(ROW * 0.5)
+    assert (plain - counted) / (1 - exp(-0.06)) == pytest.approx(ROW * 0.9)
+
+
 def test_explain_reckons_with_what_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of("ON EVENT hot: SELECT light FROM sensors SAMPLE PERIOD 1 s FOR 10 s")
     catalog = Catalog()

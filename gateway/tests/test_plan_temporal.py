@@ -228,6 +228,12 @@ def test_random_reading_is_one_of_the_window(library: Path) -> None:
     assert len(set(places)) >= 7
 
 
+def test_slope_of_a_reading_that_takes_all_32_bits(library: Path) -> None:
+    """Its bounds are further apart than 32 bits say; where a slope is, too, it is NULL."""
+    rows = on_mote(library, plan("TREND(3, nodeid - epoch) AS t"), [0, 0, 0])
+    assert [row["t"] for row in rows] == [None, -1, -1]
+
+
 def test_windows_as_the_paper_writes_them() -> None:
     """TinyDB 2005, 3.2: the last 30 s at each fifth second."""
     (window,) = plan("WINAVG(light, 30s, 5s)").temporal

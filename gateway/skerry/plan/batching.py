@@ -20,7 +20,7 @@ from skerry.plan.model import MoteQuery
 from skerry.plan.optimiser import selectivity
 from skerry.plan.program import chosen
 from skerry.plan.radio import flood_energy
-from skerry.plan.temporal import counts_epochs, is_temporal, parameters
+from skerry.plan.temporal import counts_epochs, is_pulse, is_temporal, parameters, pulses_window
 from skerry_protocol.packets import Aggregate, EventFlag
 
 #: Per s, of an event that has not been heard twice: one each ten minutes.
@@ -120,6 +120,9 @@ def _rows(query: MoteQuery) -> float:
         return 1.0
     passing = prod(map(selectivity, conjuncts(query.where)))
     windows = [c.expr for c in query.columns if c.expr is not None and is_temporal(c.expr)]
+    if windows and is_pulse(windows[0]):
+        # At most: a pulse ends in every other epoch, and is told then, or with the end of a window.
+        return 1 / min(max(2, pulses_window(pulse)) for pulse in windows)
     sliding = [window for window in windows if window.aggregate not in (Aggregate.DELTA, Aggregate.ADPDELTA)]
     if not sliding:
         return passing

@@ -203,7 +203,8 @@ def _built(kind: Aggregate, argument: Expr, values: Parameters) -> Expr:
     if kind is Aggregate.WINSUM:
         low, high = max(low * values.window, -INT32_MAXIMUM), min(high * values.window, INT32_MAXIMUM)
     if kind is Aggregate.TREND:
-        low, high = low - high, high - low
+        # A slope beyond a mote's 32 bits is NULL, as a sum is.
+        low, high = max(low - high, -INT32_MAXIMUM), min(high - low, INT32_MAXIMUM)
     factor = 10**values.power
     return build.temporal(
         kind, argument, final, argument.digits + values.power, low * factor, high * factor, unit
