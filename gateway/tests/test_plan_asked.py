@@ -30,6 +30,8 @@ def plan_of(sql: str, points: dict[str, Point], *, restored: bool) -> QueryPlan:
          "write SAMPLE PERIOD, or leave COMBINE out and have all rows"),
         ("ON ALIGNED EVENT hot SELECT l.light FROM seen l COMBINE AVG(l.light) SAMPLE PERIOD 10 s FOR 60 s",
          "COMBINE does not go with ALIGNED at column 57: leave one of them out"),
+        ("ON EVENT hot SELECT temp FROM sensors LIFETIME 30 days",
+         "LIFETIME does not go with events at column 39: write SAMPLE PERIOD n FOR n"),
         ("SELECT PULSE(accel_x > 0.3) FROM sensors LIFETIME 30 days",
          "LIFETIME leaves out epochs that pulses are made of at column 8: write SAMPLE PERIOD"),
         ("ON ALIGNED EVENT hot SELECT PULSES(accel_x > 0.3, 20 s) FROM sensors SAMPLE PERIOD 10 s FOR 60 s",

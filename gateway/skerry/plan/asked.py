@@ -16,6 +16,7 @@ def check_asked(select: ast.Select, plan: QueryPlan) -> None:
     check_acting(select, plan)
     _check_having(select, plan)
     _check_combined(select)
+    _check_lifetime(select)
     _check_pulses(select, plan)
     _check_signal(select, plan)
 
@@ -47,6 +48,14 @@ def _check_combined(select: ast.Select) -> None:
         raise QueryError("COMBINE does not go with ONCE, which has no last period", hint, span)
     if select.event is not None and select.event.aligned:
         raise QueryError("COMBINE does not go with ALIGNED", "leave one of them out", span)
+
+
+def _check_lifetime(select: ast.Select) -> None:
+    """Motes spread what is in their batteries over the time until the query's end, and one that waits for events has none."""
+    if select.event is not None and isinstance(select.sampling, ast.Lifetime):
+        raise QueryError(
+            "LIFETIME does not go with events", "write SAMPLE PERIOD n FOR n", select.sampling.span
+        )
 
 
 def _check_pulses(select: ast.Select, plan: QueryPlan) -> None:
