@@ -10,6 +10,7 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import duration_text
 from skerry.plan import build
+from skerry.plan.assembler import obstacle
 from skerry.plan.clauses import Clause
 from skerry.plan.model import Column, QueryPlan
 from skerry_protocol import packets
@@ -144,8 +145,8 @@ def _attributes(statement: ast.CreateSrt) -> list[Attribute]:
         axes = ("xpos", "ypos") if name.name.lower() == "loc" else (name.name.lower(),)
         names += [ast.Name(axis, name.span) for axis in axes]
     for i, name in enumerate(names):
-        if name.name not in BY_NAME or name.name == "epoch":
-            known = [known for known in BY_NAME if known != "epoch"]
+        known = [entry.name for entry in BY_NAME.values() if _indexable(entry)]
+        if name.name not in known:
             hint = (
                 f"{did_you_mean(name.name, known)}trees are over attributes such as nodeid, loc, room or temp"
             )
@@ -156,6 +157,11 @@ def _attributes(statement: ast.CreateSrt) -> list[Attribute]:
         hint = "a mote keeps four bytes for each child: make a tree for the others"
         raise QueryError(f"a tree over {len(names)} attributes", f"two at most: {hint}", names[2].span)
     return [BY_NAME[name.name] for name in names]
+
+
+def _indexable(entry: Attribute) -> bool:
+    """Whether it is a value that a mote has of itself, and not of a row."""
+    return entry.name != "epoch" and obstacle(build.attribute(entry)) is None
 
 
 def _axis(entry: Attribute, known: Collection[int]) -> Axis:
