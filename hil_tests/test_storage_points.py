@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from hil_tests.queries import ask, create, rows
+from hil_tests.queries import LEAD_S, ask, create, rows
 from skerry.plan.partials import from_packet, merge_partials
 from skerry.plan.points import Point
 from skerry_protocol.packets import PacketType
@@ -125,6 +125,33 @@ def test_rows_in_flash_outlive_a_restart(network: MakeNetwork, board: str) -> No
         assert sorted(numbers) == list(range(min(numbers), min(numbers) + 60))
         assert all(row["s15"] + row["s14"] == row["s0"] / 4 for row in own)
         assert len({row["s1"] for row in own}) > 10
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_rows_of_a_session_that_is_over_have_no_age(network: MakeNetwork, board: str) -> None:
+    """The root restarts, and network time begins anew: what motes have kept since before is no part of the last ten seconds, nor
+    of the point's last minute."""
+    net, points = start(network, board, motes=2), Points()
+    sql = "CREATE STORAGE POINT log SIZE 1 min AS SELECT light, temp, nodeid AS n, level AS l FROM sensors SAMPLE PERIOD 2 s"
+    create(net, 1, sql, points)
+    assert points["log"].block is not None
+    net.advance("100s")
+    net.motes[0].reboot()
+    net.advance("3s")
+    net.line.connect()
+    net.advance("30s")
+    net.line.records.clear()
+    again = Points()
+    number = points["log"].number - 0x4000
+    create(net, number, sql, again)
+    first = int(net.line.network_time()) + LEAD_S
+    counted = ask(net, 2, "SELECT light FROM log COMBINE COUNT(light) SAMPLE PERIOD 10 s", points=again)
+    read = ask(net, 3, "SELECT time FROM log SAMPLE PERIOD 20 s", points=again)
+    net.advance("70s")
+    found = {(row["nodeid"], row["epoch"] * 10): row["s0"] for row in rows(net.line, 2, counted)}
+    assert {node for node, _ in found} == {0, 1}
+    assert {count for (_, second), count in found.items() if second >= first + 10} == {5}
+    assert {row["s15"] for row in rows(net.line, 3, read)} <= set(range(first - 2, first + 80, 2))
 
 
 @pytest.mark.parametrize("board", BOARDS)

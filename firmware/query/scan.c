@@ -20,6 +20,9 @@
 #define QUEUE_RESERVE 900
 /* Ages of rows are reckoned up to so many s. */
 #define AGE_SECONDS (40UL * 24 * 3600)
+#define UNKNOWN UINT32_MAX
+/* Rows of several queries are stored this much out of order at most: sampling takes a while. Clocks step back by less. */
+#define DISORDER_SECONDS 2
 /* Wait for the queue to drain. */
 #define RETRY CLOCK_MS(500)
 
@@ -88,24 +91,33 @@ bool scan_joins(const struct slot *slot)
     return source(slot, 0, &field);
 }
 
-/* How old a row is at the start of the slot's epoch, in ms; ages beyond 40 days are that. */
+/* How old a row is at the start of the slot's epoch, in ms; ages beyond 40 days are that. UNKNOWN: it is of a session of the root that is
+ * over, whose time tells nothing now. */
 static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
 {
     uint32_t seconds, milliseconds;
     epochs_start(slot, &seconds, &milliseconds);
     if (row->seconds > seconds || (row->seconds == seconds && row->milliseconds > milliseconds))
-        return 0; /* the clock has stepped back */
+        return row->seconds - seconds > DISORDER_SECONDS ? UNKNOWN : 0;
     seconds -= row->seconds;
     return (seconds > AGE_SECONDS ? AGE_SECONDS : seconds) * 1000 + milliseconds - row->milliseconds;
 }
 
-/* The point's first row, from `first` on, that is not older than so many ms. */
+/* The first of the point's newest rows, from `first` on, that are not older than so many ms. A row that seems younger than the next is of a
+ * session before that one's. */
 static uint32_t not_older(const struct slot *slot, const struct slot *point, uint32_t first, uint32_t age)
 {
     struct stored_row row;
-    while (first != storage_end(point) && (!storage_row(point, first, &row) || age_of(&row, slot) > age))
-        first++;
-    return first;
+    uint32_t number = storage_end(point), oldest = 0, now;
+    for (; number != first; number--) {
+        if (!storage_row(point, number - 1, &row))
+            continue;
+        now = age_of(&row, slot);
+        if (now > age || now + DISORDER_SECONDS * 1000 < oldest)
+            break;
+        oldest = now;
+    }
+    return number;
 }
 
 void scan_begin(struct slot *slot)
