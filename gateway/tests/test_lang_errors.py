@@ -148,6 +148,10 @@ REFUSED = [
      "unexpected '1' at column 8: this is no number: write 25.5 or 2.55e1"),
     ("SELECT 1e30 FROM sensors ONCE", "1e30",
      "the number 1e30 is out of range at column 8: numbers have at most 18 digits"),
+    ("SELECT 1e99999999999999999999 FROM sensors ONCE", "1e99999999999999999999",
+     "the number 1e99999999999999999999 is out of range at column 8: numbers have at most 18 digits"),
+    ("SELECT temp FROM sensors WHERE temp > 1e-99999999999999999999 ONCE", "1e-99999999999999999999",
+     "the number 1e-99999999999999999999 is out of range at column 39: numbers have at most 18 digits"),
     ("SELECT xpos*xpos*xpos FROM sensors ONCE", "xpos*xpos*xpos",
      "the value may reach 4e26 at column 8: the gateway computes with 18 digits: scale it down"),
     ("STOP QUERY 1.5", "1.5",
@@ -216,3 +220,8 @@ def test_too_many_aggregates() -> None:
 def test_nesting_without_end_is_refused(nested: str) -> None:
     with pytest.raises(QueryError, match="nested too deeply"):
         plan_query(f"SELECT {nested} FROM sensors ONCE")
+
+
+def test_a_query_id_of_more_digits_than_python_takes_for_a_number() -> None:
+    with pytest.raises(QueryError, match="9 is out of range at column 12: numbers have at most 18 digits"):
+        plan_query(f"STOP QUERY {'9' * 5000}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from lark import Token, Tree
@@ -115,7 +115,7 @@ class TreeBuilder:
         number = _token(tree.children[2])
         if not number.isdigit():
             raise QueryError(f"'{number}' is no query id", "STOP QUERY takes a whole number", _span(number))
-        return ast.Stop(int(number), self._text)
+        return ast.Stop(int(_value(number)), self._text)
 
     def _select(self, tree: Tree[Token], event: ast.OnEvent | None) -> ast.Select:
         _, no_interleave, items, source, *rest = tree.children
@@ -384,13 +384,22 @@ def _duration(tree: Tree[Token]) -> ast.Duration:
 
 
 def _value(token: Token) -> Decimal:
-    value = Decimal(str(token))
+    try:
+        value = Decimal(str(token))
+    except InvalidOperation:
+        # Not even its exponent is a number that can be reckoned with.
+        raise _out_of_range(token) from None
     exponent = value.normalize().as_tuple().exponent
     behind = max(0, -exponent) if isinstance(exponent, int) else 0
     if behind + max(0, value.adjusted() + 1) > _DIGITS:
-        hint = f"numbers have at most {_DIGITS} digits"
-        raise QueryError(f"the number {token} is out of range", hint, _span(token))
+        raise _out_of_range(token)
     return value
+
+
+def _out_of_range(token: Token) -> QueryError:
+    return QueryError(
+        f"the number {token} is out of range", f"numbers have at most {_DIGITS} digits", _span(token)
+    )
 
 
 def _expression(node: Any) -> ast.Expression:
