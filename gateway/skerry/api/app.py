@@ -17,6 +17,9 @@ from skerry.daemon import Gateway, Stopped
 from skerry.queries import UserQuery
 from skerry.state import StorageError
 
+#: Digits of a row's number at most.
+_DIGITS = 19
+
 
 def admit(
     request: Request,
@@ -183,7 +186,8 @@ def _position(gateway: Gateway, text: str | None) -> int | None:
     # A feed that has not brought a row yet is at -1.
     if text is None or text == "-1":
         return None
-    if not text.isdecimal() or int(text) > gateway.rows:
+    # Python makes no number of thousands of digits.
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) > gateway.rows:
         raise HTTPException(
             400,
             f"position {text!r}: expected the id of an event of this query, or the last {ROW} of its Arrow stream; "
