@@ -139,6 +139,10 @@ def test_expected_failures_are_one_line(peer: RootPeer, daemon: Daemon, tmp_path
         assert done.stdout == ""
         assert len(done.stderr.strip().splitlines()) <= 3
     assert run("gateway").returncode == 2
+    for option in ("--keep-days", "--keep-gb", "--keep-log-days", "--keep-log-gb"):
+        endless = run("gateway", "--link", peer.url, option, "inf")
+        assert (endless.returncode, "Traceback" in endless.stderr) == (2, False), endless.stderr
+        assert f"Invalid value for '{option}'" in endless.stderr
 
 
 def test_csv_and_json_write_only_data(peer: RootPeer, daemon: Daemon) -> None:

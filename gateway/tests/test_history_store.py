@@ -18,6 +18,7 @@ from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_o
 from skerry.history import store as store_module
 from skerry.history.charge import intervals, sampled_before
 from skerry.history.manifest import Manifest
+from skerry.history.retention import KEEP_MAXIMUM
 from skerry.history.store import DAY_US, History, Retention
 from skerry.state import DataError
 from skerry.streams.log import StreamLog, partition_of, read
@@ -223,6 +224,9 @@ def test_old_days_go_first_for_age_and_for_room(tmp_path: Path) -> None:
     days = sorted(history.manifest.of("sensors"))
     assert len(days) == 6
     noon_of_last = (ORIGIN // DAY_US + 6) * 86400 + 43200
+    for_ever = History(tmp_path, Retention(history_days=KEEP_MAXIMUM, log_days=KEEP_MAXIMUM))
+    for_ever.retain(log, log.rows, noon_of_last)
+    assert sorted(history.manifest.of("sensors")) == days
     history.retain(log, log.rows, noon_of_last)
     assert sorted(history.manifest.of("sensors")) == days[-5:], "the day four days ago is not over everywhere"
     assert history.manifest.gone == days[0]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from skerry.history.retention import GIGABYTE, Retention
+from skerry.history.retention import GIGABYTE, KEEP_MAXIMUM, Retention
 
 
 def _default_data() -> Path:
@@ -52,17 +52,23 @@ def gateway(
         ),
     ] = None,
     keep_days: Annotated[
-        float, typer.Option(min=1, help="days that the history's files are kept")
+        float, typer.Option(min=1, max=KEEP_MAXIMUM, help="days that the history's files are kept")
     ] = Retention.history_days,
     keep_gb: Annotated[
-        float, typer.Option(min=0.001, help="GB of them at most; the oldest days go first")
+        float,
+        typer.Option(min=0.001, max=KEEP_MAXIMUM, help="GB of them at most; the oldest days go first"),
     ] = Retention.history_bytes / GIGABYTE,
     keep_log_days: Annotated[
-        float, typer.Option(min=0, help="days for which feeds can be resumed from the log")
+        float,
+        typer.Option(min=0, max=KEEP_MAXIMUM, help="days for which feeds can be resumed from the log"),
     ] = Retention.log_days,
     keep_log_gb: Annotated[
         float,
-        typer.Option(min=0.001, help="GB of log at most, of rows that have been compacted and delivered"),
+        typer.Option(
+            min=0.001,
+            max=KEEP_MAXIMUM,
+            help="GB of log at most, of rows that have been compacted and delivered",
+        ),
     ] = Retention.log_bytes / GIGABYTE,
     backlog: Annotated[
         int,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GIGABYTE = 10**9
+#: Days and GB that can be asked for: JSON, in which the gateway says how long it keeps them, has no infinite numbers.
+KEEP_MAXIMUM = 1_000_000
 
 
 @dataclass(frozen=True)

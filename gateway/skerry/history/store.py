@@ -118,7 +118,8 @@ class History:
                 self._drop_segments(log, min(processed, self.manifest.rows), now)
 
     def _drop_days(self, now: float) -> None:
-        oldest = day_text(int((now - self.retention.history_days * 86400) * 1e6) // DAY_US)
+        # Who keeps them for thousands of years asks for a day that no calendar has.
+        oldest = day_text(int(max(0.0, now - self.retention.history_days * 86400)) // 86400)
         by_day: dict[str, list[str]] = {}
         for name in self.manifest.files:
             by_day.setdefault(name.rpartition("/")[2].removesuffix(".parquet"), []).append(name)
