@@ -355,7 +355,8 @@ class Gateway:
         except TableError as error:
             return str(error)
         subscriber = self.engine.subscriber(query.id)
-        return subscriber.buffer.trouble if subscriber is not None else None
+        trouble = subscriber.buffer.trouble if subscriber is not None else None
+        return trouble or self.history.waits(query.id)
 
     def _streams(self) -> list[Stream]:
         """All there have been. Without the lock: the proxy asks under its own, and whoever has this one may wait for that."""

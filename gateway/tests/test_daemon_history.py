@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,34 @@ def test_who_comes_back_too_late_is_told(peer: RootPeer, daemon: Daemon, tmp_pat
     assert taken(ada.resume(asked.id, 19), 13) == expected(epochs)[20:]
     past = ada.query("SELECT nodeid, temp FROM sensors HISTORY 1 day ONLY")
     assert taken(past, 1000) == expected(epochs), "all of it is in the files"
+
+
+def test_who_asks_for_the_past_is_told_which_file_of_it_is_damaged(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    ada = daemon.client("ada")
+    ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    first = codec.decode_program(program).start + 1
+    queue_rows(peer, query, range(first, first + 4), program)
+    wait_for(lambda: ada.status()["rows"] == 12)
+    ada.compact()
+    [file] = (daemon.data / "history" / "sensors").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(b"")
+    asked = ada.query("SELECT nodeid, temp FROM sensors HISTORY 1 day ONLY")
+    with ThreadPoolExecutor() as pool:
+        got = pool.submit(taken, asked, 12)
+        wait_for(lambda: str(file) in (ada.status()["paused"].get(asked.id) or ""))
+        with pytest.raises(skerry.GatewayError, match=f"{file}: .*: put it back from a copy"):
+            ada.query("SELECT temp FROM sensors ORDER BY temp HISTORY 1 day ONLY")
+        queue_rows(peer, query, range(first + 4, first + 5), program)
+        wait_for(lambda: ada.status()["rows"] == 15)
+        with pytest.raises(skerry.GatewayError, match=str(file)):
+            ada.compact()
+        wait_for(lambda: any(str(file) in alarm["text"] for alarm in ada.status()["alarms"]))
+        file.write_bytes(whole)
+        assert got.result(60) == expected(range(first, first + 4))
+    assert ada.compact()["compacted"] == 3
+    assert ada.status()["paused"] == {}
+    wait_for(lambda: ada.status()["alarms"] == [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ from hypothesis import strategies as st
 from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_of
 from skerry.history import store as store_module
 from skerry.history.charge import intervals, sampled_before
+from skerry.history.damage import DamagedError
 from skerry.history.manifest import Manifest
+from skerry.history.reader import Reader
 from skerry.history.retention import KEEP_MAXIMUM
 from skerry.history.store import DAY_US, History, Retention
 from skerry.state import DataError
 from skerry.streams.log import StreamLog, partition_of, read
 from skerry.streams.record import Records
 from skerry.streams.stream import Stream
+from skerry_protocol.attributes import BY_NAME
 
 PLAIN = "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s"
 
@@ -309,6 +313,60 @@ def test_a_manifest_of_another_version_is_named(tmp_path: Path) -> None:
     (tmp_path / "history" / "manifest.json").write_text("{")
     with pytest.raises(DataError, match=r"manifest\.json"):
         Manifest.load(tmp_path / "history")
+
+
+def test_a_file_that_cannot_be_read_is_named_and_loses_no_row(tmp_path: Path) -> None:
+    stream = stream_of(1, PLAIN)
+    log = logged(tmp_path, plain_records(stream, range(500), [1]), batch=100, segment_rows=100)
+    history = History(tmp_path)
+    history.compact(log.path, 300, [stream])
+    *_, file = sorted((history.path / "sensors").iterdir())
+    whole = file.read_bytes()
+    flipped = bytearray(whole)
+    for place in range(50, len(whole) // 2, 7):
+        flipped[place] ^= 0xFF
+    reader = Reader(history, log.path, [stream], {BY_NAME["temp"].number}, 0)
+    for damaged in (b"", bytes(flipped), whole[: len(whole) // 2], None):
+        if damaged is None:
+            file.unlink()
+        else:
+            file.write_bytes(damaged)
+        with pytest.raises(DamagedError, match=rf"{file}: .*: put it back from a copy"):
+            reader.read(0, 300)
+        with pytest.raises(OSError, match=str(file)):
+            history.compact(log.path, log.rows, [stream])
+        assert sorted(p.name for p in file.parent.iterdir() if p.suffix != ".parquet") == []
+    file.write_bytes(whole)
+    history.compact(log.path, log.rows, [stream])
+    assert len(reader.read(0, 500)) == 500
+    file.unlink()
+    history = History(tmp_path)
+    log.append(plain_records(stream, range(500, 510), [1]))
+    assert history.compact(log.path, log.rows, [stream]) == 10, "it goes on without the file's rows"
+    assert 10 < len(Reader(history, log.path, [stream], {BY_NAME["temp"].number}, 0).read(0, 510)) < 510
+
+
+def test_rows_that_are_in_no_file_and_not_in_the_log_are_passed_over(tmp_path: Path) -> None:
+    stream = stream_of(1, PLAIN)
+    log = logged(tmp_path, plain_records(stream, range(500), [1]), batch=100, segment_rows=100)
+    history = History(tmp_path, Retention(log_days=0))
+    history.compact(log.path, log.rows, [stream])
+    history.retain(log, log.rows, time.time() + 1)
+    assert log.first == 400
+    manifest, files = history.path / "manifest.json", sorted(history.path.glob("*/*.parquet"))
+    kept = manifest.read_bytes()
+    manifest.unlink()
+    with pytest.raises(
+        DataError, match=f"{manifest} is gone.*put it back from a copy, or take the files away"
+    ):
+        History(tmp_path)
+    assert sorted(history.path.glob("*/*.parquet")) == files
+    manifest.write_bytes(kept)
+    assert History(tmp_path).manifest.rows == 500
+    shutil.rmtree(history.path)
+    history = History(tmp_path)
+    assert history.compact(log.path, log.rows, [stream]) == 100
+    assert ask(history, "SELECT min(row), max(row) FROM '$/sensors/*.parquet'") == [(400, 499)]
 
 
 def test_rows_of_streams_that_nobody_knows_are_passed_over(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
             rows = gateway.history.compact()
         except OSError as error:
             raise StorageError(str(error)) from None
-        return {"compacted": rows, **gateway.history.status()}
+        # How many now, in place of how many ever.
+        return {**gateway.history.status(), "compacted": rows}
 
     @app.get("/motes")
     def motes(

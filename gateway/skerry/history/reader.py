@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from skerry.history import layout
 from skerry.history.charge import sampled_before
+from skerry.history.damage import damaged, naming
 from skerry.history.layout import Int64
 from skerry.history.manifest import DayFile, Manifest
 from skerry.history.store import History, tables
@@ -79,10 +80,14 @@ class Reader:
         for attempt in range(_ATTEMPTS):
             try:
                 return self._samples(self._read(self._history.manifest, start, end))
-            except (FileNotFoundError, stream_log.RowsGoneError):
-                # Rows are in a file before they leave the log; a file goes only when it is too old.
+            except stream_log.RowsGoneError:
+                # Rows are in a file before they leave the log.
                 if attempt == _ATTEMPTS - 1:
                     raise
+            except FileNotFoundError as error:
+                # The gateway drops a file only when it is too old.
+                if attempt == _ATTEMPTS - 1:
+                    raise damaged(Path(error.filename), "it is gone") from None
         raise AssertionError("not reached")
 
     def _files(self, manifest: Manifest) -> dict[str, DayFile]:
@@ -114,7 +119,7 @@ class Reader:
 
     def _of_file(self, path: Path, start: int, end: int) -> pa.Table:
         """Of the row groups, which are in the order of rows, those that may have some."""
-        with pq.ParquetFile(path) as file:
+        with naming(path), pq.ParquetFile(path) as file:
             place = file.schema_arrow.get_field_index("row")
             bounds = [file.metadata.row_group(i).column(place).statistics for i in range(file.num_row_groups)]
             groups = [i for i, found in enumerate(bounds) if found.min < end and found.max >= start]

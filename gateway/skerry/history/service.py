@@ -12,6 +12,7 @@ from typing import Any
 
 from skerry.history.answer import Answer, PastRows, Row
 from skerry.history.before import Before
+from skerry.history.damage import DamagedError
 from skerry.history.reader import Reader
 from skerry.history.retention import Retention
 from skerry.history.store import History
@@ -49,6 +50,8 @@ class HistoryService:
         self._history, self._by_utc = History(data, retention), by_utc
         self._log, self._streams, self._processed = stream_log, streams, processed
         self._answers: OrderedDict[str, Answer] = OrderedDict()
+        #: By query, which file of the past it waits for.
+        self._waits: dict[str, str] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="compact", daemon=True)
@@ -72,11 +75,14 @@ class HistoryService:
             due = time.monotonic() - self._compacted >= COMPACT_S
             if waiting < COMPACT_ROWS and not due:
                 continue
+            # The rows stay in the log; it is tried again.
             try:
                 self.compact()
             except OSError as error:
-                # The rows stay in the log; it is tried again.
                 log.warning("history: %s", error)
+            except Exception:
+                # A fault of the gateway's, which must not be the end of compaction.
+                log.exception("history: the log could not be compacted")
 
     def compact(self) -> int:
         """Bring all rows that the log has now into the files, then drop what is too old or too much; returns how many rows
@@ -86,8 +92,8 @@ class HistoryService:
             rows = self._log.rows
             done = self._history.compact(self._log.path, rows, self._streams())
             self._history.retain(self._log, self._processed())
-        except OSError as error:
-            self.trouble = str(error)
+        except Exception as error:
+            self.trouble = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             raise
         self._compacted, self.trouble = time.monotonic(), None
         return done
@@ -114,7 +120,17 @@ class HistoryService:
             self._answers[query] = answer
             if len(self._answers) > _ANSWERS:
                 self._answers.popitem(last=False)
-        return answer.after(position)
+        try:
+            found = answer.after(position)
+        except DamagedError as error:
+            self._waits[query] = str(error)
+            raise
+        self._waits.pop(query, None)
+        return found
+
+    def waits(self, query: str) -> str | None:
+        """Why the past of a query cannot be read now; None: it can, as far as is known."""
+        return self._waits.get(query)
 
     def rows(self, plan: QueryPlan, asked: float) -> PastRows:
         """What a query's windows begin with that was asked then, UTC in s."""
@@ -138,6 +154,7 @@ class HistoryService:
         """The query is gone."""
         with self._lock:
             self._answers.pop(query, None)
+            self._waits.pop(query, None)
 
     def status(self) -> dict[str, Any]:
         """For people."""

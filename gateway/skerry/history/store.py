@@ -23,8 +23,10 @@ import pyarrow.parquet as pq
 
 from skerry.history import layout
 from skerry.history.charge import in_charge, is_plain
-from skerry.history.manifest import DayFile, Manifest, Replacement, path_of
+from skerry.history.damage import naming
+from skerry.history.manifest import NAME, DayFile, Manifest, Replacement, path_of
 from skerry.history.retention import GIGABYTE, Retention
+from skerry.state import DataError
 from skerry.streams import log as stream_log
 from skerry.streams.record import HELD, Records
 from skerry.streams.stream import Stream
@@ -47,7 +49,27 @@ class History:
         self.path.mkdir(parents=True, exist_ok=True)
         self.manifest = Manifest.load(self.path)
         self._lock = threading.Lock()
+        self._leave_lost(stream_log.first(data / stream_log.DIRECTORY))
         self._remove_unlisted()
+
+    def _leave_lost(self, first: int) -> None:
+        """Go on without files that somebody has taken away, and without rows that are in no file and not in the log either, which begins
+        at the row ``first``. Raises DataError where it is the manifest that is missing: the files would be removed as unknown."""
+        if not (self.path / NAME).exists() and first and any(self.path.glob("*/*.parquet")):
+            raise DataError(
+                f"{self.path / NAME} is gone, and what the files beside it hold is known from it alone: put it back from a copy, or take "
+                "the files away"
+            )
+        gone = sorted(name for name in self.manifest.files if not (self.path / name).exists())
+        if gone:
+            log.warning("history: gone, with their rows: %s", ", ".join(gone))
+            files = {name: file for name, file in self.manifest.files.items() if name not in gone}
+            self.manifest = replace(self.manifest, files=files)
+        if self.manifest.rows < first:
+            log.warning(
+                "history: rows %d to %d are in no file, and not in the log", self.manifest.rows, first - 1
+            )
+            self.manifest = replace(self.manifest, rows=first)
 
     def _remove_unlisted(self) -> None:
         """What a crash left: files half written, new ones whose pass did not end, dropped ones."""
@@ -89,7 +111,8 @@ class History:
         """Rewrite a day's file: its rows from before this pass, and those that are added."""
         path = self.path / name
         path.parent.mkdir(exist_ok=True)
-        old = pq.ParquetFile(path) if name in self.manifest.files or path.exists() else None
+        with naming(path):
+            old = pq.ParquetFile(path) if name in self.manifest.files or path.exists() else None
         schema = added.schema if old is None else pa.unify_schemas([added.schema, old.schema_arrow])
         known = self.manifest.files.get(name)
         since, until = (known.since, known.until) if known is not None else (1 << 62, -(1 << 62))
@@ -98,7 +121,7 @@ class History:
             Replacement(path) as file,
             pq.ParquetWriter(file, schema, compression="zstd") as writer,
         ):
-            for part in _parts(old, start, added):
+            for part in _parts(path, old, start, added):
                 if part.num_rows:
                     writer.write_table(_fitted(part, schema), row_group_size=GROUP_ROWS)
                     rows += part.num_rows
@@ -211,10 +234,10 @@ def day_text(day: int) -> str:
     return datetime.fromtimestamp(day * 86400, UTC).date().isoformat()
 
 
-def _parts(old: pq.ParquetFile | None, start: int, added: pa.Table) -> Iterator[pa.Table]:
-    """Rows of a file before a row of the log, then others, in pieces."""
+def _parts(path: Path, old: pq.ParquetFile | None, start: int, added: pa.Table) -> Iterator[pa.Table]:
+    """Rows of a file before a row of the log, then others, in pieces. Raises DamagedError."""
     if old is not None:
-        with old:
+        with naming(path), old:
             for batch in old.iter_batches(batch_size=GROUP_ROWS):
                 table = pa.Table.from_batches([batch])
                 yield table.filter(pc.less(table.column("row"), start))
