@@ -169,6 +169,10 @@ class Network:
             programs = {}
         self._outgoing = []
         self._told = {query: programs.get(query, 0) for query in hello.queries}
+        if not self.query_version or _newer(hello.query_version, self.query_version):
+            # Of a gateway with another data directory, or with this one before it was put back from a copy: motes pass over what is
+            # not newer than what they have.
+            self.query_version = hello.query_version
         return new
 
     # ---- what they are told ----
@@ -317,3 +321,8 @@ def session_of(hello: Container[Any]) -> int:
 def root_of(session: int) -> int:
     """The short address of the root whose session it is."""
     return session >> 16 & 0xFFFF
+
+
+def _newer(version: int, than: int) -> bool:
+    """As motes compare them, which go around."""
+    return 0 < (version - than) & 0xFFFF < 0x8000

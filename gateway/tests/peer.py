@@ -15,7 +15,8 @@ from skerry_protocol.packets import PacketType
 
 class RootPeer:
     """Sends queued packets with go-back-N, a window unacknowledged; collects what the gateway sends. As a mote it numbers on, whoever
-    opens the port, until it hears RESET. ``deaf``: acknowledgements do not reach it."""
+    opens the port, until it hears RESET. ``deaf``: acknowledgements do not reach it; ``query_version``: that of what other gateways
+    told it."""
 
     def __init__(self, session: int = 1, version: int | None = None, node: int = 0) -> None:
         self.session, self._version, self.node = session, version, node
@@ -26,6 +27,7 @@ class RootPeer:
         self.received: list[codec.Packet] = []
         self.noise = b""
         self.deaf = False
+        self.query_version = 0
         self._connected, self._expected, self._base, self._flying = False, 0, 0, 0
         self.open()
 
@@ -73,7 +75,7 @@ class RootPeer:
             session=self.session,
             seconds=seconds,
             ticks=0,
-            query_version=0,
+            query_version=self.query_version,
             queries=queries,
         )
         return packet if self._version is None else bytes([self._version]) + packet[1:]

@@ -16,7 +16,7 @@ import pytest
 
 import skerry
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import COMMAND, Daemon, ask, free_port, queue_rows, wait_for
+from gateway.tests.process import COMMAND, SQL, Daemon, ask, free_port, queue_rows, wait_for
 from skerry.streams.log import read
 from skerry_protocol import codec, packets
 from skerry_protocol.packets import PROTOCOL_VERSION, Aggregate, CommandOp, PacketType
@@ -159,6 +159,19 @@ def test_csv_and_json_write_only_data(peer: RootPeer, daemon: Daemon) -> None:
         {"nodeid": n, "temp": 26 + n / 100} for n in (1, 2, 3)
     ]
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("told", [700, 0xFFFF])
+def test_motes_that_another_gateway_told_queries_take_those_of_a_new_one(
+    peer: RootPeer, daemon: Daemon, told: int
+) -> None:
+    """They pass over what is not newer than what they have."""
+    peer.query_version = told
+    daemon.start()
+    daemon.client("ada").query(SQL)
+    wait_for(peer.programs)
+    [version] = {p.body.query_version for p in list(peer.received) if p.type is PacketType.QUERY_INSTALL}
+    assert version == ((told + 1) & 0xFFFF or 1)
 
 
 def test_another_protocol_version_is_refused_by_name(tmp_path: Path) -> None:
