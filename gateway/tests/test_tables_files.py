@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -251,3 +252,30 @@ def test_a_password_in_another_encoding_is_said_without_it(tmp_path: Path) -> No
     )
     with pytest.raises(TableError, match=r"^the password in site\.password is not UTF-8: write it in UTF-8$"):
         connection_of(path)
+
+
+def test_changes_that_wait_in_a_write_ahead_log_are_read(tmp_path: Path) -> None:
+    database(tmp_path / "site.db", "PRAGMA journal_mode = WAL", "CREATE TABLE zones (node INT, name TEXT)")
+    store = TableStore(tmp_path)
+    assert store.get("zones").rows == 0
+    version = store.get("zones").version
+    assert store.get("zones").version == version, "reading is no change"
+    with closing(sqlite3.connect(tmp_path / "site.db", isolation_level=None)) as writer:
+        for rows in (1, 2, 3):
+            writer.execute("INSERT INTO zones VALUES (1, 'lab')")
+            assert store.get("zones").rows == rows
+    assert store.get("zones").rows == 3
+
+
+def test_a_database_that_somebody_writes_to_is_read_once_he_is_done(tmp_path: Path) -> None:
+    good(tmp_path)
+    database(tmp_path / "site.db", "CREATE TABLE places (node INT)", "INSERT INTO places VALUES (1)")
+    store = TableStore(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "site.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+        assert troubles(store)["site of site.db"] == "database is locked"
+        assert time.monotonic() - began < 2, "nobody else waits for it"
+        # Nothing of the file changes.
+        writer.execute("ROLLBACK")
+    assert troubles(store) == {"zones of zones.csv": None, "places of site.db": None}

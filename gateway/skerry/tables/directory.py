@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What tells that a file has changed: modified (ns), size, number.
-Stamp = tuple[int, int, int]
+#: What tells that a file has changed: modified (ns), size, number; of a SQLite file that of its write-ahead log, too.
+Stamp = tuple[int, ...]
 _NOT_KNOWN: Stamp = (0, 0, 0)
+#: What SQLite adds to a file's name for the log that changes go to first.
+_WRITE_AHEAD = "-wal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,20 @@ def _file(entry: os.DirEntry[str]) -> File:
     elif not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         # Who opens a pipe waits. Parquet may be a directory of files.
         trouble = "it is no file"
-    return File(path, (status.st_mtime_ns, status.st_size, status.st_ino), trouble)
+    return File(path, _stamp(status) + _write_ahead(path), trouble)
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _write_ahead(path: Path) -> Stamp:
+    """Of a file that has such a log, and changes in it: who only reads may leave an empty one."""
+    try:
+        status = os.stat(f"{path}{_WRITE_AHEAD}")
+    except OSError:
+        return ()
+    return _stamp(status) if status.st_size else ()
 
 
 def _reason(error: OSError) -> str:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from skerry.tables.columns import TableError
 
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
+#: Who writes to it may keep others out for so long, in s: all queries wait for the look at it. It is looked at again.
+_BUSY_S = 0.3
 #: Characters of a value that are shown.
 _SHOWN = 40
 
@@ -22,12 +24,19 @@ def tables_of(path: Path, most: int) -> Iterator[tuple[str, Callable[[], pa.Tabl
     """The tables by name, each to be read before the next is asked for; so many rows at most. Raises sqlite3.Error."""
     # As a URI has it: in a plain path, # and ? would end the name of the file, and SQLite make another.
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
+    with closing(sqlite3.connect(uri, timeout=_BUSY_S, uri=True)) as connection:
         names = connection.execute(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
         ).fetchall()
         for (name,) in names:
             yield name, partial(_table, connection, name, most)
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether a file could not be read because somebody writes to it: nothing of it tells when he is done."""
+    # What Python itself says, as of text that is not UTF-8, has no code.
+    code = getattr(error, "sqlite_errorcode", None)
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _table(connection: sqlite3.Connection, name: str, most: int) -> pa.Table:

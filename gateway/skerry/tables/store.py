@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from skerry.plan.tables import TableSchema, Trouble
-from skerry.tables import files, jdbc
+from skerry.tables import files, jdbc, sqlite
 from skerry.tables.columns import Column, TableError, columns_of
 from skerry.tables.directory import File, shown
 from skerry.tables.directory import files as files_of
@@ -58,6 +58,8 @@ class _Entry:
     file: File
     tables: list[Table] = field(default_factory=list)
     troubles: dict[str, str] = field(default_factory=dict)
+    #: Whether it is to be read again though it has not changed: somebody was writing to it.
+    busy: bool = False
     #: Where it is not the file that has the tables: what does, and what of it this is.
     database: jdbc.Database | None = None
     reading: jdbc.Reading | None = None
@@ -166,7 +168,7 @@ class TableStore:
             self._forget(path)
         for path, file in there.items():
             known = self._entries.get(path)
-            if known is None or known.file != file:
+            if known is None or known.file != file or known.busy:
                 self._forget(path)
                 self._entries[path] = self._read(file)
             elif known.database is not None:
@@ -209,6 +211,7 @@ class TableStore:
                 self._take(entry, files.tables_of(file.path))
         except Exception as error:  # whatever it is, the other files are not to blame
             entry.troubles[entry.own] = _said(entry.name, error)
+            entry.busy = sqlite.is_busy(error)
         return entry
 
     def _take(self, entry: _Entry, found: Iterable[files.Found]) -> None:
@@ -223,6 +226,7 @@ class TableStore:
                 )
             except Exception as error:  # nor are the other tables
                 entry.troubles[name] = _said(entry.where(name), error)
+                entry.busy |= sqlite.is_busy(error)
 
 
 def _said(what: str, error: Exception) -> str:
