@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -224,7 +227,7 @@ class Rows:
                 response.read()
                 raise _refusal(response)
             try:
-                with pa.ipc.open_stream(_Body(response)) as stream:
+                with _ending(response, until), pa.ipc.open_stream(_Body(response)) as stream:
                     if schema is not None:
                         schema(_user_schema(stream.schema))
                     while until is None or time.monotonic() < until:
@@ -239,6 +242,29 @@ class Rows:
                             self.position = int(told[b"skerry.data"])
             except (StopIteration, pa.ArrowInvalid, EOFError):
                 raise _Again from None
+
+
+@contextmanager
+def _ending(response: httpx.Response, until: float | None) -> Iterator[None]:
+    """While a feed is read until a time (s, monotonic), which ends whoever waits for its next bytes then: a timeout begins anew with each
+    of them."""
+    if until is None:
+        yield
+        return
+    connection = response.extensions["network_stream"].get_extra_info("socket")
+
+    def end() -> None:
+        # Not the method, which of a TLS connection takes away what is being read with.
+        with suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RD)
+
+    timer = threading.Timer(max(0.0, until - time.monotonic()), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _Body:

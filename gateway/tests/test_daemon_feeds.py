@@ -9,6 +9,7 @@ import os
 import resource
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +108,27 @@ def test_every_way_of_reading_goes_on_where_another_left_off(station: Station) -
     assert got == expected[: len(got)]
     assert rest.to_arrow(seconds=0.5).num_rows == 0
     assert rest.to_arrow(rows=0).schema.names == ["nodeid", "temp"]
+
+
+def test_reading_for_some_time_ends_then_also_while_rows_come(station: Station) -> None:
+    station.rows(1)
+    reader = station.client.resume(station.asked.id, after=station.status()["rows"] - 1)
+    rows: list[dict[str, Any]] = []
+
+    def report() -> None:
+        time.sleep(1.5)
+        rows.extend(station.rows(1))
+        time.sleep(1.5)
+        rows.extend(station.rows(1))
+
+    reporting = threading.Thread(target=report)
+    reporting.start()
+    began = time.monotonic()
+    table = reader.to_arrow(seconds=2.5)
+    assert time.monotonic() - began == pytest.approx(2.5, abs=0.4)
+    reporting.join()
+    assert table.to_pylist() == rows[:3]
+    assert reader.to_arrow(rows=3).to_pylist() == rows[3:]
 
 
 def test_the_kind_of_feed_is_negotiated(station: Station) -> None:
