@@ -66,6 +66,27 @@ def test_elsewhere_only_with_a_token(peer: RootPeer, tmp_path: Path, token_file:
     daemon.kill()
 
 
+def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    certificate, key, sealed, missing = (tmp_path / name for name in ("cert", "key", "sealed", "missing"))
+    for command in (
+        f"req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -subj /CN=localhost",
+        f"rsa -aes256 -passout pass:secret -in {key} -out {sealed}",
+    ):
+        subprocess.run(["openssl", *command.split()], check=True, capture_output=True)
+    for cert, private, said in (
+        (certificate, sealed, f"--tls-key {sealed}: it is encrypted: give one without a pass phrase"),
+        (certificate, missing, f"--tls-key {missing}: No such file"),
+        (missing, key, f"--tls-cert {missing}: No such file"),
+        (key, certificate, "expected a certificate and a private key, both in PEM"),
+    ):
+        refused = run(
+            "gateway", "--link", "socket://127.0.0.1:1", "--data", str(tmp_path / "data"), "--listen",
+            f"127.0.0.1:{free_port()}", "--tls-cert", str(cert), "--tls-key", str(private),
+        )  # fmt: skip
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1), refused.stderr
+        assert said in refused.stderr
+
+
 def test_users_see_and_stop_only_their_own(guarded: Daemon) -> None:
     ada, grace = (skerry.connect(guarded.url, token=TOKENS[user]) for user in ("ada", "grace"))
     hers = ada.query("CREATE STORAGE POINT recent SIZE 4 AS SELECT temp FROM sensors SAMPLE PERIOD 2 s")

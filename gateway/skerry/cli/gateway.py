@@ -152,10 +152,21 @@ def _tls(certificate: Path | None, key: Path | None) -> dict[str, Any]:
         return {}
     if certificate is None or key is None:
         raise ValueError("--tls-cert and --tls-key go together: give both, or neither for http")
+    for option, file in (("--tls-cert", certificate), ("--tls-key", key)):
+        try:
+            file.open("rb").close()
+        except OSError as error:
+            raise OSError(f"{option} {file}: {error.strerror}") from None
+
+    def encrypted() -> str:
+        # Who starts a daemon is not there to type it in.
+        raise ValueError(
+            f"--tls-key {key}: it is encrypted: give one without a pass phrase, as 'openssl pkey -in {key} -out plain.pem' makes it"
+        )
+
     try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key, encrypted)
     except ssl.SSLError as error:
-        raise ValueError(f"--tls-cert {certificate}, --tls-key {key}: {error.reason or error}") from None
-    except OSError as error:
-        raise OSError(f"--tls-cert {certificate}, --tls-key {key}: {error.strerror}") from None
+        reason = error.reason or "expected a certificate and a private key, both in PEM"
+        raise ValueError(f"--tls-cert {certificate}, --tls-key {key}: {reason}") from None
     return {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
