@@ -35,7 +35,7 @@ def two_networks(later_ms: int) -> tuple[Networks, Common]:
     made = Networks([Network(lambda _: None, common) for _ in range(2)], common)
     booted = time.time() - RUN_S
     for number, network in enumerate(made.all):
-        network.greet(Container(node=100 * number, session=1, seconds=0, ticks=0, queries=b""))
+        network.greet(Container(node=100 * number, session=1, seconds=0, ticks=0, query_version=0, queries=b""))
         network.clock.restart(0, 0, booted + number * later_ms / 1000)
     return made, common
 
@@ -164,7 +164,7 @@ def test_without_the_first_root_the_second_answers_alone() -> None:
     common = Common()
     networks = Networks([Network(lambda _: None, common) for _ in range(2)], common)
     second = networks.all[1]
-    second.greet(Container(node=100, session=1, seconds=500, ticks=0, queries=b""))
+    second.greet(Container(node=100, session=1, seconds=500, ticks=0, query_version=0, queries=b""))
     networks.add_user("u", plan_of(f"{ASKED} 1 s"))
     [feed] = second.demand.feeds("u")
     place = networks.source(second).placed(second.current[feed.query], 600)

@@ -20,7 +20,7 @@ FAST = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
 
 
 def hello(node: int, session: int = 1, seconds: int = 100, queries: bytes = b"") -> Container[Any]:
-    return Container(node=node, session=session, seconds=seconds, ticks=0, queries=queries)
+    return Container(node=node, session=session, seconds=seconds, ticks=0, query_version=0, queries=queries)
 
 
 def networks(count: int, *heard: int) -> Networks:
