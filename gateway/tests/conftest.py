@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,4 +23,4 @@ def daemon(peer: RootPeer, tmp_path: Path) -> Iterator[Daemon]:
     gateway = Daemon(peer.url, tmp_path / "data")
     yield gateway
     if gateway.process is not None and gateway.process.poll() is None:
-        gateway.kill(signal.SIGTERM)
+        gateway.kill()

@@ -64,7 +64,7 @@ class Daemon:
     def kill(self, number: int = signal.SIGKILL) -> None:
         assert self.process is not None
         self.process.send_signal(number)
-        self.process.wait(30)
+        self.process.wait(120)
 
 
 def wait_for(condition: Any, limit_s: float = 240) -> None:

@@ -403,3 +403,18 @@ def test_spark_is_started_again_when_its_jvm_is_gone(peer: RootPeer, daemon: Dae
         if times < 2:
             os.kill(daemon.child("java"), signal.SIGKILL)
     daemon.kill(signal.SIGTERM)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_end_ends_in_order(peer: RootPeer, daemon: Daemon, number: int) -> None:
+    """Whoever stops a service sends SIGTERM, which ended the process alone: its JVM was left to find out."""
+    daemon.start()
+    asked, query, program = ask(peer, daemon)
+    rows = iter(asked)
+    queue_rows(peer, query, range(60, 62), program)
+    next(rows)
+    java = daemon.child("java")
+    daemon.kill(number)
+    assert daemon.process is not None and daemon.process.returncode == 0
+    wait_for(lambda: not Path(f"/proc/{java}").exists(), 60)

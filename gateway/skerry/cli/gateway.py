@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import ssl
 import sys
 from pathlib import Path
@@ -87,6 +88,8 @@ def gateway(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log what happens")] = False,
 ) -> None:
     """Serve the motes behind a root mote to any number of users, until Ctrl-C."""
+    # Who stops a service sends this: it ends as by Ctrl-C, Spark and the log in order, also while it starts.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Imported here: the other commands start without Spark.
     import uvicorn
 
