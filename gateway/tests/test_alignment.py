@@ -35,7 +35,9 @@ def two_networks(later_ms: int) -> tuple[Networks, Common]:
     made = Networks([Network(lambda _: None, common) for _ in range(2)], common)
     booted = time.time() - RUN_S
     for number, network in enumerate(made.all):
-        network.greet(Container(node=100 * number, session=1, seconds=0, ticks=0, query_version=0, queries=b""))
+        network.greet(
+            Container(node=100 * number, session=1, seconds=0, ticks=0, query_version=0, queries=b"")
+        )
         network.clock.restart(0, 0, booted + number * later_ms / 1000)
     return made, common
 

@@ -416,5 +416,6 @@ def test_who_is_told_to_end_ends_in_order(peer: RootPeer, daemon: Daemon, number
     next(rows)
     java = daemon.child("java")
     daemon.kill(number)
-    assert daemon.process is not None and daemon.process.returncode == 0
+    assert daemon.process is not None
+    assert daemon.process.returncode == 0
     wait_for(lambda: not Path(f"/proc/{java}").exists(), 60)

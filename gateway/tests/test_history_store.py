@@ -22,9 +22,10 @@ from skerry.history.damage import DamagedError
 from skerry.history.manifest import Manifest
 from skerry.history.reader import Reader
 from skerry.history.retention import KEEP_MAXIMUM
+from skerry.history.service import HistoryService
 from skerry.history.store import DAY_US, History, Retention
 from skerry.state import DataError
-from skerry.streams.log import StreamLog, partition_of, read
+from skerry.streams.log import StreamLog, length, partition_of, read
 from skerry.streams.record import Records
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import BY_NAME
@@ -367,6 +368,29 @@ def test_rows_that_are_in_no_file_and_not_in_the_log_are_passed_over(tmp_path: P
     history = History(tmp_path)
     assert history.compact(log.path, log.rows, [stream]) == 100
     assert ask(history, "SELECT min(row), max(row) FROM '$/sensors/*.parquet'") == [(400, 499)]
+
+
+@pytest.mark.parametrize("left", [0, 150])
+def test_a_log_that_has_lost_rows_goes_on_behind_what_is_in_files(tmp_path: Path, left: int) -> None:
+    """Its numbers began again below: what came then was in no file, and gone once the log was cut."""
+    stream = stream_of(1, PLAIN)
+    records = plain_records(stream, range(200), [1, 2])
+    log, history = logged(tmp_path, records[:300]), History(tmp_path)
+    assert history.compact(log.path, log.rows, [stream]) == 300
+    log.close()
+    shutil.rmtree(log.path)
+    if left:
+        logged(tmp_path, records[:left]).close()
+    HistoryService(tmp_path, StreamLog(tmp_path), lambda: [stream], lambda: 0)
+    log = StreamLog(tmp_path)  # it stays so
+    service = HistoryService(tmp_path, log, lambda: [stream], lambda: log.rows)
+    assert log.rows == length(log.path) == 300
+    assert log.first == (0 if left else 300)
+    assert log.append(records[300:].copy()) == 300
+    assert np.array_equal(read(log.path, 300, 400)["sample"], records["sample"][300:])
+    assert service.compact() == 100
+    rows = ask(History(tmp_path), "SELECT row FROM '$/sensors/*.parquet' ORDER BY row")
+    assert rows == [(row,) for row in range(400)]
 
 
 def test_rows_of_streams_that_nobody_knows_are_passed_over(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ class HistoryService:
     ) -> None:
         self._history, self._by_utc = History(data, retention), by_utc
         self._log, self._streams, self._processed = stream_log, streams, processed
+        stream_log.go_on_at(self._history.manifest.rows)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         #: By query, which file of the past it waits for.
         self._waits: dict[str, str] = {}

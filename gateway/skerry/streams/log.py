@@ -7,6 +7,7 @@ Older segments go once their rows are kept elsewhere (:mod:`skerry.history`), an
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ import numpy as np
 from skerry.state import DataError
 from skerry.streams.partition import Partition, Writer, sync_directory
 from skerry.streams.record import RECORD, Int64, Records, numbered, put
+
+_log = logging.getLogger(__name__)
 
 DIRECTORY = "log"
 #: A partition's directory: this, and its root's number.
@@ -63,6 +66,18 @@ class StreamLog:
             if writer.rows:
                 writer.begin_segment(dense.end())
             writer.close()
+
+    def go_on_at(self, row: int) -> None:
+        """Number the next record at least so: others have had rows up to there, and take none for new whose number is below, but a disk
+        has lost them, or somebody has taken the log away. OSError: nothing has changed."""
+        if self.rows >= row:
+            return
+        _log.warning("log: rows %d to %d are gone: it goes on at row %d", self.rows, row - 1, row)
+        if not self._writers:
+            self._writers[0] = Writer(partition_of(self.path, 0), self._segment_rows, row)
+        for writer in self._writers.values():
+            writer.begin_segment(row)
+        self.rows = row
 
     @property
     def first(self) -> int:
