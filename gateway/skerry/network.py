@@ -141,7 +141,7 @@ class Network:
             catalog.update(packet.body, time.time(), self.root)
             self.clock.sighting(packet.body.seconds, time.time())
         elif packet.type is PacketType.REFUSAL:
-            log.warning("%s", self.refusals.add(packet.body))
+            log.warning("%s", self.refusals.add(packet.body, self.now()))
         elif packet.type is PacketType.EVENT:
             catalog.events.hear(packet.body.event, time.time())
         elif packet.type is PacketType.COMMAND_ACK:
@@ -239,6 +239,14 @@ class Network:
             self._install(wanted[query][1])
         return bool(self._outgoing)
 
+    def ask_again(self) -> bool:
+        """Prepare what motes refused that had not heard yet of what was to stop; whether there is any. Motes that hold it go on with it."""
+        due = [query for query in self.refusals.due(self.now()) if query in self._told]
+        for installation in self.demand.installations():
+            if installation.query in due:
+                self._send_program(installation)
+        return bool(due)
+
     def tell(self) -> None:
         """Send what was prepared."""
         for packet in self._outgoing:
@@ -246,8 +254,11 @@ class Network:
         self._outgoing = []
 
     def _install(self, installation: Installation) -> None:
-        self._next_version()
         self.refusals.forget(installation.query)
+        self._send_program(installation)
+
+    def _send_program(self, installation: Installation) -> None:
+        self._next_version()
         program = installation.program
         for offset in range(0, len(program), FRAGMENT_MAXIMUM):
             self._outgoing.append(

@@ -167,7 +167,8 @@ class Networks:
         for user in finished:
             # A root that is heard later shall not begin with it.
             self.remove_user(user)
-        return any(bool(difference) for _, difference in differences), finished
+        again = [network.ask_again() for network, _ in differences]
+        return any(again) or any(bool(difference) for _, difference in differences), finished
 
     def route_by(self, srts: Iterable[Srt]) -> None:
         """There are these semantic routing trees now, one in each network for each."""
