@@ -393,15 +393,9 @@ class Gateway:
             if isinstance(statement, DropSrt):
                 return Stopped([self.stop(self._queries.srt_keeper(statement, user), user)])
             if isinstance(statement, Stop):
-                # Newest first: those that read a storage point before it.
-                own = [query.id for query in reversed(self._queries.of(user))]
-                wanted = own if statement.query is None else [str(statement.query)]
-                stopped = [
-                    self.stop(query_id, user)
-                    for query_id in wanted
-                    if statement.query or self._queries.find(query_id)
-                ]
-                return Stopped(stopped[::-1])
+                if statement.query is not None:
+                    return Stopped([self.stop(str(statement.query), user)])
+                return self._stop_all(user)
             check(len(self._queries.of(user)))
             srt = None
             if isinstance(statement, CreatePoint):
@@ -479,6 +473,22 @@ class Gateway:
             self._remove(query)
             self._commit()
             return query
+
+    def _stop_all(self, user: str) -> Stopped:
+        """All queries of a user but what others' read or fill. Raises QueryError, which names that, when the rest is stopped."""
+        stopped, kept = list[UserQuery](), list[QueryError]()
+        # Newest first: those that read a storage point before it.
+        for query in reversed(self._queries.of(user)):
+            # What another started has ended with that.
+            if self._queries.find(query.id) is not None:
+                try:
+                    stopped.append(self.stop(query.id, user))
+                except QueryError as error:
+                    kept.append(error)
+        if kept:
+            text = "; ".join(error.message for error in kept)
+            raise QueryError(f"{text}: all other queries of yours are stopped", "stop what uses it first")
+        return Stopped(stopped[::-1])
 
     def _remove(self, query: UserQuery) -> None:
         for inner in self._queries.started_by(query.id):

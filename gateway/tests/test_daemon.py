@@ -419,3 +419,19 @@ def test_who_is_told_to_end_ends_in_order(peer: RootPeer, daemon: Daemon, number
     assert daemon.process is not None
     assert daemon.process.returncode == 0
     wait_for(lambda: not Path(f"/proc/{java}").exists(), 60)
+
+
+def test_drop_all_stops_what_it_can_and_names_what_others_use(daemon: Daemon) -> None:
+    daemon.start()
+    ada, grace = daemon.client("ada"), daemon.client("grace")
+    ada.query("SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    point = ada.query("CREATE STORAGE POINT recent SIZE 4 AS SELECT temp FROM sensors SAMPLE PERIOD 2 s")
+    ada.query("SELECT light FROM sensors SAMPLE PERIOD 2 s")
+    reads = grace.query("SELECT r.temp FROM sensors s, recent r WHERE s.temp > r.temp SAMPLE PERIOD 2 s")
+    with pytest.raises(skerry.GatewayError, match=f"query {reads.id} uses .* all other queries of yours"):
+        ada.stop_by("DROP ALL")
+    assert [entry["id"] for entry in ada.queries()] == [point.id]
+    reads.stop()
+    assert ada.stop_by("DROP ALL") == [point.id]
+    with pytest.raises(skerry.GatewayError, match="no query 0"):
+        ada.stop_by("STOP QUERY 0")
