@@ -14,7 +14,7 @@ import pytest
 
 import skerry
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import COMMAND, Daemon, queue_rows, wait_for
+from gateway.tests.process import COMMAND, Daemon, ask, queue_rows, wait_for
 from skerry_protocol import codec
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -143,9 +143,7 @@ def test_who_comes_back_too_late_is_told(peer: RootPeer, daemon: Daemon, tmp_pat
 def test_who_asks_for_the_past_is_told_which_file_of_it_is_damaged(peer: RootPeer, daemon: Daemon) -> None:
     daemon.start()
     ada = daemon.client("ada")
-    ada.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
-    wait_for(peer.programs)
-    [(query, program)] = peer.programs().items()
+    _, query, program = ask(peer, daemon)
     first = codec.decode_program(program).start + 1
     queue_rows(peer, query, range(first, first + 4), program)
     wait_for(lambda: ada.status()["rows"] == 12)

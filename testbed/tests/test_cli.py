@@ -10,19 +10,12 @@ from pathlib import Path
 import pytest
 
 from skerry_testbed.core import BUILD
+from testbed.tests.descriptions import ROOT
 
 SKERRY = str(Path(sys.executable).parent / "skerry")
-NETWORK = """
+NETWORK = f"""
 name = "pair"
-[radio]
-model = "disc"
-range_m = 15
-[[mote]]
-id = 0
-x = 0
-y = 0
-root = true
-[[mote]]
+{ROOT}[[mote]]
 id = 1
 x = 10
 y = 0

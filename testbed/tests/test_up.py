@@ -13,16 +13,8 @@ from typing import Any
 
 import pytest
 
-NETWORK = """
-[radio]
-model = "disc"
-range_m = 15
-[[mote]]
-id = 0
-x = 0
-y = 0
-root = true
-"""
+from testbed.tests.descriptions import ROOT
+
 #: In the place of ``skerry``: notes that it runs, and takes a second to end.
 CHILD = f"""#!{sys.executable}
 import pathlib, os, signal, sys, time
@@ -44,7 +36,7 @@ UP = "import sys; sys.executable, *sys.argv = sys.argv[1:]; from skerry.cli.main
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """It, once both processes run."""
-    (tmp_path / "one.toml").write_text(NETWORK)
+    (tmp_path / "one.toml").write_text(ROOT)
     (tmp_path / "skerry").write_text(CHILD)
     (tmp_path / "skerry").chmod(0o755)
     command = [sys.executable, "-c", UP, str(tmp_path / "python"), "skerry", "up", str(tmp_path / "one.toml")]
