@@ -33,6 +33,7 @@ from skerry.plan.planner import plan_point, plan_query
 from skerry.plan.points import Point
 from skerry.plan.srt import Srt, plan_of
 from skerry.plan.tables import Tables, TableSchema
+from skerry.proxy.archive import Archiving
 from skerry.proxy.engine import Engine
 from skerry.proxy.matching import Part
 from skerry.proxy.spark import StreamingQuery
@@ -106,6 +107,7 @@ class Gateway:
         for root in self.roots:
             root.link.endpoint.remember(self._lines.of(root.network.root).stored(self._log))
         self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
+        self._archiving = Archiving()
         self._advanced = 0.0
         #: Whether something has changed that is not on the disk yet.
         self._unsaved = False
@@ -128,11 +130,13 @@ class Gateway:
         # Databases are asked in the background from now on.
         self.tables.schemas()
         self.history.start()
+        self._archiving.start()
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
         for root in self.roots:
             root.link.close()
+        self._archiving.stop()
         self.tables.close()
         self.spark.stop()
         self.history.stop()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from skerry.proxy.java import VARIABLE
+
 #: Tests are over before a better compiler than the first would pay.
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
-#: Made by :mod:`gateway.tests.spark_archive`.
-ARCHIVE = Path(__file__).resolve().parents[2] / "build" / "spark.jsa"
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Where the archive of Spark's classes is.
+CACHE = Path(__file__).resolve().parents[2] / "build" / "cache"
 
 
 def use() -> None:
-    """For the Spark of this process and of those that it starts. Java passes over an archive that is not there."""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{BRIEF} -XX:SharedArchiveFile={ARCHIVE}")
+    """For the Spark of this process and of those that it starts."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", BRIEF)
+    os.environ.setdefault(VARIABLE, str(CACHE))

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skerry
 import skerry_protocol
+from skerry.proxy import java
 from skerry.proxy.ended import forget_ended
 from skerry.streams.record import Block
 from skerry.streams.source import LogSource, UnreadableError, block_of
@@ -69,7 +70,7 @@ def session(master: str, directory: Path) -> SparkSession:
         .config("spark.hadoop.fs.file.impl", FILES)
         .config("spark.sql.streaming.pollingDelay", LOOK)
         .config("spark.log.level", "ERROR")
-        .config("spark.driver.extraJavaOptions", "-Dlog4j2.level=ERROR")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.level=ERROR {java.options()}".strip())
     )
     return builder.getOrCreate()
 

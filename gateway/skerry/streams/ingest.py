@@ -20,7 +20,7 @@ from skerry.streams.derive import Derivation, Row
 from skerry.streams.line import Line
 from skerry.streams.log import StreamLog
 from skerry.streams.merging import Merging
-from skerry.streams.record import RECORD, Records
+from skerry.streams.record import RECORD, Int64, Records
 from skerry.streams.reorder import Reorder
 from skerry.streams.stream import Place, Source, Stream
 from skerry_protocol.codec import Packet, decode_values
@@ -28,6 +28,28 @@ from skerry_protocol.packets import PacketError, PacketType
 
 #: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
 KEYS = 200_000
+
+
+def _by_stream(records: Records) -> Iterator[tuple[int, Int64]]:
+    """Numbers of the streams of records, and where the records of each are."""
+    for number in np.unique(records["stream"]).tolist():
+        yield number, np.flatnonzero(records["stream"] == number)
+
+
+def _keys(records: Records, streams: dict[int, Stream]) -> list[tuple[int, ...]]:
+    """What tells each from other rows of the same stream; () for states, and for what is of streams that nobody knows."""
+    keys: list[tuple[int, ...]] = [()] * len(records)
+    for number, places in _by_stream(records):
+        stream = streams.get(number)
+        if stream is None or stream.mote_query.aggregate:
+            continue
+        mine = records[places]
+        # Of a join an epoch has several rows, told apart by the stored rows that they were made from.
+        columns = [mine["node"], mine["epoch"], *mine["value"].T[: stream.mote_query.numbered]]
+        told = zip(*(column.tolist() for column in columns), strict=True)
+        for place, key in zip(places.tolist(), told, strict=True):
+            keys[place] = (number, *key)
+    return keys
 
 
 @dataclass
@@ -134,45 +156,38 @@ class Ingest:
     ) -> None:
         """After a restart: what is already in the log, or held back. ``source_of``: what brings a stream now."""
         tail = log.tail(KEYS)
-        self.remember(tail, streams)
-        for record in tail:
-            self._resume(record, streams, source_of)
+        self._remember_stored(tail, streams)
+        for number, places in _by_stream(tail):
+            stream = streams.get(number)
+            source = source_of(stream) if stream is not None else None
+            if stream is not None and source is not None and not stream.mote_query.aggregate:
+                self._resume(tail[places], stream, source)
         if self._reorder is not None:
-            self._reorder.forget(lambda record: self._key(record, streams) in self._keys)
-            self.remember(self._reorder.records, streams)
+            self._reorder.forget([key in self._keys for key in _keys(self._reorder.records, streams)])
+            self._remember_stored(self._reorder.records, streams)
         self._undo.clear()
 
-    def _resume(
-        self, record: np.void, streams: dict[int, Stream], source_of: Callable[[Stream], Source | None]
-    ) -> None:
-        """What is made of rows goes on where it was: pulses that have begun, counts that are not told yet."""
-        stream = streams.get(int(record["stream"]))
-        source = source_of(stream) if stream is not None else None
-        if stream is None or source is None or stream.mote_query.aggregate:
-            return
-        width, nulls = len(stream.mote_query.columns), int(record["nulls"])
-        values = record["value"][:width].tolist()
-        row = [None if nulls >> i & 1 else value for i, value in enumerate(values)]
+    def _resume(self, records: Records, stream: Stream, source: Source) -> None:
+        """What is made of a stream's rows goes on where it was: pulses that have begun, counts that are not told yet."""
+        width = len(stream.mote_query.columns)
         for view in source.views(stream):
-            self._derivation(stream, view, source).take(int(record["node"]), int(record["epoch"]), [row])
+            derivation = self._derivation(stream, view, source)
+            for record in records:
+                nulls = int(record["nulls"])
+                values = record["value"][:width].tolist()
+                row = [None if nulls >> i & 1 else value for i, value in enumerate(values)]
+                derivation.take(int(record["node"]), int(record["epoch"]), [row])
 
-    @staticmethod
-    def _key(record: np.void, streams: dict[int, Stream]) -> tuple[int, ...]:
-        """What tells rows of the same stream apart."""
-        stream = streams.get(int(record["stream"]))
-        numbers = record["value"][: stream.mote_query.numbered].tolist() if stream is not None else []
-        return (int(record["stream"]), int(record["node"]), int(record["epoch"]), *numbers)
-
-    def remember(self, records: Records, streams: dict[int, Stream]) -> None:
-        """Rows that are there already."""
-        for record in records:
-            stream = streams.get(int(record["stream"]))
-            if stream is None:
-                continue
-            if not stream.mote_query.aggregate:
-                self._remember(self._key(record, streams))
-            else:
-                self._merging.remember(record, stream)
+    def _remember_stored(self, records: Records, streams: dict[int, Stream]) -> None:
+        """Rows and states that are on the disk."""
+        self._keys.update(dict.fromkeys(key for key in _keys(records, streams) if key))
+        while len(self._keys) > KEYS:
+            self._keys.popitem(last=False)
+        for number, places in _by_stream(records):
+            stream = streams.get(number)
+            if stream is not None and stream.mote_query.aggregate:
+                for record in records[places]:
+                    self._merging.remember(record, stream)
 
     def _remember(self, key: tuple[int, ...]) -> bool:
         if key in self._keys:

@@ -6,7 +6,7 @@ They are as durable as those in the log: a file beside it holds them, and a rest
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,9 +40,9 @@ class Reorder:
             rows -= 1
         return np.frombuffer(raw[: rows * size], RECORD).copy()
 
-    def forget(self, known: Callable[[np.void], bool]) -> None:
-        """After a restart: those that reached the log before it, which ``known`` recognises, are not held."""
-        there = np.array([known(record) for record in self.records], np.bool_)
+    def forget(self, known: Sequence[bool]) -> None:
+        """After a restart: those that reached the log before it, as ``known`` tells of each, are not held."""
+        there = np.array(known, np.bool_)
         if there.any():
             self._replace(self.records[~there])
 
