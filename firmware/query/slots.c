@@ -252,8 +252,12 @@ void slots_stop(uint8_t query)
 {
     forget_refusal(query);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (query == 0 || slots[i].query == query)
+        if (query == 0 || slots[i].query == query) {
+            /* What there was no room for may have some now: neighbours are asked for it again. */
+            if (slots[i].query != 0)
+                forget_refusal(0);
             slot_free(&slots[i]);
+        }
 }
 
 uint8_t query_list(uint8_t *ids)

@@ -118,7 +118,7 @@ static bool with_sign(uint32_t size, bool negative, int32_t *value)
 }
 
 /* round(a * b / c), half away from zero: all multiplying and scaling opcodes are this. False: NULL. */
-static bool scale(int32_t a, int32_t b, int32_t c, int32_t *value)
+static NOT_INLINED bool scale(int32_t a, int32_t b, int32_t c, int32_t *value)
 {
     uint32_t divisor = magnitude(c);
     uint32_t quotient, remainder;
@@ -137,7 +137,7 @@ static int32_t power_of_ten(uint8_t power)
     return value;
 }
 
-static bool modulo(int32_t a, int32_t b, int32_t *value)
+static NOT_INLINED bool modulo(int32_t a, int32_t b, int32_t *value)
 {
     if (b == 0)
         return false;
@@ -161,7 +161,7 @@ static bool subtract(int32_t a, int32_t b, int32_t *value)
 }
 
 /* round(sqrt(a * a + b * b)). */
-static bool hypotenuse(int32_t a, int32_t b, int32_t *value)
+static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
 {
     uint64_t rest = (uint64_t)magnitude(a) * magnitude(a) + (uint64_t)magnitude(b) * magnitude(b), root = 0;
     /* Digit by digit, as by hand; at the end rest is what the square of the root leaves. */
@@ -195,7 +195,7 @@ static bool compare(uint8_t op, int32_t a, int32_t b)
 }
 
 /* An opcode of two operands, neither NULL. False: NULL. */
-static NOT_INLINED bool binary(uint8_t op, int32_t a, int32_t b, uint8_t operand, int32_t *value)
+static bool binary(uint8_t op, int32_t a, int32_t b, uint8_t operand, int32_t *value)
 {
     switch (op) {
     case WIRE_OP_ADD:
@@ -228,7 +228,7 @@ static bool connect(bool deciding, bool a_known, int32_t a, bool b_known, int32_
 }
 
 /* An opcode of one operand, which is known unless IS_NULL is asked. False: NULL. */
-static NOT_INLINED bool unary(uint8_t op, int32_t a, uint8_t operand, int32_t *value)
+static bool unary(uint8_t op, int32_t a, uint8_t operand, int32_t *value)
 {
     switch (op) {
     case WIRE_OP_NEG:

@@ -213,9 +213,11 @@ def test_windows_that_do_not_fit_are_refused_and_told_once(mote: Mote) -> None:
     assert mote.install(large, 6) == REFUSED
     assert mote.refusals == 1
     assert mote.was_refused(6)
+    mote.stop(7)
+    assert mote.was_refused(6), "nothing has stopped"
     mote.stop(2)
+    assert not mote.was_refused(6), "there is room that was not there before: neighbours are asked for it"
     assert mote.install(large, 6) == COMPLETE
-    assert not mote.was_refused(6)
     held = [mote.fragment(query, 0)[5:] for query in (1, 3, 4, 5, 6)]
     assert held == [large] * 5, "memory moved, programs did not change"
 
