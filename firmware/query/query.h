@@ -74,7 +74,7 @@ uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t len
 void query_fill(void);
 /* Rows and partial state records produced since boot. */
 uint32_t query_rows(void);
-/* Whether this mote has refused a query lately, and not run or stopped it since. */
+/* Whether this mote has refused a query lately, and neither run it nor stopped any since. */
 bool query_was_refused(uint8_t query);
 /* An event has come: queries start and stop. */
 void query_event(const struct wire_event *event);
