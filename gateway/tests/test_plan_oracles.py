@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -210,3 +211,51 @@ def test_shift_is_duckdbs(machine: Machine, value: str, places: int, rows: list[
         code = assemble(plan.outputs[0].expr)
         for row, (x,) in zip(rows, expected, strict=True):
             assert machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES}) == x
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(
+        ["level + {} >> {} + 1", "light - {} >> {}", "2 * light >> {} >> {}", "{} + light % 7 >> {}"]
+    ),
+    st.integers(0, 12),
+    st.integers(0, 12),
+    rows_of_motes,
+)
+def test_shift_stands_between_sums_and_comparisons(
+    form: str, first: int, second: int, rows: list[Row]
+) -> None:
+    number = form.format(first, second)
+    tests = (f"{number} >= 3 >> 1", f"{number} BETWEEN 5 >> 1 AND 2 + 7 >> 1", f"{number} IN (8 >> 2, 3)")
+    columns = ", ".join(f"{text} AS c{i}" for i, text in enumerate((number, *tests)))
+    plan = planned(f"SELECT {columns} FROM sensors SAMPLE PERIOD 1 s")
+    whole = "(SELECT CAST(level AS BIGINT) AS level, CAST(light AS BIGINT) AS light FROM sensors)"
+    expected = in_database(f"SELECT {columns} FROM {whole}", rows)
+    assert [tuple(row.values()) for row in at_gateway(plan, rows)] == expected
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(-9, 9) | st.decimals(-1000, 1000, places=2), min_size=4, max_size=4), rows_of_motes
+)
+def test_distances_are_duckdbs(places: list[int | Decimal], rows: list[Row]) -> None:
+    """Rounded to the cm, of constants too, and of positions that have more decimal places."""
+    a, b, c, d = places
+    pairs = [
+        (f"{a}", f"{b}", f"{c}", f"{d}"),
+        ("xpos", f"{b}", f"{c}", "ypos"),
+        ("xpos / 3", f"{b}", f"{c}", f"{d}"),
+    ]
+    ours = ", ".join(
+        f"dist(point({x}, {y}), point({u}, {v})) AS c{i}" for i, (x, y, u, v) in enumerate(pairs)
+    )
+    exact = ", ".join(
+        f"sqrt((({x}) - ({u}))::DOUBLE ** 2 + (({y}) - ({v}))::DOUBLE ** 2)" for x, y, u, v in pairs
+    )
+    plan = planned(f"SELECT {ours} FROM sensors SAMPLE PERIOD 1 s")
+    rows = [row | {"ypos": 1234} for row in rows]
+    expected = in_database(f"SELECT {exact} FROM sensors", rows, ["xpos", "ypos"])
+    for row, distances in zip(at_gateway(plan, rows), expected, strict=True):
+        for got, distance, cm in zip(row.values(), distances, (0.5, 0.5, 1), strict=True):
+            assert (got is None) == (distance is None)
+            assert got is None or abs(float(str(got)) - float(str(distance))) <= cm / 100 + 1e-6

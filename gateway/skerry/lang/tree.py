@@ -404,7 +404,7 @@ def _out_of_range(token: Token) -> QueryError:
 
 def _expression(node: Any) -> ast.Expression:
     tree = _tree(node)
-    if tree.data in ("compared", "condition", "conjunction", "sum", "product"):
+    if tree.data in ("compared", "condition", "conjunction", "shift", "sum", "product"):
         return _chain(tree.children)
     if tree.data in ("parenthesis", "plus"):
         return _expression(tree.children[-1])

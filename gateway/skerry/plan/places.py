@@ -10,9 +10,12 @@ from skerry.lang.errors import QueryError
 from skerry.plan import build
 from skerry.plan.expression import Expr
 from skerry.plan.unit_checks import check_length
+from skerry_protocol.attributes import BY_NAME
 
 LOC = "loc"
 _AXES = ("xpos", "ypos")
+#: Decimal places of positions, which motes know to the cm.
+_DIGITS = BY_NAME["xpos"].digits
 
 
 def with_axes(select: ast.Select) -> ast.Select:
@@ -38,10 +41,12 @@ def with_axes(select: ast.Select) -> ast.Select:
 
 def distance(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
     """``dist(a, b)`` in m, rounded to cm; a and b are ``loc``, ``event.loc`` or ``point(x, y)``. Raises QueryError."""
-    if len(node.arguments) != 2 or node.star:
+    if len(node.arguments) != 2 or node.star or node.distinct:
         raise QueryError("dist takes two positions", "write dist(loc, event.loc)", node.span)
     (ax, ay), (bx, by) = (_coordinates(argument, number) for argument in node.arguments)
-    return build.hypotenuse(build.subtract(ax, bx), build.subtract(ay, by))
+    # Constants have no more digits than they need: the distance has those of cm.
+    east, north = (_centimetres(build.subtract(a, b)) for a, b in ((ax, bx), (ay, by)))
+    return build.hypotenuse(east, north)
 
 
 def _coordinates(node: ast.Expression, number: Callable[[ast.Expression], Expr]) -> tuple[Expr, Expr]:
@@ -63,9 +68,15 @@ def _coordinates(node: ast.Expression, number: Callable[[ast.Expression], Expr])
 def _length(expr: Expr, node: ast.Expression) -> Expr:
     """In cm, as motes know positions. A number without a unit is in m."""
     check_length(expr, node)
-    if expr.digits > 2 and expr.is_constant:
+    if expr.digits > _DIGITS and expr.is_constant:
         raise QueryError("positions are known to the cm", "write it with two decimal places", node.span)
-    return build.upscale(expr, 2 - expr.digits)
+    return _centimetres(expr)
+
+
+def _centimetres(expr: Expr) -> Expr:
+    if expr.digits > _DIGITS:
+        return build.downscale(expr, expr.digits - _DIGITS)
+    return build.upscale(expr, _DIGITS - expr.digits)
 
 
 def _place(node: ast.Expression | ast.Star) -> ast.Name | None:

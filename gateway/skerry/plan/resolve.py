@@ -184,7 +184,7 @@ class Resolver:
 
 
 def _shift(left: Expr, right: Expr, node: ast.Binary) -> Expr:
-    places = right.operand if right.is_constant and not right.digits else None
+    places = right.operand if right.is_constant and right.unit == PLAIN and not right.digits else None
     if places is None or not 0 <= places < 31:
         raise QueryError(">> needs a whole number from 0 to 30", "write light >> 3", node.right.span)
     if left.digits:
