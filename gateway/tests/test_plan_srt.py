@@ -121,6 +121,15 @@ def test_a_full_program_goes_everywhere() -> None:
         assert len(encode(changed, 0)) <= packets.PROGRAM_MAXIMUM
 
 
+def test_an_attribute_has_several_names() -> None:
+    made = []
+    for names in ("temp, accel_x", "temperature, accel", "Temperature, ACCEL"):
+        statement = plan_query(f"CREATE SRT t ON sensors ({names})")
+        assert isinstance(statement, CreateSrt)
+        made.append(plan_srt(statement, 1)[0])
+    assert made[0] == made[1] == made[2]
+
+
 def test_the_program_of_a_tree() -> None:
     statement = plan_query("CREATE SRT loc ON sensors (loc)")
     assert isinstance(statement, CreateSrt)

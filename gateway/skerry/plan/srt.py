@@ -13,6 +13,8 @@ from skerry.plan import build
 from skerry.plan.assembler import obstacle
 from skerry.plan.clauses import Clause
 from skerry.plan.model import Column, QueryPlan
+from skerry.plan.places import LOC
+from skerry.plan.scope import SYNONYMS
 from skerry_protocol import packets
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute
 from skerry_protocol.bytecode import Op
@@ -142,7 +144,8 @@ def _policy(name: ast.Name | None, entries: Collection[Attribute]) -> Policy:
 def _attributes(statement: ast.CreateSrt) -> list[Attribute]:
     names: list[ast.Name] = []
     for name in statement.attributes:
-        axes = ("xpos", "ypos") if name.name.lower() == "loc" else (name.name.lower(),)
+        own = name.name.lower()
+        axes = ("xpos", "ypos") if own == LOC else (SYNONYMS.get(own, own),)
         names += [ast.Name(axis, name.span) for axis in axes]
     for i, name in enumerate(names):
         known = [entry.name for entry in BY_NAME.values() if _indexable(entry)]
