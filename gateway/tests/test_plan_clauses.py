@@ -377,6 +377,37 @@ def test_epochs_are_aligned_with_the_event(mote: Mote) -> None:
     assert run(mote, 20) == [101, 105]
 
 
+def test_aligned_epochs_are_named_by_their_second(mote: Mote) -> None:
+    """Which one it is behind the event is reckoned from that."""
+    text = "ON ALIGNED EVENT hot SELECT (epoch - event.time) / 4 AS n, epoch SAMPLE PERIOD 4 s FOR 9 s"
+    query, plan = mote_query(text), plan_query(text)
+    assert isinstance(plan, QueryPlan)
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 97)
+    columns = {"epoch": [], "event.nodeid": [], "event.time": []}  # type: dict[str, list[int]]
+    for row in made(mote, query, 20):
+        for name, value in zip(columns, row, strict=True):
+            columns[name].append(value)
+    batch = pa.RecordBatch.from_pydict({"nodeid": pa.array([7, 7], pa.int64()), **columns})
+    residual = Residual(plan)
+    assert residual.project(Rows(batch, query), np.arange(2)).to_pylist() == [
+        {"n": 1, "epoch": 101},
+        {"n": 2, "epoch": 105},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "rows"), [("DELTA(0.5, temp)", [100]), ("PULSE(temp > 10)", []), ("WINSUM(4, 6, temp)", [111])]
+)
+def test_windows_go_on_from_one_run_to_the_next(mote: Mote, column: str, rows: list[int]) -> None:
+    query = mote_query(f"ON EVENT hot: SELECT {column} SAMPLE PERIOD 1 s FOR 3 s")
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 99)
+    found = run(mote, 9)
+    mote.event(HOT, 9, 108)
+    assert found + run(mote, 9) == rows
+
+
 def test_a_timer_runs_a_query_again_and_again(mote: Mote) -> None:
     """In bursts that begin at multiples of the timer's time: on all motes together."""
     query = mote_query("ON EVENT every(10 s) SELECT temp SAMPLE PERIOD 1 s FOR 3 s")

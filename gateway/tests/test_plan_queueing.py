@@ -75,6 +75,13 @@ def test_explain_names_the_policy() -> None:
     assert "  puts rows in order, 20 s after they were sampled" in text
 
 
+def test_aligned_epochs_are_held_back_by_their_own_period() -> None:
+    """Motes count them on a grid of a second."""
+    explained = explain(plan("ON ALIGNED EVENT hot SELECT light SAMPLE PERIOD 10 s FOR 100 s QUEUE DELTA"))
+    assert (explained["period_ms"], explained["gateway"]["held_ms"]) == (10_000, 80_000)
+    assert "  every 10 s acquire light" in explain_text(explained)
+
+
 def stream(text: str) -> Stream:
     return Stream(number=1, session=1, query=1, mote_query=merge([plan(text)]))
 

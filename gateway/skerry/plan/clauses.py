@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from binascii import crc32
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +93,14 @@ class Clause:
             case Aggregate.FROM:
                 return f"join with {_MET[Match(self.values[2])]} of storage point {self.name}"
         return f"stop with event {self.name}" + (f" where {render(self.expr)}" if self.expr else "")
+
+
+def aligned_ms(clauses: Iterable[Clause]) -> int | None:
+    """The sample period of ON ALIGNED EVENT, which motes count on a grid from the event on; None: the query has none."""
+    for clause in clauses:
+        if clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.ALIGNED:
+            return clause.values[3] * 1000
+    return None
 
 
 def _waits(clause: Clause) -> str:

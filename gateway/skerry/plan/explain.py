@@ -9,6 +9,7 @@ from skerry.lang.units import duration_text
 from skerry.plan import approximate
 from skerry.plan.assembler import obstacle
 from skerry.plan.batching import batching, events_of
+from skerry.plan.clauses import aligned_ms
 from skerry.plan.costs import decided, decided_lines, record_bytes
 from skerry.plan.explain_route import describe_route, route_lines
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
@@ -58,7 +59,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
     events = batching(query, _rates(query, catalog), record_energy(record_bytes(query)))
     result: dict[str, Any] = {
         "query": plan.text,
-        "period_ms": plan.period_ms,
+        "period_ms": aligned_ms(plan.clauses) or plan.period_ms,
         "duration_ms": plan.duration_ms,
         "once": plan.once,
         "lifetime": _lifetime(plan),

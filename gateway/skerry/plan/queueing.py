@@ -5,7 +5,7 @@ from __future__ import annotations
 from skerry.lang import ast
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import duration_text
-from skerry.plan.clauses import Clause
+from skerry.plan.clauses import Clause, aligned_ms
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME
 from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Aggregate, QueuePolicy
@@ -125,7 +125,8 @@ def waits_ms(query: MoteQuery | QueryPlan) -> int:
     if values is None:
         return 0
     _, size, every = values
-    return min(max(1, every) * query.period_ms * (size or _WAITING), HELD_MOST_MS)
+    period = aligned_ms(query.clauses) or query.period_ms
+    return min(max(1, every) * period * (size or _WAITING), HELD_MOST_MS)
 
 
 def held_ms(query: MoteQuery | QueryPlan) -> int:
