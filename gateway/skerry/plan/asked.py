@@ -6,9 +6,16 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.plan.checks import check_acting, has_aggregate
 from skerry.plan.model import QueryPlan
+from skerry.plan.places import LOC
+from skerry.plan.points import Point
+from skerry.plan.scope import TIME
 from skerry.plan.temporal import is_pulse
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
+
+
+#: Names of what a query of a storage point has besides its fields.
+_RESERVED = {TIME: "the sample time of each stored row", LOC: "a position, xpos and ypos"}
 
 
 def check_asked(select: ast.Select, plan: QueryPlan) -> None:
@@ -31,6 +38,18 @@ def check_filling(filling: ast.Select) -> None:
         raise QueryError("rows cannot go to two storage points", hint, filling.buffers[0])
 
 
+def check_fields(statement: ast.CreatePoint, point: Point) -> None:
+    """The fields of a storage point can be named: what each row has anyway, or stands for two columns, would hide them."""
+    declared = {name.name.lower(): name.span for name, _ in statement.fields}
+    for field in point.fields:
+        name = field.name.lower()
+        if name in _RESERVED:
+            message = f"a field cannot be called '{field.name}', which is {_RESERVED[name]}"
+            raise QueryError(
+                message, f"name it otherwise, as in {name}_read", declared.get(name, statement.name.span)
+            )
+
+
 def _check_having(select: ast.Select, plan: QueryPlan) -> None:
     """Beside windows of each mote there is nothing over all motes to choose by."""
     if plan.temporal and select.having is not None and plan.having is not None and has_aggregate(plan.having):
@@ -46,6 +65,9 @@ def _check_combined(select: ast.Select) -> None:
     if isinstance(select.sampling, ast.Once):
         hint = "write SAMPLE PERIOD, or leave COMBINE out and have all rows"
         raise QueryError("COMBINE does not go with ONCE, which has no last period", hint, span)
+    if isinstance(select.sampling, ast.Lifetime):
+        hint = "motes leave out epochs, and the rows between would be in none: write SAMPLE PERIOD"
+        raise QueryError("COMBINE does not go with LIFETIME", hint, span)
     if select.event is not None and select.event.aligned:
         raise QueryError("COMBINE does not go with ALIGNED", "leave one of them out", span)
 

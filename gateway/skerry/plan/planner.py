@@ -11,7 +11,7 @@ from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.parser import parse
 from skerry.plan import build
 from skerry.plan.approximate import within_of
-from skerry.plan.asked import check_asked, check_filling
+from skerry.plan.asked import check_asked, check_fields, check_filling
 from skerry.plan.assembler import obstacle
 from skerry.plan.beside import RAISED_BY, beside, is_of_event, passes_on, run_beside
 from skerry.plan.checks import (
@@ -142,6 +142,8 @@ def _plan_point(
     others = list(points.values())
     if statement.filling is None:
         point = define(statement, None, number, others)
+        if not restored:
+            check_fields(statement, point)
         # Nothing passes: rows come by INTO.
         return point, QueryPlan(
             statement.text, UNFILLED_PERIOD_MS, None, False, False, (), build.null(), build.null(), frozenset(),
@@ -156,6 +158,8 @@ def _plan_point(
     plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS, restored=restored)
     check_storable(filling, plan, statement.name.span)
     point = define(statement, plan, number, others)
+    if not restored:
+        check_fields(statement, point)
     columns = stored_columns(plan.outputs, point, statement.name.span)
     return point, replace(
         plan, text=statement.text, columns=columns, clauses=(*plan.clauses, store_clause(point)), mote_where=plan.where,
