@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
 from skerry.lang.errors import QueryError
+from skerry.plan.explain import explain
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, MoteQuery, QueryPlan
 from skerry.plan.partials import from_packet, merge_partials, partials_batch
@@ -203,3 +204,20 @@ def test_refusals(what: str, message: str) -> None:
     with pytest.raises(QueryError) as raised:
         plan(what)
     assert raised.value.summary == message
+
+
+def test_explain_tells_what_is_made_of_a_state() -> None:
+    having = "STDDEV(temp) > 1 AND QUANTILE(temp, 0.9) > 3 AND ERROR(MEDIAN(temp)) < 2"
+    planned = plan_query(f"SELECT VARIANCE(temp) FROM sensors HAVING {having} SAMPLE PERIOD 1 s")
+    assert isinstance(planned, QueryPlan)
+    said = "((STDDEV(temp) > 1) AND (QUANTILE(temp, 0.9) > 3)) AND (ERROR(QUANTILE(temp, 0.5)) < 2)"
+    assert explain(planned)["gateway"]["having"] == said
+
+
+def test_a_condition_at_the_gateway_may_have_a_long_list() -> None:
+    known = ", ".join(str(number) for number in range(3, 3000))
+    text = f"SELECT COUNT(*) AS n, COUNT(*) IN ({known}) AS c FROM sensors HAVING COUNT(*) NOT IN ({known}) SAMPLE PERIOD 1 s"
+    planned = plan_query(text)
+    assert isinstance(planned, QueryPlan)
+    assert planned.having is not None
+    assert explain(planned)["gateway"]["having"].startswith("NOT ")

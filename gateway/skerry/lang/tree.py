@@ -12,7 +12,7 @@ from lark import Token, Tree
 from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
-from skerry.lang.units import TIMES
+from skerry.lang.units import TIMES, time_of
 
 #: Digits of a literal, before and behind the point together: more do not fit the gateway's 64 bits.
 _DIGITS = 18
@@ -375,7 +375,7 @@ def _duration(tree: Tree[Token]) -> ast.Duration:
     if unit is None:
         return ast.Duration(_value(_token(number)), _span(tree))
     number, unit = _token(number), _token(unit)
-    size = TIMES.get(unit if unit in TIMES else unit.lower())
+    size = time_of(unit)
     if size is None:
         units = ["ms", "s", "min", "h", "day", "week"]
         hint = f"{did_you_mean(str(unit), list(TIMES))}times are in {', '.join(units)}"

@@ -31,6 +31,11 @@ TIMES: dict[str, int] = {
 }
 
 
+def time_of(unit: str | None) -> int | None:
+    """The unit of time in ms, in any case; None: it is none."""
+    return TIMES.get(unit.lower()) if unit is not None else None
+
+
 def units_of(unit: str) -> list[str]:
     """How a number in this unit of attributes may be written."""
     return [written for written, (base, _) in UNITS.items() if base == unit]

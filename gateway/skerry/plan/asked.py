@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
+from skerry.lang.units import duration_text
 from skerry.plan.checks import check_acting, has_aggregate
+from skerry.plan.expression import Kind, render
 from skerry.plan.model import QueryPlan
 from skerry.plan.places import LOC
 from skerry.plan.points import Point
-from skerry.plan.scope import TIME
-from skerry.plan.temporal import is_pulse
+from skerry.plan.resolve import Resolver
+from skerry.plan.scope import TIME, Scope
+from skerry.plan.temporal import NAMES, is_pulse, is_time
+from skerry.plan.unit_checks import check_units
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
-
 
 #: Names of what a query of a storage point has besides its fields.
 _RESERVED = {TIME: "the sample time of each stored row", LOC: "a position, xpos and ypos"}
 
 
-def check_asked(select: ast.Select, plan: QueryPlan) -> None:
+def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
     """Raises QueryError for a query that can be planned, and would not do what it says."""
+    _check_items(select, plan)
+    _check_words(select)
+    _check_bins(select, scope)
+    _check_lengths(select, plan)
     check_acting(select, plan)
+    _check_groups(select)
     _check_having(select, plan)
     _check_combined(select)
     _check_lifetime(select)
@@ -47,6 +55,69 @@ def check_fields(statement: ast.CreatePoint, point: Point) -> None:
             message = f"a field cannot be called '{field.name}', which is {_RESERVED[name]}"
             raise QueryError(
                 message, f"name it otherwise, as in {name}_read", declared.get(name, statement.name.span)
+            )
+
+
+def _check_items(select: ast.Select, plan: QueryPlan) -> None:
+    """Columns can be told apart, and computed."""
+    stars = [item.span for item in select.items if isinstance(item.expression, ast.Star)]
+    if len(stars) > 1:
+        raise QueryError("* is said twice", "leave one of them out", stars[1])
+    exprs = [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
+    for node in (node for expr in exprs for node in expr.walk()):
+        if node.op is Op.IS_NULL and node.args[0].kind is Kind.LIST:
+            hint = "a list without values is empty: ask for it as a column of its own"
+            raise QueryError(f"{render(node.args[0])} is a list, and never NULL", hint, _span_of(select))
+
+
+def _span_of(select: ast.Select) -> ast.Span:
+    return select.items[0].span.to(select.items[-1].span)
+
+
+def _check_words(select: ast.Select) -> None:
+    """No word stands where it means nothing."""
+    for node in ast.walk(select):
+        if isinstance(node, ast.Call) and node.function.lower() == "dist" and node.distinct:
+            raise QueryError("dist(DISTINCT …) has no meaning", "write dist(loc, event.loc)", node.span)
+        if isinstance(node, ast.Binary) and node.operator == ">>":
+            by = node.right
+            if isinstance(by, ast.Number) and by.unit is not None:
+                hint = f"write {by.value:f} without a unit"
+                raise QueryError(f">> is by a number of places, not of {by.unit}", hint, by.span)
+
+
+def _check_lengths(select: ast.Select, plan: QueryPlan) -> None:
+    """A window's length and slide are both times or both rows, and one over all motes ends before the query does."""
+    for call in (node for node in ast.walk(select) if isinstance(node, ast.Call)):
+        lengths = [argument for argument in call.arguments if isinstance(argument, ast.Number)]
+        if call.function.upper() in NAMES and len(set(map(is_time, lengths))) > 1:
+            summary = f"{call.function.upper()}'s length and slide are a time and a number of rows"
+            raise QueryError(summary, "write both as times, or neither", lengths[0].span.to(lengths[-1].span))
+    if plan.window is not None and plan.duration_ms is not None and plan.duration_ms < plan.window.slide_ms:
+        each, lasts = duration_text(plan.window.slide_ms), duration_text(plan.duration_ms)
+        hint = f"write a longer FOR than {each}, or a shorter window"
+        raise QueryError(f"a window that ends each {each} has no row in {lasts}", hint, _span_of(select))
+
+
+def _check_bins(select: ast.Select, scope: Scope) -> None:
+    """The ends of a histogram are in the unit of what it is of."""
+    for call in (node for node in ast.walk(select) if isinstance(node, ast.Call)):
+        if call.function.upper() == "HISTOGRAM":
+            resolved = [(Resolver(scope=scope).expression(argument), argument) for argument in call.arguments]
+            ((of, named),) = [pair for pair in resolved if not pair[0].is_constant] or resolved[:1]
+            for constant, written in resolved:
+                check_units(of, constant, named, written, strict=True)
+
+
+def _check_groups(select: ast.Select) -> None:
+    """A number is no column's place, as it is in ORDER BY, and everything would be one group."""
+    for node in select.groups:
+        if isinstance(node, ast.Number | ast.Null):
+            written = select.text[node.span.start : node.span.end]
+            raise QueryError(
+                f"GROUP BY {written} makes one group of all",
+                "name what is grouped by, as in GROUP BY room",
+                node.span,
             )
 
 
@@ -84,7 +155,7 @@ def _check_pulses(select: ast.Select, plan: QueryPlan) -> None:
     """Pulses are of epochs that follow each other, and are counted by."""
     if not any(map(is_pulse, plan.temporal)):
         return
-    span = select.items[0].span.to(select.items[-1].span)
+    span = _span_of(select)
     if isinstance(select.sampling, ast.Lifetime):
         hint = "write SAMPLE PERIOD"
         raise QueryError("LIFETIME leaves out epochs that pulses are made of", hint, span)

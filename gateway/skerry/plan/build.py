@@ -18,6 +18,8 @@ from skerry_protocol.packets import Aggregate
 
 INT32_MAXIMUM = 2**31 - 1
 INT64_MAXIMUM = 2**63 - 1
+#: Conditions of a list that stand side by side.
+_WALKED = 64
 #: Digits that a quotient has beyond its operands'.
 QUOTIENT_DIGITS = 3
 
@@ -247,6 +249,14 @@ def join(op: Op, conditions: Sequence[Expr]) -> Expr | None:
     for condition in conditions:
         result = condition if result is None else logical(op, result, condition)
     return result
+
+
+def any_of(conditions: Sequence[Expr]) -> Expr:
+    """All of them, one at least, joined by OR; more than a mote's program ever holds as a shallow tree, which a walk can follow."""
+    if len(conditions) > _WALKED:
+        half = len(conditions) // 2
+        return logical(Op.OR, any_of(conditions[:half]), any_of(conditions[half:]))
+    return join(Op.OR, conditions) or null()
 
 
 def hypotenuse(a: Expr, b: Expr) -> Expr:

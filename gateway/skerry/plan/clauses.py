@@ -175,7 +175,10 @@ def _on_event(on: ast.OnEvent, no_interleave: bool, period_ms: int, lasts_ms: in
     for group, events in enumerate(on.alternatives):
         for event in events:
             if event.every is not None:
-                if len(on.events) > 1 or on.aligned:
+                if on.aligned:
+                    hint = "leave ALIGNED out: it begins at multiples of its time"
+                    raise QueryError("a timer has no event to be aligned with", hint, event.span)
+                if len(on.events) > 1:
                     hint = "ask in two queries"
                     raise QueryError("a timer cannot be joined with events", hint, event.span)
                 step, flags = _timer(event.every, lasts), flags | EventFlag.TIMER

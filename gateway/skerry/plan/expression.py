@@ -143,6 +143,16 @@ def _render_aggregate(expr: Expr) -> str:
         case ("window", int(length), int(slide)):
             since = duration_text(length) if length else "start"
             inner = f"{inner}, {since}" if slide == length else f"{inner}, {since}, {duration_text(slide)}"
+        case ("stddev",):
+            return f"STDDEV({inner})"
+        case ("quantile" | "quantile error" as what, int(share), *_):
+            name = f"QUANTILE({inner}, {decimal_text(share, 6)})"
+            return name if what == "quantile" else f"ERROR({name})"
+        case ("distinct" | "distinct error" as what,):
+            name = f"COUNT(DISTINCT {inner})"
+            return name if what == "distinct" else f"ERROR({name})"
+        case ("ranking",):
+            inner = f"{expr.cells}, {inner}"
         case ("temporal", int(low), int(high), _) if expr.aggregate in (Aggregate.DELTA, Aggregate.ADPDELTA):
             inner = f"{decimal_text(low | high << 8, expr.digits)}, {inner}"
         case ("temporal", int(window), int(slide), _, int(period)):

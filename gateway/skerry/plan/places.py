@@ -41,7 +41,7 @@ def with_axes(select: ast.Select) -> ast.Select:
 
 def distance(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
     """``dist(a, b)`` in m, rounded to cm; a and b are ``loc``, ``event.loc`` or ``point(x, y)``. Raises QueryError."""
-    if len(node.arguments) != 2 or node.star or node.distinct:
+    if len(node.arguments) != 2 or node.star:
         raise QueryError("dist takes two positions", "write dist(loc, event.loc)", node.span)
     (ax, ay), (bx, by) = (_coordinates(argument, number) for argument in node.arguments)
     # Constants have no more digits than they need: the distance has those of cm.

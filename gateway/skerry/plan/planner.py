@@ -181,7 +181,7 @@ def _plan(
     plan = _planned(select, points, least, tables)
     if not restored:
         check_started(select, lambda text: plan_query(text, points, tables))
-        check_asked(select, plan)
+        check_asked(select, plan, _scope(select, points, tables))
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)
@@ -205,8 +205,7 @@ def _plan(
 
 def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> QueryPlan:
     select = with_axes(select)
-    scope = matched(select, scope_of(tuple(select.tables), points, tables))
-    scope = replace(scope, event_value=event_value(select))
+    scope = matched(select, _scope(select, points, tables))
     period, duration, once = when(select.sampling, least)
     where, on = split(_where(select.where, scope))
     if period < PERIOD_MINIMUM_MS and isinstance(select.sampling, ast.SamplePeriod):
@@ -270,6 +269,10 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
         period, budget = afford(select.sampling, chosen(merge([plan])).energy)
         plan = replace(plan, period_ms=period, budget=budget)
     return plan
+
+
+def _scope(select: ast.Select, points: Points, tables: Tables) -> Scope:
+    return replace(scope_of(tuple(select.tables), points, tables), event_value=event_value(select))
 
 
 def _with_clauses(

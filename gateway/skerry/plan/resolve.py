@@ -95,7 +95,7 @@ class Resolver:
                 return _negated(build.logical(Op.AND, low, high), node.negated)
             case ast.InList():
                 tests = [self._compare(Op.EQ, node.operand, item) for item in node.items]
-                return _negated(build.join(Op.OR, tests) or build.null(), node.negated)
+                return _negated(build.any_of(tests), node.negated)
             case _:
                 return build.null()
 
@@ -137,7 +137,10 @@ class Resolver:
         if name != "COUNT" and node.distinct:
             raise QueryError(f"{name}(DISTINCT …) has no meaning here", "write COUNT(DISTINCT …)", node.span)
         if node.star:
-            if name != "COUNT" or node.distinct:
+            if node.distinct:
+                hint = "write COUNT(*), or COUNT(DISTINCT temp)"
+                raise QueryError("COUNT(DISTINCT *) has no meaning", hint, node.span)
+            if name != "COUNT":
                 hint = "only COUNT takes *" + (f": write {name}(temp)" if name in functions.SIMPLE else "")
                 raise QueryError(f"{name}(*) has no meaning", hint, node.span)
             if not node.arguments:
@@ -164,7 +167,8 @@ class Resolver:
             return functions.with_constants(node, lambda a: inner.number(a, name))
         if len(node.arguments) > 1:
             span = node.arguments[1].span.to(node.arguments[-1].span)
-            raise QueryError(f"{name} takes one argument", f"write {name}(temp)", span)
+            window = f", or {name}(temp, 5 min) for the last 5 min" if name in windows.KINDS else ""
+            raise QueryError(f"{name} takes one argument", f"write {name}(temp){window}", span)
         (argument,) = node.arguments
         if name == "ERROR":
             return functions.error_of(node, self.expression(argument))
@@ -184,7 +188,7 @@ class Resolver:
 
 
 def _shift(left: Expr, right: Expr, node: ast.Binary) -> Expr:
-    places = right.operand if right.is_constant and right.unit == PLAIN and not right.digits else None
+    places = right.operand if right.is_constant and not right.digits else None
     if places is None or not 0 <= places < 31:
         raise QueryError(">> needs a whole number from 0 to 30", "write light >> 3", node.right.span)
     if left.digits:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError, did_you_mean
-from skerry.lang.units import TIMES
+from skerry.lang.units import TIMES, time_of
 from skerry.plan import build
 from skerry.plan.assembler import obstacle
 from skerry.plan.clauses import Clause
@@ -141,7 +141,7 @@ def _size(size: ast.Number, period_ms: int | None) -> tuple[int, int]:
             hint = f"write a whole number from 1 to {STORE_ROWS_MAXIMUM}"
             raise QueryError(f"SIZE {size.value:f} is no number of rows", hint, size.span)
         return int(size.value), 0
-    factor = TIMES.get(size.unit or "", TIMES.get(unit))
+    factor = time_of(unit)
     if factor is None:
         hint = f"{did_you_mean(unit, ['rows', *TIMES])}sizes are in rows or in ms, s, min, h, day, week"
         raise QueryError(f"unknown unit '{size.unit}'", hint, size.span)

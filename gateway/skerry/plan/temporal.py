@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
-from skerry.lang.units import TIMES, duration_text
+from skerry.lang.units import duration_text, time_of
 from skerry.plan import build
 from skerry.plan.build import INT32_MAXIMUM, QUOTIENT_DIGITS
 from skerry.plan.expression import PLAIN, Expr
@@ -85,19 +85,26 @@ def with_digits(node: Expr, digits: int, span: ast.Span) -> Expr:
     return _built(node.aggregate, reading, replace(have, power=digits - reading.digits))
 
 
+def is_time(argument: ast.Expression) -> bool:
+    """Whether a length is written as a time."""
+    return isinstance(argument, ast.Number) and time_of(argument.unit) is not None
+
+
 def _in_epochs(kind: Aggregate, argument: ast.Number, period_ms: int | None) -> ast.Number:
     """A length with its time as a number of epochs."""
-    unit = argument.unit
-    if unit not in TIMES:
+    unit = time_of(argument.unit)
+    if unit is None:
         return argument
     if period_ms is None:
         hint = f"LIFETIME chooses the sample period: count rows, as in {kind.name}(10, temp)"
         raise QueryError("this window's length in rows is not known", hint, argument.span)
-    count = argument.value * TIMES[unit] / period_ms
+    count = argument.value * unit / period_ms
     if count % 1 or count < 1:
         hint = f"write a multiple of the sample period of {duration_text(period_ms)}"
         raise QueryError(
-            f"{kind.name}'s {argument.value:f} {unit} are no whole number of rows", hint, argument.span
+            f"{kind.name}'s {argument.value:f} {argument.unit} are no whole number of rows",
+            hint,
+            argument.span,
         )
     return replace(argument, value=count, unit=None)
 
@@ -121,9 +128,16 @@ def temporal(node: ast.Call, period_ms: int | None, resolved: Callable[[ast.Expr
         weight = _whole(kind, constants[0], "weight", _WEIGHT_MAXIMUM)
         return _built(kind, argument, Parameters(weight, 1, _power(kind, argument)))
     lengths = [_in_epochs(kind, constant, period_ms) for constant in constants]
+    if is_time(constants[0]) and lengths[0].value > WINDOW_MAXIMUM and period_ms is not None:
+        hint = f"a window has at most {WINDOW_MAXIMUM}, which are {duration_text(WINDOW_MAXIMUM * period_ms)} at this sample period"
+        raise QueryError(
+            f"{kind.name}'s {constants[0].value:f} {constants[0].unit} are {lengths[0].value:f} rows",
+            hint,
+            constants[0].span,
+        )
     window = _whole(kind, lengths[0], "window", WINDOW_MAXIMUM)
     slide = _whole(kind, lengths[1], "slide", _SLIDE_MAXIMUM) if len(lengths) == 2 else 1
-    epochs_ms = (period_ms or 0) if any(constant.unit in TIMES for constant in constants) else 0
+    epochs_ms = (period_ms or 0) if any(map(is_time, constants)) else 0
     return _built(kind, argument, Parameters(window, slide, _power(kind, argument), epochs_ms))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
-from skerry.lang.units import TIMES, duration_text
+from skerry.lang.units import duration_text, time_of
 from skerry.plan import build
 from skerry.plan.expression import Expr, Kind
 from skerry_protocol.attributes import BY_NAME
@@ -120,7 +120,7 @@ def is_call(node: ast.Call) -> bool:
     if node.function.upper() not in KINDS or not behind:
         return False
     length = behind[0]
-    return _is_start(length) or (isinstance(length, ast.Number) and length.unit in TIMES)
+    return _is_start(length) or (isinstance(length, ast.Number) and time_of(length.unit) is not None)
 
 
 def asks(*nodes: object) -> bool:
@@ -208,9 +208,10 @@ def _is_start(node: ast.Expression) -> bool:
 
 def _time(node: ast.Expression, period_ms: int) -> int:
     """A length or slide in ms: a multiple of the sample period."""
-    if not isinstance(node, ast.Number) or node.unit not in TIMES:
+    unit = time_of(node.unit) if isinstance(node, ast.Number) else None
+    if not isinstance(node, ast.Number) or unit is None:
         raise QueryError("a window's length and slide are times", f"write {_EXAMPLE}", node.span)
-    time = node.value * TIMES[node.unit]
+    time = node.value * unit
     if time < period_ms or time % period_ms:
         hint = f"write a multiple of the sample period of {duration_text(period_ms)}"
         raise QueryError(f"{duration_text(time)} is no number of sample periods", hint, node.span)
