@@ -175,6 +175,8 @@ REFUSED = [
      "AVG takes one argument at column 18: write AVG(temp), or AVG(temp, 5 min) for the last 5 min"),
     ("ON ALIGNED EVENT every(10 s) SELECT temp SAMPLE PERIOD 1 s FOR 3 s", "every(10 s)",
      "a timer has no event to be aligned with at column 18: leave ALIGNED out: it begins at multiples of its time"),
+    ("SELECT temp WHERE temp == 3 ONCE", "=",
+     "unexpected '=' at column 25: comparisons are = <> != < <= > >="),
     ("SELECT COUNT(DISTINCT *) ONCE", "COUNT(DISTINCT *)",
      "COUNT(DISTINCT *) has no meaning at column 8: write COUNT(*), or COUNT(DISTINCT temp)"),
     ("SELECT temp >> 3 ONCE", "temp", ">> is of whole numbers at column 8: divide instead: it has decimal places"),

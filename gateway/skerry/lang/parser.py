@@ -117,7 +117,11 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
     if clause is not None:
         return _not_yet(clause, span, text)
     if token.type == "COMPARE":
-        return QueryError(f"unexpected '{token}'", "comparisons do not chain: join two with AND", span, text)
+        doubled = text[: span.start].rstrip()[-1:] in ("=", "<", ">", "!")
+        hint = (
+            "comparisons are = <> != < <= > >=" if doubled else "comparisons do not chain: join two with AND"
+        )
+        return QueryError(f"unexpected '{token}'", hint, span, text)
     return QueryError(f"unexpected '{token}'", _expected(expected, text[: span.start]), span, text)
 
 

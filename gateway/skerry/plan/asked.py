@@ -79,6 +79,16 @@ def _check_words(select: ast.Select) -> None:
     for node in ast.walk(select):
         if isinstance(node, ast.Call) and node.function.lower() == "dist" and node.distinct:
             raise QueryError("dist(DISTINCT …) has no meaning", "write dist(loc, event.loc)", node.span)
+        named = (
+            node.name
+            if isinstance(node, ast.Signal)
+            else node.event
+            if isinstance(node, ast.StopOn)
+            else None
+        )
+        if named is not None and named.name.lower() == "every":
+            hint = "name the event otherwise: ON EVENT every(10 min) waits for none"
+            raise QueryError(f"'{named.name}' is a timer, not an event", hint, named.span)
         if isinstance(node, ast.Binary) and node.operator == ">>":
             by = node.right
             if isinstance(by, ast.Number) and by.unit is not None:
