@@ -179,3 +179,12 @@ def test_statements() -> None:
     dropped = plan_query("drop storage point Log;")
     assert isinstance(dropped, DropPoint)
     assert dropped.name.name == "Log"
+
+
+def test_the_time_of_a_row_is_one_value(points: dict[str, Point]) -> None:
+    with pytest.raises(QueryError) as raised:
+        plan_query("SELECT COUNT(*) FROM recentlight WHERE time > 5 SAMPLE PERIOD 10 s", points)
+    assert raised.value.summary.endswith("recentlight.time may need more than a mote's 32 bits")
+    plan = plan_query("SELECT time - 5 AS since FROM recentlight SAMPLE PERIOD 10 s", points)
+    assert isinstance(plan, QueryPlan)
+    assert "  computes since = recentlight.time - 5" in explain_text(explain(plan))

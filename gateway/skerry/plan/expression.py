@@ -21,6 +21,8 @@ from skerry_protocol.packets import Aggregate
 
 #: Unit of a plain number: it takes the unit of what it is compared with or added to.
 PLAIN = "number"
+#: How the name of the finer part of a stored row's time ends.
+MILLISECONDS = ", milliseconds"
 #: Unit of a sum of different units, or of a product: comparable with anything.
 MIXED = "mixed"
 
@@ -124,7 +126,7 @@ def render(expr: Expr) -> str:
     """The expression as query text in SI numbers, for people."""
     if expr.aggregate is not Aggregate.NONE:
         return _render_aggregate(expr)
-    if not expr.args:
+    if not expr.args or _is_time(expr):
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         return render(expr.args[0])
@@ -165,10 +167,18 @@ def _render_aggregate(expr: Expr) -> str:
 def _is_binary(expr: Expr) -> bool:
     while expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         (expr,) = expr.args
-    return len(expr.args) == 2 and not expr.aggregate
+    return len(expr.args) == 2 and not expr.aggregate and not _is_time(expr)
+
+
+def _is_time(expr: Expr) -> bool:
+    """Whether it is the time of a stored row, one value, which the row has in two parts."""
+    part = expr.args[1] if expr.op is Op.ADD else expr
+    return part is not expr and part.op is Op.STORED and str(part.final[-1]).endswith(MILLISECONDS)
 
 
 def _render_leaf(expr: Expr) -> str:
+    if _is_time(expr):
+        return str(expr.args[1].final[-1]).removesuffix(MILLISECONDS)
     if expr.final[:1] in (("table",), ("now",), ("revision",)):
         return ".".join(map(str, expr.final[1:])) or str(expr.final[0]).upper()
     if expr.op is Op.NULL or expr.operand is None:

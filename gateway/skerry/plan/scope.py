@@ -9,7 +9,7 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import duration_text
 from skerry.plan import build
-from skerry.plan.expression import Expr
+from skerry.plan.expression import MILLISECONDS, Expr
 from skerry.plan.points import Point, Points
 from skerry.plan.tables import NO_TABLES, NOW, PAST, JoinedTable, Tables, TableSchema, Trouble
 from skerry.plan.windows import REVISION
@@ -267,7 +267,7 @@ def _time(number: int, source: Source) -> Expr:
     """Seconds and milliseconds together."""
     at = f"{source.called}.{TIME}"
     seconds = build.stored(number << 4 | StoredField.SECONDS, f"{at}, whole seconds", 0, 0, 2**31 - 1, "")
-    rest = build.stored(number << 4 | StoredField.MILLISECONDS, f"{at}, milliseconds", 3, 0, 999, "")
+    rest = build.stored(number << 4 | StoredField.MILLISECONDS, f"{at}{MILLISECONDS}", 3, 0, 999, "")
     return build.add(seconds, rest)
 
 
