@@ -166,6 +166,7 @@ class Gateway:
         state = self._data.load("gateway")
         if state is None:
             return
+        self._queries.last = state.get("last_query", 0)
         plans: dict[str, QueryPlan] = {}
         for entry in state["queries"].values():
             # In the order in which they were asked: a storage point comes before those that read it.
@@ -212,7 +213,11 @@ class Gateway:
     def _save(self) -> None:
         """Remember everything. Raises StorageError, with an alarm; it is tried again until it works."""
         self._unsaved = True
-        state = {**self._network.to_dict(self._links), "tags": self.inventory.to_list()}
+        state = {
+            **self._network.to_dict(self._links),
+            "tags": self.inventory.to_list(),
+            "last_query": self._queries.last,
+        }
         try:
             self._data.save("gateway", state, self._entries(self._dirty), self._entries)
         except StorageError as error:

@@ -116,8 +116,8 @@ class Queries:
         self._keepers: dict[str, UserQuery] = {}
         #: Those with HISTORY.
         self.with_past: set[str] = set()
-        #: The greatest id that there has been.
-        self._last = 0
+        #: The greatest id that there has been, also of a query that is gone: who still has that one must not meet another's.
+        self.last = 0
 
     def add(self, query: UserQuery) -> None:
         """A new one, whose user and storage point stay."""
@@ -127,7 +127,7 @@ class Queries:
             self._keepers[query.id] = query
         if query.plan.history is not None:
             self.with_past.add(query.id)
-        self._last = max(self._last, int(query.id) if query.id.isdigit() else 0)
+        self.last = max(self.last, int(query.id) if query.id.isdigit() else 0)
 
     def remove(self, query_id: str) -> None:
         """Forget one. KeyError when there is none."""
@@ -163,8 +163,8 @@ class Queries:
         return [query for query in self._by_id.values() if query.started_by == query_id]
 
     def next_id(self) -> str:
-        """An id above all those there are."""
-        return str(self._last + 1)
+        """An id above all that there have been."""
+        return str(self.last + 1)
 
     # ---- storage points ----
 

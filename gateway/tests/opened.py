@@ -1,0 +1,25 @@
+"""A gateway in this process that listens to its roots but has no Spark: for tests of what it remembers, not of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import wait_for
+from skerry.daemon import Gateway
+
+
+@contextmanager
+def opened(peer: RootPeer, data: Path) -> Iterator[Gateway]:
+    """One on a data directory, which has heard the root; it is closed in order."""
+    gateway = Gateway([peer.url], data)
+    try:
+        for root in gateway.roots:
+            root.link.open()
+            root.link.start()
+        wait_for(lambda: gateway.status()["link"]["state"] == "connected")
+        yield gateway
+    finally:
+        gateway.close()
