@@ -611,6 +611,10 @@ class Gateway:
             if plan.history is not None and plan.history.only:
                 return explain_past(plan)
             described = explain(plan, self.catalog, self._network.first.demand)
+            try:
+                self._network.check_room(plan)
+            except QueryError as error:
+                described["refused"] = str(error)
         return {**described, "text": explain_text(described)}
 
     def status(self) -> dict[str, Any]:

@@ -147,6 +147,11 @@ class Networks:
                 network.adopt(network.demand.remove_user(user, network.now()))
             raise
 
+    def check_room(self, plan: QueryPlan) -> None:
+        """Raises QueryError where :meth:`add_user` would."""
+        for network in self.all:
+            network.demand.check_room(plan, network.now())
+
     def remove_user(self, user: str) -> bool:
         """A user goes, from where he is; whether that changes anything for others."""
         changed = False

@@ -74,6 +74,8 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "stream": None,
         "route": describe_route(route, catalog) if route is not None else None,
         "lacking": {},
+        # Why it could not be asked now; None: it could.
+        "refused": None,
     }
     if demand is not None:
         joined, as_it_is = demand.joins(plan)
@@ -224,6 +226,7 @@ def explain_text(explained: dict[str, Any]) -> str:
         f"note: {name} is NULL on {len(lacking)} motes ({', '.join(map(str, lacking[:10]))})"
         for name, lacking in explained["lacking"].items()
     ]
+    lines += [f"refused now: {explained['refused']}"] if explained["refused"] is not None else []
     return "\n".join(lines)
 
 

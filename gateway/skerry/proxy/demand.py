@@ -109,6 +109,17 @@ class Demand:
         wanted = self._merged(group, plan)
         return group.current, wanted == self._running[group.current].installation.mote_query
 
+    def check_room(self, plan: QueryPlan, now: float) -> None:
+        """Raises QueryError where :meth:`add_user` would, as the motes have no room for a plan's query."""
+        group = self._groups.get(_key(plan, ""))
+        current = None if group is None else self._running.get(group.current)
+        if group is None or current is None:
+            return self._check_room(now, leaving=False)
+        as_it_is = current.installation.mote_query == self._merged(group, plan)
+        if not as_it_is or not self._lasts(current, User(plan, _length(plan)), now):
+            # What nobody has read yet makes room for what takes its place.
+            self._check_room(now, leaving=current.cut_ms > now * 1000)
+
     @property
     def srts(self) -> tuple[Srt, ...]:
         """The semantic routing trees by which queries are routed."""
@@ -233,7 +244,8 @@ class Demand:
         current = self._running.get(group.current)
         if current is None:
             return self._begin(group, wanted, now)
-        if current.installation.mote_query == wanted and self._lasts(current, newcomer, now):
+        comes = None if newcomer is None else self._users[newcomer]
+        if current.installation.mote_query == wanted and self._lasts(current, comes, now):
             group.stale = False
             return Difference() if newcomer is None else self._join(group, newcomer, now)
         if current.cut_ms <= now * 1000:
@@ -246,13 +258,14 @@ class Demand:
             return self._revert(group, now)
         return self._follow(group, wanted, before.installation.query, group.current, now)
 
-    def _lasts(self, current: Running, newcomer: str | None, now: float) -> bool:
+    def _lasts(self, current: Running, newcomer: User | None, now: float) -> bool:
         """Whether the program runs as long as a newcomer's FOR."""
         if newcomer is None or current.installation.end == FOREVER:
             return True
-        state = self._users[newcomer]
-        since = ceiling(max(_ms(now), current.cut_ms), state.plan.period_ms)
-        return state.length_ms is not None and since + state.length_ms <= current.installation.end * 1000
+        since = ceiling(max(_ms(now), current.cut_ms), newcomer.plan.period_ms)
+        return (
+            newcomer.length_ms is not None and since + newcomer.length_ms <= current.installation.end * 1000
+        )
 
     def _join(self, group: Group, user: str, now: float) -> Difference:
         """The current query serves the newcomer as it is."""
