@@ -33,7 +33,7 @@ class Wanted:
             # Nothing is far from a place that is no number: all motes would fit.
             x, y = self.near
             raise PlaceError(f"near {x:g},{y:g} is no place: write two numbers of m, as in 10,20.5")
-        if self.within is not None and not math.isfinite(self.within):
+        if self.within is not None and not 0 <= self.within < math.inf:
             raise PlaceError(f"within {self.within:g} m is no distance: write a number of m, as in 5")
         for name in self.has:
             if name not in BY_NAME:
@@ -78,8 +78,10 @@ def substitutes(
 ) -> list[Substitute]:
     """Motes that are not silent, those that lack least of ``has`` first (without: of what the mote has), then the nearest.
 
-    Raises PlaceError for an unknown mote or attribute.
+    Raises PlaceError for an unknown mote or attribute, and for no number of motes.
     """
+    if count is not None and count < 1:
+        raise PlaceError(f"count {count} is no number of motes: write 1 or more, or leave it out for all")
     mote = known_mote(catalog, nodeid)
     wanted = Wanted(near=(mote.xpos, mote.ypos), has=has)
     names = list(has) or [
