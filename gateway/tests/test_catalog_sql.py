@@ -101,6 +101,18 @@ def test_tables_are_joined_as_anywhere() -> None:
 
 
 @pytest.mark.parametrize(
+    "comment", ["-- one\n", "/* one */", "  /* a ** / b\n*/ -- two\r\n\t", "/**/" * 2000]
+)
+def test_comments_before_a_question_are_none_of_it(comment: str) -> None:
+    made, _ = inventory()
+    assert made.select(f"{comment}SELECT 1 AS one") == (["one"], [[1]])
+    with pytest.raises(QueryError, match="the catalog is read by SELECT"):
+        made.select(f"{comment}DROP TABLE motes")
+    with pytest.raises(QueryError, match="the catalog is read by SELECT"):
+        made.select(f"{comment}/* SELECT 1")
+
+
+@pytest.mark.parametrize(
     ("sql", "message"),
     [
         ("DROP TABLE motes", "the catalog is read by SELECT: its tables are motes, tags"),
@@ -183,9 +195,9 @@ def test_motes_by_place_attributes_and_tags() -> None:
             match=rf"^near {place[0]:g},{place[1]:g} is no place: write two numbers of m, as in 10,20\.5$",
         ):
             Wanted(place, 3)
-    for within in (nan, inf, -inf):
+    for within in (nan, inf, -inf, -3):
         with pytest.raises(
-            PlaceError, match=rf"^within {within} m is no distance: write a number of m, as in 5$"
+            PlaceError, match=rf"^within {within:g} m is no distance: write a number of m, as in 5$"
         ):
             Wanted((0.0, 0.0), within)
     with pytest.raises(PlaceError, match="unknown attribute 'tmep'"):
@@ -216,6 +228,14 @@ def test_substitutes_are_the_nearest_that_lack_nothing_and_are_not_silent(
     assert all(one.lacks == (("light",) if motes[one.nodeid - 2][2] else ()) for one in found)
     assert not any(one.lacks for one in substitutes(catalog, 1, NOW, ["temp"]))
     assert substitutes(catalog, 1, NOW, count=1) == found[:1]
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_substitutes_are_one_or_more(count: int) -> None:
+    catalog = Catalog()
+    catalog.update(status(node=1), NOW)
+    with pytest.raises(PlaceError, match=f"^count {count} is no number of motes: write 1 or more"):
+        substitutes(catalog, 1, NOW, count=count)
 
 
 def test_a_mote_that_sends_rows_is_not_silent() -> None:

@@ -15,6 +15,10 @@ from skerry.lang.errors import QueryError, did_you_mean
 #: Longest time for a SELECT, in s, and most rows of its answer.
 SECONDS = 2.0
 ROWS_MAXIMUM = 100_000
+#: Comments before it are none of it. What has been taken for one is not tried otherwise: there may be thousands.
+_QUESTION = re.compile(
+    r"(?:\s|--[^\n]*+|(?>/\*.*?\*/))*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL
+)
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
 
@@ -28,7 +32,7 @@ class Table:
 
 def select(sql: str, tables: Mapping[str, Table]) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the answer. Raises QueryError."""
-    if not re.match(r"\s*(select|with|values)\b", sql, re.IGNORECASE):
+    if not _QUESTION.match(sql):
         raise QueryError("the catalog is read by SELECT", f"its tables are {', '.join(tables)}", text=sql)
     database = sqlite3.connect(":memory:")
     try:
