@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from skerry.errors import GatewayError, reason
+from skerry.errors import ArgumentError, GatewayError, reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,8 +164,12 @@ class Rows:
             self.position, self._ahead = batch.column(_ROW)[-1].as_py(), 0
 
     def to_arrow(self, rows: int | None = None, seconds: float | None = None) -> pa.Table:
-        """The next rows: so many, or those of so long, whichever is reached first; with neither all until the query ends."""
+        """The next rows: so many, or those of so long, whichever is reached first; with neither all until the query ends.
+        Raises ArgumentError, a ValueError, for less than no rows."""
         import pyarrow as pa
+
+        if rows is not None and rows < 0:
+            raise ArgumentError(f"rows={rows}: expected how many rows to read, 0 or more, or None for all")
 
         parts: list[pa.RecordBatch] = []
         schema: list[pa.Schema] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -46,6 +47,14 @@ def test_rows_behind_those_that_were_dropped_are_not_skipped() -> None:
         found = [row for line in lines if (row := after.line(line)) is not None]
     assert found == ["10a", "10b"]
     assert rows.position == 10
+
+
+@pytest.mark.parametrize("read", [Rows.to_arrow, Rows.to_pandas])
+def test_fewer_rows_than_none_are_refused(read: Callable[..., object]) -> None:
+    description = {"id": "1", "columns": [], "into": None, "srt": None}
+    rows = Rows(skerry.connect("http://127.0.0.1:1"), description)
+    with pytest.raises(ValueError, match=r"^rows=-1: expected how many rows to read, 0 or more"):
+        read(rows, rows=-1)
 
 
 def event(number: str, kind: str, data: object) -> list[str]:
