@@ -162,6 +162,7 @@ class RateLimit:
         self._rate = rate
         self._size = max(1.0, (rate or 0.0) * BURST_S)
         self._buckets: dict[str, tuple[float, float]] = {}
+        self._swept = 0.0
         self._lock = threading.Lock()
 
     def take(self, user: str, now: float) -> None:
@@ -169,6 +170,14 @@ class RateLimit:
         if self._rate is None:
             return
         with self._lock:
+            if now - self._swept >= BURST_S:
+                # Without tokens names cost nothing. A bucket that is full says no more than none.
+                self._swept = now
+                self._buckets = {
+                    name: (level, at)
+                    for name, (level, at) in self._buckets.items()
+                    if level + (now - at) * self._rate < self._size
+                }
             level, at = self._buckets.get(user, (self._size, now))
             level = min(self._size, level + (now - at) * self._rate)
             if level >= 1:
