@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from gateway.tests.process import COMMAND, free_port
 from skerry.proxy.master import check_master
+from skerry.proxy.spark import own_address
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,30 @@ def test_a_gateway_says_so_and_ends(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("skerry: --master bogus: expected local[N]")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("master", "address"),
+    [
+        ("local[2]", "127.0.0.1"),
+        ("local-cluster[2,1,1024]", "127.0.0.1"),
+        ("yarn", None),
+        ("spark://[::1]:7077,127.0.0.1:7077", "::1"),
+        ("k8s://[::1]:6443", "::1"),
+        ("k8s://https://[::1]", "::1"),
+    ],
+)
+def test_workers_elsewhere_are_given_the_address_towards_them(master: str, address: str | None) -> None:
+    """IPv6's loopback is not what a gateway takes whose workers are its own threads."""
+    if address == "::1" and not has_ipv6():
+        pytest.skip("no IPv6 on loopback")
+    assert own_address(master) == address
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.connect(("::1", 7077))
+    except OSError:
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import sys
 import threading
@@ -35,8 +36,9 @@ FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 LOOK = "50ms"
 #: What the Python processes of Spark begin with.
 WORKERS = Path(__file__).parent / "workers"
-#: Masters of Spark's own clusters: spark://host:port, with further masters behind commas.
-CLUSTER = "spark://"
+#: Masters of clusters on machines: spark://host:port, with further masters behind commas; Kubernetes, by its API server.
+_ON_MACHINES = re.compile(r"(?:spark://|k8s://(?:https?://)?)(\[[^]]*]|[^:,/]+)(?::(\d+))?")
+_HTTPS = "443"
 #: How the line of a worker's traceback begins that says why it cannot read the log.
 WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
 
@@ -44,7 +46,7 @@ WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
 def session(master: str, directory: Path) -> SparkSession:
     """A quiet session. Its workers run the interpreter at this one's path, and import skerry from where it is here."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    address = os.environ.setdefault("SPARK_LOCAL_IP", own_address(master))
+    address = os.environ.get("SPARK_LOCAL_IP") or own_address(master)
     path = [
         str(WORKERS),
         *(str(Path(str(package.__file__)).parents[1]) for package in (skerry, skerry_protocol)),
@@ -57,8 +59,6 @@ def session(master: str, directory: Path) -> SparkSession:
         .appName("skerry")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", address)
-        .config("spark.driver.host", address)
         .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(dict.fromkeys(path)))
         .config("spark.python.daemon.module", "prompt_daemon")
         .config("spark.sql.shuffle.partitions", "2")
@@ -72,15 +72,22 @@ def session(master: str, directory: Path) -> SparkSession:
         .config("spark.log.level", "ERROR")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.level=ERROR {java.options()}".strip())
     )
+    if address is not None:
+        os.environ["SPARK_LOCAL_IP"] = address
+        builder = builder.config("spark.driver.bindAddress", address).config("spark.driver.host", address)
     return builder.getOrCreate()
 
 
-def own_address(master: str) -> str:
-    """Where the workers of a master reach this process: loopback, unless its cluster is on other machines. Raises OSError."""
-    if not master.startswith(CLUSTER):
+def own_address(master: str) -> str | None:
+    """Where the workers of a master reach this process: loopback, unless its cluster is on other machines. None: of YARN, whose
+    configuration Spark reads, it finds out itself. Raises OSError."""
+    if master == "yarn":
+        return None
+    found = _ON_MACHINES.match(master)
+    if found is None:
         return "127.0.0.1"
-    host, _, port = master.removeprefix(CLUSTER).split(",")[0].rpartition(":")
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port or 7077, type=socket.SOCK_DGRAM)[0]
+    host, port = found[1].strip("[]"), found[2] or _HTTPS
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as towards:
         # Sends nothing: the system chooses the interface.
         towards.connect(address)
