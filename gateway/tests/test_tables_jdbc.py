@@ -13,7 +13,7 @@ import pytest
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, free_port, queue_rows, wait_for
 from skerry.tables.columns import TableError
-from skerry.tables.jdbc import Connection, connection_of
+from skerry.tables.jdbc import Connection, Database, connection_of
 from skerry_protocol import codec
 
 #: H2, of Debian's libh2-java: database, server and driver in one.
@@ -154,6 +154,7 @@ def test_a_database_pauses_those_who_use_it_while_it_is_away(
         (("/site", "/site;PASSWORD=1"), "the url holds a password"),
         (("every = 1", "every = 0.5"), "every is 0.5: write 1 to 86400 s"),
         (("tables = [", "table = ["), "unknown entry table: there are url, user"),
+        (('"PUBLIC.GATES"', '\'old."Places"\''), "tables has places and old.\"Places\", which queries would both call places"),
         (('["places", "PUBLIC.GATES"]', "[]"), 'as in tables = ["places"]'),
         ((".jar", ".jars"), "there is no driver"),
         (('driver = "org.h2.Driver"', ""), "driver is missing: the driver's class"),
@@ -169,6 +170,27 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, change: tuple[str, st
     with pytest.raises(TableError, match=message.replace("[", r"\[")) as raised:
         connection_of(path)
     assert "secret" not in str(raised.value)
+
+
+def test_whatever_goes_wrong_is_not_the_last_look(tmp_path: Path) -> None:
+    """A fault of the gateway's own is said as those of databases are, and it is tried again."""
+    jar = tmp_path / "driver.jar"
+    jar.touch()
+    path = described(tmp_path, "jdbc:h2:tcp://127.0.0.1/site")
+    path.write_text(path.read_text().replace(str(JAR), str(jar)))
+    looks: list[int] = []
+
+    def no_session() -> None:
+        looks.append(1)
+        raise LookupError(f"no {PASSWORD}")
+
+    database = Database(connection_of(path), no_session, 10)
+    database.start()
+    try:
+        wait_for(lambda: len(looks) > 1)
+        assert database.latest()[:2] == ({}, "LookupError: no …")
+    finally:
+        database.close()
 
 
 def test_a_password_that_others_can_read_is_refused(tmp_path: Path) -> None:

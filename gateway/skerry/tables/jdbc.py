@@ -42,6 +42,8 @@ SILENT_S = 60
 #: Rows that come at a time.
 _FETCHED = 10_000
 _SECRET = "password"
+#: What is raised where the database is to blame. Anything else is a fault of the gateway's.
+_EXPECTED = (TableError, PySparkException, Py4JError, OSError, pa.ArrowException)
 _KEYS = ("url", "user", _SECRET, "password_file", "driver", "jar", "tables", "every", "changed")
 
 
@@ -81,6 +83,14 @@ def connection_of(path: Path) -> Connection:
     tables = said.get("tables")
     if not isinstance(tables, list) or not tables or not all(isinstance(name, str) for name in tables):
         raise TableError('name what is to be read, as in tables = ["places"]')
+    by_name: dict[str, str] = {}
+    for written in tables:
+        other = by_name.setdefault(_called(written), written)
+        if other is not written:
+            raise TableError(
+                f"tables has {other} and {written}, which queries would both call {_called(written)}: "
+                "leave one out, or give it a view of another name"
+            )
     every = said.get("every", EVERY_S[1])
     if not isinstance(every, int | float) or not EVERY_S[0] <= every <= EVERY_S[2]:
         raise TableError(f"every is {every!r}: write {EVERY_S[0]} to {EVERY_S[2]} s")
@@ -95,6 +105,11 @@ def connection_of(path: Path) -> Connection:
     return Connection(
         url, str(said.get("user", "")), password, driver, jar, tuple(tables), float(every), changed
     )
+
+
+def _called(table: str) -> str:
+    """What queries call a table of the database."""
+    return table.rpartition(".")[2].strip('"`').lower()
 
 
 def _text(said: Mapping[str, Any], key: str, what: str) -> str:
@@ -174,12 +189,12 @@ class Database:
     def look(self) -> None:
         """Read what has changed, once there is a session."""
         known, trouble, number = self._reading
-        spark = self._spark()
-        if spark is None:
-            return
         try:
+            spark = self._spark()
+            if spark is None:
+                return
             found = self._read(spark, None if trouble is not None else known)
-        except (TableError, PySparkException, Py4JError, OSError, pa.ArrowException) as error:
+        except Exception as error:  # whatever it is, it is tried again
             text = self._connection.redacted(" ".join(_reason(error).split()))
             if text != trouble:
                 log.warning("%s: %s", self._connection.url, text)
@@ -204,7 +219,7 @@ class Database:
             table = self._table(spark, name)
             if table.num_rows > self._most:
                 raise TableError(f"{name} has more than {self._most} rows")
-            found[name.rpartition(".")[2].strip('"`').lower()] = table
+            found[_called(name)] = table
         self._mark = mark
         same = known is not None and all(
             name in known and known[name].equals(table) for name, table in found.items()
@@ -224,7 +239,9 @@ def _reason(error: Exception) -> str:
     """What the database or its driver says, where one of them does: the first cause's message."""
     cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if cause is None:
-        return str(error).splitlines()[0]
+        said = next(iter(str(error).splitlines()), "")
+        # Of what no database or table is to blame for, its kind tells more.
+        return said if isinstance(error, _EXPECTED) and said else f"{type(error).__name__}: {said}"
     while cause.getCause() is not None:
         cause = cause.getCause()
     said = str(cause.getMessage() or cause.getClass().getSimpleName())
