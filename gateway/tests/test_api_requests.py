@@ -75,6 +75,19 @@ def test_a_request_that_is_wrong_is_told_so_and_does_nothing(
     assert gateway.asked == []
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("PUT", "/queries", "GET, POST"), ("GET", "/queries/3", "DELETE"), ("HEAD", "/queries/3/rows", "GET")],
+)
+def test_another_method_is_told_all_that_there_are(
+    gateway: NoGateway, method: str, path: str, allowed: str
+) -> None:
+    answer = request(gateway, method, path)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
+    if method != "HEAD":
+        assert answer.json() == {"message": f"{method} {path}: there is {allowed}"}
+
+
 def test_text_that_no_encoding_has_is_answered_all_the_same(gateway: NoGateway) -> None:
     answer = request(gateway, "POST", "/queries", json={"sql": SQL})
     assert (answer.status_code, answer.json()["message"]) == (400, "no \ud800")

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from skerry.access import AccessError
 from skerry.catalog.places import PlaceError
@@ -32,6 +33,14 @@ class _Answer(JSONResponse):
 
 def answer_errors(app: FastAPI) -> None:
     """Teach an application to answer what the gateway raises."""
+
+    @app.exception_handler(405)
+    async def no_method(request: Request, _: HTTPException) -> JSONResponse:
+        # Of several routes with one path, the router names the first one's only.
+        path = request.url.path
+        fitting = [r for r in app.routes if isinstance(r, Route) and r.path_regex.match(path)]
+        allowed = ", ".join(sorted({method for route in fitting for method in route.methods or ()}))
+        return _answer(405, f"{request.method} {path}: there is {allowed}", {"Allow": allowed})
 
     @app.exception_handler(HTTPException)
     async def wrong(_: Request, error: HTTPException) -> JSONResponse:
