@@ -220,8 +220,11 @@ class FeedResponse(StreamingResponse):
         finally:
             for task in (sending, gone):
                 task.cancel()
-            await asyncio.gather(sending, gone, return_exceptions=True)
+            ended, _ = await asyncio.gather(sending, gone, return_exceptions=True)
             await self._content.aclose()
+        if isinstance(ended, Exception):
+            # The server logs it, and breaks the connection off without the end of the body: the client knows that there is more.
+            raise ended
 
 
 async def feed(
