@@ -37,7 +37,7 @@ from skerry.proxy.archive import Archiving
 from skerry.proxy.engine import Engine
 from skerry.proxy.matching import Part
 from skerry.proxy.spark import StreamingQuery
-from skerry.queries import Queries, UserQuery
+from skerry.queries import Ended, Queries, UnknownQueryError, UserQuery
 from skerry.reading import BACKLOG_ROWS, Reader
 from skerry.reading import Past as PastOf
 from skerry.root import Root
@@ -166,7 +166,15 @@ class Gateway:
         state = self._data.load("gateway")
         if state is None:
             return
+        try:
+            self._restore_from(state)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise self._data.damaged("gateway", f"{type(error).__name__}: {error}") from error
+
+    def _restore_from(self, state: dict[str, Any]) -> None:
         self._queries.last = state.get("last_query", 0)
+        for ended in state.get("ended", []):
+            self._queries.end(Ended(*map(mended, ended)))
         plans: dict[str, QueryPlan] = {}
         for entry in state["queries"].values():
             # In the order in which they were asked: a storage point comes before those that read it.
@@ -175,14 +183,11 @@ class Gateway:
             tables = {schema.name: schema for schema in known}
             srt = Srt.from_list(entry["srt"]) if entry.get("srt") else None
             try:
+                if self._queries.has_ended(entry["started_by"]):
+                    raise QueryError(f"it was started by query {entry['started_by']}, which has ended")
                 plan, point = self._plan(mended(entry["sql"]), entry.get("point"), tables, srt)
             except QueryError as error:
-                if not entry["finished"]:
-                    raise
-                # What it read has been dropped since.
-                log.warning(
-                    "query %s of %s has ended and is forgotten: %s", entry["id"], entry["user"], error
-                )
+                self._give_up(entry, error)
                 continue
             plans[entry["id"]] = plan
             query = UserQuery.from_dict(entry, plan, point, srt)
@@ -194,6 +199,16 @@ class Gateway:
         self._network.route_by(self._queries.srts().values())
         self.inventory.restore(state.get("tags", []))
         self._refresh_feeds()
+
+    def _give_up(self, entry: Mapping[str, Any], error: QueryError) -> None:
+        """A query whose plan cannot be made again: what it read is gone, or this program lacks what another knew."""
+        query, user, why = entry["id"], mended(entry["user"]), error.summary
+        if entry["finished"]:
+            log.warning("query %s of %s has ended and is forgotten: %s", query, user, why)
+            return
+        log.warning("query %s of %s ends, as it cannot be planned any more: %s", query, user, why)
+        why = f"it could not be planned any more when the gateway started again: {why}"
+        self._queries.end(Ended(query, user, mended(entry["sql"]), why))
 
     def _plan(
         self, sql: str, number: int | None, tables: Tables, srt: Srt | None
@@ -217,6 +232,7 @@ class Gateway:
             **self._network.to_dict(self._links),
             "tags": self.inventory.to_list(),
             "last_query": self._queries.last,
+            "ended": [dataclasses.astuple(ended) for ended in self._queries.ended()],
         }
         try:
             self._data.save("gateway", state, self._entries(self._dirty), self._entries)
@@ -476,7 +492,13 @@ class Gateway:
     def stop(self, query_id: str, user: str | None = None) -> UserQuery:
         """Stop a query. Raises UnknownQueryError, QueryError; StorageError: it is stopped, but a restart may bring it back."""
         with self._lock:
-            query = self._queries.get(query_id, user)
+            try:
+                query = self._queries.get(query_id, user)
+            except UnknownQueryError:
+                # Who is told why it has ended need not be told again.
+                if self._queries.forget_ended(user, query_id):
+                    self._commit()
+                raise
             if query.point is not None:
                 self._queries.check_unused(query.point)
             self._remove(query)
@@ -486,6 +508,8 @@ class Gateway:
     def _stop_all(self, user: str) -> Stopped:
         """All queries of a user but what others' read or fill. Raises QueryError, which names that, when the rest is stopped."""
         stopped, kept = list[UserQuery](), list[QueryError]()
+        if self._queries.forget_ended(user):
+            self._commit()
         # Newest first: those that read a storage point before it.
         for query in reversed(self._queries.of(user)):
             # What another started has ended with that.
@@ -543,6 +567,11 @@ class Gateway:
         """All queries, or one user's, oldest first."""
         with self._lock:
             return self._queries.all() if user is None else self._queries.of(user)
+
+    def ended(self, user: str | None = None) -> list[Ended]:
+        """Those that could not go on when the gateway started, and have not been stopped since."""
+        with self._lock:
+            return self._queries.ended(user)
 
     def query(self, query_id: str, user: str | None = None) -> UserQuery:
         """One query; with ``user`` only if it is his. Raises UnknownQueryError."""

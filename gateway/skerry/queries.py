@@ -21,10 +21,14 @@ from skerry_protocol.packets import Aggregate
 
 
 class UnknownQueryError(KeyError):
-    """No such query, or another user's."""
+    """No such query, or another user's; or it has ended by itself, and ``why``."""
 
-    def __init__(self, query: str) -> None:
-        super().__init__(f"no query {query}: 'skerry list' shows those there are")
+    def __init__(self, query: str, why: str | None = None) -> None:
+        super().__init__(
+            f"query {query} has ended: {why}"
+            if why
+            else f"no query {query}: 'skerry list' shows those there are"
+        )
 
 
 class UnknownEventError(KeyError):
@@ -106,6 +110,16 @@ class UserQuery:
         return self.linger_s is not None and not self.readers and now - self.left > self.linger_s
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """A query that could not go on when the gateway started again, and why: known until its user has stopped it."""
+
+    id: str
+    user: str
+    sql: str
+    why: str
+
+
 class Queries:
     """All of them by id, oldest first. Not locked: its owner calls it under his lock."""
 
@@ -118,6 +132,8 @@ class Queries:
         self.with_past: set[str] = set()
         #: The greatest id that there has been, also of a query that is gone: who still has that one must not meet another's.
         self.last = 0
+        #: By id, not among the others.
+        self._ended: dict[str, Ended] = {}
 
     def add(self, query: UserQuery) -> None:
         """A new one, whose user and storage point stay."""
@@ -151,8 +167,30 @@ class Queries:
         """One query; with ``user`` only if it is his. Raises UnknownQueryError."""
         query = self._by_id.get(query_id)
         if query is None or (user is not None and query.user != user):
-            raise UnknownQueryError(query_id)
+            ended = self._ended.get(query_id)
+            mine = ended is not None and user in (None, ended.user)
+            raise UnknownQueryError(query_id, ended.why if ended is not None and mine else None)
         return query
+
+    def end(self, ended: Ended) -> None:
+        """One that cannot go on. Its id is not given again."""
+        self._ended[ended.id] = ended
+        self.last = max(self.last, int(ended.id))
+
+    def ended(self, user: str | None = None) -> list[Ended]:
+        """Those of one user, or all."""
+        return [ended for ended in self._ended.values() if user in (None, ended.user)]
+
+    def has_ended(self, query_id: str) -> bool:
+        """Whether it is one of those."""
+        return query_id in self._ended
+
+    def forget_ended(self, user: str | None, query_id: str | None = None) -> bool:
+        """A user knows of one of his, or of all; whether there were any."""
+        known = [one.id for one in self.ended(user) if query_id in (None, one.id)]
+        for one in known:
+            del self._ended[one]
+        return bool(known)
 
     def find(self, query_id: str) -> UserQuery | None:
         """One query, None when there is none."""

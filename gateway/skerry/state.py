@@ -55,12 +55,28 @@ class DataDirectory:
             data: dict[str, Any] = json.loads(file.read_text())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise DataError(f"{file}: {error}") from None
-        self._number = data.pop(_NUMBER, 0)
-        for change in self._changes(name):
-            _apply(data, change)
+        except OSError as error:
+            raise DataError(f"{file}: {error.strerror}") from None
+        except ValueError as error:
+            raise self.damaged(name, str(error)) from None
+        try:
+            self._number = data.pop(_NUMBER, 0)
+            for change in self._changes(name):
+                _apply(data, change)
+        except OSError as error:
+            raise DataError(f"{self._journal(name)}: {error.strerror}") from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise self.damaged(name, f"{type(error).__name__}: {error}") from None
         return data
+
+    def damaged(self, name: str, why: str) -> DataError:
+        """What to do with an object that is not as it was saved."""
+        file, journal = self.path / f"{name}.json", self._journal(name)
+        # Rows of the log are understood by it: without it they would be taken for those of other queries.
+        files = f"{file}, with {journal.name}," if journal.exists() else str(file)
+        return DataError(
+            f"{files} is not as the gateway wrote it ({' '.join(why.split())}): put it back from a copy, or take another data directory"
+        )
 
     def _changes(self, name: str) -> Iterator[dict[str, Any]]:
         """What has changed since the object was replaced; a line that a crash tore is none."""

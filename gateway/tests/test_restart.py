@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import SQL
+from gateway.tests.process import SQL, wait_for
 from skerry.daemon import Gateway
-from skerry.queries import UserQuery
-from skerry_protocol.packets import QUERIES_MAXIMUM
+from skerry.queries import UnknownQueryError, UserQuery
+from skerry.state import DataError
+from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
 
 
 def asked(gateway: Gateway, sql: str = SQL, user: str = "ada") -> UserQuery:
@@ -47,3 +51,101 @@ def test_explain_says_when_motes_have_no_room_for_a_query(peer: RootPeer, tmp_pa
         assert explained["text"].splitlines()[-1] == f"refused now: {explained['refused']}"
         with pytest.raises(ValueError, match=why):
             asked(gateway)
+
+
+def changed(data: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """What the gateway remembers, edited."""
+    file = data / "gateway.json"
+    state = json.loads(file.read_text())
+    change(state)
+    file.write_text(json.dumps(state))
+
+
+def test_a_query_that_cannot_be_planned_any_more_ends_alone_and_says_why(
+    peer: RootPeer, tmp_path: Path
+) -> None:
+    """As one of an extension that this gateway was started without."""
+    with opened(peer, tmp_path) as gateway:
+        first = asked(gateway, "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
+        second = asked(gateway, "SELECT light FROM sensors SAMPLE PERIOD 4 s", "bob")
+        alone = asked(gateway, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 8 s")
+        outer = asked(
+            gateway, "SELECT nodeid WHERE temp > 50 OUTPUT ACTION (SELECT light ONCE) SAMPLE PERIOD 9 s"
+        )
+        (inner,) = [query.id for query in gateway.queries() if query.started_by == outer.id]
+        streams = gateway.status()["streams"]
+        wait_for(lambda: peer.programs().keys() >= {stream["query"] for stream in streams})
+    changed(
+        tmp_path,
+        lambda state: [
+            state["queries"][query.id].update(sql=query.sql.replace("temp", "tmep"))
+            for query in (first, alone, outer)
+        ],
+    )
+    with opened(peer, tmp_path) as gateway:
+        assert [query.id for query in gateway.queries()] == [second.id]
+        ended = gateway.ended("ada")
+        assert [one.id for one in ended] == [first.id, alone.id, outer.id, inner]
+        assert "unknown attribute 'tmep'" in ended[0].why
+        assert f"it was started by query {outer.id}, which has ended" in ended[3].why
+        assert gateway.ended("bob") == []
+        with pytest.raises(UnknownQueryError, match=f"query {first.id} has ended: it could not be planned"):
+            gateway.query(first.id, "ada")
+        with pytest.raises(UnknownQueryError, match=f"no query {first.id}: "):
+            gateway.query(first.id, "bob")
+        # What motes ran for the others is stopped, and what they shared gives way to what bob asks.
+        wait_for(lambda: stopped(peer) == peer.programs().keys() - {max(peer.programs())})
+        assert gateway.status()["streams"][-1]["columns"] == ["light"]
+        assert gateway.status()["streams"][-1]["period_ms"] == 4000
+    with opened(peer, tmp_path) as gateway:
+        assert gateway.ended() == ended, "until their user has stopped them"
+        with pytest.raises(UnknownQueryError, match="has ended"):
+            gateway.stop(first.id, "ada")
+        assert gateway.ended() == ended[1:]
+        gateway.ask("DROP ALL", "ada")
+        assert gateway.ended() == []
+        assert int(asked(gateway).id) == int(inner) + 1
+
+
+def stopped(peer: RootPeer) -> set[int]:
+    """Mote queries that the root was told to stop."""
+    return {p.body.query for p in list(peer.received) if p.type is PacketType.QUERY_STOP and p.body.query}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("gateway.json", "{"),
+        ("gateway.json", "[]"),
+        ("gateway.json", "{}"),
+        ("gateway.json", '{"saved": "x", "queries": {}}'),
+        ("gateway.json", '{"queries": [], "catalog": {}}'),
+        ("gateway.json", '{"queries": {"1": {"id": "1"}}, "catalog": {"motes": []}}'),
+        ("gateway.changes", "{\n"),
+        ("gateway.changes", '["saved"]\n'),
+        ("gateway.changes", '{"saved": 1000, "changed queries": 3}\n'),
+        ("history/manifest.json", "[]"),
+        ("history/manifest.json", '{"version": 1, "rows": "x", "files": [], "streams": {}, "gone": null}'),
+    ],
+)
+def test_what_is_not_as_the_gateway_wrote_it_is_named(
+    peer: RootPeer, tmp_path: Path, name: str, text: str
+) -> None:
+    with opened(peer, tmp_path) as gateway:
+        asked(gateway)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError) as refused:
+        Gateway([peer.url], tmp_path)
+    said = str(refused.value)
+    assert name.rpartition("/")[2] in said
+    assert "put it back from a copy" in said or "take it away" in said
+    assert "\n" not in said
+
+
+def test_copies_beside_the_log_are_passed_over(peer: RootPeer, tmp_path: Path) -> None:
+    for name in ("root-0.old", "root-0"):
+        (tmp_path / "log" / name).mkdir(parents=True)
+        (tmp_path / "log" / name / "00000000000000000000.copy.rows").touch()
+    with opened(peer, tmp_path) as gateway:
+        assert gateway.rows == 0

@@ -154,7 +154,10 @@ def test_a_database_pauses_those_who_use_it_while_it_is_away(
         (("/site", "/site;PASSWORD=1"), "the url holds a password"),
         (("every = 1", "every = 0.5"), "every is 0.5: write 1 to 86400 s"),
         (("tables = [", "table = ["), "unknown entry table: there are url, user"),
-        (('"PUBLIC.GATES"', '\'old."Places"\''), "tables has places and old.\"Places\", which queries would both call places"),
+        (
+            ('"PUBLIC.GATES"', "'old.\"Places\"'"),
+            'tables has places and old."Places", which queries would both call places',
+        ),
         (('["places", "PUBLIC.GATES"]', "[]"), 'as in tables = ["places"]'),
         ((".jar", ".jars"), "there is no driver"),
         (('driver = "org.h2.Driver"', ""), "driver is missing: the driver's class"),

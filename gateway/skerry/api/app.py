@@ -14,7 +14,7 @@ from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
 from skerry.catalog.places import Wanted, place_of
 from skerry.daemon import Gateway, Stopped
-from skerry.queries import UserQuery
+from skerry.queries import Ended, UserQuery
 from skerry.state import StorageError
 
 #: Digits of a row's number at most.
@@ -55,7 +55,8 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
 
     @app.get("/queries")
     def queries(caller: Who) -> list[dict[str, Any]]:
-        return [_describe(gateway, query) for query in gateway.queries(caller.user)]
+        going = [_describe(gateway, query) for query in gateway.queries(caller.user)]
+        return [*map(_describe_ended, gateway.ended(caller.user)), *going]
 
     @app.delete("/queries/{query}")
     def stop(query: str, caller: Who) -> dict[str, Any]:
@@ -172,6 +173,22 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "started_by": query.started_by,
         "refused": gateway.refused(query),
         "paused": gateway.paused(query),
+    }
+
+
+def _describe_ended(ended: Ended) -> dict[str, Any]:
+    """The same of one that could not go on."""
+    return {
+        **dict.fromkeys(("linger_s", "into", "srt", "started_by")),
+        "id": ended.id,
+        "user": ended.user,
+        "sql": ended.sql,
+        "columns": [],
+        "period_ms": None,
+        "finished": True,
+        "readers": 0,
+        "refused": [],
+        "paused": ended.why,
     }
 
 

@@ -16,9 +16,7 @@ from skerry.lang.errors import QueryError, did_you_mean
 SECONDS = 2.0
 ROWS_MAXIMUM = 100_000
 #: Comments before it are none of it. What has been taken for one is not tried otherwise: there may be thousands.
-_QUESTION = re.compile(
-    r"(?:\s|--[^\n]*+|(?>/\*.*?\*/))*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL
-)
+_QUESTION = re.compile(r"(?:\s|--[^\n]*+|(?>/\*.*?\*/))*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
 

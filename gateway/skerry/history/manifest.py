@@ -65,8 +65,12 @@ class Manifest:
             return cls(data["rows"], files, data["streams"], data["gone"])
         except FileNotFoundError:
             return cls()
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{path}: {error}") from None
+        except OSError as error:
+            raise DataError(f"{path}: {error.strerror}") from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{path} is not as the gateway wrote it ({type(error).__name__}: {error}): put it back from a copy"
+            ) from None
 
     def save(self, directory: Path) -> None:
         """Replace it; durable when this returns."""

@@ -18,7 +18,7 @@ from typing import Any
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.fast import is_fast
-from skerry.plan.merge import merge
+from skerry.plan.merge import Union, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
 from skerry.plan.pulses import cut_step_ms, family, serve, view
@@ -505,7 +505,7 @@ class Demand:
         linger_seconds: int = 10,
         forget_seconds: int = 600,
     ) -> Demand:
-        """What :meth:`to_dict`, :meth:`query_texts` and :meth:`user_text` wrote; ``plans`` of its users."""
+        """What :meth:`to_dict`, :meth:`query_texts` and :meth:`user_text` wrote; ``plans`` of its users: who has none any more has gone."""
         demand = cls(lead_seconds, linger_seconds, forget_seconds)
         demand._last_id = data["last_id"]
         for entry in queries:
@@ -513,15 +513,23 @@ class Demand:
             demand._running[running.installation.query] = running
             demand._readers[running.installation.query] = {}
         members: dict[Hashable, dict[str, QueryPlan]] = {}
-        for user, entry in users.items():
-            state = demand._users[user] = User.from_dict(entry, plans[user])
-            members.setdefault(_key(state.plan, user), {})[user] = state.plan
+        for name, known in users.items():
+            if name not in plans:
+                continue
+            state = demand._users[name] = User.from_dict(known, plans[name])
+            members.setdefault(_key(state.plan, name), {})[name] = state.plan
             for feed in state.feeds:
-                demand._readers.setdefault(feed.query, {})[user] = feed
-        demand._changed = set(users)
+                demand._readers.setdefault(feed.query, {})[name] = feed
+        demand._changed = set(demand._users)
         for entry in data["groups"]:
             # An older gateway listed all of a group.
-            user = entry["users"][0] if "users" in entry else entry["user"]
+            user: str | None = entry["users"][0] if "users" in entry else entry["user"]
+            if user not in demand._users:
+                user = demand._reader_of(entry["current"])
+            if user is None:
+                for query in {entry["current"], entry["previous"]} & demand._running.keys():
+                    demand._running[query].stop_at = 0
+                continue
             key, group = _key(plans[user], user), Group.from_dict(entry, members[_key(plans[user], user)])
             former = demand._groups.setdefault(key, group)
             if former is not group:
@@ -529,8 +537,18 @@ class Demand:
                 for query in {former.current, group.current} & demand._running.keys():
                     demand._running[query].stop_at = 0
                 former.current, former.previous, former.stale = 0, None, True
+        for key, plans_of in members.items():
+            # Who was known by his feeds alone, and had none yet, begins anew.
+            demand._groups.setdefault(key, Group(dict.fromkeys(plans_of), union=Union(plans_of.values())))
+        for group in demand._groups.values():
+            # What served those who have gone, too, may be more than is needed.
+            group.stale |= len(demand._users) < len(users)
         demand.remembered()
         return demand
+
+    def _reader_of(self, query: int) -> str | None:
+        """One who reads a mote query, or what is made of it; None: nobody does."""
+        return next((user for user in self._users if self._reading(user, query) is not None), None)
 
 
 def _key(plan: QueryPlan, user: str) -> Hashable:

@@ -175,7 +175,11 @@ def partitions(path: Path) -> list[Partition]:
     """All there are, by root, first what was written before there were any; [] for a log that is not there yet."""
     if not path.is_dir():
         return []
-    names = [name for name in path.iterdir() if name.name.startswith(ROOT)]
+    names = [
+        name
+        for name in path.iterdir()
+        if name.name.startswith(ROOT) and name.name.removeprefix(ROOT).isdecimal()
+    ]
     found = [Partition(path, dense=True), *map(Partition, sorted(names, key=root_of_path))]
     return [partition for partition in found if partition.begins() or not partition.dense]
 

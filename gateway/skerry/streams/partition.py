@@ -40,7 +40,9 @@ class Partition:
             names = os.listdir(self.path)
         except FileNotFoundError:
             return []
-        return sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX))
+        found = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+        # A copy that somebody has put beside it is none.
+        return sorted(int(name) for name in found if name.isdecimal())
 
     def segment(self, begin: int) -> Path:
         """The file of a segment."""
