@@ -106,7 +106,7 @@ def test_errors_are_within_the_tolerance_and_frames_are_saved(
     """Readings differ by more than the tolerance, but not those of all neighbours; all counts are exact. How many frames that saves
     depends on who is heard first: the mean of some networks."""
     frames = []
-    for seed in (1, 2, 3):
+    for seed in range(1, 9):
         net = network(two_levels(10, 6, boards), radio=disc(30), environment=STILL, seed=seed)
         found = run(net, places(list(net.motes), 3, 0.6), 14)
         assert max(within(found, 17)) > RESOLUTION

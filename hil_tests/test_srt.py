@@ -77,12 +77,25 @@ def test_rows_are_those_without_the_tree(network: MakeNetwork) -> None:
     assert len(senders(net, 2)) < 20
 
 
-def test_aggregates_are_those_without_the_tree(network: MakeNetwork) -> None:
+@pytest.mark.parametrize(
+    ("where", "states"),
+    [
+        # How many were summed up and their sum, and the count.
+        ("nodeid BETWEEN 5 AND 9", ((5, 35), (5, 0))),
+        ("nodeid > 200", ((0, 0), (0, 0))),
+        ("nodeid BETWEEN 5 AND 9 AND light < 0", ((0, 0), (0, 0))),
+    ],
+    ids=["some", "nobody's range", "nobody's reading"],
+)
+def test_aggregates_are_those_without_the_tree(
+    network: MakeNetwork, where: str, states: tuple[tuple[int, int], ...]
+) -> None:
+    """Those of nobody, too: their row says that there is nobody, and the root makes it."""
     net = network(grid(4, 3, spacing=10), radio=disc(15), seed=4)
     net.advance("60s")
     tree = create_srt(net, 1, "CREATE SRT ids ON sensors (nodeid)", lambda _: range(12))
     net.advance("60s")
-    sql = "SELECT COUNT(*), SUM(nodeid) FROM sensors WHERE nodeid BETWEEN 5 AND 9 SAMPLE PERIOD 5 s FOR 30 s"
+    sql = f"SELECT COUNT(*), SUM(nodeid) FROM sensors WHERE {where} SAMPLE PERIOD 5 s FOR 30 s"
     queries = {number: ask(net, number, sql, srts=srts) for number, srts in ((2, [tree]), (3, []))}
     net.advance("60s")
     for number, query in queries.items():
@@ -90,8 +103,7 @@ def test_aggregates_are_those_without_the_tree(network: MakeNetwork) -> None:
         for record in net.line.of(PacketType.PARTIAL, number):
             parts.setdefault(record.body.epoch, []).append(from_packet(query, record.body))
         merged = [merge_partials(query, found) for found in parts.values()]
-        # Of motes 5 to 9: how many were summed up and their sum, and the count.
-        assert [partial.states for partial in merged] == [((5, 35), (5, 0))] * 6, number
+        assert [partial.states for partial in merged] == [states] * 6, number
 
 
 def test_a_box_of_two_attributes(network: MakeNetwork) -> None:

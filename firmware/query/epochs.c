@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "drivers/sensor.h"
+#include "drivers/settings.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/time.h"
@@ -99,7 +100,7 @@ static bool affordable(struct slot *slot, struct net_time now)
 static bool concerned(const struct slot *slot)
 {
     const struct wire_route *route = srt_route(slot_program(slot), slot->length);
-    return route == NULL || srt_samples(route);
+    return route == NULL || (settings()->root && slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) || srt_samples(route);
 }
 
 /* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be
