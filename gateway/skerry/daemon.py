@@ -288,6 +288,7 @@ class Gateway:
         self._watch.root(root)
         self._watch.delivery(self.engine.done, self._through(), self._log.rows, self.spark.state)
         self._watch.history(self.history.trouble)
+        self._watch.windows(self.engine.lacking)
         self._advance()
 
     def _advance(self) -> None:

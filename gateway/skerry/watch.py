@@ -39,6 +39,12 @@ class Watch:
         """Why the log is not compacted; None: it is."""
         self._tell("history", None if trouble is None else f"the log is not compacted: {trouble}")
 
+    def windows(self, lacking: str | None) -> None:
+        """Why windows from before the start lack rows; None: they do not."""
+        self._tell(
+            "windows", None if lacking is None else f"windows from before the start lack rows: {lacking}"
+        )
+
     def motes(self, catalog: Catalog) -> None:
         """Whether each has an address of its own."""
         found = [

@@ -224,3 +224,29 @@ def test_windows_go_on_after_a_restart_when_the_log_has_lost_their_beginning(
         gone.close()
     expected = [row for row in user.alone(log) if int(str(row[0])) >= first]
     assert ordered(user.got) == ordered(expected)
+
+
+@settings(max_examples=5, deadline=None)
+@given(logs(), one_window | several_windows)
+def test_a_file_of_the_past_that_is_damaged_stops_no_windows(
+    log: Log, windows: list[tuple[int, int]]
+) -> None:
+    log = of_one_stream(log)
+    assume(len(log.rows) > 1)
+    user = User(windows, "nodeid", None, None, None, None, 0, None, name="u")
+    with TemporaryDirectory() as directory:
+        first = len(log.rows) // 2
+        gone = Gone(Path(directory), log, first)
+        for file in Path(directory).rglob("*.parquet"):
+            file.write_bytes(b"nothing that was written here")
+
+        def compacted_parts(start: int, end: int, attributes: Collection[int]) -> dict[int, Part]:
+            reader = Reader(gone.history, gone.log.path, [STREAM], attributes, 0)
+            return {n: Part(rows, numbers) for n, (numbers, rows) in reader.parts(start, end).items()}
+
+        engine = Engine(STREAMS.get, lambda start, end: log.block(max(start, first), end), compacted_parts)
+        user.join(engine)
+        assert engine.process(log.block(first, len(log.rows))) == len(log.rows) - first
+        gone.close()
+    assert engine.lacking is not None
+    assert ".parquet" in engine.lacking

@@ -18,6 +18,7 @@ from skerry.proxy.matching import Audience, Part, View
 from skerry.proxy.windows import Windows, WindowView
 from skerry.streams.record import RECORD, Block
 from skerry.streams.stream import Stream
+from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 
 #: Rows of the log read at a time to find out what windows hold.
@@ -83,6 +84,8 @@ class Engine:
         #: Rows of the log that have been through.
         self.done = 0
         self._started = False
+        #: Why shared windows that began before the start lack rows; None: they do not.
+        self.lacking: str | None = None
 
     def _new_windows(self) -> Windows:
         return Windows(self._session, self._utc if self._by_utc else None)
@@ -210,8 +213,13 @@ class Engine:
         """What windows hold after a restart, from the log as far as it reaches back."""
         sharing = [s for s in self._subscribers.values() if s.shares_windows]
         attributes = frozenset[int]().union(*(s.plan.attributes for s in sharing))
-        for parts in self._pieces(min((s.begin for s in sharing), default=end), end, attributes):
-            self._windows.process(parts)
+        for at in range(min((s.begin for s in sharing), default=end), end, STEP):
+            try:
+                for parts in self._pieces(at, min(at + STEP, end), attributes):
+                    self._windows.process(parts)
+            except TableError as error:
+                # Windows of many users are not to wait for a file that may never come back, nor their new rows.
+                self.lacking = str(error)
 
     def _pieces(self, start: int, end: int, attributes: Collection[int]) -> Iterator[Mapping[int, Part]]:
         """Rows of the log from .. to - 1 with these attributes at least, some at a time: what has left the log, from the
