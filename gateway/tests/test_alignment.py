@@ -95,7 +95,7 @@ def test_the_last_revision_of_an_epoch_is_what_duckdb_answers(
             read_by_motes += [(booted_ms + epoch * period_ms, *value) for value in values]
             if restart_after == len(read_by_motes):
                 ingest = Ingest()
-                ingest.remember(read(log.path, 0, log.rows), common.streams)
+                ingest.restore(log, common.streams)
         ingest.release(log, 0, time.monotonic() + 1000)
         stored = read(log.path, 0, log.rows)
         engine.process(Block(0, stored))
