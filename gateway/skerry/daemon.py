@@ -41,6 +41,7 @@ from skerry.queries import Ended, Queries, UnknownQueryError, UserQuery
 from skerry.reading import BACKLOG_ROWS, Reader
 from skerry.reading import Past as PastOf
 from skerry.root import Root
+from skerry.spent import Beginning, spent
 from skerry.state import DataDirectory, StorageError
 from skerry.streams import log as stream_log
 from skerry.streams.ingest import Ingest
@@ -99,6 +100,8 @@ class Gateway:
             data, self._log, self._streams, lambda: self.engine.done, retention, by_utc=by_utc
         )
         self._opened = self._log.rows
+        #: The log's first row when feeds were looked through last.
+        self._begun = self._log.first
         #: Queries of which not everything is remembered.
         self._dirty: set[str] = set()
         self._restore()
@@ -298,6 +301,7 @@ class Gateway:
         with self._lock:
             self._release()
             changed = self._go_on()
+            self._leave_spent()
             self._watch.motes(self.catalog)
             abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
             for query in abandoned:
@@ -358,6 +362,24 @@ class Gateway:
         for number in network.called_off(query.id, query.feeds, feeds):
             del query.feeds[number]
         query.feeds.update(feeds)
+
+    def _leave_spent(self) -> None:
+        """Forget feeds that no reader can get a row by any more, when rows have left the log."""
+        first = self._log.first
+        if first == self._begun:
+            return
+        self._begun = first
+        there = stream_log.read_there(self._log.path, first, first + 1)[1]
+        log = Beginning(first, int(there["arrival"][0]) if len(there) else None)
+        running = self._network.running
+        for query in self._queries.all():
+            numbers = spent(query, running, self._log.latest, log)
+            for number in numbers:
+                del query.feeds[number]
+            if numbers:
+                self._dirty.add(query.id)
+                self._unsaved = True
+                self.engine.set_feeds(query.id, dict(query.feeds))
 
     def _subscribe(self, query: UserQuery) -> None:
         past = None

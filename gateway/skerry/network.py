@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from binascii import crc32
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -113,16 +113,17 @@ class Network:
         found = [(self.current.get(feed.query), feed) for feed in self.demand.feeds(user)]
         return {stream.number: feed for stream, feed in found if stream is not None}
 
-    def called_off(self, user: str, had: Iterable[int], feeds: Mapping[int, Feed]) -> list[int]:
+    def called_off(self, user: str, had: Mapping[int, Feed], feeds: Mapping[int, Feed]) -> list[int]:
         """Of the streams that a user had, those that are not his any more though they have not ended long ago: another took their
         place before he was to read them, and rows that motes send until they hear of it are not his."""
         if not self.demand.has(user):
             return []
-        known = [(number, self.streams[number]) for number in had if number not in feeds]
         return [
-            number
-            for number, stream in known
-            if self.current.get(stream.query) is stream and self.demand.installation(stream.query) is not None
+            stream.number
+            for query, stream in self.current.items()
+            if stream.number in had
+            and stream.number not in feeds
+            and self.demand.installation(query) is not None
         ]
 
     def refused(self, user: str) -> list[str]:

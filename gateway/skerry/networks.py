@@ -47,6 +47,12 @@ class Networks:
         return {stream.number for network in self.all for stream in network.current.values()}
 
     @property
+    def running(self) -> set[int]:
+        """Numbers of those that are not to end."""
+        streams = (stream for network in self.all for stream in network.current.values())
+        return {stream.number for stream in streams if stream.until_ms is None}
+
+    @property
     def known(self) -> bool:
         """Whether any root has been heard."""
         return any(network.clock.known for network in self.all)
@@ -107,9 +113,8 @@ class Networks:
             found.update(joined_feeds(feeds, joint, user, period_ms, list(self.streams.values())))
         return found
 
-    def called_off(self, user: str, had: Iterable[int], feeds: Mapping[int, Feed]) -> list[int]:
+    def called_off(self, user: str, had: Mapping[int, Feed], feeds: Mapping[int, Feed]) -> list[int]:
         """See :meth:`Network.called_off`."""
-        had = list(had)
         return [number for network in self.all for number in network.called_off(user, had, feeds)]
 
     def refused(self, user: str) -> list[str]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import duckdb
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +17,8 @@ from skerry.plan.model import Feed
 from skerry.plan.planner import plan_query
 from skerry.plan.windows import PERIODS_BEHIND
 from skerry.proxy.engine import Engine
+from skerry.streams.record import RECORD, Block
+from skerry.streams.stream import Stream
 
 
 @pytest.mark.slow
@@ -186,3 +192,51 @@ def test_groups_that_would_take_too_much_memory_are_refused() -> None:
 def test_windows_are_of_queries_that_run(clause: str) -> None:
     with pytest.raises(QueryError):
         plan_query(f"SELECT AVG(temp, 5 min) FROM sensors {clause}")
+
+
+def test_windows_forget_what_is_over_however_often_what_motes_run_changes() -> None:
+    """Each change begins a stream; DuckDB makes the averages of the same rows."""
+    minutes, period = 90, 60_000
+    query = STREAMS[1].mote_query
+    query = replace(query, period_ms=period)
+    temp = [column.name for column in query.columns].index("temp")
+    begins = {n: (n - 1) * minutes * period for n in range(1, 41)}
+    streams = {n: Stream(n, 1, n, query, since) for n, since in begins.items()}
+    epochs = np.arange(minutes * len(streams))
+    records = np.zeros(len(epochs), RECORD)
+    records["stream"], records["epoch"] = 1 + epochs // minutes, epochs
+    records["value"][:, temp] = 2000 + epochs % 977
+    engine = Engine(streams.get, lambda first, end: Block(first, records[first:end]))
+    users = {"early": 1, "late": 3, "last": 38}
+    feeds: dict[str, dict[int, Feed]] = {user: {} for user in users}
+    sizes = []
+    for n, since in begins.items():
+        for user, first in users.items():
+            if n == first:
+                engine.subscribe(user, plan_of("SELECT AVG(temp, 30 min) FROM sensors SAMPLE PERIOD 1 min"))
+            if n > first:
+                feeds[user][n - 1] = replace(feeds[user][n - 1], until_ms=since)
+            if n >= first:
+                before = since - period if n > first else None
+                feeds[user][n] = Feed(user, n, period, period, since, None, before)
+                engine.set_feeds(user, dict(feeds[user]))
+        for first in range((n - 1) * minutes, n * minutes, 2):
+            engine.process(Block(first, records[first : first + 2]))
+        shared = engine._windows._shared.values()
+        sizes.append((len(shared), max(len(one.views) for one in shared)))
+        assert max(len(views) for views in engine._windows._views.values()) <= 14
+    assert max(sizes) <= (len(users), 3)
+    for user, first in users.items():
+        found = engine.replay(user, Block(0, records), -1)
+        subscriber = engine.subscriber(user)
+        assert subscriber is not None
+        recent = subscriber.buffer.after(len(records) - 201)
+        assert recent == [row for row in found if row[0] > len(records) - 201]
+        expected = duckdb.sql(
+            "SELECT avg(2000 + e % 977) / 100 FROM range($rows) AS t(e) WHERE e >= $since"
+            " GROUP BY e // 30 HAVING max(e) < $rows - 2 ORDER BY e // 30",
+            params={"rows": len(records), "since": begins[first] // period},
+        ).fetchall()
+        assert [row["AVG(temp, 30 min)"] for _, row in found] == [
+            pytest.approx(mean, abs=0.006) for (mean,) in expected
+        ]

@@ -139,7 +139,9 @@ class Engine:
                 return
             if subscriber.plan.window is not None:
                 self._replays.pop(user, None)
-                views = self._windows.set_feeds(user, subscriber.residual, feeds, self.done)
+                views = self._windows.set_feeds(
+                    user, subscriber.residual, feeds, self.done, self._recent.floor + 1
+                )
                 subscriber.buffer.see(views, self.done)
                 return
             subscriber.buffer.see(

@@ -143,6 +143,11 @@ class Panes:
         #: By expression: arrays of panes by groups; None: (rows,).
         self._states: dict[Expr | None, list[npt.NDArray[np.int64]]] = {None: []}
 
+    @property
+    def now_ms(self) -> int | None:
+        """Time; None: no row has come yet. Rows that were sampled :data:`LATENESS_MS` before are no longer counted in."""
+        return self._now_ms
+
     def copy(self) -> Panes:
         """Another one with the same past, without windows."""
         made = copy.copy(self)

@@ -13,7 +13,7 @@ from skerry.plan.evaluate import Evaluator, Values, Vector, rounded_quotients
 from skerry.plan.expression import Expr, Kind
 from skerry.plan.model import Feed, Output, QueryPlan
 from skerry.plan.residual import Residual, Rows
-from skerry.plan.windows import PERIODS_BEHIND, REVISION, SUM_MAXIMUM, is_windowed, window_of
+from skerry.plan.windows import LATENESS_MS, PERIODS_BEHIND, REVISION, SUM_MAXIMUM, is_windowed, window_of
 from skerry.proxy.feeds import Delivery
 from skerry.proxy.index import Int64
 from skerry.proxy.matching import Part, View
@@ -186,19 +186,21 @@ class WindowPart:
 class Selection:
     """Which rows of which streams go into panes of which width, by which group.
 
-    ``feeds``: of one session of the network, by time; for all users alike, whenever they came.
+    ``feeds``: by stream, of one session of the network, by time; for all users alike, whenever they came. What of them is new or has
+    changed since the panes numbered ``after``, which these go on from; 0: they go on from none.
     """
 
     where: Expr | None
     groups: tuple[Expr, ...]
     period_ms: int
     width_ms: int
-    feeds: tuple[Feed, ...]
+    after: int
+    feeds: tuple[tuple[int, Feed], ...]
 
 
 @dataclass
 class Shared:
-    """The panes of a selection, and who has windows over them."""
+    """The panes of a selection, and who has windows over them. ``views``: of the streams that may still bring rows."""
 
     number: int
     selection: Selection
@@ -229,10 +231,10 @@ class Windows:
         self._numbers = 0
 
     def set_feeds(
-        self, user: str, residual: Residual, feeds: Mapping[int, Feed], row: int
+        self, user: str, residual: Residual, feeds: Mapping[int, Feed], row: int, oldest: int = 0
     ) -> dict[Hashable, WindowView]:
         """A user's windows, from row ``row`` of the log on over these streams; returns where his rows will be and were, by
-        :data:`Place`."""
+        :data:`Place`, those of rows from ``oldest`` on."""
         plan, window = residual.plan, residual.plan.window
         assert window is not None
         had, mine = self._of_user.get(user, {}), dict[int, Shared]()
@@ -264,6 +266,9 @@ class Windows:
         for other, view in list(views.items()):
             if other not in current and view.end == _ALWAYS:
                 views[other] = replace(view, end=row)
+            elif view.end <= oldest:
+                # Of each change of what motes run there is one.
+                del views[other]
         self._leave(user, [shared for session, shared in had.items() if shared is not mine.get(session)])
         self._of_user[user] = mine
         return dict(views)
@@ -290,22 +295,21 @@ class Windows:
                 del self._shared[shared.selection]
 
     def _selected(self, plan: QueryPlan, feeds: Mapping[int, Feed], before: Shared | None) -> Shared:
-        """The panes for a plan; made of those he had where the feeds have only gone on."""
+        """The panes for a plan: those he had where his feeds are what they were, or made of them where the feeds have gone on."""
         window = plan.window
         assert window is not None
         width = window.width_ms
-        chain = sorted((replace(feed, user="") for feed in feeds.values()), key=lambda feed: feed.since_ms)
-        streams = dict(sorted(feeds.items(), key=lambda item: item[1].since_ms))
-        # Windows begin behind a user's begin anyway, so that the time when he came does not keep users apart.
-        first: dict[int | None, int] = {}
-        for place, number in enumerate(streams):
-            if first.setdefault(self._session(number), place) == place:
-                chain[place] = replace(chain[place], since_ms=_NULL)
-        selection = Selection(plan.where, plan.groups, plan.period_ms, width, tuple(chain))
+        known = {} if before is None else before.views
+        fresh = self._fresh(feeds, before)
+        if before is not None and not fresh:
+            return before
+        after = 0 if before is None else before.number
+        selection = Selection(plan.where, plan.groups, plan.period_ms, width, after, tuple(fresh.items()))
         found = self._shared.get(selection)
         if found is None:
             base = Residual(plan.without_windows())
-            views = {number: View(base, feed) for number, feed in zip(streams, chain, strict=True)}
+            views = {n: view for n, view in known.items() if not self._is_over(n, view.feed, before)}
+            views |= {number: View(base, feed) for number, feed in fresh.items()}
             self._numbers += 1
             panes = Panes(width, plan.period_ms) if before is None else before.panes.copy()
             found = Shared(self._numbers, selection, panes, views)
@@ -313,6 +317,30 @@ class Windows:
                 found.groups = dict(before.groups)
             self._shared[selection] = found
         return found
+
+    def _fresh(self, feeds: Mapping[int, Feed], before: Shared | None) -> dict[int, Feed]:
+        """Those of a user's feeds that panes do not have yet, or not so, as they are for all users alike, by time."""
+        known = {} if before is None else before.views
+        sessions = {self._session(number) for number in known}
+        fresh = {}
+        for number, feed in sorted(feeds.items(), key=lambda item: item[1].since_ms):
+            seen, session = known.get(number), self._session(number)
+            if seen is None and self._is_over(number, feed, before):
+                continue
+            # Windows begin behind a user's begin anyway, so that the time when he came does not keep users apart.
+            first = session not in sessions if seen is None else seen.feed.since_ms == _NULL
+            sessions.add(session)
+            alike = replace(feed, user="", since_ms=_NULL if first else feed.since_ms)
+            if seen is None or seen.feed != alike:
+                fresh[number] = alike
+        return fresh
+
+    def _is_over(self, number: int, feed: Feed, shared: Shared | None) -> bool:
+        """Whether no row of a feed can come that panes would still count in."""
+        now_ms = None if shared is None else shared.panes.now_ms
+        if now_ms is None or feed.until_ms is None:
+            return False
+        return self._time(number, feed.until_ms) <= now_ms - LATENESS_MS
 
     def process(self, parts: Mapping[int, Part]) -> tuple[dict[Hashable, WindowPart], set[str]]:
         """The next rows of all streams: what windows give, by :data:`Place`, and whose they are."""

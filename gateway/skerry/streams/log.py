@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from skerry.state import DataError
+from skerry.streams.latest import Latest
 from skerry.streams.partition import Partition, Writer, sync_directory
 from skerry.streams.record import RECORD, Int64, Records, numbered, put
 
@@ -39,7 +41,7 @@ class StreamLog:
     """Appends records durably. ``rows`` is the number of the next one. Not for several threads at once, but for :meth:`drop_before` and
     :meth:`end_idle`.
 
-    ``root_of`` a stream's number: the root that its rows come through.
+    ``root_of`` a stream's number: the root that its rows come through. ``latest``: which row of each stream is the last.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class StreamLog:
         found = (partition for partition in partitions(self.path) if not partition.dense)
         self._writers = {root_of_path(partition.path): Writer(partition, segment_rows) for partition in found}
         self.rows = length(self.path)
+        self.latest = Latest(self.rows, time.time_ns() // 1000)
 
     def _end_dense(self) -> None:
         """What a gateway without partitions wrote stays as it is, and ends with an empty segment."""
@@ -106,6 +109,7 @@ class StreamLog:
                 writer.cut(writer.rows - count)
             raise
         number, self.rows = self.rows, self.rows + len(records)
+        self.latest.note(numbers, records)
         return number
 
     def numbers(self, records: Records) -> Int64:
