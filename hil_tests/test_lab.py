@@ -16,9 +16,10 @@ EPOCHS = 10
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "lab-connectivity.txt").exists(), reason=f"{DATA} is not here")
-@pytest.mark.parametrize("seed", [1, 5])
+@pytest.mark.parametrize("seed", [1, 14])
 def test_rows_arrive_over_the_labs_links_while_radios_sleep(seed: int) -> None:
-    """bench/network.py measures the same for longer. With these seeds mote 15, whom most neighbours do not hear, found no parent."""
+    """bench/network.py measures the same for longer. With these seeds mote 15 found no parent: most neighbours do not hear it, and it hears
+    those that do so seldom that it lost the time."""
     net = NetworkHandle(lab(seed=seed))
     net.advance(2.5)
     net.line.connect()

@@ -13,6 +13,8 @@ struct clocksync_relation {
 };
 #define CLOCKSYNC_SKEW_MAXIMUM 4095
 struct clocksync_relation clocksync_relation(void);
+/* No stamp for so long that windows will be missed: it is time to take anybody's who stands closer to the root. */
+bool clocksync_stale(void);
 /* A stamp of the mote this one follows, for the local time of its SFD, and what it was to that mote's own clock. True when network time
  * became known or jumped. */
 bool clocksync_stamp(uint16_t source, struct net_time heard, struct clocksync_relation theirs, ticks_t local);

@@ -16,6 +16,8 @@
 /* The newest rate counts for 1/8, over longer times for more: it is more exact, and by the next one temperatures change. */
 #define RATE_LONG CLOCK_MS(10000)
 #define RATE_LONGEST CLOCK_MS(32000)
+/* Two beacons of a parent that is heard well come within this, also in a steady network. */
+#define STALE CLOCK_MS(100000)
 /* So long without a stamp, rates a few ppm off add up to 10 ms. */
 #define SILENCE_SECONDS 1800L
 
@@ -92,16 +94,19 @@ struct clocksync_relation clocksync_relation(void)
     return (struct clocksync_relation){(uint16_t)(now - reference), skew};
 }
 
-/* Two stamps of one mote: `ahead` by its own clock, in the time that passed by this one. */
-static void measure(int32_t ahead, int32_t passed)
+/* Two stamps: `ahead` by the other clock, in the time that passed by this one. False: it was none. */
+static bool measure(int32_t ahead, int32_t passed)
 {
     uint32_t size, rest;
     /* More is no crystal: the mote has begun anew in between. */
-    if (!wide_divide((uint64_t)(uint32_t)(ahead < 0 ? -ahead : ahead) << 24, (uint32_t)passed, &size, &rest) || size > RATE_LIMIT) return;
+    if (!wide_divide((uint64_t)(uint32_t)(ahead < 0 ? -ahead : ahead) << 24, (uint32_t)passed, &size, &rest) || size > RATE_LIMIT) return false;
     uint8_t share = passed < (int32_t)RATE_LONG ? 8 : passed < (int32_t)RATE_LONGEST ? 4 : 2;
     if (rates < 8) rates++;
     rate += (int16_t)(((int16_t)(ahead < 0 ? -(int16_t)size : (int16_t)size) - rate) / (rates < share ? rates : share));
+    return true;
 }
+
+bool clocksync_stale(void) { return known && clock_now() - reference > (rates ? STALE : RATE_LONGEST); }
 
 bool clocksync_stamp(uint16_t from, struct net_time heard, struct clocksync_relation theirs, ticks_t local)
 {
@@ -111,7 +116,9 @@ bool clocksync_stamp(uint16_t from, struct net_time heard, struct clocksync_rela
         jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
         if (!jump && passed < (int32_t)RATE_BASE) return false;
         if (jump) rate = 0;
-        else if (from == source) measure(difference(heard, there) - (int16_t)(theirs.offset - offset) - passed, passed);
+        else if (from == source) (void)measure(difference(heard, there) - (int16_t)(theirs.offset - offset) - passed, passed);
+        /* Once, where there is no rate at all, network time has to do; over a time that makes little of what two motes differ by. */
+        else if (!rates && passed > (int32_t)RATE_LONGEST && measure(difference(heard, there) - passed, passed)) rate = (int16_t)(rate - theirs.skew);
         else rate = (int16_t)(skew - theirs.skew);
     }
     if (jump) rates = 0;

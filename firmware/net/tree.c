@@ -113,21 +113,20 @@ static uint16_t own_cost(void)
     return parent != WIRE_NO_NODE && up ? path_cost(up) : COST_NONE;
 }
 
-/* Only who stands strictly closer to the root may become the parent of a mote in the tree: no loops. */
-static bool eligible(const struct neighbour *n)
+/* Only who stands strictly closer to the root, above this level that is, may become the parent of a mote in the tree: no loops. */
+static bool eligible(const struct neighbour *n, uint8_t above)
 {
     if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
-    if (n->age > DEAD_WINDOWS || n->heard < HEARD_LEAST) return false;
-    return !tree_joined() || n->level < level;
+    return n->age <= DEAD_WINDOWS && n->heard >= HEARD_LEAST && n->level < above;
 }
 
-static struct neighbour *best(uint16_t except)
+static struct neighbour *best(uint16_t except, uint8_t above)
 {
     struct neighbour *choice = NULL;
     uint16_t least = COST_NONE;
     for (uint8_t i = 0; i < NEIGHBOURS; i++) {
         struct neighbour *n = &neighbours()[i];
-        if (n->node == except || !eligible(n)) continue;
+        if (n->node == except || !eligible(n, above)) continue;
         uint16_t cost = path_cost(n);
         if (cost < least) {
             choice = n;
@@ -168,7 +167,7 @@ static void leave(void)
  * the mote's own level may be the only one that hears it. */
 static bool replace_parent(void)
 {
-    struct neighbour *next = best(parent);
+    struct neighbour *next = best(parent, level);
     if (!next || neighbour_link_cost(next) >= COST_VAIN) return false;
     if (++vain_parents >= vain_limit) {
         /* Whom nobody hears at all need not look for others all the time. */
@@ -211,7 +210,10 @@ static uint16_t switch_gain(const struct neighbour *up) { return srt_chooses() &
 static void choose(void)
 {
     if (tree_is_root() || orphaned) return;
-    struct neighbour *choice = best(WIRE_NO_NODE), *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
+    struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
+    /* Whose parent hardly hears it may go a level down, unless it has children: those of its own level may be all that hear it. */
+    bool in_vain = up && !tree_has_children() && neighbour_link_cost(up) >= COST_VAIN;
+    struct neighbour *choice = best(WIRE_NO_NODE, tree_joined() ? (uint8_t)(level + in_vain) : LEVEL_MAXIMUM);
     if (!choice) return;
     /* Not while the parent may hold a frame whose acknowledgement was lost: another would count its partial states again. */
     if (!up || (!uplink_doubtful() && path_cost(choice) + switch_gain(up) < path_cost(up))) adopt(choice);
@@ -236,12 +238,12 @@ static void child_told(void)
 /* Among parents that are about as good, a semantic routing tree may tell which one to take. */
 static void choose_by_values(void)
 {
-    const struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent), *least = best(WIRE_NO_NODE), *choice = up;
+    const struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent), *least = best(WIRE_NO_NODE, level), *choice = up;
     if (!up || !least || orphaned || uplink_doubtful() || !srt_chooses()) return;
     uint16_t acceptable = path_cost(least) + VALUES_SWITCH_GAIN, distance = srt_distance((uint8_t)(up - neighbours()), true);
     for (uint8_t i = 0; i < NEIGHBOURS; i++) {
         const struct neighbour *n = &neighbours()[i];
-        if (n == up || !eligible(n) || !good(n) || path_cost(n) >= acceptable) continue;
+        if (n == up || !eligible(n, level) || !good(n) || path_cost(n) >= acceptable) continue;
         uint16_t other = srt_distance(i, false);
         if (other + VALUES_GAIN > distance) continue;
         distance = other;
@@ -283,7 +285,8 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
         }
         level = (uint8_t)(beacon->level + 1);
     }
-    if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined())) {
+    /* Of a parent that is hardly heard, no stamp comes for minutes; without the time its windows are missed, and so are all others'. */
+    if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined() || (beacon->level < level && clocksync_stale()))) {
         struct net_time heard = {beacon->seconds, beacon->ticks};
         if (clocksync_stamp(source, heard, (struct clocksync_relation){beacon->offset, beacon->skew}, frame->sfd)) {
             query_time_changed();

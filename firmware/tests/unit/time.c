@@ -165,6 +165,25 @@ static void another_parent_is_followed_at_once(void)
     CHECK(fabs(error()) < 150);
 }
 
+/* Each of them is heard once in a while, so that no two stamps in a row are of the same clock. */
+static void a_mote_that_hears_another_each_time_finds_its_rate(void)
+{
+    ppm = 38;
+    random_seed(5, 5);
+    hear_parent(1, 30, 0);
+    double worst = 0;
+    for (uint16_t i = 2; i < 12; i++) {
+        CHECK(!clocksync_stale());
+        for (int second = 0; second < (i == 2 ? 40 : 110); second++) {
+            true_seconds += 1;
+            if (i > 2) worst = fmax(worst, fabs(error()));
+        }
+        CHECK(clocksync_stale());
+        hear_parent(i, i % 2 ? -35 : 20, (double)random_below(200) - 100);
+    }
+    CHECK(worst < 1000);
+}
+
 static void a_parent_that_began_anew_does_not_spoil_the_rate(void)
 {
     ppm = 10;
@@ -194,6 +213,6 @@ static const struct test tests[] = {
     TEST(local_and_network_time_are_each_others_inverse), TEST(a_jump_is_told_and_taken_at_once),
     TEST(half_an_hour_without_a_stamp_loses_network_time_but_not_at_the_root), TEST(stamps_that_come_too_close_together_change_nothing),
     TEST(what_a_parent_sets_right_is_not_taken_for_its_rate), TEST(another_parent_is_followed_at_once),
-    TEST(a_parent_that_began_anew_does_not_spoil_the_rate), TEST(others_are_told_the_relation_to_the_own_clock),
+    TEST(a_mote_that_hears_another_each_time_finds_its_rate), TEST(a_parent_that_began_anew_does_not_spoil_the_rate), TEST(others_are_told_the_relation_to_the_own_clock),
 };
 UNIT_MAIN(tests)

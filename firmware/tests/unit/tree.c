@@ -30,6 +30,8 @@ bool clocksync_stamp(uint16_t source, struct net_time heard, struct clocksync_re
     clock_is_known = true;
     return false;
 }
+static bool clock_is_stale;
+bool clocksync_stale(void) { return clock_is_stale; }
 struct clocksync_relation clocksync_relation(void) { return (struct clocksync_relation){0}; }
 void clocksync_lose(void) { clock_is_known = false; }
 void dissemination_forget(void) {}
@@ -109,6 +111,22 @@ static void the_first_beacon_of_a_root_is_joined(void)
     CHECK(stamped >= 1);
 }
 
+static void a_mote_that_lacks_the_time_takes_it_of_others_closer_to_the_root(void)
+{
+    tree_init();
+    hear(2, 2, 4, 40, 255);
+    stamped = 0;
+    hear(3, 2, 4, 40, 255);
+    CHECK_EQUAL(stamped, 0);
+    clock_is_stale = true;
+    hear(5, 3, 4, 40, 255); /* as deep as this one: it could have its time of this one */
+    CHECK_EQUAL(stamped, 0);
+    hear(3, 2, 4, 40, 255);
+    CHECK_EQUAL(stamped, 1);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    clock_is_stale = false;
+}
+
 static void a_better_parent_must_be_better_by_one_and_a_half_transmissions(void)
 {
     tree_init();
@@ -150,6 +168,26 @@ static void a_weak_neighbour_is_not_taken(void)
     CHECK(!tree_joined());
     hear(3, 5, 4, 100, 200);
     CHECK_EQUAL(tree_own_parent(), 3);
+}
+
+static int parent_beacon(void) { hear(2, 1, ROOT, 16, 255); return 0; }
+
+static void whose_parent_hardly_hears_it_may_go_a_level_down(void)
+{
+    tree_init();
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(tree_own_level(), 2);
+    hear(3, 2, 4, 40, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    for (int i = 0; i < 30; i++) tree_sent(false);
+    tree_child_heard(6, 255);
+    hear(3, 2, 4, 40, 255);
+    CHECK_EQUAL(tree_own_parent(), 2); /* its child may be above that one */
+    windows(30, parent_beacon);
+    hear(3, 2, 4, 40, 255);
+    CHECK_EQUAL(tree_own_parent(), 3);
+    CHECK_EQUAL(tree_own_level(), 3);
+    CHECK_EQUAL(left, 0);
 }
 
 static int root_beacon(void) { hear(ROOT, 0, WIRE_NO_NODE, 0, 255); return 0; }
@@ -371,9 +409,10 @@ static void beacons_that_cannot_be_change_nothing(void)
 }
 
 static const struct test tests[] = {
-    TEST(the_first_beacon_of_a_root_is_joined), TEST(a_better_parent_must_be_better_by_one_and_a_half_transmissions),
+    TEST(the_first_beacon_of_a_root_is_joined), TEST(a_mote_that_lacks_the_time_takes_it_of_others_closer_to_the_root),
+    TEST(a_better_parent_must_be_better_by_one_and_a_half_transmissions),
     TEST(a_frame_that_the_parent_may_have_is_settled_before_a_better_one_is_taken),
-    TEST(nobody_at_the_same_depth_or_below_becomes_the_parent), TEST(a_weak_neighbour_is_not_taken),
+    TEST(nobody_at_the_same_depth_or_below_becomes_the_parent), TEST(a_weak_neighbour_is_not_taken), TEST(whose_parent_hardly_hears_it_may_go_a_level_down),
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(levels_end_at_32),
