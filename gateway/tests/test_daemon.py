@@ -161,6 +161,35 @@ def test_csv_and_json_write_only_data(peer: RootPeer, daemon: Daemon) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("end", ["the reader leaves", "Ctrl-C"])
+def test_a_query_that_ends_early_says_how_many_rows_there_were(
+    peer: RootPeer, daemon: Daemon, end: str
+) -> None:
+    daemon.start()
+    process = subprocess.Popen(
+        [COMMAND, "query", SQL, "--format", "csv", "--url", daemon.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    queue_rows(peer, query, range(60, 61), program)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert [process.stdout.readline().split(",")[0] for _ in range(4)] == ["nodeid", "1", "2", "3"]
+    if end == "Ctrl-C":
+        process.send_signal(signal.SIGINT)
+    else:
+        process.stdout.close()
+        queue_rows(peer, query, range(61, 62), program)
+    assert process.wait(60) == 0
+    started, told = process.stderr.read().splitlines()
+    assert started.startswith("query ")
+    assert told.startswith("3 rows in ")
+    assert daemon.client().queries() == []
+
+
 @pytest.mark.parametrize("told", [700, 0xFFFF])
 def test_motes_that_another_gateway_told_queries_take_those_of_a_new_one(
     peer: RootPeer, daemon: Daemon, told: int

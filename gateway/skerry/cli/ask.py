@@ -8,13 +8,14 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
-from skerry.cli.output import Format, writer
+from skerry.cli.output import Format, leave_output, writer
 from skerry.client import connect, stops
 from skerry.rows import Rows
 
@@ -92,11 +93,12 @@ def query(
     began = time.monotonic()
     count = 0
     try:
-        count = _print(answer, format, rows)
+        for printed in _print(answer, format, rows):
+            count = printed
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:
-        sys.stderr.close()
+        leave_output()
     finally:
         if answer.id in {entry["id"] for entry in client.queries()}:
             answer.stop()
@@ -108,16 +110,15 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     print(f"skerry: {message}", file=sys.stderr)
 
 
-def _print(answer: Rows, format: Format, limit: int | None) -> int:
+def _print(answer: Rows, format: Format, limit: int | None) -> Iterator[int]:
+    """Print rows as they come; after each, how many there were."""
     warnings.showwarning = _warn
     write = writer(format, answer.columns)
-    count = 0
-    for row in answer:
+    for count, row in enumerate(answer, 1):
         write(row)
-        count += 1
+        yield count
         if count == limit:
             break
-    return count
 
 
 def rows(
@@ -132,11 +133,12 @@ def rows(
 ) -> None:
     """Show the rows of a query that runs, from its first on, until Ctrl-C; the query runs on."""
     try:
-        _print(connect(url, user=user, token=token).resume(id), format, rows)
+        for _ in _print(connect(url, user=user, token=token).resume(id), format, rows):
+            pass
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:
-        sys.stderr.close()
+        leave_output()
 
 
 def explain(
