@@ -135,8 +135,13 @@ class Client:
 
     def select(self, sql: str) -> list[dict[str, Any]]:
         """A SELECT over the catalog: motes, attributes, events, commands, streams, queries, tags …"""
+        return self.selected(sql)[1]
+
+    def selected(self, sql: str) -> tuple[list[str], list[dict[str, Any]]]:
+        """Its columns, which are there without rows too, and its rows."""
         found = self._request("GET", "/catalog", params={"sql": sql})
-        return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+        columns: list[str] = found["columns"]
+        return columns, [dict(zip(columns, row, strict=True)) for row in found["rows"]]
 
     def points(self) -> list[dict[str, Any]]:
         """The storage points."""

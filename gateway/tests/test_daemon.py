@@ -159,6 +159,9 @@ def test_csv_and_json_write_only_data(peer: RootPeer, daemon: Daemon) -> None:
         {"nodeid": n, "temp": 26 + n / 100} for n in (1, 2, 3)
     ]
     assert process.returncode == 0
+    for form, expected in (("csv", "nodeid,xpos\n"), ("json", ""), ("table", "nodeid  xpos\n")):
+        none = run("catalog", "SELECT nodeid, xpos FROM motes WHERE 0", "--format", form, "--url", daemon.url)
+        assert none.stdout == expected, "the heading without rows, too"
 
 
 @pytest.mark.parametrize("end", ["the reader leaves", "Ctrl-C"])

@@ -1,4 +1,4 @@
-"""Rows on standard output, one line each as they come."""
+"""Rows on standard output: one line each as they come, or a table of all."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from rich.cells import cell_len
+from rich.console import Console
+
 Row = dict[str, Any]
+
+#: Columns of a table are so far apart.
+_GAP = 2
+#: No column is folded to less than this.
+_FOLDED = 16
 
 
 class Format(StrEnum):
@@ -32,7 +41,7 @@ def writer(format: Format, columns: list[dict[str, Any]]) -> Callable[[Row], Non
         sys.stdout.flush()
 
         def write_csv(row: Row) -> None:
-            out.writerow(["" if row[name] is None else row[name] for name in names])
+            out.writerow([_csv_cell(row[name]) for name in names])
             sys.stdout.flush()
 
         return write_csv
@@ -51,6 +60,13 @@ def writer(format: Format, columns: list[dict[str, Any]]) -> Callable[[Row], Non
     return write_table
 
 
+def _csv_cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    # JSON, which other programs read.
+    return json.dumps(value) if isinstance(value, (list, dict)) else value
+
+
 def leave_output() -> None:
     """Nobody reads standard output any more: what Python would still flush at its end goes nowhere, and is no error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -66,3 +82,30 @@ def _cell(value: Any, digits: int) -> str:
     if isinstance(value, list):
         return ", ".join(_cell(item, digits) for item in value)
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def table(rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Print all rows, each whole: on a terminal that is too narrow the widest column is folded; where that does not help, and
+    where there is no terminal, a row is one line, however long."""
+    cells = [["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]
+    lines = [list(columns), *cells]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    console = Console(highlight=False, markup=False)
+    widest = max(range(len(widths)), key=widths.__getitem__)
+    room = console.width - sum(widths) - _GAP * (len(widths) - 1) + widths[widest]
+    if console.is_terminal and _FOLDED <= room < widths[widest]:
+        widths[widest] = room
+        lines = [folded for line in lines for folded in _folded(line, widest, room)]
+    for number, line in enumerate(lines):
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
+        text = (" " * _GAP).join(padded).rstrip()
+        console.print(text, style="bold" if number == 0 else None, soft_wrap=True)
+
+
+def _folded(line: list[str], column: int, width: int) -> list[list[str]]:
+    """The lines that one becomes with a column of this width."""
+    parts = textwrap.wrap(line[column], width) or [""]
+    return [
+        [part if i == column else cell if number == 0 else "" for i, cell in enumerate(line)]
+        for number, part in enumerate(parts)
+    ]

@@ -5,28 +5,18 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
-from skerry.cli.output import Format, writer
+from skerry.cli.output import Format, table, writer
 from skerry.client import connect
-
-
-def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
-    table = Table(*columns, box=None, header_style="bold")
-    for row in rows:
-        table.add_row(*("" if row.get(name) is None else str(row[name]) for name in columns))
-    Console().print(table)
 
 
 def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:
     """The queries that run: of all users, of one, or your own where the gateway asks for a token."""
-    _table(
+    table(
         connect(url, user=user, token=token).queries(), ("id", "user", "readers", "finished", "paused", "sql")
     )
 
@@ -48,15 +38,16 @@ def catalog(
 ) -> None:
     """The attributes: unit, range, cost, and how many motes have them; or what a SELECT finds in the catalog's tables."""
     client = connect(url, token=token)
-    rows = (
-        [{**row, "motes": len(row["motes"])} for row in client.catalog()]
-        if sql is None
-        else client.select(sql)
-    )
+    if sql is None:
+        rows = [{**row, "motes": len(row["motes"])} for row in client.catalog()]
+        columns = list(rows[0])
+    else:
+        columns, rows = client.selected(sql)
     if format is Format.TABLE:
-        _table(rows, list(rows[0]) if rows else ())
+        # The description, which is longest, stands at the end.
+        table(rows, sorted(columns, key=lambda name: sql is None and name == "description"))
         return
-    write = writer(format, [{"name": name} for name in (rows[0] if rows else ())])
+    write = writer(format, [{"name": name} for name in columns])
     for row in rows:
         write(row)
 
@@ -82,12 +73,14 @@ def motes(
             **row,
             "x": row["xpos"],
             "y": row["ypos"],
+            "link": f"{row['link']:.2f}",
+            "distance": f"{row['distance']:.1f}" if near is not None else None,
             "silent": "yes" if row["silent"] else "",
             "tags": ", ".join(f"{key}={value}" for key, value in row["tags"].items()),
         }
         for row in rows
     ]
-    _table(described, [name for name in shown if name != "distance" or near is not None])
+    table(described, [name for name in shown if name != "distance" or near is not None])
 
 
 def substitutes(
@@ -101,7 +94,7 @@ def substitutes(
 ) -> None:
     """Motes that could stand in for one that is silent: those that lack least of what it measures, then the nearest."""
     rows = connect(url, token=token).substitutes(mote, has or (), count)
-    _table(
+    table(
         [{**row, "distance": f"{row['distance']:.1f}", "lacks": ", ".join(row["lacks"])} for row in rows],
         ("nodeid", "distance", "lacks"),
     )
@@ -153,7 +146,7 @@ def points(url: Url = URL, token: Token = None) -> None:
         {**row, "fields": ", ".join(f["name"] for f in row["fields"]), "used_by": ", ".join(row["used_by"])}
         for row in connect(url, token=token).points()
     ]
-    _table(
+    table(
         shown,
         ("name", "fields", "rows", "seconds", "circular", "memory", "bytes", "query", "user", "used_by"),
     )
@@ -162,7 +155,7 @@ def points(url: Url = URL, token: Token = None) -> None:
 def tables(url: Url = URL, token: Token = None) -> None:
     """The tables that streams can be joined with."""
     shown = [{**row, "columns": ", ".join(row["columns"])} for row in connect(url, token=token).tables()]
-    _table(shown, ("name", "file", "rows", "columns", "trouble"))
+    table(shown, ("name", "file", "rows", "columns", "trouble"))
 
 
 def compact(url: Url = URL, token: Token = None) -> None:

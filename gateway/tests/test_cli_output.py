@@ -1,0 +1,51 @@
+"""What the command line writes, for eyes and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from skerry.cli.output import Format, table, writer
+
+ROWS = [
+    {"id": "1", "finished": False, "sql": "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 10 s"},
+    {"id": "20", "finished": None, "sql": "SELECT nodeid -- [bold]all[/] of [/them]"},
+]
+
+
+def test_a_table_in_a_pipe_is_a_whole_line_for_each_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    table(ROWS, ("id", "finished", "sql"))
+    assert capsys.readouterr().out.splitlines() == [
+        "id  finished  sql",
+        "1   False     SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 10 s",
+        "20            SELECT nodeid -- [bold]all[/] of [/them]",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 200])
+def test_a_table_on_a_terminal_is_cut_off_nowhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    table(ROWS, ("id", "finished", "sql"))
+    lines = capsys.readouterr().out.splitlines()
+    said = " ".join(" ".join(lines).split())
+    assert all(row["sql"] in said for row in ROWS)
+    assert all(len(line) <= width for line in lines[1:]) or width < 32
+    assert len(lines) == 3 or 32 <= width < 80
+
+
+def test_lists_in_csv_are_json(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"nodeid": 3, "top": [{"nodeid": 3, "value": 24.5}], "bins": [1, 0, None], "temp": None}
+    writer(Format.CSV, [{"name": name} for name in row])(row)
+    heading, written = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert heading == list(row)
+    assert (written[0], written[3]) == ("3", "")
+    assert [json.loads(written[1]), json.loads(written[2])] == [row["top"], row["bins"]]
