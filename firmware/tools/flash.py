@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from settings import METRES_MAXIMUM, channels_of
+
 BUILD = Path(__file__).resolve().parent.parent.parent / "build" / "firmware"
 SETTINGS = Path(__file__).with_name("settings.py")
 #: First of the CC2538's two settings pages; firmware/drivers/cc2538/settings.c.
@@ -93,6 +95,15 @@ def check(options: argparse.Namespace) -> Board:
         raise FlashError(f"BOARD={options.board} is unknown: known are {', '.join(sorted(BOARDS))}")
     if not 0 <= options.id <= 65533:
         raise FlashError(f"ID={options.id}: expected a short address, 0..65533")
+    if options.channel and not (options.channel.isdecimal() and 11 <= int(options.channel) <= 26):
+        raise FlashError(f"CHANNEL={options.channel}: expected 11..26")
+    try:
+        channels_of(options.channels or "none")
+    except argparse.ArgumentTypeError as error:
+        raise FlashError(f"CHANNELS={options.channels}: {error}") from None
+    for name, metres in (("X", options.x), ("Y", options.y)):
+        if not abs(metres) <= METRES_MAXIMUM:
+            raise FlashError(f"{name}={metres:g}: expected a position in m, within {METRES_MAXIMUM:,}")
     board, image = BOARDS[options.board], BUILD / f"{options.board}.elf"
     if not image.exists():
         raise FlashError(f"{image} is missing: run 'make firmware'")

@@ -8,6 +8,9 @@ from pathlib import Path
 from skerry_protocol.mac import CHANNEL_DEFAULT, CHANNELS_DEFAULT, PAN_DEFAULT, channel_mask
 from skerry_protocol.packets import SETTINGS_MAGIC, Settings
 
+#: A position is in cm, in 32 bits.
+METRES_MAXIMUM = 20_000_000
+
 
 def intel_hex(data: bytes) -> str:
     """Data records of 16 bytes from address 0, and the end record."""
@@ -55,6 +58,11 @@ def main() -> None:
             parser.error(f"{name} {getattr(options, name)}: {low}..{high}")
     if not 0 <= options.id <= 65533:
         parser.error(f"id {options.id}: 0..65533")
+    if not 0 <= options.pan <= 65534:
+        parser.error(f"pan {options.pan}: 0..65534")
+    for name in ("x", "y"):
+        if not abs(getattr(options, name)) <= METRES_MAXIMUM:
+            parser.error(f"{name} {getattr(options, name):g}: m within {METRES_MAXIMUM:,}")
     data = Settings.build(
         {
             "magic": SETTINGS_MAGIC,

@@ -84,6 +84,10 @@ def test_nothing_is_programmed_in_a_dry_run() -> None:
         ({"BOARD": "mica2", "ID": 1}, "board 'mica2' is unknown: known are cc2538 iris"),
         ({"BOARD": "iris", "ID": 65534}, "flash: ID=65534: expected a short address, 0..65533"),
         ({"BOARD": "cc2538", "ID": -1}, "flash: ID=-1: expected a short address, 0..65533"),
+        ({"CHANNEL": 3}, "flash: CHANNEL=3: expected 11..26"),
+        ({"CHANNELS": "15,2"}, "flash: CHANNELS=15,2: channel '2': 11..26, several with commas"),
+        ({"X": 3e7}, "flash: X=3e+07: expected a position in m, within 20,000,000"),
+        ({"Y": "nan"}, "flash: Y=nan: expected a position in m"),
     ],
 )
 def test_what_cannot_be_is_one_line(given: dict[str, object], says: str) -> None:
@@ -117,6 +121,16 @@ def test_settings_name_the_channels(tmp_path: Path, given: tuple[str, ...], mask
     path = tmp_path / "settings.bin"
     assert channels(*given, str(path)).returncode == 0
     assert Settings.parse(path.read_bytes()[: Settings.sizeof()]).channels == mask
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(("--x", "inf"), "x inf: m within"), (("--y=-3e7",), "y -3e+07: m"), (("--pan", "70000"), "pan 70000: 0..65534")],
+)  # fmt: skip
+def test_settings_that_no_mote_holds_are_one_line(tmp_path: Path, given: tuple[str, ...], says: str) -> None:
+    done = channels(*given, str(tmp_path / "settings.bin"))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"settings.py: error: {says}")
 
 
 @pytest.mark.parametrize("wrong", ["10", "27", "15,", "15 20", "x"])
