@@ -216,6 +216,7 @@ def check_fault(fault: Fault, network: Network) -> None:
             raise NetworkError(f"{key}: {name} is missing; it takes {', '.join(FAULT_ARGUMENTS[fault.kind])}")
     for node in [node for node in (fault.mote, fault.to, *fault.motes) if node is not None]:
         require(node in motes, f"{key}: mote", node, "the id of a mote")
+    require(fault.to is None or fault.to != fault.mote, f"{key}: to", fault.to, "another mote than `mote`")
     _metres(f"{key}: x", fault.x)
     _metres(f"{key}: y", fault.y)
     require(abs(fault.ppm or 0.0) <= PPM_MAXIMUM, f"{key}: ppm", fault.ppm, "-500..500")

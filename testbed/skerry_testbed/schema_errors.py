@@ -19,14 +19,15 @@ def explain(error: msgspec.ValidationError, raw: Any, schema: type[msgspec.Struc
     text = str(error)
     match = _PATH.search(text)
     path, text = (match["path"], text[: match.start()]) if match else ("", text)
-    key = path.lstrip(".")
+    named = _named(path, raw, schema)
+    key = named.lstrip(".")
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text):
         return _unknown(key, unknown[1], _table(_type_at(path, schema)))
     if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
         return f"{_join(key, missing[1])} is missing"
     allowed = _literals(_type_at(path, schema))
     expected = " or ".join(allowed) if allowed else _expected(text)
-    return f"{key} = {_value_at(path, raw)!r}: expected {expected}"
+    return f"{key} = {_value_at(named, raw)!r}: expected {expected}"
 
 
 def _unknown(key: str, name: str, struct: Any) -> str:
@@ -41,6 +42,8 @@ def _join(key: str, name: str) -> str:
 
 
 def _expected(text: str) -> str:
+    if counted := re.match(r"Expected `array` of length (\d+)", text):
+        return f"a list of {counted[1]}"
     match = re.match(r"Expected `([^`]*)`", text)
     if not match:
         return text[0].lower() + text[1:]
@@ -50,9 +53,24 @@ def _expected(text: str) -> str:
         "str": "text",
         "bool": "true or false",
         "array": "a list",
+        "object": "a table",
     }
     parts = [names.get(part.strip(), part.strip()) for part in match[1].split("|")]
     return " or ".join(dict.fromkeys(part for part in parts if part != "null"))
+
+
+def _named(path: str, raw: Any, schema: Any) -> str:
+    """The path with the key of a table for each ``[...]``, which is how msgspec writes whichever of them."""
+    before, found, behind = path.partition("[...]")
+    if not found:
+        return path
+    member = _type_at(before + found, schema)
+    for name, value in _value_at(before, raw).items():
+        try:
+            msgspec.convert(value, member)
+        except msgspec.ValidationError:
+            return f"{before}.{name}{behind}"
+    return path
 
 
 def _value_at(path: str, raw: Any) -> Any:

@@ -53,8 +53,17 @@ CASES = [
     (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 9, 0.5]]", ["radio.links = (0, 9)", "ids of motes"]),
     (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 1, 5.0]]", ["radio.links = 5.0", "a probability 0..1"]),
     (TWO + "[environment.fields.pressure]\nbase = 1", ["environment.fields.pressure", "temp, humidity"]),
-    (TWO + "[environment.fields.temp]\nbse = 1", ["bse: no such key", "did you mean 'base'"]),
-    (TWO + "[environment.fields.temp]\nbase = 'warm'", ["base", "a number"]),
+    (
+        TWO + "[environment.fields.light]\nbase = 1\n[environment.fields.temp]\nbse = 1",
+        ["environment.fields.temp.bse: no such key", "did you mean 'base'"],
+    ),
+    (TWO + "[environment.fields.temp]\nbase = 'warm'", ["environment.fields.temp.base = 'warm'", "a number"]),
+    (TWO + "[environment.fields]\ntemp = 21.5", ["environment.fields.temp = 21.5: expected a table"]),
+    (
+        TWO + "[environment.fields.temp]\ngradient = [1]",
+        ["environment.fields.temp.gradient = [1]: expected a list of 2"],
+    ),
+    (TWO + "path = [['1 s', 1]]", ["mote[1].path[0] = ['1 s', 1]: expected a list of 3"]),
     (TWO + "[environment]\ntrace = 'none.parquet'", ["environment.trace = 'none.parquet'", "a Parquet file"]),
     (TWO + "[environment]\nstep = '1 s'", ["environment.step = '1 s'", "environment.trace"]),
     (TWO + "[[fault]]\nat = 3\nkind = 'explode'", ["fault[0].kind = 'explode'", "kill or reboot"]),
@@ -63,6 +72,10 @@ CASES = [
     (TWO + "[[fault]]\nat = 'x'\nkind = 'kill'\nmote = 1", ["fault kill: at", "'x'"]),
     (TWO + "[[fault]]\nat = 3\nkind = 'kill'\nmote = 1\nppm = 3", ["fault[0].ppm", "takes mote"]),
     (TWO + "[[fault]]\nat = 3\nkind = 'link_down'\nmote = 1", ["fault link_down: to is missing"]),
+    (
+        TWO + "[[fault]]\nat = 3\nkind = 'link_down'\nmote = 1\nto = 1",
+        ["fault link_down: to = 1", "another mote"],
+    ),
     (TWO + "path = [['1 s', 1, 1], ['1 s', 2, 2]]", ["mote 1: path", "later than the one before"]),
     (TWO + "path = [['1 s', inf, 1]]", ["mote 1: path = inf", "metres within 1e7"]),
     (
