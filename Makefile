@@ -13,6 +13,8 @@ STAMP   := build/setup.stamp
 BOARD   ?= iris
 PORT    ?= /dev/ttyUSB0
 ID      ?= 1
+# Relative to where it is said: make goes on in another folder.
+OWN     := $(if $(EXTENSIONS),EXTENSIONS=$(abspath $(EXTENSIONS)))
 
 .PHONY: archive help setup firmware testbed wire demo check lint test test-renode bench flash clean
 
@@ -25,7 +27,7 @@ $(STAMP): tools/setup tools/packages.txt requirements.lock pyproject.toml
 	@mkdir -p $(@D) && touch $@
 
 firmware: $(STAMP) ## build the mote images and print their sizes
-	@$(MAKE) --no-print-directory -C firmware PYTHON=$(abspath $(RUN))
+	@$(MAKE) --no-print-directory -C firmware PYTHON=$(abspath $(RUN)) $(OWN)
 
 testbed: $(STAMP) ## build the emulator: core and CPU back-ends
 	@$(MAKE) --no-print-directory -C testbed/core
@@ -66,7 +68,7 @@ bench: firmware testbed ## every benchmark, a table each
 	@set -e; for b in firmware_size testbed sampling_order pushdown events vm lifetime aggregation snooping energy traffic library_links decode fanout sharing joins feeds windows restart latency asking readers; do $(RUN) -m bench.$$b; done
 
 flash: $(STAMP) ## program a real mote: BOARD=iris PORT=/dev/ttyUSB0 ID=7 [ROOT=1] [DRY_RUN=1]
-	@$(MAKE) --no-print-directory -C firmware flash PYTHON=$(abspath $(RUN)) BOARD=$(BOARD) PORT=$(PORT) ID=$(ID)
+	@$(MAKE) --no-print-directory -C firmware flash PYTHON=$(abspath $(RUN)) BOARD=$(BOARD) PORT=$(PORT) ID=$(ID) $(OWN)
 
 clean: ## remove what was built
 	@rm -rf build

@@ -95,6 +95,26 @@ def test_what_cannot_be_is_refused_when_it_is_built(tmp_path: Path, text: str, m
     assert "wrong.c" in built.stderr
 
 
+def test_a_folder_without_extensions_is_refused(tmp_path: Path) -> None:
+    """Images would be built without what somebody thinks is in them."""
+    (tmp_path / "range.cpp").write_text("AGGREGATE(range, 16, 2, 0, SUMMARY)")
+    built = make(tmp_path / "build", tmp_path)
+    assert built.returncode != 0
+    assert f"{tmp_path} has no C file with an AGGREGATE or a COMMAND" in built.stderr
+
+
+@pytest.mark.parametrize("target", ["firmware", "flash"])
+def test_a_folder_is_relative_to_where_it_is_said(target: str) -> None:
+    said = subprocess.run(
+        ["make", "-n", target, "EXTENSIONS=hil_tests/extensions"],
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"--extensions {HERE}/extensions " in said.stdout, said.stderr
+
+
 def test_what_is_not_built_is_refused_when_it_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(ExtensionError, match="build them with make firmware EXTENSIONS=folder"):
         outside.load(tmp_path, TAKEN)

@@ -81,6 +81,8 @@ def outside(folder: Path) -> list[Declared]:
     if not folder.is_dir():
         raise ExtensionError(f"{folder} is no folder: extensions are C files in a folder")
     found = declarations(sorted(folder.glob("*.c")))
+    if not found:
+        raise ExtensionError(f"{folder} has no C file with an AGGREGATE or a COMMAND")
     for one in found:
         if one.kind == "COMMAND" and not ACTIONS_OUTSIDE <= one.number <= 255:
             raise ExtensionError(
