@@ -84,7 +84,7 @@ def _start(children: Children, directory: Path, report: Path, console: Console) 
     )  # fmt: skip
     started = []
     for command in commands:
-        console.print(f"[dim]$ skerry {' '.join(command)}[/]")
+        console.print(f"[dim]$ skerry {' '.join(command)}[/]", soft_wrap=True)
         log = (directory / f"{command[0]}.log").open("wb")
         started.append(children.start([skerry_command, *command], stdout=log, stderr=log))
     url = f"http://127.0.0.1:{http_port}"
@@ -114,7 +114,7 @@ def _ask(url: str, console: Console, began: float) -> None:
     """Both users ask at once; rows are printed as they come."""
     rows: queue.Queue[Row] = queue.Queue()
     for question in QUESTIONS:
-        console.print(f"[{question.style}]{question.user:>6}[/]  {question.sql}")
+        console.print(f"[{question.style}]{question.user:>6}[/]  {question.sql}", soft_wrap=True)
         threading.Thread(target=_user, args=(url, question, rows), daemon=True).start()
     deadline = time.monotonic() + DURATION_S
     with console.status("") as line:
@@ -129,7 +129,7 @@ def _ask(url: str, console: Console, began: float) -> None:
                 question.first_s = time.monotonic() - began
             question.rows += 1
             values = "  ".join(f"{name}={value}" for name, value in row.items())
-            console.print(f"[{question.style}]{question.user:>6}[/]  {values}")
+            console.print(f"[{question.style}]{question.user:>6}[/]  {values}", soft_wrap=True)
 
 
 def _user(url: str, question: Question, rows: queue.Queue[Row]) -> None:
@@ -162,7 +162,8 @@ def _summary(console: Console, report: dict[str, Any], status: dict[str, Any], m
     console.print(
         f"{motes} motes, {len(report['queries'])} mote queries served {len(QUESTIONS)} users' queries; "
         f"yield {share:.2f} % ({delivered} of {produced} records), "
-        f"{status['rows']} rows in the stream log"
+        f"{status['rows']} rows in the stream log",
+        soft_wrap=True,
     )
 
 
