@@ -26,12 +26,15 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data.mkdir()
     plain = stream_of(1, "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s")
     average = stream_of(2, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 30 s")
+    # Of other columns: DuckDB reads no files together that differ in them.
+    count = stream_of(3, "SELECT COUNT(*), MAX(light) FROM sensors SAMPLE PERIOD 30 s")
     late = plain_records(average, range(3, 5), [0], seed=9)
     late["revision"] = 1
     log, history = StreamLog(data), History(data)
     records = [plain_records(plain, range(300), [1, 2, 3]), plain_records(average, range(50), [0]), late]
+    records.append(plain_records(count, range(50), [0]))
     log.append(np.concatenate(records))
-    history.compact(log.path, log.rows, [plain, average])
+    history.compact(log.path, log.rows, [plain, average, count])
     return root
 
 
