@@ -101,6 +101,14 @@ def test_text_that_is_none_is_one_line() -> None:
     assert done.stderr == "skerry: '\\udcff' is half a character, or none: leave it out\n"
 
 
+@pytest.mark.parametrize("duration", ["soon", "0s", "-5s", "9999999999999 day"])
+def test_a_duration_that_no_query_runs_for_is_refused_before_it_is_asked(duration: str) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    done = run("query", "SELECT temp ONCE", "--for", duration, "--url", url, COLUMNS="200")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--for: '{duration}': expected a duration as in 60s or 10min" in done.stderr
+
+
 def test_spaces_around_a_token_are_none_of_it() -> None:
     client = skerry.connect("http://127.0.0.1:1", token=" abc\n")
     assert client.http.headers["Authorization"] == "Bearer abc"

@@ -41,9 +41,10 @@ def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|day)?\s*", text)
-    if match is None:
+    seconds = float(match[1]) * _UNITS[match[2] or "s"] if match else 0.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise typer.BadParameter(f"{text!r}: expected a duration as in 60s or 10min", param_hint="--for")
-    return float(match[1]) * _UNITS[match[2] or "s"]
+    return seconds
 
 
 def query(
