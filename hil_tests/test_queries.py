@@ -11,7 +11,10 @@ import pytest
 
 from hil_tests.queries import ask, rows
 from skerry.plan.lifetime import CAPACITY
+from skerry.plan.model import QueryPlan
 from skerry.plan.partials import Partial, from_packet, merge_partials
+from skerry.plan.planner import plan_query
+from skerry.proxy.demand import Demand
 from skerry_protocol.packets import Aggregate, PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
@@ -115,6 +118,26 @@ def test_once_gives_each_mote_one_row(network: MakeNetwork) -> None:
     assert sorted(row["nodeid"] for row in found) == list(range(6))
     assert all(row["voltage"] == pytest.approx(3.0, abs=0.02) for row in found)
     assert all(row["free_ram"] > 1000 for row in found)
+
+
+def test_once_is_heard_of_in_time_where_motes_listen_seldom(network: MakeNetwork) -> None:
+    """Asked at four moments between the windows of a network that has nothing to do, as the gateway does."""
+    net = network(grid(4, 3, spacing=10), radio=disc(15))
+    demand = Demand()
+    plan = plan_query("SELECT nodeid, voltage FROM sensors ONCE")
+    assert isinstance(plan, QueryPlan)
+    net.advance("200s")
+    for moment in range(4):
+        net.advance("4s")
+        user = f"user {moment}"
+        (asked,) = demand.add_user(user, plan, net.line.network_time()).install
+        net.line.install(asked.query, asked.program)
+        net.advance("48s")
+        answers = {record.body.node for record in net.line.of(PacketType.RESULT, asked.query)}
+        assert answers == set(range(12)), f"asked {moment * 4} s later"
+        for query in demand.remove_user(user, net.line.network_time()).stop:
+            net.line.stop(query)
+        net.advance("48s")
 
 
 def test_stop_ends_a_query_everywhere(network: MakeNetwork) -> None:

@@ -136,6 +136,21 @@ def test_a_user_without_end_makes_the_shared_query_endless() -> None:
     assert demand.add_user("b", rows("temp"), 130).install[0].end == FOREVER
 
 
+@pytest.mark.parametrize("length", ["ONCE", "SAMPLE PERIOD 4 s FOR 8 s", "SAMPLE PERIOD 4 s"])
+@pytest.mark.parametrize(
+    ("period", "asked", "now", "begins"),
+    [("2 s", 100.0, 1003.2, 1012), ("2 s", 995.0, 1003.2, 1016), ("10 s", 100.0, 1003.2, 1016), ("10 s", 100.0, 1007.5, 1032)],
+)  # fmt: skip
+def test_what_has_an_end_waits_until_a_slow_network_has_listened(
+    period: str, asked: float, now: float, begins: int, length: str
+) -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp", period), asked)
+    (installed,) = demand.add_user("b", plan(f"SELECT AVG(temp) FROM sensors {length}"), now).install
+    endless = length == "SAMPLE PERIOD 4 s"
+    assert installed.start == (int(now) + 9 if endless else begins)
+
+
 def test_once_is_one_epoch_of_its_own_query() -> None:
     demand = Demand(lead_seconds=8)
     demand.add_user("a", rows("temp"), 0)

@@ -31,6 +31,9 @@ from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
 #: Query ids on the wire: 1..255.
 _IDS = 255
+#: A network is slow once its session is so old, in s, and while no query has a shorter period than this, in ms: its motes then listen for
+#: queries at multiples of so many s only (firmware/net/schedule.c).
+_SLOW_FROM_S, _SLOW_PERIOD_MS, _SLOW_WINDOW_S = 150, 10_000, 16
 #: So long before its cut-over a query of fast samples begins: no pulse is cut in two that is shorter.
 WARM_UP_SECONDS = 3
 
@@ -278,12 +281,24 @@ class Demand:
         self._check_room(now, leaving=cancelled is not None)
         stop = self._cancel(cancelled, now)
         cut = ceiling(_ms(now), 1000) + self._lead * 1000
+        if self._slow(now) and any(self._users[user].length_ms is not None for user in group.users):
+            # Others begin late on a mote that hears of them late; of these it would have missed some epochs, of ONCE the only one.
+            cut = ceiling(_ms(now) + 1000, _SLOW_WINDOW_S * 1000) + self._lead * 1000
         running = self._reserve(wanted, cut)
         group.current, group.previous, group.stale = running.installation.query, None, False
         for user in group.users:
             self._users[user].feeds.clear()
             self._start_reading(user, running, cut)
         return Difference(install=(self._program(running, group),), stop=stop)
+
+    def _slow(self, now: float) -> bool:
+        """Whether motes may be listening for queries seldom: all, or those that have not heard of a fast one yet."""
+        return now >= _SLOW_FROM_S and not any(
+            running.period_ms < _SLOW_PERIOD_MS
+            and running.stopped_at is None
+            and running.cut_ms + _SLOW_WINDOW_S * 1000 <= _ms(now)
+            for running in self._running.values()
+        )
 
     def _follow(
         self, group: Group, wanted: MoteQuery, old: int, cancelled: int | None, now: float
