@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skerry
 import skerry_protocol
-from skerry.proxy import java
+from skerry.proxy import checkpoint, java
 from skerry.proxy.ended import forget_ended
 from skerry.streams.record import Block
 from skerry.streams.source import LogSource, UnreadableError, block_of
@@ -149,12 +149,13 @@ class StreamingQuery:
         if self._spark is None:
             self._spark = session(self._master, self._directory)
             self._spark.dataSource.register(LogSource)
+        progress = checkpoint.usable(self._directory, self._log_path)
         self._query = (
             self._spark.readStream.format("skerry_log")
             .option("path", str(self._log_path.resolve()))
             .load()
             .writeStream.foreachBatch(self._batch)
-            .option("checkpointLocation", str(self._directory / "checkpoint"))
+            .option("checkpointLocation", str(progress))
             .trigger(processingTime="0 seconds")
             .start()
         )
