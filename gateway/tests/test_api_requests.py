@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ import pytest
 from gateway.tests.process import SQL, Daemon
 from skerry.access import Access
 from skerry.api.app import create_app
+from skerry.api.bounded import BODY_MAXIMUM
 from skerry.daemon import Gateway
 from skerry.encoding import escaped, is_whole, mended
 from skerry.lang.errors import QueryError
@@ -106,6 +108,26 @@ def test_a_body_that_does_not_say_that_it_is_json_is_told_how(
     said = f"Content-Type {kind}" if kind else "no Content-Type"
     assert answer.json() == {"message": f"{said}: send the body as JSON, with Content-Type: application/json"}
     assert gateway.asked == []
+
+
+@pytest.mark.parametrize("path", ["/queries", "/commands/leds"])
+def test_a_body_that_nobody_needs_is_not_read(gateway: NoGateway, path: str) -> None:
+    sent = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(1000):
+            sent += 4096
+            yield b" " * 4096
+
+    answer = request(gateway, "POST", path, content=body(), headers=JSON)
+    assert answer.status_code == 413, answer.text
+    assert answer.json()["message"].startswith(f"the body has more than {BODY_MAXIMUM} bytes")
+    assert sent == BODY_MAXIMUM + 4096
+    assert gateway.asked == []
+    whole = f'{{"sql": "{SQL}"}}'
+    request(gateway, "POST", "/queries", content=whole.ljust(BODY_MAXIMUM), headers=JSON)
+    assert [sql for sql, *_ in gateway.asked] == [SQL]
 
 
 def test_the_description_names_no_other_status_for_what_is_wrong(gateway: NoGateway) -> None:

@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request
 
 from skerry.access import Access, Caller
 from skerry.api.body import Command, Question, Text
+from skerry.api.bounded import Bounded
 from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
 from skerry.catalog.places import Wanted, place_of
@@ -42,6 +43,7 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     )
     app.state.access, app.state.bell = access, None
     answer_errors(app)
+    app.add_middleware(Bounded)
 
     @app.post("/queries", status_code=201)
     def ask(question: Question, caller: Who) -> dict[str, Any]:
