@@ -26,7 +26,7 @@ from skerry.history.service import HistoryService
 from skerry.history.store import DAY_US, History, Retention
 from skerry.state import DataError
 from skerry.streams.log import StreamLog, length, partition_of, read
-from skerry.streams.record import Records
+from skerry.streams.record import NUMBERED, Records
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import BY_NAME
 
@@ -398,3 +398,24 @@ def test_rows_of_streams_that_nobody_knows_are_passed_over(tmp_path: Path) -> No
     log, history = logged(tmp_path, plain_records(stream, range(10), [1])), History(tmp_path)
     assert history.compact(log.path, log.rows, []) == 10
     assert history.manifest.files == {}
+
+
+def test_rows_of_the_log_that_a_disk_has_changed_stop_no_compaction(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One of them in the year 292020."""
+    stream = stream_of(1, PLAIN)
+    records = plain_records(stream, range(10), [1, 2, 3])
+    log, history = logged(tmp_path, records), History(tmp_path)
+    file = partition_of(log.path, 0).segment(0)
+    data = bytearray(file.read_bytes())
+    fields = NUMBERED.fields
+    assert fields is not None
+    data[7 * NUMBERED.itemsize + fields["sample"][1] + 7] ^= 0x7F
+    data[0] ^= 0x40
+    file.write_bytes(data)
+    with caplog.at_level("WARNING"):
+        assert history.compact(log.path, log.rows, [stream]) == 30
+    assert "2 of the rows 0 to 7 of the log are damaged" in caplog.text
+    found = ask(history, "SELECT row FROM '$/sensors/*.parquet' ORDER BY row")
+    assert [row for (row,) in found] == [row for row in range(30) if row not in (0, 7)]

@@ -55,6 +55,47 @@ def test_a_record_of_garbage_at_the_end_is_cut_off(tmp_path: Path) -> None:
     assert StreamLog(tmp_path).rows == 2
 
 
+@given(
+    st.sets(st.integers(0, 19), min_size=1),
+    st.integers(0, NUMBERED.itemsize - 1),
+    st.lists(st.tuples(st.integers(0, 21), st.integers(0, 21)), max_size=10),
+)
+def test_rows_that_a_disk_has_changed_are_nobodys_and_hide_no_others(
+    tmp_path_factory: pytest.TempPathFactory,
+    changed: set[int],
+    byte: int,
+    ranges: list[tuple[int, int]],
+) -> None:
+    """Whichever byte of a record it is; those of the number hid all rows of the segment."""
+    log = StreamLog(tmp_path_factory.mktemp("data"), 7, lambda stream: stream - 1)
+    for first in range(0, 21, 3):
+        mixed = records(first, 3)
+        mixed["stream"] = [1, 1, 2]
+        log.append(mixed)
+    log.close()
+    whole = read(log.path, 0, 21)
+    for partition in (partition_of(log.path, root) for root in (0, 1)):
+        for begin in partition.begins():
+            file = partition.segment(begin)
+            data = bytearray(file.read_bytes())
+            for at in range(0, len(data), NUMBERED.itemsize):
+                if int.from_bytes(data[at : at + 8], "little") in changed:
+                    data[at + byte] ^= 0x40
+            file.write_bytes(data)
+    assert length(log.path) == 21
+    for start, end in [(0, 21), *ranges]:
+        found = read(log.path, start, end)
+        kept = [row not in changed for row in range(start, min(end, 21))]
+        assert (found["stream"] > 0).tolist() == kept
+        assert found[kept].tobytes() == whole[start:end][kept].tobytes()
+    reader = LogReader(str(log.path))
+    parts = reader.partitions({"row": 0}, {"row": 21})
+    block = block_of(pa.Table.from_batches([batch for part in parts for batch in reader.read(part)]))
+    kept = [row not in changed for row in range(block.first, block.end)]
+    assert block.records[kept].tobytes() == whole[block.first : block.end][kept].tobytes()
+    assert {*range(21)} - {*range(block.first, block.end)} <= changed
+
+
 def test_reading_a_range_twice_gives_the_same(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 1000))

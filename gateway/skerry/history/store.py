@@ -103,6 +103,14 @@ class History:
                 name = path_of(directory, day_text(day))
                 part = table.filter(pc.equal(days, day))
                 manifest.files[name] = self._write(name, start, part)
+        lost = np.flatnonzero(records["stream"] == 0) + start
+        if len(lost):
+            log.warning(
+                "history: %d of the rows %d to %d of the log are damaged: nobody gets them, and they are in no file",
+                len(lost),
+                lost[0],
+                lost[-1],
+            )
         manifest.rows = start + len(records)
         manifest.save(self.path)
         self.manifest = manifest

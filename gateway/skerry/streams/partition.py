@@ -10,12 +10,12 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
 
-from skerry.streams.record import NUMBERED, RECORD, Records, intact, numbered, seal
+from skerry.streams.record import NUMBERED, RECORD, Records, damaged, intact, numbered, seal
 
 SUFFIX = ".rows"
 _NUMBER_BYTES = 8
@@ -62,15 +62,28 @@ class Partition:
         return sum(high - low for _, low, high in self._places(start, end))
 
     def read(self, start: int, end: int) -> Records:
-        """Those rows, with their numbers, ascending. FileNotFoundError: some have just been dropped."""
+        """Those rows, with their numbers, ascending. One that a damaged disk has changed is of stream 0, which is nobody's.
+        FileNotFoundError: some have just been dropped."""
         parts = []
         for begin, low, high in self._places(start, end):
             dtype = RECORD if self.dense else NUMBERED
             found = np.fromfile(self.segment(begin), dtype, high - low, offset=low * self._width)
+            self._leave_out(begin, low, found)
             parts.append(numbered(found, np.arange(begin + low, begin + high)) if self.dense else found)
         if len(parts) == 1:
             return parts[0]
         return np.concatenate([np.empty(0, NUMBERED), *parts])
+
+    def _leave_out(self, begin: int, low: int, records: Records) -> None:
+        """Leave of records that are not as they were written only the numbers, which their neighbours tell."""
+        places = damaged(records)
+        if not len(places):
+            return
+        records[places] = np.zeros((), records.dtype)
+        if not self.dense:
+            with self.segment(begin).open("rb") as file:
+                numbers = _Numbers(file.fileno(), begin, self.dense)
+                records["row"][places] = [numbers[low + place] for place in places.tolist()]
 
     def _places(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Where such rows are: segment, and places in it from .. to."""
@@ -103,7 +116,12 @@ class _Numbers:
     def __getitem__(self, place: int) -> int:
         if self._dense:
             return self._begin + place
-        return int.from_bytes(os.pread(self._file, _NUMBER_BYTES, place * self._width), "little")
+        # Of a record that is damaged those beside it tell it.
+        for near in chain(range(place, self._count), range(place - 1, -1, -1)):
+            record = os.pread(self._file, self._width, near * self._width)
+            if intact(record):
+                return int.from_bytes(record[:_NUMBER_BYTES], "little") + place - near
+        return self._begin + place
 
     def place(self, row: int) -> int:
         """Where the first row with this number, or a higher one, is."""
