@@ -223,11 +223,13 @@ class Access:
         self._rate.take(caller.name, time.monotonic())
         return caller
 
-    def still_knows(self, caller: Caller, authorization: str | None) -> bool:
-        """Whether who was admitted by this header would be again, but for his rate: his token may have been taken away."""
+    def refusal(self, caller: Caller, authorization: str | None) -> str | None:
+        """Why who was admitted by this header would not be again, but for his rate: his token has been taken away; None: he would."""
         if self._tokens is None:
-            return True
-        return self._tokens.user((authorization or "").partition(" ")[2].strip()) == caller.user
+            return None
+        if self._tokens.user((authorization or "").partition(" ")[2].strip()) == caller.user:
+            return None
+        return f"the gateway does not know this token any more: it was taken out of its token file, or is no longer {caller.user}'s"
 
     def named(self, caller: Caller, user: str | None) -> Caller:
         """The caller, where he names himself once more. AccessError 403: as another."""

@@ -240,6 +240,8 @@ class Rows:
                             yield batch
                         elif told[b"skerry.event"] == b"end":
                             return
+                        elif told[b"skerry.event"] == b"refused":
+                            raise GatewayError(json.loads(told[b"skerry.data"]))
                         elif told[b"skerry.event"] == b"dropped":
                             self._was_dropped(json.loads(told[b"skerry.data"]))
                         else:
@@ -311,7 +313,7 @@ class _Events:
         self.ended = False
 
     def line(self, line: str) -> dict[str, Any] | None:
-        """A row, when this line completes one."""
+        """A row, when this line completes one. Raises GatewayError."""
         if line:
             name, _, value = line.partition(":")
             self._event[name] = value.strip()
@@ -322,6 +324,8 @@ class _Events:
             self._rows._was_dropped(json.loads(event["data"]))
             self._skip = 0
             return None
+        if kind == "refused":
+            raise GatewayError(event["data"])
         if "id" in event:
             self._rows.position = int(event["id"])
         self.ended = kind == "end"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -139,22 +140,40 @@ def test_nothing_without_a_token_and_no_token_in_the_log(guarded: Daemon) -> Non
     assert not any(token in log for token in (*TOKENS.values(), stranger))
 
 
-def test_who_is_taken_out_of_the_file_is_read_to_no_more(guarded: Daemon, token_file: Path) -> None:
-    asked = skerry.connect(guarded.url, token=TOKENS["grace"]).query(SQL)
-    refused: list[Exception] = []
+def test_who_is_taken_out_of_the_file_is_read_to_no_more_and_told_why(
+    guarded: Daemon, token_file: Path
+) -> None:
+    grace = skerry.connect(guarded.url, token=TOKENS["grace"])
+    asked = grace.query(SQL)
+    refused: list[str] = []
 
-    def read() -> None:
+    def read(how: Callable[[skerry.Rows], object]) -> None:
         try:
-            list(asked)
+            how(grace.resume(asked.id))
         except skerry.GatewayError as error:
-            refused.append(error)
+            refused.append(str(error))
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    wait_for(lambda: guarded.client().status()["feeds"] == 1)
-    token_file.write_text(f"ada: {TOKENS['ada']}\n")
-    reader.join(240)
-    assert "does not know this token" in str(refused[0])
+    async def asynchronously(rows: skerry.Rows) -> None:
+        async for _ in rows:
+            pass
+
+    ways: list[Callable[[skerry.Rows], object]] = [
+        list,
+        skerry.Rows.to_arrow,
+        lambda rows: asyncio.run(asynchronously(rows)),
+    ]
+    readers = [threading.Thread(target=read, args=[way]) for way in ways]
+    for reader in readers:
+        reader.start()
+    with grace.http.stream("GET", f"/queries/{asked.id}/rows") as raw:
+        wait_for(lambda: guarded.client().status()["feeds"] == 4)
+        token_file.write_text(f"ada: {TOKENS['ada']}\n")
+        for reader in readers:
+            reader.join(240)
+        *_, kind, data, _ = raw.iter_lines()
+    why = "the gateway does not know this token any more: it was taken out of its token file, or is no longer grace's"
+    assert refused == [why] * 3, "at once, not when they come back"
+    assert (kind, data) == ("event: refused", f"data: {why}")
     assert guarded.client().status()["feeds"] == 0
 
 

@@ -95,10 +95,10 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
             raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")
         reader = gateway.reader(asked, _position(gateway, last_event_id or after))
         writer = EventWriter() if chosen == SSE else ArrowWriter(asked, reader.schema)
-        allowed = partial(access.still_knows, caller, authorization)
+        refusal = partial(access.refusal, caller, authorization)
         if app.state.bell is None:
             app.state.bell = Bell()
-        return FeedResponse(feed(gateway, asked, reader, writer, allowed, app.state.bell), chosen)
+        return FeedResponse(feed(gateway, asked, reader, writer, refusal, app.state.bell), chosen)
 
     @app.post("/history")
     def compact(_: Who) -> dict[str, Any]:

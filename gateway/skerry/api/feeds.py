@@ -57,9 +57,12 @@ class Writer(Protocol):
     def end(self, why: str) -> bytes:
         """No more can come: the query is ``finished`` or ``stopped``."""
 
+    def refused(self, why: str) -> bytes:
+        """More may come, but not to him."""
+
 
 class EventWriter:
-    """Server-sent events: ``row``, ``dropped``, ``end``. An event's id is a row's number in the log."""
+    """Server-sent events: ``row``, ``dropped``, ``end``, ``refused``. An event's id is a row's number in the log."""
 
     media_type = SSE
 
@@ -90,10 +93,14 @@ class EventWriter:
         """The last event."""
         return f"event: end\ndata: {why}\n\n".encode()
 
+    def refused(self, why: str) -> bytes:
+        """The last event, too."""
+        return f"event: refused\ndata: {why}\n\n".encode()
+
 
 class ArrowWriter:
     """An Arrow IPC stream: the user's columns behind :data:`ROW`. What is no row is told in the metadata of empty batches:
-    ``skerry.event`` is ``position``, ``dropped`` or ``end``, ``skerry.data`` its JSON."""
+    ``skerry.event`` is ``position``, ``dropped``, ``end`` or ``refused``, ``skerry.data`` its JSON."""
 
     media_type = ARROW
 
@@ -141,7 +148,14 @@ class ArrowWriter:
 
     def end(self, why: str) -> bytes:
         """The end of the stream, and why."""
-        last = self._event("end", why)
+        return self._last("end", why)
+
+    def refused(self, why: str) -> bytes:
+        """The same."""
+        return self._last("refused", why)
+
+    def _last(self, event: str, why: str) -> bytes:
+        last = self._event(event, why)
         self._stream.close()
         return last + self._taken()
 
@@ -232,18 +246,18 @@ async def feed(
     query: UserQuery,
     reader: Reader,
     writer: Writer,
-    allowed: Callable[[], bool],
+    refusal: Callable[[], str | None],
     bell: Bell,
 ) -> AsyncGenerator[bytes, None]:
-    """A query's feed as bytes, until the query ends, or breaking off when its reader is no longer ``allowed``."""
+    """A query's feed as bytes, until the query ends, or until there is a ``refusal``: why its reader may have no more of it."""
     woken, spoken, waits = asyncio.Event(), time.monotonic(), False
 
     def due() -> bool:
-        return waits or reader.due or time.monotonic() - spoken >= MARK_S or not allowed()
+        return waits or reader.due or time.monotonic() - spoken >= MARK_S or refusal() is not None
 
     with gateway.reading(query, partial(bell.ring, woken)), bell.looking(woken, due):
         yield writer.begin(reader.position)
-        while allowed():
+        while (refused := refusal()) is None:
             woken.clear()
             # What is asked before reading holds for what is read.
             over = query.finished and gateway.caught_up(query)
@@ -269,6 +283,7 @@ async def feed(
                 spoken = time.monotonic()
             waits = portion.waits
             await woken.wait()
+        yield writer.refused(refused)
 
 
 def _chunks(deliveries: list[Delivery]) -> Iterator[Delivery]:
