@@ -35,6 +35,8 @@ class Client:
         self._options: dict[str, Any] = {
             "base_url": url,
             "timeout": httpx.Timeout(10, read=ANSWER_S),
+            # Each feed that is read is a connection. How many there may be is the gateway's to say.
+            "limits": httpx.Limits(max_connections=None, max_keepalive_connections=20),
             "headers": {"Authorization": f"Bearer {token}"} if token else {},
             "params": {"user": user} if user else {},
         }

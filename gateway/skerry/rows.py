@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 RECONNECTS = 60
 #: A feed that says nothing for so long, in s, is dead: the gateway speaks each 15 s.
 SILENCE_S = 60.0
+#: What a proxy answers while the gateway behind it starts again.
+_AWAY = (502, 503, 504)
 _EVENTS = {"Accept": "text/event-stream"}
 _ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 _ROW = "_row"
@@ -90,9 +92,7 @@ class Rows:
         attempts = _Attempts(self._client.url)
         while True:
             try:
-                for row in self._events():
-                    attempts.succeeded()
-                    yield row
+                yield from self._events(attempts)
                 return
             except (httpx.TransportError, _Again) as error:
                 time.sleep(attempts.failed(error))
@@ -102,15 +102,14 @@ class Rows:
         async with self._client.asynchronous() as http:
             while True:
                 try:
-                    async for row in self._events_async(http):
-                        attempts.succeeded()
+                    async for row in self._events_async(http, attempts):
                         yield row
                     return
                 except (httpx.TransportError, _Again) as error:
                     await asyncio.sleep(attempts.failed(error))
 
-    def _events(self) -> Iterator[dict[str, Any]]:
-        events = _Events(self)
+    def _events(self, attempts: _Attempts) -> Iterator[dict[str, Any]]:
+        events = _Events(self, attempts.succeeded)
         with self._client.http.stream("GET", self._path, **self._request(_EVENTS)) as response:
             if response.status_code != 200:
                 response.read()
@@ -123,8 +122,10 @@ class Rows:
                     yield row
         raise _Again
 
-    async def _events_async(self, http: httpx.AsyncClient) -> AsyncIterator[dict[str, Any]]:
-        events = _Events(self)
+    async def _events_async(
+        self, http: httpx.AsyncClient, attempts: _Attempts
+    ) -> AsyncIterator[dict[str, Any]]:
+        events = _Events(self, attempts.succeeded)
         async with http.stream("GET", self._path, **self._request(_EVENTS)) as response:
             if response.status_code != 200:
                 await response.aread()
@@ -211,9 +212,7 @@ class Rows:
         until = None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
             try:
-                for batch in self._arrow(until, schema):
-                    attempts.succeeded()
-                    yield batch
+                yield from self._arrow(until, schema, attempts)
                 return
             except (httpx.TransportError, _Again) as error:
                 if until is not None and time.monotonic() >= until:
@@ -221,7 +220,7 @@ class Rows:
                 time.sleep(attempts.failed(error))
 
     def _arrow(
-        self, until: float | None, schema: Callable[[pa.Schema], None] | None
+        self, until: float | None, schema: Callable[[pa.Schema], None] | None, attempts: _Attempts
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
@@ -234,8 +233,12 @@ class Rows:
                 with _ending(response, until), pa.ipc.open_stream(_Body(response)) as stream:
                     if schema is not None:
                         schema(_user_schema(stream.schema))
+                    # Each feed begins with a position, which says no more than that it is open.
+                    _, begins = stream.read_next_batch_with_custom_metadata()
+                    self.position = int(begins[b"skerry.data"])
                     while until is None or time.monotonic() < until:
                         batch, told = stream.read_next_batch_with_custom_metadata()
+                        attempts.succeeded()
                         if batch.num_rows:
                             yield batch
                         elif told[b"skerry.event"] == b"end":
@@ -306,8 +309,9 @@ class _Body:
 class _Events:
     """Lines of server-sent events → rows."""
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, rows: Rows, heard: Callable[[], None] = lambda: None) -> None:
+        """``heard``: called when an event has come, also one that only says how far the feed has come."""
+        self._rows, self._heard = rows, heard
         self._event: dict[str, str] = {}
         self._skip = rows._ahead
         self.ended = False
@@ -320,6 +324,8 @@ class _Events:
             return None
         event, self._event = self._event, {}
         kind = event.get("event")
+        if kind is not None or "id" in event:
+            self._heard()
         if kind == "dropped":
             self._rows._was_dropped(json.loads(event["data"]))
             self._skip = 0
@@ -343,13 +349,13 @@ class _Events:
 
 
 class _Attempts:
-    """How often the gateway was not there in a row."""
+    """How often the gateway was not there in a row, or had nothing to say."""
 
     def __init__(self, url: str) -> None:
         self._url, self._failures = url, 0
 
     def succeeded(self) -> None:
-        """A row came."""
+        """Something came."""
         self._failures = 0
 
     def failed(self, error: Exception) -> float:
@@ -361,10 +367,13 @@ class _Attempts:
 
 
 def _refusal(response: httpx.Response) -> Exception:
-    """An answer that is no feed; of a user who does too much, when to come again."""
+    """An answer that is no feed; of a user who does too much, or of a proxy that cannot reach the gateway, when to come again."""
     wait = response.headers.get("Retry-After", "")
     if response.status_code == 429 and wait.isdigit():
         return _Again(float(wait))
+    # The gateway's own say in JSON what is the matter.
+    if response.status_code in _AWAY and "json" not in response.headers.get("Content-Type", ""):
+        return _Again()
     return GatewayError(reason(response))
 
 
