@@ -216,6 +216,24 @@ def test_a_table_is_read_again_when_it_changes_and_missed_when_it_vanishes(tmp_p
     assert {r["p.name"] for r in joined(plan, store)} == {"lab"}
 
 
+def test_a_column_with_nothing_in_it_is_of_any_kind(tmp_path: Path) -> None:
+    """As are all of a CSV file that has a header alone: the query goes on, as with a Parquet file without rows."""
+    store, path = TableStore(tmp_path), tmp_path / "places.csv"
+    path.write_text("node,floor,name\n1,3,lab\n2,4,hall\n")
+    of_places = "FROM sensors s, places p WHERE p.node = s.nodeid"
+    plan = planned(f"SELECT p.node, p.name, p.floor {of_places} SAMPLE PERIOD 1 s", store)
+    unnamed = planned(f"SELECT p.node {of_places} AND p.name IS NULL SAMPLE PERIOD 1 s", store)
+    assert len(joined(plan, store)) == 120
+    path.write_text("node,floor,name\n1,,\n")
+    assert {tuple(r.values()) for r in joined(plan, store)} == {(1, None, None)}
+    assert {r["p.node"] for r in joined(unnamed, store)} == {1}
+    path.write_text("node,floor,name\n")
+    assert joined(plan, store) == joined(unnamed, store) == []
+    path.write_text("node,floor,name\n1,high,7\n")
+    with pytest.raises(TableError, match="table places has changed: column floor is no longer of its kind"):
+        joined(plan, store)
+
+
 def test_two_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for suffix in ("csv", "parquet"):
         write(tmp_path / f"owners.{suffix}", OWNERS)

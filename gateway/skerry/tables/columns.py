@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,20 @@ class TableError(ValueError):
 
 @dataclass(frozen=True)
 class Column:
-    """A column's values: ``text`` or ``values`` scaled by ``described.digits``, with ``known`` where they are not NULL."""
+    """A column's values: ``text`` or ``values`` scaled by ``described.digits``, with ``known`` where they are not NULL. ``blank``: of a
+    file that has nothing in it, not even a type: it is of either kind."""
 
     described: TableColumn
     values: Int64
     known: npt.NDArray[np.bool_]
     text: pa.Array | None = None
+    blank: bool = False
+
+    def of_kind(self, text: bool) -> Column | None:
+        """The column as one of texts, or of numbers; None: it is not."""
+        if self.described.text == text:
+            return self
+        return replace(self, text=pa.nulls(len(self.values), pa.string())) if self.blank else None
 
     def vector(self, digits: int) -> Vector:
         """The numbers with so many decimal places, as a query was planned with; rounded where the file has more by now."""
@@ -82,7 +90,9 @@ def column_of(name: str, array: pa.ChunkedArray) -> Column:
         return _integers(name, scaled.cast(pa.decimal128(38, 0), safe=False).cast(pa.int64()), kind.scale)
     if pa.types.is_floating(kind):
         return _decimals(name, array.cast(pa.float64()))
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+    if pa.types.is_null(kind):
+        return replace(_integers(name, array.cast(pa.int64()), 0), blank=True)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return _integers(name, array.cast(pa.int64()), 0)
     raise TableError(f"column {name} is of type {kind}: numbers, times and texts can be joined")
 

@@ -158,7 +158,7 @@ class Joiner:
         for wanted in probe.table.schema.columns:
             column = table.columns.get(wanted.name)
             used = ("table", probe.table.called, wanted.name)
-            if column is None or column.described.text != wanted.text:
+            if column is None or column.of_kind(wanted.text) is None:
                 if not any(node.final == used for node in self._leaves()):
                     continue
                 what = "is gone" if column is None else "is no longer of its kind"
@@ -250,7 +250,10 @@ def _numbers(rows: Rows) -> Int64:
 
 def _column(chosen: dict[str, tuple[Table, Int64]], leaf: Expr) -> tuple[Column, Int64]:
     table, at = chosen[str(leaf.final[1])]
-    return table.columns[str(leaf.final[2])], at
+    column = table.columns[str(leaf.final[2])].of_kind(leaf.kind is Kind.TEXT)
+    # Or the table would not have been taken.
+    assert column is not None
+    return column, at
 
 
 def _of_table_alone(probe: Probe, part: Expr) -> bool:
