@@ -65,6 +65,32 @@ def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon
     assert log.count("alarm over") == 1
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rows_do_not_go_to_a_log_that_was_taken_away(peer: RootPeer, daemon: Daemon) -> None:
+    """They would be gone with the file, which nobody else sees any more."""
+    daemon.start()
+    asked, query, program = ask(peer, daemon)
+    queue_rows(peer, query, range(60, 64), program)
+    wait_for(lambda: not peer.waiting)
+    log, away = daemon.data / "log", daemon.data / "away"
+    log.rename(away)
+    with pytest.raises(skerry.GatewayError, match=f"{log}: rows 0 to 11 are not there"):
+        daemon.client().compact()
+    queue_rows(peer, query, range(64, 68), program)
+    wait_for(lambda: "intake" in alarms(daemon))
+    assert peer.acknowledged == 12
+    [text] = [alarm["text"] for alarm in daemon.client().status()["alarms"] if alarm["name"] == "intake"]
+    assert f"{log}: it was taken away while the gateway ran: put it back" in text
+    away.rename(log)
+    wait_for(lambda: not peer.waiting)
+    got = [(row["nodeid"], row["temp"]) for _, row in zip(range(24), asked, strict=False)]
+    assert got == [(n, (2000 + 10 * e + n) / 100) for e, n in rows_of(range(60, 68))]
+    assert daemon.client().compact()["compacted"] == 24
+    wait_for(lambda: alarms(daemon) == [])
+    daemon.kill(signal.SIGTERM)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 32 MB of its own."""

@@ -89,7 +89,11 @@ class History:
             done = 0
             while self.manifest.rows < end:
                 start, stop = self.manifest.rows, min(self.manifest.rows + PASS_ROWS, end)
-                self._pass(start, stream_log.read(log_path, start, stop), streams)
+                records = stream_log.read(log_path, start, stop)
+                if len(records) < stop - start:
+                    missing = f"rows {start + len(records)} to {stop - 1} are not there"
+                    raise OSError(f"{log_path}: {missing}: it was taken away, or cut, while the gateway ran")
+                self._pass(start, records, streams)
                 done += stop - start
             return done
 

@@ -6,6 +6,7 @@ numbers; its name is the number from which on it has all of its root's rows, as 
 
 from __future__ import annotations
 
+import errno
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -166,13 +167,14 @@ class Writer:
         return rows
 
     def append(self, rows: Records, since: int) -> None:
-        """Append numbered rows and sync. OSError: nothing was appended.
+        """Append numbered rows and sync. OSError: nothing was appended, as where the file has been taken away.
 
         ``since``: the first number that is new in any partition. A segment that begins has its name, which holds even if what is
         appended to the other partitions must be taken back.
         """
         if self._rows >= self._segment_rows:
             self.begin_segment(since)
+        self._check_there()
         data = memoryview(seal(rows))
         try:
             while data:
@@ -182,6 +184,17 @@ class Writer:
             self.cut(self._rows)
             raise
         self._rows += len(rows)
+
+    def _check_there(self) -> None:
+        """OSError: the file is no longer where readers look for it, or will be gone once it is closed."""
+        path = self.partition.segment(self._begin)
+        try:
+            there = os.path.samestat(os.stat(path), os.fstat(self._file))
+        except FileNotFoundError:
+            there = False
+        if not there:
+            why = "it was taken away while the gateway ran: put it back, or start the gateway again"
+            raise FileNotFoundError(errno.ENOENT, why, str(path))
 
     def cut(self, rows: int) -> None:
         """Leave so many rows in the segment that grows."""
