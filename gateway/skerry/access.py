@@ -86,6 +86,8 @@ class Tokens:
         self._looked = time.monotonic()
         self._stamp = self._stat()
         self._users = self._read()
+        #: Why the file cannot be read now.
+        self._trouble: str | None = None
 
     def user(self, token: str) -> str | None:
         """Whose token it is; None: nobody's."""
@@ -106,10 +108,17 @@ class Tokens:
                 stamp = self._stat()
                 if stamp != self._stamp:
                     self._users, self._stamp = self._read(), stamp
-                    log.info("token file %s read again", self._path)
+                    log.log(
+                        logging.WARNING if self._trouble else logging.INFO,
+                        "token file %s read again",
+                        self._path,
+                    )
+                    self._trouble = None
             except TokenFileError as error:
-                log.error("%s; the tokens read before stay", error)
-                self._stamp = (0, 0, 0)
+                # Once, not each time that it is looked at.
+                if str(error) != self._trouble:
+                    log.error("%s; the tokens read before stay", error)
+                self._trouble, self._stamp = str(error), (0, 0, 0)
 
     def _stat(self) -> tuple[int, int, int]:
         try:

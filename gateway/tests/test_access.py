@@ -188,3 +188,26 @@ def test_the_file_is_reread_by_what_the_system_says_of_it(tmp_path: Path) -> Non
     other.replace(file)
     tokens._looked -= REREAD_S
     assert (tokens.user(ada), tokens.user(grace)) == (None, "eve")
+
+
+def test_a_file_that_cannot_be_read_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each feed looks after it each second."""
+    ada = new_token()
+    file = token_file(tmp_path / "tokens", f"ada: {ada}\n")
+    tokens = Tokens(file)
+
+    def look(times: int) -> list[str]:
+        caplog.clear()
+        for _ in range(times):
+            tokens._looked -= REREAD_S
+            assert tokens.user(ada) == "ada"
+        return caplog.messages
+
+    file.unlink()
+    assert look(3) == [f"token file {file}: No such file or directory; the tokens read before stay"]
+    token_file(file, "ada\n")
+    assert len(look(3)) == 1
+    token_file(file, f"ada: {ada}\n")
+    assert look(3) == [f"token file {file} read again"]
+    file.unlink()
+    assert len(look(3)) == 1
