@@ -103,9 +103,33 @@ def seal(records: Records) -> bytes:
 
 def damaged(records: Records) -> Int64:
     """Places of records, numbered or not, whose checksums are wrong."""
-    raw, width = memoryview(records.tobytes()), records.dtype.itemsize
-    sums = (zlib.crc32(raw[at : at + width - _CHECKSUM_BYTES]) for at in range(0, len(raw), width))
-    return np.flatnonzero(np.fromiter(sums, np.uint32, len(records)) != records["checksum"])
+    found = [np.empty(0, np.int64)]
+    for begin in range(0, len(records), _AT_ONCE):
+        some = records[begin : begin + _AT_ONCE]
+        found.append(begin + np.flatnonzero(_checksums(some) != some["checksum"]))
+    return np.concatenate(found)
+
+
+def _checksums(records: Records) -> npt.NDArray[np.uint32]:
+    """What :func:`zlib.crc32` gives for each record, of all at once: a call for each takes more than twice the time."""
+    raw = np.frombuffer(records.tobytes(), np.uint8).reshape(len(records), -1)
+    sums = np.full(len(records), 0xFFFFFFFF, np.uint32)
+    for pair in np.ascontiguousarray(raw[:, :-_CHECKSUM_BYTES].view("<u2").T):
+        sums = _OF_PAIRS.take((sums ^ pair) & 0xFFFF) ^ (sums >> np.uint32(16))
+    return ~sums
+
+
+def _of_pairs() -> npt.NDArray[np.uint32]:
+    """What two bytes make of a sum of IEEE 802.3, whose polynomial it is, lowest bit first."""
+    sums = np.arange(1 << 16, dtype=np.uint32)
+    for _ in range(16):
+        sums = np.where(sums & 1, (sums >> 1) ^ np.uint32(0xEDB88320), sums >> 1)
+    return sums
+
+
+_OF_PAIRS = _of_pairs()
+#: So many records are looked at together that they stay in the processor's cache.
+_AT_ONCE = 8192
 
 
 def intact(record: bytes) -> bool:
