@@ -51,6 +51,11 @@ def test_one_that_is_whole_stays(data: Path) -> None:
     assert not usable(data, data / "log").exists()
 
 
+def test_one_of_a_log_that_is_away_is_kept(data: Path) -> None:
+    (data / "log").rename(data / "elsewhere")
+    assert usable(data, data / "log").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

@@ -99,6 +99,7 @@ def query(
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:
+        count -= 1
         leave_output()
     finally:
         if answer.id in {entry["id"] for entry in client.queries()}:
@@ -112,12 +113,12 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _print(answer: Rows, format: Format, limit: int | None) -> Iterator[int]:
-    """Print rows as they come; after each, how many there were."""
+    """Print rows as they come; before each, how many there are with it: Ctrl-C may come as soon as it is there."""
     warnings.showwarning = _warn
     write = writer(format, answer.columns)
     for count, row in enumerate(answer, 1):
-        write(row)
         yield count
+        write(row)
         if count == limit:
             break
 

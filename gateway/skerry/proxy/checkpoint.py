@@ -27,6 +27,9 @@ class _WrongError(ValueError):
 def usable(data: Path, log_path: Path) -> Path:
     """The directory of a gateway's checkpoint, from which one that Spark could not go on from is taken away. Raises OSError."""
     directory = data / DIRECTORY
+    if not log_path.exists():
+        # It is away: whoever reads it says so, and goes on from here once it is back.
+        return directory
     try:
         _check(directory, stream_log.length(log_path))
     except _WrongError as wrong:
