@@ -39,9 +39,9 @@ def _settings(options: argparse.Namespace, path: Path) -> Command:
         "--root",
         str(options.root),
         "--x",
-        f"{options.x:g}",
+        f"{options.x:.10g}",
         "--y",
-        f"{options.y:g}",
+        f"{options.y:.10g}",
         *(["--channel", options.channel] if options.channel else []),
         *(["--channels", options.channels] if options.channels else []),
     ]

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
 from skerry_protocol.extensions import Declared, ExtensionError, declarations, outside
+
+QUERY = Path(__file__).parents[1] / "query"
+_BUILT_IN = re.compile(r"^extern const struct aggregate aggregate_(\w+);", re.MULTILINE)
+
+
+def check_names(others: list[Declared]) -> None:
+    """Raises ExtensionError for an aggregate from outside that bears the name of one of this tree."""
+    taken = {name for header in QUERY.glob("*.h") for name in _BUILT_IN.findall(header.read_text())}
+    for one in others:
+        if one.kind == "AGGREGATE" and one.name in taken:
+            raise ExtensionError(
+                f"{one.path}: AGGREGATE({one.name}, {one.number}): the firmware has one of its own of this name: give it another"
+            )
 
 
 def source(found: list[Declared]) -> str:
@@ -56,6 +70,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         others = outside(options.extensions) if options.extensions else []
+        check_names(others)
         text = source(declarations([*options.sources, *dict.fromkeys(d.path for d in others)]))
     except ExtensionError as error:
         sys.exit(f"{error}")

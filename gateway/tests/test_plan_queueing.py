@@ -177,6 +177,21 @@ def test_held_rows_outlive_a_restart_and_come_once(tmp_path: Path) -> None:
     assert again.epochs() == [3, 6, 9]
 
 
+def test_a_held_row_that_a_disk_has_changed_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = merge([plan(DELTA)])
+    held = Held(tmp_path, query)
+    held.ingest.store([row(1, 9, 1), row(1, 3, 1), row(1, 6, 1)], held.source, held.log, 10_000)
+    changed = bytearray((tmp_path / FILE).read_bytes())
+    changed[len(changed) // 2] ^= 1
+    (tmp_path / FILE).write_bytes(changed)
+    again = Held(tmp_path, query)
+    assert f"{tmp_path / FILE}: 1 of its 3 rows are damaged and are left out" in caplog.text
+    again.ingest.release(again.log, 60_000)
+    assert again.epochs() == [6, 9]
+
+
 def test_rows_of_a_session_that_is_over_are_not_held(tmp_path: Path) -> None:
     query = merge([plan(DELTA)])
     held = Held(tmp_path, query)

@@ -137,6 +137,7 @@ def check_radio(network: Network, folder: Path, ids: set[int]) -> None:
     require(bool(radio.links), "radio.links", radio.links, "links, or a file of them, for model = 'matrix'")
     for sender, receiver, probability in radio.links:
         require({sender, receiver} <= ids, "radio.links", (sender, receiver), "ids of motes")
+        require(sender != receiver, "radio.links", (sender, receiver), "two motes: none hears itself")
         require(0 <= probability <= 1, "radio.links", probability, "a probability 0..1")
 
 
@@ -186,7 +187,8 @@ def check_interference(source: Interference) -> None:
 
 
 def _matrix(path: Path, ids: set[int]) -> list[tuple[int, int, float]]:
-    """``sender receiver probability`` lines between known motes. Shorter lines say nothing and are skipped."""
+    """``sender receiver probability`` lines between known motes. Shorter lines say nothing and are skipped, as is
+    a matrix's diagonal: no mote hears itself."""
     try:
         lines = path.read_text().splitlines()
     except OSError as error:
@@ -202,7 +204,7 @@ def _matrix(path: Path, ids: set[int]) -> list[tuple[int, int, float]]:
             if number == 1:
                 continue
             raise NetworkError(f"{path}:{number}: {line!r}: expected 'sender receiver probability'") from None
-        if link[0] in ids and link[1] in ids:
+        if link[0] != link[1] and {link[0], link[1]} <= ids:
             found.append(link)
     return found
 

@@ -71,6 +71,11 @@ def test_cc2538_is_programmed_through_its_boot_loader_with_settings_in_flash() -
     assert word[0x27FFDC] == 0x200000, "and begins there"
 
 
+def test_a_position_keeps_its_centimetres() -> None:
+    done = flash(BOARD="iris", PORT="/dev/ttyUSB3", ID=7, X=12345.67, Y=-1234567.89, DRY_RUN=1)
+    assert "--x 12345.67 --y -1234567.89" in done.stdout
+
+
 def test_nothing_is_programmed_in_a_dry_run() -> None:
     for path in BUILD.glob("*-4711.*"):
         path.unlink()

@@ -5,6 +5,7 @@ They are as durable as those in the log: a file beside it holds them, and a rest
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,9 @@ import numpy.typing as npt
 
 from skerry.streams.log import StreamLog
 from skerry.streams.partition import sync_directory
-from skerry.streams.record import RECORD, Records, intact, seal
+from skerry.streams.record import RECORD, Records, damaged, intact, seal
+
+log = logging.getLogger(__name__)
 
 FILE = "held.rows"
 
@@ -29,7 +32,7 @@ class Reorder:
         self.records: Records = self._recovered()
 
     def _recovered(self) -> Records:
-        """What the file holds, without a torn tail."""
+        """What the file holds, without a torn tail and what a damaged disk has changed."""
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:
@@ -38,7 +41,11 @@ class Reorder:
         rows = len(raw) // size
         while rows and not intact(raw[(rows - 1) * size : rows * size]):
             rows -= 1
-        return np.frombuffer(raw[: rows * size], RECORD).copy()
+        found = np.frombuffer(raw[: rows * size], RECORD)
+        changed = damaged(found)
+        if len(changed):
+            log.error("%s: %d of its %d rows are damaged and are left out", self._path, len(changed), rows)
+        return np.delete(found, changed)
 
     def forget(self, known: Sequence[bool]) -> None:
         """After a restart: those that reached the log before it, as ``known`` tells of each, are not held."""

@@ -51,6 +51,7 @@ CASES = [
     (TWO + "[radio]\nnoise_dbm = 3", ["radio.noise_dbm = 3", "-120..-20"]),
     (TWO + "[radio]\nmodel = 'matrix'", ["radio.links = []", "links, or a file"]),
     (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 9, 0.5]]", ["radio.links = (0, 9)", "ids of motes"]),
+    (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 0, 0.9]]", ["radio.links = (0, 0)", "two motes"]),
     (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 1, 5.0]]", ["radio.links = 5.0", "a probability 0..1"]),
     (TWO + "[environment.fields.pressure]\nbase = 1", ["environment.fields.pressure", "temp, humidity"]),
     (
