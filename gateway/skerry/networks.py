@@ -122,14 +122,14 @@ class Networks:
         return [sentence for network in self.all for sentence in network.refused(user)]
 
     def described_streams(self) -> list[dict[str, Any]]:
-        """The mote queries of the present sessions, for people."""
+        """The mote queries that serve somebody, for people: of those that do not, rows may still be on their way."""
         return [
             {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,
              "columns": [column.name for column in s.mote_query.columns], "aggregate": s.mote_query.aggregate,
              "root": network.root, "refused": network.refusals.of(s.query),
-             "decision": decided(s.mote_query, served[s.query]) if served.get(s.query) else None}
+             "decision": decided(s.mote_query, served[s.query])}
             for network in self.all
-            for served in [network.demand.served()] for s in network.current.values()
+            for served in [network.demand.served()] for s in network.current.values() if served.get(s.query)
         ]  # fmt: skip
 
     def check_heard(self, links: Iterable[Link]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import threading
 import time
 from math import inf, nan
@@ -137,12 +138,22 @@ def test_comments_before_a_question_are_none_of_it(comment: str) -> None:
             f"more than {ROWS_MAXIMUM} rows: add a condition or LIMIT",
         ),
         ("SELECT zeroblob(100000000)", "catalog: "),
+        ("SELECT printf('%.*c', 900000000, 'x')", "widths and precisions below 10000 and no '*'"),
+        ("SELECT format('%-900000000d', 1)", "a function cannot take its arguments"),
+        ("SELECT printf('%5.10000f', 1)", "a function cannot take its arguments"),
+        ("SELECT distance('a', 'b', 1, 2)", "distance takes four numbers"),
     ],
 )
 def test_what_is_no_question_is_refused_with_a_reason(sql: str, message: str) -> None:
     with pytest.raises(QueryError) as refused:
         select(sql, SMALL)
     assert message in refused.value.summary
+
+
+def test_numbers_are_formatted_as_sqlite_does() -> None:
+    sql = "SELECT printf('%05.1f%%|%-6s|%,d|%9999.3f', 2.25, 'ab', 1234567, 1), format(NULL), printf()"
+    with sqlite3.connect(":memory:") as plain:
+        assert select(sql, SMALL)[1] == [list(row) for row in plain.execute(sql)]
 
 
 def test_tags_are_set_as_a_whole_or_not_at_all() -> None:

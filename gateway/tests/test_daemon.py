@@ -446,6 +446,9 @@ def test_who_is_told_to_end_ends_in_order(peer: RootPeer, daemon: Daemon, number
     rows = iter(asked)
     queue_rows(peer, query, range(60, 62), program)
     next(rows)
+    # Java says of itself which of its modules Spark uses; nothing else comes from Spark as long as nothing is wrong.
+    said = [line for line in daemon.log.read_text().splitlines() if not line.startswith("skerry: ")]
+    assert [line for line in said if "incubator modules" not in line] == []
     java = daemon.child("java")
     daemon.kill(number)
     assert daemon.process is not None

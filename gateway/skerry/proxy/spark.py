@@ -39,6 +39,8 @@ WORKERS = Path(__file__).parent / "workers"
 #: Masters of clusters on machines: spark://host:port, with further masters behind commas; Kubernetes, by its API server.
 _ON_MACHINES = re.compile(r"(?:spark://|k8s://(?:https?://)?)(\[[^]]*]|[^:,/]+)(?::(\d+))?")
 _HTTPS = "443"
+#: What of Spark's log is shown. One of Spark's own, set later, would let through what it says until then.
+LOGGING = (Path(__file__).parent / "log4j2.properties").as_uri()
 #: How the line of a worker's traceback begins that says why it cannot read the log.
 WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
 
@@ -69,8 +71,9 @@ def session(master: str, directory: Path) -> SparkSession:
         .config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
         .config("spark.hadoop.fs.file.impl", FILES)
         .config("spark.sql.streaming.pollingDelay", LOOK)
-        .config("spark.log.level", "ERROR")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.level=ERROR {java.options()}".strip())
+        .config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOGGING} {java.options()}".strip()
+        )
     )
     if address is not None:
         os.environ["SPARK_LOCAL_IP"] = address
