@@ -207,7 +207,8 @@ def drain(net: NetworkHandle) -> None:
 def table_of(net: NetworkHandle, raw: MoteQuery) -> dict[int, list[Row]]:
     """What every mote read, by epoch, as scaled integers."""
     found: dict[int, list[Row]] = {}
-    for row in rows(net.line, 1, raw):
+    # Once each: the gateway's log drops what the root sends again.
+    for row in {(row["nodeid"], row["epoch"]): row for row in rows(net.line, 1, raw)}.values():
         values = {
             name: None if row[name] is None else round(row[name] * 10 ** BY_NAME[name].digits)
             for name in NAMES

@@ -47,8 +47,10 @@
 /* In a steady network a mote beacons in one window of three; with news, and at the root, in all. */
 #define BEACON_EVERY 3
 #define NEWS_WINDOWS 6
-/* … of values below a mote that were not there before: one of them may be lost. */
-#define SRT_WINDOWS 2
+/* … of a parent of the same level: one of them may be lost. */
+#define NEWS_WINDOWS_FEW 2
+/* … of values below a mote that were not there before, which it has told at once: all its beacons tell them. */
+#define SRT_WINDOWS 1
 /* A mote without a child's beacon or bundle in so many windows has no children. */
 #define CHILD_WINDOWS 30
 /* A parent whose values fit better must do so by this much; and not all siblings choose in the same window: each sees what others chose. */
@@ -139,13 +141,15 @@ static struct neighbour *best(uint16_t except, uint8_t above)
 static void adopt(const struct neighbour *up)
 {
     bool joined = tree_joined(), changed = parent != up->node;
+    /* Its children, and those that might be, go by its level; the parent of before and the new one hear of the change. */
+    uint8_t windows = level == up->level + 1 ? NEWS_WINDOWS_FEW : NEWS_WINDOWS;
     parent = up->node;
     level = (uint8_t)(up->level + 1);
     silent_slots = 0;
     lonely = 0;
     if (changed) {
         vain_greetings = 0;
-        news = NEWS_WINDOWS;
+        if (news < windows) news = windows;
         dissemination_greet(parent, false);
     }
     if (!joined) net_joined();
@@ -163,6 +167,25 @@ static void leave(void)
     net_left();
 }
 
+/* A parent by its values may cost more on the way, over a link that is good. */
+static bool good(const struct neighbour *n) { return neighbour_link_cost(n) <= GOOD_LINK; }
+/* Among parents that are about as good as the one of least cost, a semantic routing tree may tell which one to take: one that fits better
+ * than this choice. */
+static struct neighbour *by_values(const struct neighbour *least, struct neighbour *choice)
+{
+    if (!srt_chooses()) return choice;
+    uint16_t acceptable = path_cost(least) + VALUES_SWITCH_GAIN, distance = srt_distance((uint8_t)(choice - neighbours()), choice->node == parent);
+    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+        struct neighbour *n = &neighbours()[i];
+        if (n->node == parent || !eligible(n, level) || !good(n) || path_cost(n) >= acceptable) continue;
+        uint16_t other = srt_distance(i, false);
+        if (other + VALUES_GAIN > distance) continue;
+        distance = other;
+        choice = n;
+    }
+    return choice;
+}
+
 /* Another of a lower level takes the place of the parent, unless it was tried in vain, or too many were: of those that are heard, one of
  * the mote's own level may be the only one that hears it. */
 static bool replace_parent(void)
@@ -174,7 +197,8 @@ static bool replace_parent(void)
         vain_limit = vain_limit < UINT8_MAX / 2 ? (uint8_t)(2 * vain_limit) : UINT8_MAX;
         return false;
     }
-    adopt(next);
+    /* At once: a parent of least cost first and another by values later would be two changes. */
+    adopt(by_values(next, next));
     return true;
 }
 
@@ -203,8 +227,6 @@ static void restart(const struct wire_beacon *beacon)
     schedule_session();
 }
 
-/* A parent by its values may cost more on the way, over a link that is good. */
-static bool good(const struct neighbour *n) { return neighbour_link_cost(n) <= GOOD_LINK; }
 static uint16_t switch_gain(const struct neighbour *up) { return srt_chooses() && good(up) ? VALUES_SWITCH_GAIN : SWITCH_GAIN; }
 
 static void choose(void)
@@ -235,20 +257,11 @@ static void child_told(void)
     schedule_beacon_now();
 }
 
-/* Among parents that are about as good, a semantic routing tree may tell which one to take. */
 static void choose_by_values(void)
 {
-    const struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent), *least = best(WIRE_NO_NODE, level), *choice = up;
-    if (!up || !least || orphaned || uplink_doubtful() || !srt_chooses()) return;
-    uint16_t acceptable = path_cost(least) + VALUES_SWITCH_GAIN, distance = srt_distance((uint8_t)(up - neighbours()), true);
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
-        const struct neighbour *n = &neighbours()[i];
-        if (n == up || !eligible(n, level) || !good(n) || path_cost(n) >= acceptable) continue;
-        uint16_t other = srt_distance(i, false);
-        if (other + VALUES_GAIN > distance) continue;
-        distance = other;
-        choice = n;
-    }
+    struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent), *least = best(WIRE_NO_NODE, level);
+    if (!up || !least || orphaned || uplink_doubtful()) return;
+    const struct neighbour *choice = by_values(least, up);
     if (choice != up) adopt(choice);
 }
 

@@ -26,6 +26,7 @@
 static struct mac_frame frame;
 static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
 static bool doubtful;                      /* outstanding, and the parent may have it all the same */
+static bool under_way;                     /* handed to the radio, which has not said yet what came of it */
 static bool reports;                       /* it holds nothing but health reports */
 static bool told_more;                     /* the last frame of this slot said that another follows */
 static uint8_t goes;
@@ -78,6 +79,7 @@ static void rows_first(void)
 
 static void sent(enum radio_outcome outcome)
 {
+    under_way = false;
     refused = outcome == RADIO_NO_ACK;
     doubtful |= refused;
     if (outcome == RADIO_SENT) {
@@ -109,7 +111,8 @@ static void step(void)
     if (!outstanding) build();
     /* The parent may have changed since the frame was built. */
     ((struct wire_mac_header *)frame.bytes)->destination = tree_own_parent();
-    if (!mac_send(&frame, TRIES, sent)) timer_start(&pause, clock_now() + CLOCK_MS(2), step);
+    under_way = mac_send(&frame, TRIES, sent);
+    if (!under_way) timer_start(&pause, clock_now() + CLOCK_MS(2), step);
 }
 
 void uplink_start(void)
@@ -127,6 +130,9 @@ void uplink_stop(void)
     running = false;
     timer_stop(&pause);
     mac_cancel();
+    /* Its acknowledgement may have been on the way when the cell ended: to another parent it would be a second frame. */
+    doubtful |= under_way;
+    under_way = false;
     if (refused) tree_sent(false);
     refused = false;
 }

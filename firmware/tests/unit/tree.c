@@ -316,8 +316,6 @@ static void more_below_is_news(void)
     wider = false;
     CHECK(tree_beacon_due(4));
     tree_age();
-    CHECK(tree_beacon_due(4));
-    tree_age();
     CHECK(!tree_beacon_due(4));
 }
 

@@ -1,0 +1,123 @@
+/* Which frame the parent may have, though it has not said so. sources: net/uplink.c */
+#include "unit.h"
+
+#include "kernel/timer.h"
+#include "net/mac.h"
+#include "net/outbox.h"
+#include "net/random.h"
+#include "net/schedule.h"
+#include "net/slots.h"
+#include "net/tree.h"
+#include "net/uplink.h"
+#include "query/query.h"
+
+enum { PARENT = 4, OTHER = 6 };
+
+struct mac_counters mac_counters;
+static uint16_t parent = PARENT;
+static struct { struct queue_record record; uint8_t body[8]; } only = {.record = {.length = 8, .type = WIRE_PACKET_RESULT}};
+static bool queued;
+static mac_handler *under_way; /* of what the radio has */
+static uint16_t destination;   /* … and its way */
+
+uint16_t tree_own_parent(void) { return parent; }
+uint8_t tree_own_level(void) { return 2; }
+bool tree_is_root(void) { return false; }
+void tree_sent(bool acknowledged) { (void)acknowledged; }
+struct queue_record *backlog_next(bool partials) { (void)partials; return queued ? &only.record : NULL; }
+uint8_t backlog_length(const struct queue_record *record) { return record->length; }
+void backlog_goes(struct queue_record *record) { (void)record; }
+void backlog_gone(struct queue_record *record) { (void)record; queued = false; }
+struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length) { (void)type; (void)body; (void)length; return NULL; }
+bool queue_push(uint8_t type, const void *body, uint8_t length) { (void)type; (void)body; (void)length; return true; }
+void queue_lost(void) {}
+void queue_forget(void) {}
+uint16_t queue_room(void) { return 100; }
+uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length) { (void)node; (void)state; return length; }
+bool schedule_expects_more(void) { return false; }
+void slots_mote(uint8_t level) { (void)level; }
+void uplink_done(void) {}
+void uplink_sent(uint8_t flags) { (void)flags; }
+uint16_t random_below(uint16_t bound) { (void)bound; return 0; }
+ticks_t clock_now(void) { return 0; }
+void timer_start(struct timer *timer, ticks_t due, timer_handler *handler) { (void)timer; (void)due; (void)handler; }
+void timer_stop(struct timer *timer) { (void)timer; }
+void mac_cell_begins(void) {}
+void mac_cancel(void) { under_way = NULL; }
+void *mac_begin(struct mac_frame *frame, uint16_t to, uint8_t type)
+{
+    (void)to;
+    (void)type;
+    return frame->bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
+}
+void mac_finish(struct mac_frame *frame, uint8_t body) { frame->length = (uint8_t)(body + sizeof(struct wire_mac_header) + sizeof(struct wire_header)); }
+bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
+{
+    (void)tries;
+    if (under_way) return false;
+    under_way = done;
+    destination = ((const struct wire_mac_header *)frame->bytes)->destination;
+    return true;
+}
+
+static void says(enum radio_outcome outcome)
+{
+    mac_handler *handler = under_way;
+    under_way = NULL;
+    handler(outcome);
+}
+
+static void begin(void)
+{
+    queued = true;
+    uplink_start();
+    CHECK(under_way && uplink_outstanding() && !uplink_doubtful());
+}
+
+static void a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt(void)
+{
+    begin();
+    uplink_stop();
+    CHECK(uplink_doubtful());
+    uplink_start();
+    CHECK_EQUAL(destination, PARENT);
+    CHECK(uplink_doubtful()); /* until the parent has said that it has it */
+    says(RADIO_SENT);
+    CHECK(!uplink_outstanding() && !uplink_doubtful());
+}
+
+static void what_was_not_acknowledged_is_in_doubt(void)
+{
+    begin();
+    says(RADIO_NO_ACK);
+    CHECK(uplink_doubtful());
+    uplink_stop();
+    CHECK(uplink_doubtful());
+}
+
+static void what_was_never_on_the_air_may_take_another_way(void)
+{
+    begin();
+    says(RADIO_BUSY);
+    uplink_stop();
+    CHECK(uplink_outstanding() && !uplink_doubtful());
+    parent = OTHER;
+    uplink_start();
+    CHECK_EQUAL(destination, OTHER);
+}
+
+static void a_frame_after_one_in_doubt_is_in_none(void)
+{
+    begin();
+    uplink_stop();
+    uplink_start();
+    says(RADIO_SENT);
+    uplink_stop();
+    begin();
+}
+
+static const struct test tests[] = {
+    TEST(a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt), TEST(what_was_not_acknowledged_is_in_doubt),
+    TEST(what_was_never_on_the_air_may_take_another_way), TEST(a_frame_after_one_in_doubt_is_in_none),
+};
+UNIT_MAIN(tests)
