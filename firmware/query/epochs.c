@@ -31,6 +31,9 @@
 static struct timer timer;
 static void update_all(void);
 
+/* In which a flood that brought a query is passed on. */
+#define LATER_TICKS CLOCK_MS(20)
+
 static struct event soon = {.handler = update_all};
 
 /* Network time in ms, rounded up. */
@@ -206,6 +209,13 @@ static void update_all(void)
 }
 
 void epochs_update_soon(void) { event_post(&soon); }
+
+void epochs_update_later(void)
+{
+    ticks_t due = clock_now() + LATER_TICKS;
+    if (!timer.running || !clock_reached(due, timer.due))
+        timer_start(&timer, due, update_all);
+}
 
 void query_time_changed(void)
 {

@@ -19,7 +19,7 @@ enum query_outcome query_install(const struct wire_query_install *install, uint8
     enum query_outcome outcome = slots_install(install, length);
     if (outcome == QUERY_COMPLETE) {
         events_changed();
-        epochs_update_soon();
+        epochs_update_later();
     }
     return outcome;
 }
