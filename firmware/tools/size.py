@@ -1,8 +1,8 @@
 """Sizes of a mote image: flash, static RAM, worst-case stack. Exits with 1 above the limits.
 
 The worst case is the deepest path of calls from main, plus the deepest interrupt handler (handlers do not nest). Frames come
-from the compiler (-fstack-usage), calls from the disassembly; each call adds the return address. A call through a pointer may
-reach every function that the sources register for such calls.
+from the compiler (-fstack-usage), calls from the disassembly; each call adds the return address, a jump nothing. A call through a
+pointer may reach every function that the sources register for such calls.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,8 +29,10 @@ class Architecture:
     exception_frame: int
     #: Frame of a function the compiler did not see (libgcc, C library): registers it saves at most, from their sources.
     library_frame: int
-    #: A call or jump out of a function, with the name of its target.
+    #: A call, or a jump out of a function, with the name of its target.
     call: re.Pattern[str]
+    #: A jump to the middle of one: back to where a shared sequence of instructions was jumped to from (tools/shrink), or into libgcc.
+    back: re.Pattern[str]
     #: A call through a pointer.
     indirect: re.Pattern[str]
     #: Names of interrupt handlers.
@@ -38,38 +41,38 @@ class Architecture:
 
 AVR = Architecture(
     "avr-", 2, 0, 20, re.compile(r"\tr?(?:call|jmp)\t.*; 0x[0-9a-f]+ <([^>+]+)(?:\+0x[0-9a-f]+)?>"),
-    re.compile(r"\te?icall"), re.compile(r"__vector_\d+"),
+    re.compile(r"\tr?jmp\t.*; 0x[0-9a-f]+ <(?!__)[^>+]+\+0x[0-9a-f]+>"), re.compile(r"\te?icall"), re.compile(r"__vector_\d+"),
 )  # fmt: skip
 #: Return addresses are part of the frames there (the link register is saved); an exception pushes eight words, and one more to align.
 ARM = Architecture(
     "arm-none-eabi-", 0, 36, 40, re.compile(r"\tb(?:l|\w{0,2}(?:\.[nw])?)?\t[0-9a-f]+ <([^>+]+)(?:\+0x[0-9a-f]+)?>"),
-    re.compile(r"\tblx\t"), re.compile(r"\w+_isr"),
+    re.compile(r"(?!)"), re.compile(r"\tblx\t"), re.compile(r"\w+_isr"),
 )  # fmt: skip
 #: By e_machine of the ELF header.
 ARCHITECTURES = {83: AVR, 40: ARM}
 
 FUNCTION = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
-STACK_USAGE = re.compile(r"^.*:(\w+)\t(\d+)\t(\w+)")
+STACK_USAGE = re.compile(r"^(.*?)(?:\.c)?:\d+:\d+:([\w.]+)\t(\d+)\t(\w+)")
 
 
 class Recursion(Exception):
     """A function may reach itself: the stack has no bound."""
 
 
-def frames(folder: Path) -> tuple[dict[str, int], dict[str, str]]:
-    """Frame size of each function, in bytes (the largest where static ones share a name), and its file."""
+def frames(where: Path) -> tuple[dict[str, int], dict[str, str]]:
+    """Frame size of each function, in bytes (the largest where static ones share a name), and its file. ``where``: a file or a folder."""
     sizes: dict[str, int] = {}
     files: dict[str, str] = {}
-    for path in folder.rglob("*.su"):
+    for path in where.rglob("*.su") if where.is_dir() else [where]:
         for line in path.read_text().splitlines():
             match = STACK_USAGE.match(line)
             if not match:
                 continue
-            name, size, kind = match.groups()
+            file, name, size, kind = match.groups()
             if kind == "dynamic":
                 sys.exit(f"{path}: {name} has a frame without bound")
             sizes[name] = max(sizes.get(name, 0), int(size))
-            files[name] = str(path.relative_to(folder).with_suffix(""))
+            files[name] = file if where.is_file() else str(path.relative_to(where).with_suffix(""))
     return sizes, files
 
 
@@ -87,18 +90,21 @@ def run(command: str, *arguments: str) -> str:
     return subprocess.run([command, *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def calls(elf: Path, arch: Architecture) -> tuple[dict[str, set[str]], set[str]]:
-    """Who calls whom, and who calls through pointers."""
+def calls(elf: Path, arch: Architecture) -> tuple[dict[str, dict[str, int]], set[str]]:
+    """Whom a function goes to, with the bytes that this takes (a jump takes none), and who calls through pointers."""
     text = run(f"{arch.tools}objdump", "-d", str(elf))
-    graph: dict[str, set[str]] = {}
+    graph: dict[str, dict[str, int]] = {}
     indirect: set[str] = set()
     current = ""
     for line in text.splitlines():
         if match := FUNCTION.match(line):
             current = match[1]
-            graph.setdefault(current, set())
+            graph.setdefault(current, {})
+        elif arch.back.search(line):
+            continue
         elif (match := arch.call.search(line)) and match[1] != current:
-            graph[current].add(match[1])
+            address = 0 if "jmp" in line else arch.return_address
+            graph[current][match[1]] = max(address, graph[current].get(match[1], 0))
         elif arch.indirect.search(line):
             indirect.add(current)
     return graph, indirect
@@ -117,19 +123,24 @@ REGISTRATIONS: dict[str, str] = {
 def handlers(sources: Path, known: set[str]) -> dict[str, set[str]]:
     """What the pointers in each file of REGISTRATIONS may point at."""
     text = "\n".join(path.read_text() for path in sources.rglob("*.c"))
+    #: Static ones that share a name with others have their file's behind it (tools/shrink).
+    by_name: dict[str, set[str]] = defaultdict(set)
+    for name in known:
+        by_name[name.split(".")[0]].add(name)
     return {
         file: {
-            name
+            function
             for match in re.findall(pattern, text)
             for name in ([match] if isinstance(match, str) else match)
+            if name
+            for function in by_name[name]
         }
-        & known
         for file, pattern in REGISTRATIONS.items()
     }
 
 
 def deepest(
-    graph: dict[str, set[str]], sizes: dict[str, int], start: str, arch: Architecture
+    graph: dict[str, dict[str, int]], sizes: dict[str, int], start: str, arch: Architecture
 ) -> tuple[int, list[str]]:
     """Worst stack of a call to ``start`` and the path that needs it. Raises Recursion."""
     on_path: list[str] = []
@@ -140,21 +151,22 @@ def deepest(
             raise Recursion(" -> ".join([*on_path[on_path.index(name) :], name]))
         on_path.append(name)
         worst: tuple[int, tuple[str, ...]] = (0, ())
-        for callee in sorted(graph.get(name, ())):
-            worst = max(worst, visit(callee))
+        for callee, address in sorted(graph.get(name, {}).items()):
+            size, path = visit(callee)
+            worst = max(worst, (address + size, path))
         on_path.pop()
         own = sizes.get(name, arch.library_frame if name in graph else 0)
-        return own + arch.return_address + worst[0], (name, *worst[1])
+        return own + worst[0], (name, *worst[1])
 
     size, path = visit(start)
-    return size, list(path)
+    return arch.return_address + size, list(path)
 
 
 def main() -> int:
     """Print the table; 1 above a limit."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("elf", type=Path)
-    parser.add_argument("--stack-usage", type=Path, required=True, help="folder of the .su files")
+    parser.add_argument("--stack-usage", type=Path, required=True, help="a .su file, or a folder of them")
     parser.add_argument("--flash-limit", type=int, required=True, help="bytes")
     parser.add_argument("--ram-limit", type=int, required=True, help="bytes, static and stack together")
     options = parser.parse_args()
@@ -174,7 +186,7 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
-        graph[name] |= targets.get(files.get(name, ""), set())
+        graph[name] |= dict.fromkeys(targets.get(files.get(name, ""), ()), arch.return_address)
     try:
         main_stack, path = deepest(graph, sizes, "main", arch)
         vectors = [name for name in graph if arch.interrupt.fullmatch(name)]

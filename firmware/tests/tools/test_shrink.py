@@ -1,0 +1,192 @@
+"""What tools/shrink makes of assembly, by small examples; whole programs are run in hil_tests/test_shrunk_programs.py."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+
+
+class Shrinker:
+    """Files of assembly, and what becomes of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: list[Path] = []
+
+    def file(self, name: str, *functions: str, data: str = "") -> None:
+        """Each function is its name, a colon and its instructions, a line each."""
+        text = ""
+        for function in functions:
+            title, _, body = function.strip().partition(":")
+            lines = [line.strip() for line in body.strip().splitlines()]
+            code = "\n".join(line if line.endswith(":") else f"\t{line}" for line in lines)
+            exported = "" if title.startswith("static ") else f".global\t{title}\n"
+            title = title.removeprefix("static ")
+            text += f'\t.section\t.text.{title},"ax",@progbits\n{exported}\t.type\t{title}, @function\n{title}:\n{code}\n'
+        path = self._folder / f"{name}.s"
+        path.write_text(text + data)
+        path.with_suffix(".su").write_text("")
+        self._files.append(path)
+
+    def run(self, *options: str) -> str:
+        """The program, which the assembler takes. Raises CalledProcessError."""
+        image = self._folder / "image.s"
+        command = [
+            sys.executable,
+            "-m",
+            "shrink",
+            "--root",
+            self._folder,
+            "--output",
+            image,
+            *options,
+            *self._files,
+        ]
+        subprocess.run(command, check=True, cwd=TOOLS, capture_output=True, text=True)
+        subprocess.run(
+            ["avr-gcc", "-mmcu=atmega1281", "-c", "-o", self._folder / "image.o", image], check=True
+        )
+        return image.read_text()
+
+
+@pytest.fixture
+def shrinker(tmp_path: Path) -> Shrinker:
+    return Shrinker(tmp_path)
+
+
+def body(text: str, name: str) -> list[str]:
+    """Instructions and labels of a function, up to the next one."""
+    found = re.search(rf"^{re.escape(name)}:\n(.*?)(?=^[A-Za-z_]|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"{name} is not in the program"
+    return [line.strip() for line in found[1].splitlines()]
+
+
+STORE = "\n".join(f"sts there+{i},r24" for i in range(6))
+DATA = '\t.section .bss.there,"aw",@nobits\nthere:\n\t.zero 6\n'
+
+
+def test_a_sequence_that_occurs_twice_is_there_once(shrinker: Shrinker) -> None:
+    shrinker.file("a", f"main:\nldi r24,1\n{STORE}\ninc r24\n{STORE}\ndec r24\nrjmp main", data=DATA)
+    text = shrinker.run()
+    assert text.count("sts there+3,r24") == 1
+    assert [line for line in body(text, "main") if line.startswith("rcall")] == 2 * ["rcall __shared_1"]
+    assert body(text, "__shared_1")[-1] == "ret"
+
+
+def test_a_sequence_that_ends_in_a_return_is_jumped_to(shrinker: Shrinker) -> None:
+    shrinker.file(
+        "a",
+        "main:\ncall f\ncall g\nrjmp main",
+        f"f:\nldi r24,1\n{STORE}\nret",
+        f"g:\nldi r24,2\n{STORE}\nret",
+        data=DATA,
+    )
+    text = shrinker.run()
+    assert text.count("sts there+3,r24") == 1
+    assert body(text, "f") == ["ldi r24,1", "rjmp __shared_1"] or body(text, "g") == [
+        "ldi r24,2",
+        "rjmp __shared_1",
+    ]
+
+
+def test_nothing_else_moves_with_the_stack(shrinker: Shrinker) -> None:
+    push = "push r24\npush r25\npush r24\npush r25\nin r30,__SP_L__\nin r31,__SP_H__"
+    shrinker.file("a", f"main:\n{push}\ninc r24\n{push}\ndec r24\nrjmp main")
+    assert shrinker.run().count("push r24") == 4
+
+
+@pytest.mark.parametrize("label", [False, True], ids=["behind it", "behind a label"])
+def test_what_may_be_skipped_is_one_instruction(shrinker: Shrinker, label: bool) -> None:
+    """Were the sequence behind a skip called, all of it would be skipped; were the call before a return jumped to, the return as well."""
+    skip = "ldi r25,1\ncpse r24,r25\n" + (".L{0}:\n" if label else "")
+    again = "inc r24\nbrne .L{0}\n" if label else ""
+    stores = [f"f{i}:\n{skip.format(i)}{STORE}\n{again.format(i)}ret" for i in range(2)]
+    calls = [f"g{i}:\n{skip.format(i + 2)}call f0\nret\n{again.format(i + 2)}ret" for i in range(2)]
+    shrinker.file("a", "main:\ncall f0\ncall f1\ncall g0\ncall g1\nrjmp main", *stores, *calls, data=DATA)
+    lines = [line.strip() for line in shrinker.run().splitlines() if not line.startswith(".L")]
+    behind = [lines[i + 1 : i + 3] for i, line in enumerate(lines) if line.startswith("cpse")]
+    assert len(behind) >= 2
+    assert all(
+        first == "sts there+0,r24" or (first, second) == ("rcall f0", "ret") for first, second in behind
+    )
+
+
+def test_loops_and_conditions_move_as_a_whole(shrinker: Shrinker) -> None:
+    loop = "ldi r30,lo8(there)\nldi r31,hi8(there)\nldi r25,6\n0:\nst Z+,r24\ndec r25\nbrne 0b\n"
+    part = loop + "cpi r24,3\nbreq .L{0}\ninc r24\nsts there,r24\n.L{0}:\nsts there+1,r24"
+    shrinker.file("a", f"main:\n{part.format(1)}\nlsl r24\n{part.format(2)}\nrjmp main", data=DATA)
+    text = shrinker.run()
+    assert text.count("st Z+,r24") == 1
+    assert text.count("sts there+1,r24") == 1
+
+
+def test_prologues_are_calls_and_are_not_moved_with_others(shrinker: Shrinker) -> None:
+    save = "push r14\npush r15\npush r16\npush r17\npush r28\npush r29"
+    restore = "pop r29\npop r28\npop r17\npop r16\npop r15\npop r14\nret"
+    functions = [
+        f"f{i}:\n{save}\nmovw r28,r24\nmovw r16,r22\nldi r24,{i}\n{STORE}\n{restore}" for i in range(4)
+    ]
+    shrinker.file(
+        "a", "main:\n" + "".join(f"call f{i}\n" for i in range(4)) + "rjmp main", *functions, data=DATA
+    )
+    text = shrinker.run()
+    assert text.count("push r14") == 1
+    for i in range(4):
+        assert body(text, f"f{i}")[0] == "rcall __save_r14_r15_r16_r17_r28_r29"
+
+
+def test_names_that_files_share_are_told_apart(shrinker: Shrinker) -> None:
+    shrinker.file(
+        "a", "main:\ncall own\ncall other\nrjmp main", f"static own:\nldi r24,1\n{STORE}\nret", data=DATA
+    )
+    shrinker.file("b", "other:\ncall own\nldi r20,0\nret", "static own:\nldi r24,2\nret")
+    text = shrinker.run()
+    assert body(text, "own.b") == ["ldi r24,2", "ret"]
+    assert "rcall own.b" in body(text, "other")
+
+
+def test_functions_that_nothing_reaches_are_left_out(shrinker: Shrinker) -> None:
+    shrinker.file(
+        "a",
+        "main:\nrjmp main",
+        "unused:\nret",
+        "handler:\nret",
+        data='\t.section .data.h,"aw",@progbits\nh:\n\t.word gs(handler)\n',
+    )
+    text = shrinker.run()
+    assert "unused:" not in text
+    assert "handler:" in text
+
+
+def test_files_that_are_counted_in_cycles_stay_as_they_are(shrinker: Shrinker) -> None:
+    shrinker.file(
+        "boards/clock".replace("/", "_"),
+        f"main:\nldi r24,1\n{STORE}\ninc r24\n{STORE}\ndec r24\nrjmp main",
+        data=DATA,
+    )
+    assert shrinker.run("--untouched", "boards_clock").count("sts there+3,r24") == 2
+
+
+def test_branches_reach(shrinker: Shrinker) -> None:
+    """A long way takes an opposite branch around a jump."""
+    filler = "\n".join(f"ldi r{16 + i % 16},{i % 251}" for i in range(100))
+    shrinker.file(
+        "a",
+        f"main:\ncpi r24,1\nbrne .+2\nrjmp .L5\n{filler}\n.L5:\ninc r24\nbrne .L6\nlsl r24\n.L6:\nrjmp main",
+    )
+    lines = body(shrinker.run(), "main")
+    assert lines[1:3] == ["brne .+2", "rjmp .L0_5"]
+    assert "brne .L0_6" in lines
+
+
+def test_what_the_compiler_is_not_known_to_write_is_said(shrinker: Shrinker) -> None:
+    shrinker.file("a", "main:\nrjmp main", data='\t.section\t.text.odd,"ax",@progbits\n\tinc r24\n')
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        shrinker.run()
+    assert "a: outside of a function: inc r24" in error.value.stderr
