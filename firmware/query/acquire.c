@@ -28,9 +28,6 @@ static void produce(struct slot *slot, bool passes)
     output_epoch(slot, passes);
 }
 
-/* Sensors that a piece of code reads and that have not been acquired. */
-static uint32_t lacking(uint32_t attributes) { return attribute_sensors(attributes) & ~fresh; }
-
 /* Whether a condition is true of any event that the epoch belongs to. */
 static bool holds(struct slot *slot, const struct program_code *code)
 {
@@ -44,50 +41,45 @@ static bool holds(struct slot *slot, const struct program_code *code)
 /* Goes as far as what is fresh allows; returns the sensors that it wants next, 0: the slot is done with its epoch. */
 static uint32_t advance(struct slot *slot)
 {
-    bool staged = slot_program(slot)->flags & WIRE_QUERY_STAGED;
-    struct program_code code;
-    if (scan_joins(slot)) {
-        /* Its conditions are asked of each row that it meets. */
-        uint32_t all = lacking(slot->attributes);
-        if (all == 0)
-            scan_start(slot);
-        return all;
-    }
-    for (; program_condition(slot_program(slot), slot->stage, &code); slot->stage++) {
+    bool joins = scan_joins(slot), staged = slot_program(slot)->flags & WIRE_QUERY_STAGED;
+    for (;; slot->stage++) {
+        struct program_code code;
+        /* A join's conditions are asked of each row that it meets. */
+        bool asks = !joins && program_condition(slot_program(slot), slot->stage, &code);
         uint32_t reads = 0;
-        vm_check(code.bytes, code.length, &reads);
-        uint32_t wanted = lacking(staged ? reads : slot->attributes);
+        if (asks && staged)
+            vm_check(code.bytes, code.length, &reads);
+        else
+            reads = slot->attributes;
+        uint32_t wanted = attribute_sensors(reads) & ~fresh;
         if (wanted != 0)
             return wanted;
-        if (!holds(slot, &code)) {
-            produce(slot, false);
-            return 0;
-        }
+        if (asks && holds(slot, &code))
+            continue;
+        if (joins)
+            scan_start(slot);
+        else
+            produce(slot, !asks);
+        return 0;
     }
-    uint32_t wanted = lacking(slot->attributes);
-    if (wanted == 0)
-        produce(slot, true);
-    return wanted;
 }
 
 /* Brings all slots that are being sampled as far as they come, and acquires what they want next. */
 static void step(void)
 {
     uint32_t mask = 0;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        if (slot != NULL && slot->state & SLOT_SAMPLING)
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
+        if (slot->state & SLOT_SAMPLING)
             mask |= advance(slot);
-    }
     under_way = mask != 0 && sensor_acquire(mask);
     if (under_way)
         fresh |= mask;
 }
 
-static bool any_in(uint8_t state)
+static bool any_sampled(void)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (slot_at(i) != NULL && slot_at(i)->state & state)
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
+        if (slot->state & SLOT_SAMPLING)
             return true;
     return false;
 }
@@ -96,11 +88,10 @@ void acquire_start(void)
 {
     if (under_way)
         return;
-    if (!any_in(SLOT_SAMPLING)) {
+    if (!any_sampled()) {
         fresh = 0;
-        for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-            struct slot *slot = slot_at(i);
-            if (slot != NULL && slot->state & SLOT_WAITING) {
+        for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+            if (slot->state & SLOT_WAITING) {
                 slot->state ^= SLOT_WAITING | SLOT_SAMPLING;
                 slot->stage = 0;
                 if (scan_joins(slot))
@@ -116,6 +107,5 @@ void sensor_done(void)
 {
     under_way = false;
     acquire_start();
-    if (!under_way && any_in(SLOT_WAITING))
-        acquire_start();
+    acquire_start(); /* those that waited while others were sampled */
 }

@@ -75,7 +75,7 @@ bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
     struct program_field field;
     uint8_t cells = 0;
     bool grouped = false;
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); cells += aggregate_cells(&field)) {
+    for (program_start(&field); slot_next_column(slot, &field); cells += aggregate_cells(&field)) {
         grouped |= field.aggregate == WIRE_AGGREGATE_GROUP;
         if (passes)
             start_state(&field, slot, &partial.states[cells]);
@@ -91,7 +91,7 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a, co
 {
     struct program_field field;
     uint8_t i = 0;
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); i += aggregate_cells(&field)) {
+    for (program_start(&field); slot_next_column(slot, &field); i += aggregate_cells(&field)) {
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
         bool known = a->states[i].count > 0;
@@ -108,7 +108,7 @@ uint8_t query_partial_size(uint8_t query)
         return 0;
     struct program_field field;
     uint8_t cells = 0;
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field);)
+    for (program_start(&field); slot_next_column(slot, &field);)
         cells = (uint8_t)(cells + aggregate_cells(&field));
     return size_of_cells(cells);
 }
@@ -130,7 +130,7 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
     uint8_t i = 0, cells;
     into->motes = aggregate_counts(into->motes, from->motes);
     into->overflow |= from->overflow;
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); i = (uint8_t)(i + cells)) {
+    for (program_start(&field); slot_next_column(slot, &field); i = (uint8_t)(i + cells)) {
         uint16_t bit = (uint16_t)(1U << i);
         cells = aggregate_cells(&field);
         if (!aggregate_find(field.aggregate)->merge(&into->states[i], &from->states[i], cells))

@@ -39,22 +39,22 @@ struct state {
 static uint8_t places(void) { return settings()->root ? QUERY_APPROXIMATE_NODES : CHILDREN; }
 
 /* Its code: the tolerance, in units of the first cell's value. */
-static bool speaker_field(const struct wire_query_program *program, uint8_t length, struct program_field *field)
+static bool speaker_field(const struct slot *slot, struct program_field *field)
 {
-    return program->flags & WIRE_QUERY_SNOOP && program_clause(program, length, WIRE_AGGREGATE_SPEAKER, 0, field);
+    return slot_program(slot)->flags & WIRE_QUERY_SNOOP && slot_clause(slot, WIRE_AGGREGATE_SPEAKER, 0, field);
 }
 
-uint16_t approximate_size(const struct wire_query_program *program, uint8_t length)
+uint16_t approximate_size(const struct slot *slot)
 {
     struct program_field field;
-    return speaker_field(program, length, &field) ? (uint16_t)(sizeof(struct children) + places() * sizeof(struct child)) : 0;
+    return speaker_field(slot, &field) ? (uint16_t)(sizeof(struct children) + places() * sizeof(struct child)) : 0;
 }
 
 /* The slot of an approximate query; NULL: it is none. */
 static struct slot *slot_with(uint8_t query, struct program_field *field)
 {
     struct slot *slot = slot_of(query);
-    return slot != NULL && speaker_field(slot_program(slot), slot->length, field) ? slot : NULL;
+    return slot != NULL && speaker_field(slot, field) ? slot : NULL;
 }
 
 bool query_approximates(uint8_t query)
@@ -107,7 +107,7 @@ void query_name(uint8_t query, uint32_t epoch, uint16_t speaker) { push(query, e
 
 static struct children *children_of(const struct slot *slot)
 {
-    return (struct children *)(slot->block.bytes + slot->block.size - approximate_size(slot_program(slot), slot->length));
+    return (struct children *)(slot->block.bytes + slot->block.size - approximate_size(slot));
 }
 
 static struct child *find(struct children *children, uint16_t node)
@@ -208,9 +208,10 @@ static void fill(const struct slot *slot)
 
 void query_fill(void)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (slot_at(i) != NULL && query_approximates(slot_at(i)->query))
-            fill(slot_at(i));
+    struct program_field field;
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
+        if (speaker_field(slot, &field))
+            fill(slot);
 }
 
 static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)

@@ -91,9 +91,10 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
 /* Whether the battery allows this epoch, where the query has a lifetime. */
 static bool affordable(struct slot *slot, struct net_time now)
 {
-    const struct wire_budget *budget = program_budget(slot_program(slot), slot->length);
-    if (budget == NULL)
+    struct program_field field;
+    if (!slot_clause(slot, WIRE_AGGREGATE_BUDGET, 0, &field))
         return true;
+    const struct wire_budget *budget = (const struct wire_budget *)field.code.bytes;
     if (slot->divisor == 0 || slot->next % RECKON_EPOCHS == 0)
         slot->divisor = budget_divisor(budget, slot_program(slot)->period, now.seconds, slot_program(slot)->end);
     return slot->divisor == 0 || slot->next % slot->divisor == 0;
@@ -177,11 +178,9 @@ static void update(struct slot *slot, struct net_time now, bool due, struct net_
 static void hold_sensors(void)
 {
     uint32_t mask = 0;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = slot_at(i);
-        if (slot != NULL && !(slot->state & SLOT_FINISHED) && slot_fast(slot))
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
+        if (!(slot->state & SLOT_FINISHED) && slot_fast(slot))
             mask |= slot->attributes;
-    }
     sensor_hold(mask);
 }
 
@@ -194,12 +193,9 @@ static void update_all(void)
     struct net_time now = time_at(local), reached = time_at(local + EPOCHS_EARLY_TICKS);
     struct net_time wake = {now.seconds + LOOK_SECONDS, now.ticks};
     bool any = false;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        if (slot != NULL) {
-            update(slot, now, take_due(slot, reached), &wake);
-            any = true;
-        }
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        update(slot, now, take_due(slot, reached), &wake);
+        any = true;
     }
     hold_sensors();
     fast_start();
@@ -219,9 +215,9 @@ void epochs_update_later(void)
 
 void query_time_changed(void)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (slot_at(i) != NULL && slot_fast(slot_at(i)))
-            slot_at(i)->left = 0;
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
+        if (slot_fast(slot))
+            slot->left = 0;
     events_changed();
     epochs_update_soon();
 }
@@ -234,11 +230,10 @@ uint32_t query_period(uint8_t query)
 
 bool query_epoch_in(uint32_t second)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = slot_at(i);
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
         struct net_time start;
         uint32_t times, rest;
-        if (slot == NULL || second < slot_program(slot)->start)
+        if (second < slot_program(slot)->start)
             continue;
         /* The usual periods are whole seconds: one short division tells most seconds. */
         if (slot->period_seconds != 0 && second % slot->period_seconds != 0)

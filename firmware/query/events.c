@@ -32,11 +32,6 @@ static uint8_t own = QUERY_EVENT_BOOT; /* enum query_own_event: to be raised */
 static void tell(void);
 static struct event telling = {.handler = tell};
 
-static bool clause(const struct slot *slot, uint8_t kind, uint8_t n, struct program_field *field)
-{
-    return program_clause(slot_program(slot), slot->length, kind, n, field);
-}
-
 static const struct wire_on_event *on_event(const struct program_field *field) { return (const struct wire_on_event *)field->code.bytes; }
 
 static bool on_event_check(const struct program_field *field)
@@ -85,12 +80,12 @@ static bool value_of(const struct slot *slot, const struct program_field *field,
 void events_row(struct slot *slot)
 {
     struct program_field field;
-    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ACTION, n, &field); n++) {
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ACTION, n, &field); n++) {
         int32_t value;
         if (vm_run(field.code.bytes, field.code.length, attribute_read, slot, &value))
             (void)command_run(field.format, value);
     }
-    if (!(slot->state & SLOT_RAISED) && clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field)) {
+    if (!(slot->state & SLOT_RAISED) && slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field)) {
         for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
             if (slot_at(i) == slot)
                 raised |= (uint8_t)(1U << i);
@@ -111,14 +106,11 @@ static bool raise(uint16_t number, int32_t value)
 static bool awaited(uint16_t number)
 {
     struct program_field field;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = slot_at(i);
-        if (slot == NULL)
-            continue;
-        for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
             if (event_of(&field) == number && !(on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER))
                 return true;
-        for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++)
+        for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++)
             if (event_of(&field) == number)
                 return true;
     }
@@ -143,7 +135,7 @@ static void tell(void)
         const struct slot *slot = of_queries >> i & 1 ? slot_at(i) : NULL;
         struct program_field field;
         int32_t value;
-        if (slot == NULL || !clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
+        if (slot == NULL || !slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
             continue;
         if (!value_of(slot, &field, &value))
             value = INT32_MIN;
@@ -176,23 +168,23 @@ void events_changed(void)
         event_post(&telling);
 }
 
-static uint8_t run_count(const struct wire_query_program *program, uint8_t length)
+static uint8_t run_count(const struct slot *slot)
 {
     struct program_field field;
-    if (!program_clause(program, length, WIRE_AGGREGATE_ON_EVENT, 0, &field) || on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER)
+    if (!slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field) || on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER)
         return 0;
     return on_event(&field)->flags & WIRE_EVENT_FLAG_EACH ? WIRE_EVENT_RUNS : 1;
 }
 
-bool events_each(const struct wire_query_program *program, uint8_t length) { return run_count(program, length) > 1; }
+bool events_each(const struct slot *slot) { return run_count(slot) > 1; }
 
-uint16_t events_size(const struct wire_query_program *program, uint8_t length) { return run_count(program, length) * sizeof(struct run); }
+uint16_t events_size(const struct slot *slot) { return run_count(slot) * sizeof(struct run); }
 
 /* The runs of a slot, *count of them. */
 static struct run *runs_of(const struct slot *slot, uint8_t *count)
 {
-    *count = run_count(slot_program(slot), slot->length);
-    return (struct run *)(slot->block.bytes + slot->block.size - approximate_size(slot_program(slot), slot->length)) - *count;
+    *count = run_count(slot);
+    return (struct run *)(slot->block.bytes + slot->block.size - approximate_size(slot)) - *count;
 }
 
 const struct wire_event *events_event(const struct slot *slot)
@@ -221,7 +213,7 @@ bool events_concern(const struct slot *slot, uint32_t start)
         return false;
     if (count == 0)
         return true;
-    (void)clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    (void)slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
     for (; count > 0; count--, run++)
         if (within(on_event(&field), run, start))
             return true;
@@ -238,7 +230,7 @@ bool events_take(const struct slot *slot, uint8_t *run)
     if (count <= 1)
         return (*run)++ == 0;
     epochs_start(slot, &start, &milliseconds);
-    (void)clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    (void)slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
     for (; *run < count; ++*run)
         if (within(on_event(&field), &all[*run], start)) {
             taken = (*run)++;
@@ -267,20 +259,20 @@ bool events_runs(const struct slot *slot, uint32_t start)
     struct program_field field;
     if (slot->stopped != 0 && start >= slot->stopped)
         return false;
-    if (!clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field))
+    if (!slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field))
         return true;
     uint8_t n = 0;
     do {
         if (runs(slot, on_event(&field), start))
             return true;
-    } while (clause(slot, WIRE_AGGREGATE_ON_EVENT, ++n, &field));
+    } while (slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, ++n, &field));
     return false;
 }
 
 bool events_keeps(const struct slot *slot)
 {
     struct program_field field;
-    return slot->stopped != 0 || clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    return slot->stopped != 0 || slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
 }
 
 bool events_goes_on(const struct slot *slot, uint32_t start)
@@ -288,7 +280,7 @@ bool events_goes_on(const struct slot *slot, uint32_t start)
     struct program_field field;
     if (slot->stopped != 0 && start >= slot->stopped)
         return false;
-    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
         const struct wire_on_event *on = on_event(&field);
         if (on->flags & WIRE_EVENT_FLAG_TIMER)
             return true;
@@ -302,7 +294,7 @@ bool events_goes_on(const struct slot *slot, uint32_t start)
 static bool complete(const struct slot *slot, uint8_t group)
 {
     struct program_field field;
-    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
         if (on_event(&field)->group == group && !(slot->come >> n & 1))
             return false;
     return true;
@@ -364,7 +356,7 @@ static void keep(const struct slot *slot, const struct wire_on_event *on, const 
 static void start(struct slot *slot, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
-    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
         const struct wire_on_event *on = on_event(&field);
         bool running = slot->begun != 0 && now - slot->begun < on->lasts;
         if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event || (running && on->flags & WIRE_EVENT_FLAG_NO_INTERLEAVE))
@@ -382,7 +374,7 @@ static void start(struct slot *slot, const struct wire_event *event, uint32_t no
 static void stop(struct slot *slot, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
-    for (uint8_t n = 0; clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
         int32_t value = 1;
         if (event_of(&field) != event->event)
             continue;
@@ -400,10 +392,7 @@ void query_event(const struct wire_event *event)
     uint32_t next = now.seconds + (now.ticks > 0); /* whole seconds; 0 stands for never */
     if (!time_known() || next == 0)
         return;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        if (slot == NULL)
-            continue;
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
         stop(slot, event, next);
         start(slot, event, next);
     }

@@ -25,9 +25,9 @@ bool events_concern(const struct slot *slot, uint32_t start);
 bool events_take(const struct slot *slot, uint8_t *run);
 /* The event of which the slot's row is made, or that its condition is asked about; NULL: none. */
 const struct wire_event *events_event(const struct slot *slot);
-/* Whether events of several motes run the program side by side; bytes of the state that its events need at the end of its block. */
-bool events_each(const struct wire_query_program *program, uint8_t length);
-uint16_t events_size(const struct wire_query_program *program, uint8_t length);
+/* Whether events of several motes run the slot's whole program side by side; bytes of the state that its events need at the end of its block. */
+bool events_each(const struct slot *slot);
+uint16_t events_size(const struct slot *slot);
 /* Whether a later epoch may run without another event, though that of `start` does not: it waits for a timer, or its epochs are aligned. */
 bool events_goes_on(const struct slot *slot, uint32_t start);
 /* Queries or network time have become known, or floods have found room: what waits for them can be raised. */

@@ -16,7 +16,7 @@ bool policy_check(const struct program_field *field, uint32_t period)
 static const struct wire_queue *clause_of(const struct slot *slot)
 {
     struct program_field field;
-    bool found = program_clause(slot_program(slot), slot->length, WIRE_AGGREGATE_QUEUE, 0, &field);
+    bool found = slot_clause(slot, WIRE_AGGREGATE_QUEUE, 0, &field);
     return found ? (const struct wire_queue *)field.code.bytes : NULL;
 }
 
@@ -58,20 +58,19 @@ void policy_gone(uint8_t query)
 /* A column of two rows of the same query. */
 struct pair {
     const struct slot *slot;
-    uint8_t at, offset, size, format;
+    struct program_field field;
+    uint8_t offset, size;
     uint16_t bit;
 };
 
 /* The next column: in its place in both rows. A pair begins as {slot}. */
 static bool next(struct pair *pair)
 {
-    struct program_field field;
     pair->offset = (uint8_t)(pair->offset + pair->size);
     pair->bit = pair->bit ? (uint16_t)(pair->bit << 1) : 1;
-    if (pair->slot == NULL || !program_next_column(slot_program(pair->slot), pair->slot->length, &pair->at, &field))
+    if (pair->slot == NULL || !slot_next_column(pair->slot, &pair->field))
         return false;
-    pair->format = field.format;
-    pair->size = row_format_size(field.format);
+    pair->size = row_format_size(pair->field.format);
     return true;
 }
 
@@ -80,7 +79,7 @@ uint16_t policy_difference(const struct wire_result *a, const struct wire_result
     struct pair pair = {.slot = slot_of(a->query)};
     uint32_t total = 0;
     while (next(&pair)) {
-        int32_t one = row_unpack(&a->values[pair.offset], pair.format), other = row_unpack(&b->values[pair.offset], pair.format);
+        int32_t one = row_unpack(&a->values[pair.offset], pair.field.format), other = row_unpack(&b->values[pair.offset], pair.field.format);
         uint32_t apart = one > other ? (uint32_t)one - (uint32_t)other : (uint32_t)other - (uint32_t)one;
         total += apart > UINT16_MAX || (a->nulls ^ b->nulls) & pair.bit ? UINT16_MAX : apart;
     }
@@ -104,9 +103,9 @@ void policy_average(struct wire_result *into, uint16_t weight, const struct wire
         uint8_t *place = &into->values[pair.offset];
         if (from->nulls & pair.bit)
             continue;
-        int32_t value = row_unpack(&from->values[pair.offset], pair.format);
+        int32_t value = row_unpack(&from->values[pair.offset], pair.field.format);
         if (!(into->nulls & pair.bit))
-            value = average(row_unpack(place, pair.format), weight, value, rest);
+            value = average(row_unpack(place, pair.field.format), weight, value, rest);
         memcpy(place, &value, pair.size); /* little-endian, as wire.h makes sure */
     }
     into->nulls &= from->nulls;

@@ -42,43 +42,25 @@ static bool conditions_check(const struct wire_query_program *program, uint32_t 
     return true;
 }
 
-bool program_next_field(const struct wire_query_program *program, uint8_t length, uint8_t *at,
-                        struct program_field *field)
+bool program_next_field(const struct wire_query_program *program, uint8_t length, struct program_field *field)
 {
-    const uint8_t *bytes = (const uint8_t *)program;
-    if (*at == 0)
-        *at = (uint8_t)(sizeof *program + program->where_length);
-    if (*at >= length)
+    const uint8_t *at = field->code.bytes != NULL ? field->code.bytes + field->code.length : program->fields + program->where_length;
+    const struct wire_program_field *header = (const struct wire_program_field *)at;
+    uint8_t left = (uint8_t)((const uint8_t *)program + length - at);
+    if (left < sizeof *header || header->code_length > left - sizeof *header)
         return false;
-    const struct wire_program_field *header = (const struct wire_program_field *)&bytes[*at];
-    *at = (uint8_t)(*at + sizeof *header);
     field->format = header->format;
     field->aggregate = header->aggregate;
-    field->code = (struct program_code){&bytes[*at], header->code_length};
-    *at = (uint8_t)(*at + header->code_length);
+    field->code = (struct program_code){at + sizeof *header, header->code_length};
     return true;
-}
-
-bool program_next_column(const struct wire_query_program *program, uint8_t length, uint8_t *at, struct program_field *field)
-{
-    while (program_next_field(program, length, at, field))
-        if (field->aggregate < WIRE_AGGREGATE_BUDGET)
-            return true;
-    return false;
 }
 
 bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind, uint8_t n, struct program_field *field)
 {
-    for (uint8_t at = 0; program_next_field(program, length, &at, field);)
+    for (program_start(field); program_next_field(program, length, field);)
         if (field->aggregate == kind && n-- == 0)
             return true;
     return false;
-}
-
-const struct wire_budget *program_budget(const struct wire_query_program *program, uint8_t length)
-{
-    struct program_field field;
-    return program_clause(program, length, WIRE_AGGREGATE_BUDGET, 0, &field) ? (const struct wire_budget *)field.code.bytes : NULL;
 }
 
 static bool field_check(const struct program_field *field, bool aggregating, uint32_t period, uint32_t *attributes, uint16_t *windows, uint8_t *sources)
@@ -121,25 +103,14 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         return false;
     if (program->period < WIRE_PERIOD_FAST_MINIMUM_MS || program->period > WIRE_PERIOD_MAXIMUM_MS)
         return false;
-    uint16_t at = (uint16_t)(sizeof *program + program->where_length);
-    if (at > length)
-        return false;
-    if (!conditions_check(program, attributes))
+    if (program->where_length > length - sizeof *program || !conditions_check(program, attributes))
         return false;
 
+    struct program_field field;
     uint8_t count = 0; /* of a row's columns, of a record's cells */
     uint8_t sources = 0;
     bool stored = false; /* rows stay here */
-    while (at < length) {
-        struct program_field field;
-        uint8_t next = (uint8_t)at;
-        if (length - at < (int)sizeof(struct wire_program_field))
-            return false;
-        const struct wire_program_field *header = (const struct wire_program_field *)&bytes[at];
-        at = (uint16_t)(at + sizeof *header + header->code_length);
-        if (at > length)
-            return false;
-        program_next_field(program, length, &next, &field);
+    for (program_start(&field); program_next_field(program, length, &field);) {
         if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, program->period, attributes, windows, &sources))
             return false;
         stored |= field.aggregate == WIRE_AGGREGATE_STORE || field.aggregate == WIRE_AGGREGATE_INTO;
@@ -147,9 +118,11 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         if (count > WIRE_FIELDS_MAXIMUM)
             return false;
     }
+    if (count == 0 || field.code.bytes + field.code.length != bytes + length)
+        return false;
     for (uint8_t i = sources; i < WIRE_SOURCES_MAXIMUM; i++)
         if (*attributes & VM_POINT(i))
             return false;
     bool whole = (program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) != 0 || sources > 0; /* over the rows of all motes or of a point */
-    return count > 0 && !(stored && sources > 0) && !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
+    return !(stored && sources > 0) && !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
 }

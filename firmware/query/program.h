@@ -3,6 +3,7 @@
 #define SKERRY_QUERY_PROGRAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire.h"
@@ -23,17 +24,15 @@ struct program_field {
  * attribute n, into *attributes, and the bytes of its windows' state into *windows. */
 bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, uint16_t *windows);
 
+/* Before the first field. */
+static inline void program_start(struct program_field *field) { field->code.bytes = NULL; }
+/* The field behind *field; false where no whole one follows in `length` bytes. */
+bool program_next_field(const struct wire_query_program *program, uint8_t length, struct program_field *field);
+
 /* The rest is for programs that program_check accepted. */
 /* Conditions that all have to be true, in the order in which they are to be asked: number `index`, from 0 on; false past the last. */
 bool program_condition(const struct wire_query_program *program, uint8_t index, struct program_code *code);
-/* The field at *at (0 first, then where it leaves *at); false past the last of `length` bytes. */
-bool program_next_field(const struct wire_query_program *program, uint8_t length, uint8_t *at,
-                        struct program_field *field);
-/* Likewise, without what is no column. */
-bool program_next_column(const struct wire_query_program *program, uint8_t length, uint8_t *at, struct program_field *field);
 /* The n-th field of a kind that is no column, from 0; false: there are not so many. */
 bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind, uint8_t n, struct program_field *field);
-/* What LIFETIME allows; NULL without. */
-const struct wire_budget *program_budget(const struct wire_query_program *program, uint8_t length);
 
 #endif

@@ -82,9 +82,8 @@ void query_window(void)
 {
     bool changed = false;
     events_changed();
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        const struct wire_route *route = slot != NULL && !settings()->root ? route_of(slot) : NULL;
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        const struct wire_route *route = !settings()->root ? route_of(slot) : NULL;
         if (route == NULL)
             continue;
         if (srt_applies(route))

@@ -82,7 +82,7 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
     struct program_field field;
     uint8_t *windows = slot_windows(slot);
     bool due = true, counts = false, empty = true, pulses = false, ended = false;
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
+    for (program_start(&field); slot_next_column(slot, &field); windows += temporal_size(&field)) {
         if (!(passes ? temporal_is(field.aggregate) : temporal_counts_epochs(&field)))
             continue;
         struct program_code code = temporal_code(&field);
@@ -106,7 +106,7 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
 bool row_counts_epochs(const struct slot *slot)
 {
     struct program_field field;
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field);)
+    for (program_start(&field); slot_next_column(slot, &field);)
         if (temporal_counts_epochs(&field))
             return true;
     return false;
@@ -116,7 +116,7 @@ bool row_changes(const struct slot *slot, uint8_t column, int32_t *value)
 {
     struct program_field field;
     const uint8_t *windows = slot_windows(slot);
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); windows += temporal_size(&field)) {
+    for (program_start(&field); slot_next_column(slot, &field); windows += temporal_size(&field)) {
         if (column-- > 0)
             continue;
         if (!temporal_is(field.aggregate))
@@ -167,7 +167,7 @@ enum row_outcome row_produce(const struct slot *slot, bool passes)
     row.result.node = settings()->nodeid;
     row.result.epoch = slot->epoch;
     row.result.nulls = 0;
-    for (uint8_t at = 0; program_next_column(slot_program(slot), slot->length, &at, &field); bit <<= 1) {
+    for (program_start(&field); slot_next_column(slot, &field); bit <<= 1) {
         uint8_t size = row_format_size(field.format);
         int32_t value;
         if (!field_value(slot, &field, windows, &value) || !fits(value, field.format)) {

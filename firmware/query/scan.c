@@ -68,19 +68,18 @@ static uint8_t count_below(uint32_t mask, uint8_t bit)
     return count;
 }
 
-uint16_t scan_size(const struct wire_query_program *program, uint8_t length, uint32_t attributes)
+uint16_t scan_size(const struct slot *slot)
 {
-    struct program_field field;
-    if (!program_clause(program, length, WIRE_AGGREGATE_FROM, 0, &field))
+    if (!scan_joins(slot))
         return 0;
-    return (uint16_t)(sizeof(struct scan) + count_below(attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
+    return (uint16_t)(sizeof(struct scan) + count_below(slot->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
 }
 
 static struct scan *scan_of(const struct slot *slot) { return (struct scan *)(slot_windows(slot) + slot->windows); }
 
 static bool source(const struct slot *slot, uint8_t index, struct program_field *field)
 {
-    return program_clause(slot_program(slot), slot->length, WIRE_AGGREGATE_FROM, index, field);
+    return slot_clause(slot, WIRE_AGGREGATE_FROM, index, field);
 }
 
 static const struct wire_from *from_of(const struct program_field *field) { return (const struct wire_from *)field->code.bytes; }
@@ -255,7 +254,7 @@ static bool interpolate(const struct slot *slot, uint8_t index, const struct sou
         return false;
     struct program_field field;
     uint8_t used = 0, i = 0;
-    for (uint8_t place = 0; program_next_column(slot_program(point), point->length, &place, &field); i++) {
+    for (program_start(&field); slot_next_column(point, &field); i++) {
         int32_t a, b;
         if (storage_value(point, at, i, &a) && storage_value(point, &after, i, &b)) {
             int32_t value = between(a, b, age - period, age - newer);
@@ -329,9 +328,8 @@ static void work(void)
 {
     uint8_t left = PAIRS_AT_ONCE;
     bool waiting = false, busy = false;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        struct slot *slot = slot_at(i);
-        while (slot != NULL && slot->state & SLOT_SCANNING) {
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        while (slot->state & SLOT_SCANNING) {
             if (queue_room() < QUEUE_RESERVE) {
                 waiting = true;
                 break;

@@ -8,8 +8,8 @@
 
 #include "query/slots.h"
 
-/* Bytes that a program needs for its joining; 0: it joins nothing. */
-uint16_t scan_size(const struct wire_query_program *program, uint8_t length, uint32_t attributes);
+/* Bytes that a whole program needs for its joining; 0: it joins nothing. */
+uint16_t scan_size(const struct slot *slot);
 bool scan_joins(const struct slot *slot);
 /* An epoch begins: the rows that are stored by now are those it will meet. */
 void scan_begin(struct slot *slot);

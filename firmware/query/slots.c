@@ -41,6 +41,27 @@ struct slot *slot_at(uint8_t index)
     return slots[index].state & SLOT_WHOLE ? &slots[index] : NULL;
 }
 
+struct slot *slot_next(const struct slot *slot)
+{
+    for (struct slot *next = slot != NULL ? (struct slot *)slot + 1 : slots; next < slots + WIRE_QUERIES_MAXIMUM; next++)
+        if (next->state & SLOT_WHOLE)
+            return next;
+    return NULL;
+}
+
+bool slot_next_column(const struct slot *slot, struct program_field *field)
+{
+    while (program_next_field(slot_program(slot), slot->length, field))
+        if (field->aggregate < WIRE_AGGREGATE_BUDGET)
+            return true;
+    return false;
+}
+
+bool slot_clause(const struct slot *slot, uint8_t kind, uint8_t n, struct program_field *field)
+{
+    return program_clause(slot_program(slot), slot->length, kind, n, field);
+}
+
 struct slot *slot_any(uint8_t index) { return &slots[index]; }
 
 struct slot *slot_find(uint8_t query)
@@ -196,10 +217,10 @@ static enum query_outcome complete(struct slot *slot)
         slot_free(slot);
         return refuse(query, WIRE_REFUSAL_TREES, 0);
     }
-    uint16_t missing = storage_lacking(program, slot->length);
-    uint32_t state = (uint32_t)slot->windows + storage_size(program, slot->length) + srt_size(program, slot->length) +
-                     scan_size(program, slot->length, slot->attributes) + approximate_size(program, slot->length) +
-                     events_size(program, slot->length);
+    uint16_t missing = storage_lacking(slot);
+    uint32_t state = (uint32_t)slot->windows + storage_size(slot) + srt_size(program, slot->length) +
+                     scan_size(slot) + approximate_size(slot) +
+                     events_size(slot);
     if (missing == 0 && state > memory_free())
         missing = (uint16_t)(state - memory_free() > UINT16_MAX ? UINT16_MAX : state - memory_free());
     if (missing != 0 || !memory_grow(&slot->block, (uint16_t)state)) {
@@ -212,7 +233,7 @@ static enum query_outcome complete(struct slot *slot)
     if (between % 1000 == 0)
         slot->period_seconds = between / 1000;
     const struct slot *point;
-    slot->received = events_each(program, slot->length) ? SLOT_EACH : 0;
+    slot->received = events_each(slot) ? SLOT_EACH : 0;
     slot->state = policy_every(slot) > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
     if (slot_program(slot)->period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point) && policy_of(slot->query) == NULL)
         slot->received |= SLOT_FAST;
@@ -263,9 +284,8 @@ void slots_stop(uint8_t query)
 uint8_t query_list(uint8_t *ids)
 {
     uint8_t count = 0;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (slots[i].state & SLOT_WHOLE)
-            ids[count++] = slots[i].query;
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
+        ids[count++] = slot->query;
     return count;
 }
 

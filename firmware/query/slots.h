@@ -71,6 +71,11 @@ static inline bool slot_fast(const struct slot *slot) { return slot->received & 
 /* State of the windows of a whole program: windows_size bytes. */
 static inline uint8_t *slot_windows(const struct slot *slot) { return slot->block.bytes + slot->length; }
 
+/* The column behind *field (program_start); false past the last. */
+bool slot_next_column(const struct slot *slot, struct program_field *field);
+/* As program_clause. */
+bool slot_clause(const struct slot *slot, uint8_t kind, uint8_t n, struct program_field *field);
+
 /* Frees all slots. */
 void slots_init(void);
 /* As query_install; a program that becomes whole is not planned yet. */
@@ -80,6 +85,8 @@ void slot_free(struct slot *slot);
 void slots_stop(uint8_t query);
 /* Slot `index` below WIRE_QUERIES_MAXIMUM where it holds a whole program, else NULL. */
 struct slot *slot_at(uint8_t index);
+/* The first slot behind `slot` that holds a whole program, behind none where that is NULL; NULL past the last. */
+struct slot *slot_next(const struct slot *slot);
 /* The slot that holds a query whole, or NULL. */
 struct slot *slot_of(uint8_t query);
 /* The slot of a query, in whatever state, or NULL. */

@@ -28,25 +28,21 @@ struct kept_row {
 #define KEPT_HEADER offsetof(struct kept_row, row)
 _Static_assert(sizeof(struct kept_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits a place");
 
-static const struct wire_store *store_of(const struct wire_query_program *program, uint8_t length)
+const struct wire_store *storage_point(const struct slot *slot)
 {
     struct program_field field;
-    return program_clause(program, length, WIRE_AGGREGATE_STORE, 0, &field) ? (const struct wire_store *)field.code.bytes : NULL;
+    return slot_clause(slot, WIRE_AGGREGATE_STORE, 0, &field) ? (const struct wire_store *)field.code.bytes : NULL;
 }
 
-const struct wire_store *storage_point(const struct slot *slot) { return store_of(slot_program(slot), slot->length); }
-
-/* Bytes of a row of a program's columns as it is stored. */
-static uint8_t width_of(const struct wire_query_program *program, uint8_t length)
+/* Bytes of a row of a slot's columns as it is stored. */
+static uint8_t width(const struct slot *slot)
 {
     struct program_field field;
     uint8_t width = HEADER;
-    for (uint8_t at = 0; program_next_column(program, length, &at, &field);)
+    for (program_start(&field); slot_next_column(slot, &field);)
         width = (uint8_t)(width + row_format_size(field.format));
     return width;
 }
-
-static uint8_t width(const struct slot *slot) { return width_of(slot_program(slot), slot->length); }
 
 bool storage_check(const struct program_field *field, uint8_t *sources)
 {
@@ -69,21 +65,21 @@ static struct rowstore_ring ring_of(const struct wire_store *store, uint8_t row_
     return (struct rowstore_ring){store->block, store->blocks, (uint8_t)(row_width + KEPT_HEADER)};
 }
 
-uint16_t storage_size(const struct wire_query_program *program, uint8_t length)
+uint16_t storage_size(const struct slot *slot)
 {
-    const struct wire_store *store = store_of(program, length);
+    const struct wire_store *store = storage_point(slot);
     if (store == NULL)
         return 0;
-    uint32_t rows = store->flags & WIRE_STORE_FLASH ? 0 : (uint32_t)capacity(store) * width_of(program, length);
+    uint32_t rows = store->flags & WIRE_STORE_FLASH ? 0 : (uint32_t)capacity(store) * width(slot);
     return rows > UINT16_MAX - sizeof(struct ring) ? UINT16_MAX : (uint16_t)(sizeof(struct ring) + rows);
 }
 
-uint16_t storage_lacking(const struct wire_query_program *program, uint8_t length)
+uint16_t storage_lacking(const struct slot *slot)
 {
-    const struct wire_store *store = store_of(program, length);
+    const struct wire_store *store = storage_point(slot);
     if (store == NULL || !(store->flags & WIRE_STORE_FLASH))
         return 0;
-    struct rowstore_ring ring = ring_of(store, width_of(program, length));
+    struct rowstore_ring ring = ring_of(store, width(slot));
     uint16_t blocks = (uint16_t)(store->block + store->blocks), there = rowstore_blocks();
     if (blocks > there)
         return (uint16_t)((blocks - there) * WIRE_STORE_BLOCK);
@@ -129,9 +125,8 @@ void storage_open(struct slot *slot)
 
 const struct slot *storage_find(uint16_t point)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = slot_at(i);
-        const struct wire_store *store = slot != NULL ? storage_point(slot) : NULL;
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        const struct wire_store *store = storage_point(slot);
         if (store != NULL && store->point == point)
             return slot;
     }
@@ -146,7 +141,7 @@ bool storage_takes(const struct slot *slot, const struct slot **point)
         *point = slot;
         return true;
     }
-    if (!program_clause(slot_program(slot), slot->length, WIRE_AGGREGATE_INTO, 0, &field))
+    if (!slot_clause(slot, WIRE_AGGREGATE_INTO, 0, &field))
         return false;
     uint16_t number;
     memcpy(&number, field.code.bytes, sizeof number);
@@ -212,7 +207,7 @@ bool storage_value(const struct slot *point, const struct stored_row *row, uint8
         *value = wanted == WIRE_STORED_SECONDS ? (int32_t)(row->seconds & INT32_MAX) : row->milliseconds;
         return true;
     }
-    for (uint8_t at = 0; program_next_column(slot_program(point), point->length, &at, &field); index++) {
+    for (program_start(&field); slot_next_column(point, &field); index++) {
         if (index == wanted) {
             *value = row_unpack(&row->values[used], field.format);
             return !(row->nulls >> index & 1);
