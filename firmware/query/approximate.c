@@ -10,6 +10,7 @@
 #include "query/query.h"
 #include "query/slots.h"
 #include "query/vm.h"
+#include "query/wide.h"
 
 /* Children whose states are kept. A root has more of them than others, and takes only those of low numbers: who is silent must know that it
  * is kept. The places of former children are free again after EVERY epochs. */
@@ -87,8 +88,7 @@ bool query_alike(const struct wire_partial *own, uint8_t own_length, const struc
     if (slot == NULL || heard->query != own->query || heard->epoch != own->epoch || own_length == size || !is_alone(own, own_length, size) ||
         !is_alone(heard, heard_length, size) || !vm_run(field.code.bytes, field.code.length, attribute_read, slot, &tolerance))
         return false;
-    int32_t a = own->states[0].value, b = heard->states[0].value;
-    return (a < b ? (uint32_t)b - (uint32_t)a : (uint32_t)a - (uint32_t)b) <= (uint32_t)tolerance;
+    return wide_distance(own->states[0].value, heard->states[0].value) <= (uint32_t)tolerance;
 }
 
 /* Adds to what waits: `motes` readings, 0 or 1, of that sum; `speaker`: its address + 1. */

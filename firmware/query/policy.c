@@ -5,6 +5,7 @@
 
 #include "query/row.h"
 #include "query/slots.h"
+#include "query/wide.h"
 
 bool policy_check(const struct program_field *field, uint32_t period)
 {
@@ -79,21 +80,10 @@ uint16_t policy_difference(const struct wire_result *a, const struct wire_result
     struct pair pair = {.slot = slot_of(a->query)};
     uint32_t total = 0;
     while (next(&pair)) {
-        int32_t one = row_unpack(&a->values[pair.offset], pair.field.format), other = row_unpack(&b->values[pair.offset], pair.field.format);
-        uint32_t apart = one > other ? (uint32_t)one - (uint32_t)other : (uint32_t)other - (uint32_t)one;
+        uint32_t apart = wide_distance(row_unpack(&a->values[pair.offset], pair.field.format), row_unpack(&b->values[pair.offset], pair.field.format));
         total += apart > UINT16_MAX || (a->nulls ^ b->nulls) & pair.bit ? UINT16_MAX : apart;
     }
     return total > UINT16_MAX ? UINT16_MAX : (uint16_t)total;
-}
-
-/* The average of `weight` samples that come to `one` and `rest` that come to `other`, in 32 bits: difference * rest / count in two
- * steps, none of which leaves them. */
-static int32_t average(int32_t one, uint16_t weight, int32_t other, uint16_t rest)
-{
-    bool rises = other > one;
-    uint32_t apart = rises ? (uint32_t)other - (uint32_t)one : (uint32_t)one - (uint32_t)other, count = (uint32_t)weight + rest;
-    uint32_t step = apart / count * rest + (apart % count * rest + count / 2) / count;
-    return (int32_t)(rises ? (uint32_t)one + step : (uint32_t)one - step);
 }
 
 void policy_average(struct wire_result *into, uint16_t weight, const struct wire_result *from, uint16_t rest)
@@ -105,7 +95,7 @@ void policy_average(struct wire_result *into, uint16_t weight, const struct wire
             continue;
         int32_t value = row_unpack(&from->values[pair.offset], pair.field.format);
         if (!(into->nulls & pair.bit))
-            value = average(row_unpack(place, pair.field.format), weight, value, rest);
+            value = wide_between(row_unpack(place, pair.field.format), value, rest, (uint32_t)weight + rest);
         memcpy(place, &value, pair.size); /* little-endian, as wire.h makes sure */
     }
     into->nulls &= from->nulls;

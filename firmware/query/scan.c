@@ -39,12 +39,11 @@ struct scan {
 } __attribute__((packed));
 
 /* The rows met at this moment, and whose they are; NULL outside of a scan. */
-static struct {
+static struct met {
     const struct slot *point;
     struct stored_row row;
-    uint32_t number;
-    struct program_code combine; /* aggregate of each field that is combined; length 0: none is */
-    uint32_t begin, end;                /* of the rows that are */
+    struct program_code combine;  /* aggregate of each field that is combined; length 0: none is */
+    const struct source *numbers; /* of the rows that are */
 } met[WIRE_SOURCES_MAXIMUM];
 
 /* No operand: it names a source that cannot be. */
@@ -102,13 +101,13 @@ static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
     return (seconds > AGE_SECONDS ? AGE_SECONDS : seconds) * 1000 + milliseconds - row->milliseconds;
 }
 
-/* The first of the point's newest rows, from `first` on, that are not older than so many ms. A row that seems younger than the next is of a
- * session before that one's. */
-static uint32_t not_older(const struct slot *slot, const struct slot *point, uint32_t first, uint32_t age)
+/* Leaves out the point's rows before the newest that are not older than so many ms. A row that seems younger than the next is of a session
+ * before that one's. */
+static void leave_older(const struct slot *slot, const struct slot *point, struct source *rows, uint32_t age)
 {
     struct stored_row row;
-    uint32_t number = storage_end(point), oldest = 0, now;
-    for (; number != first; number--) {
+    uint32_t number = rows->end, oldest = 0, now;
+    for (; number != rows->first; number--) {
         if (!storage_row(point, number - 1, &row))
             continue;
         now = age_of(&row, slot);
@@ -116,26 +115,25 @@ static uint32_t not_older(const struct slot *slot, const struct slot *point, uin
             break;
         oldest = now;
     }
-    return number;
+    rows->first = number;
 }
 
 void scan_begin(struct slot *slot)
 {
-    struct scan *scan = scan_of(slot);
+    struct source *rows = scan_of(slot)->sources;
     struct program_field field;
-    memset(scan->sources, 0, sizeof scan->sources);
-    for (uint8_t i = 0; source(slot, i, &field); i++) {
+    memset(rows, 0, sizeof scan_of(slot)->sources);
+    for (uint8_t i = 0; source(slot, i, &field); i++, rows++) {
         const struct slot *point = storage_find(from_of(&field)->point);
-        struct source *rows = &scan->sources[i];
         if (point == NULL)
             continue;
         uint32_t lasts = storage_point(point)->seconds;
         rows->first = storage_first(point);
         rows->end = storage_end(point);
         if (lasts != 0 && lasts < AGE_SECONDS)
-            rows->first = not_older(slot, point, rows->first, lasts * 1000);
+            leave_older(slot, point, rows, lasts * 1000);
         if (from_of(&field)->match == WIRE_MATCH_COMBINE)
-            rows->first = not_older(slot, point, rows->first, slot_program(slot)->period);
+            leave_older(slot, point, rows, slot_program(slot)->period);
         rows->next = rows->first;
     }
 }
@@ -166,146 +164,126 @@ bool scan_attribute(const struct slot *slot, uint8_t attribute, int32_t *value)
 }
 
 /* An aggregate over one field of the rows that are combined, rounded to the field's own integers. */
-static bool combined(uint8_t index, uint8_t aggregate, uint8_t field, int32_t *value)
+static bool combined(const struct met *of, uint8_t aggregate, uint8_t field, int32_t *value)
 {
     int64_t sum = 0;
-    int32_t least = INT32_MAX, most = INT32_MIN;
-    uint32_t count = 0, rest, quotient;
-    for (uint32_t number = met[index].begin; number != met[index].end; number++) {
+    uint16_t count = 0;
+    for (uint32_t number = of->numbers->first; number != of->numbers->end; number++) {
         struct stored_row row;
         int32_t one;
         board_watchdog(); /* a thousand rows in EEPROM take a second */
-        if (!storage_row(met[index].point, number, &row) || !storage_value(met[index].point, &row, field, &one))
+        if (!storage_row(of->point, number, &row) || !storage_value(of->point, &row, field, &one))
             continue;
-        sum += one;
-        least = one < least ? one : least;
-        most = one > most ? one : most;
+        if (count == 0 || (aggregate == WIRE_AGGREGATE_MIN ? one < *value : one > *value))
+            *value = one;
+        wide_add(&sum, one);
         count++;
     }
     switch (aggregate) {
     case WIRE_AGGREGATE_COUNT:
-        *value = (int32_t)count;
+        *value = count;
         return true;
     case WIRE_AGGREGATE_MIN:
-        *value = least;
-        break;
     case WIRE_AGGREGATE_MAX:
-        *value = most;
-        break;
-    case WIRE_AGGREGATE_SUM:
-        *value = (int32_t)sum;
-        return count > 0 && sum >= INT32_MIN && sum <= INT32_MAX;
-    default: /* AVG, half away from zero */
-        if (!wide_divide((uint64_t)(sum < 0 ? -sum : sum), count, &quotient, &rest))
-            return false;
-        quotient += rest >= count - rest;
-        *value = sum < 0 ? (int32_t)-quotient : (int32_t)quotient;
+        return count > 0;
+    default: /* SUM; AVG, half away from zero */
+        return count > 0 && wide_round((uint64_t)(sum < 0 ? -sum : sum), aggregate == WIRE_AGGREGATE_SUM ? 1 : count, sum < 0, value);
     }
-    return count > 0;
 }
 
 bool scan_stored(uint8_t operand, int32_t *value)
 {
     uint8_t index = operand >> 4, field = operand & 15;
-    if (index >= WIRE_SOURCES_MAXIMUM || met[index].point == NULL)
+    const struct met *of = &met[index];
+    if (index >= WIRE_SOURCES_MAXIMUM || of->point == NULL)
         return false;
     if (field == WIRE_STORED_NUMBER) {
-        *value = (uint16_t)met[index].number;
+        *value = (uint16_t)of->row.number;
         return true;
     }
-    uint8_t aggregate = field < met[index].combine.length ? met[index].combine.bytes[field] : 0;
+    uint8_t aggregate = field < of->combine.length ? of->combine.bytes[field] : 0;
     if (aggregate == 0)
-        return storage_value(met[index].point, &met[index].row, field, value);
+        return storage_value(of->point, &of->row, field, value);
     if (last.operand != operand) {
-        last.known = combined(index, aggregate, field, &last.value);
+        last.known = combined(of, aggregate, field, &last.value);
         last.operand = operand;
     }
     *value = last.value;
     return last.known;
 }
 
-/* Rounded value at `at` on the line from a at 0 to b at `span`; 0 < at <= span. */
-static int32_t between(int32_t a, int32_t b, uint32_t at, uint32_t span)
+/* Makes the values of a row those that are `at` of `span` on the way to the next one's; NULL where one of both is. */
+static void blend(const struct slot *point, struct stored_row *row, const struct stored_row *next, uint32_t at, uint32_t span)
 {
-    uint32_t rise = b > a ? (uint32_t)b - (uint32_t)a : (uint32_t)a - (uint32_t)b, part, rest;
-    wide_divide((uint64_t)rise * at, span, &part, &rest); /* at <= span: it fits */
-    part += rest >= span - rest;
-    return (int32_t)(b > a ? (uint32_t)a + part : (uint32_t)a - part);
+    struct program_field field;
+    uint8_t *value = row->values;
+    row->nulls |= next->nulls;
+    for (program_start(&field); slot_next_column(point, &field); value += row_format_size(field.format)) {
+        int32_t now = wide_between(row_unpack(value, field.format), row_unpack(next->values + (value - row->values), field.format), at, span);
+        memcpy(value, &now, row_format_size(field.format)); /* little-endian, as wire.h makes sure */
+    }
 }
 
-/* Puts into met[index].row the point's values one of its periods ago, between two of its rows; false: there are no two around that
- * moment. */
-static bool interpolate(const struct slot *slot, uint8_t index, const struct source *rows)
+/* Puts into `to` the point's values one of its periods ago, between two of its rows; false: there are no two around that moment. */
+static bool interpolate(const struct slot *slot, struct met *to, const struct source *rows)
 {
-    const struct slot *point = met[index].point;
-    struct stored_row after, *at = &met[index].row;
-    uint32_t period = slot_program(point)->period, age = 0, newer = period;
-    for (uint32_t number = rows->end; age < period; number--) {
-        after = *at;
+    struct stored_row next;
+    uint32_t period = slot_program(to->point)->period, number = rows->end, age = 0, newer;
+    do {
+        next = to->row;
         newer = age;
-        if (number == rows->first || !storage_row(point, number - 1, at))
+        if (number == rows->first || !storage_row(to->point, --number, &to->row))
             return false;
-        met[index].number = number - 1;
-        age = age_of(at, slot);
-    }
+        age = age_of(&to->row, slot);
+    } while (age < period);
     if (age == period)
         return true;
-    if (met[index].number + 1 == rows->end)
+    if (number + 1 == rows->end)
         return false;
-    struct program_field field;
-    uint8_t used = 0, i = 0;
-    for (program_start(&field); slot_next_column(point, &field); i++) {
-        int32_t a, b;
-        if (storage_value(point, at, i, &a) && storage_value(point, &after, i, &b)) {
-            int32_t value = between(a, b, age - period, age - newer);
-            memcpy(&at->values[used], &value, row_format_size(field.format)); /* little-endian, as wire.h makes sure */
-        } else {
-            at->nulls |= (uint16_t)(1U << i);
-        }
-        used = (uint8_t)(used + row_format_size(field.format));
-    }
+    blend(to->point, &to->row, &next, age - period, age - newer);
     return true;
 }
 
 /* The row of a source that is met next; false: there is none any more. Leaves `next` where it is. */
-static bool load(const struct slot *slot, uint8_t index, const struct program_field *field)
+static bool load(const struct slot *slot, uint8_t index)
 {
     struct source *rows = &scan_of(slot)->sources[index];
-    const struct slot *point = storage_find(from_of(field)->point);
-    met[index].point = point;
-    met[index].combine.length = 0;
+    struct met *to = &met[index];
+    struct program_field field;
+    (void)source(slot, index, &field);
+    to->point = storage_find(from_of(&field)->point);
+    to->combine.length = 0;
+    to->numbers = rows;
     last.operand = NOTHING;
-    if (point == NULL || rows->next == rows->end)
+    if (to->point == NULL || rows->next == rows->end)
         return false;
-    switch (from_of(field)->match) {
-    case WIRE_MATCH_COMBINE:
-        met[index].combine.bytes = field->code.bytes + sizeof(struct wire_from);
-        met[index].combine.length = (uint8_t)(field->code.length - sizeof(struct wire_from));
-        met[index].begin = rows->first;
-        met[index].end = rows->end;
-        rows->next = met[index].number = rows->end - 1; /* the newest stands for all */
-        return storage_row(point, rows->next, &met[index].row);
+    if (from_of(&field)->match != WIRE_MATCH_ALL)
+        rows->next = rows->end - 1; /* the newest stands for all */
+    switch (from_of(&field)->match) {
     case WIRE_MATCH_LINEAR:
-        rows->next = rows->end - 1;
-        return interpolate(slot, index, rows);
+        return interpolate(slot, to, rows);
+    case WIRE_MATCH_COMBINE:
+        to->combine.bytes = field.code.bytes + sizeof(struct wire_from);
+        to->combine.length = (uint8_t)(field.code.length - sizeof(struct wire_from));
+        return storage_row(to->point, rows->next, &to->row);
     default:
         /* Rows that a newer one has displaced meanwhile are passed over. */
-        while (rows->next != rows->end && !storage_row(point, rows->next, &met[index].row))
-            rows->next++;
-        met[index].number = rows->next;
-        return rows->next != rows->end;
+        for (; rows->next != rows->end; rows->next++)
+            if (storage_row(to->point, rows->next, &to->row))
+                return true;
+        return false;
     }
 }
 
 /* Meets one pair, and goes on to the next; false: there is none. */
 static bool pair(struct slot *slot)
 {
-    struct program_field outer, inner;
+    struct program_field field;
     struct scan *scan = scan_of(slot);
-    bool two = source(slot, 1, &inner);
-    if (!source(slot, 0, &outer) || !load(slot, 0, &outer))
+    bool two = source(slot, 1, &field);
+    if (!load(slot, 0))
         return false;
-    if (two && !load(slot, 1, &inner)) {
+    if (two && !load(slot, 1)) {
         scan->sources[1].next = scan->sources[1].first;
         scan->sources[0].next++;
         return true;

@@ -7,7 +7,9 @@
 #include "net/cobs.h"
 #include "query/row.h"
 
-#define HEADER offsetof(struct stored_row, values)
+/* Of a stored row: flash has all of it, RAM what lies behind the number and the checksum. */
+#define FLASH_HEADER offsetof(struct stored_row, seconds)
+#define HEADER (offsetof(struct stored_row, values) - FLASH_HEADER)
 
 /* In the slot's memory, behind its windows; in RAM the rows follow. */
 struct ring {
@@ -19,14 +21,7 @@ struct ring {
  * join begins displaces none that it is to meet. */
 static uint16_t capacity(const struct wire_store *store) { return (uint16_t)(store->rows + (store->flags & WIRE_STORE_CIRCULAR ? 1 : 0)); }
 
-/* In flash. The checksum covers the point's number too: another point's rows are none of this one. */
-struct kept_row {
-    uint32_t number;
-    uint16_t checksum;
-    struct stored_row row;
-} __attribute__((packed));
-#define KEPT_HEADER offsetof(struct kept_row, row)
-_Static_assert(sizeof(struct kept_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits a place");
+_Static_assert(sizeof(struct stored_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits a place");
 
 const struct wire_store *storage_point(const struct slot *slot)
 {
@@ -62,7 +57,7 @@ bool storage_check(const struct program_field *field, uint8_t *sources)
 
 static struct rowstore_ring ring_of(const struct wire_store *store, uint8_t row_width)
 {
-    return (struct rowstore_ring){store->block, store->blocks, (uint8_t)(row_width + KEPT_HEADER)};
+    return (struct rowstore_ring){store->block, store->blocks, (uint8_t)(row_width + FLASH_HEADER)};
 }
 
 uint16_t storage_size(const struct slot *slot)
@@ -89,21 +84,21 @@ uint16_t storage_lacking(const struct slot *slot)
 
 static struct ring *ring(const struct slot *slot) { return (struct ring *)(slot_windows(slot) + slot->windows); }
 
-static uint16_t checksum(const struct wire_store *store, const struct kept_row *kept, uint8_t size)
+static uint16_t checksum(const struct wire_store *store, const struct stored_row *row, uint8_t size)
 {
     uint16_t crc = store->point;
-    for (uint8_t i = 0; i < sizeof kept->number; i++)
-        crc = crc_xmodem(crc, ((const uint8_t *)&kept->number)[i]);
-    for (uint8_t i = 0; i < size - KEPT_HEADER; i++)
-        crc = crc_xmodem(crc, ((const uint8_t *)&kept->row)[i]);
+    for (uint8_t i = 0; i < size; i++)
+        if (i < offsetof(struct stored_row, checksum) || i >= FLASH_HEADER)
+            crc = crc_xmodem(crc, ((const uint8_t *)row)[i]);
     return crc;
 }
 
-/* The row in a place; false: none of this point. */
-static bool kept(const struct wire_store *store, const struct rowstore_ring *where, uint16_t place, struct kept_row *row)
+/* Reads the place of a row in flash; false: that has none of this point. */
+static bool read(const struct wire_store *store, const struct rowstore_ring *where, uint32_t number, struct stored_row *row)
 {
+    uint16_t places = rowstore_places(where), place = (uint16_t)(number % places);
     rowstore_read(where, place, row);
-    return row->checksum == checksum(store, row, where->size) && row->number % rowstore_places(where) == place;
+    return row->checksum == checksum(store, row, where->size) && row->number % places == place;
 }
 
 void storage_open(struct slot *slot)
@@ -113,13 +108,12 @@ void storage_open(struct slot *slot)
         return;
     struct rowstore_ring where = ring_of(store, width(slot));
     struct ring *now = ring(slot);
-    uint16_t places = rowstore_places(&where);
-    struct kept_row row;
-    for (uint16_t place = 0; place < places; place++)
-        if (kept(store, &where, place, &row) && row.number >= now->next)
+    struct stored_row row;
+    for (uint16_t place = rowstore_places(&where); place-- > 0;)
+        if (read(store, &where, place, &row) && row.number >= now->next)
             now->next = row.number + 1;
     while (now->used < capacity(store) && now->used < now->next &&
-           kept(store, &where, (uint16_t)((now->next - 1 - now->used) % places), &row) && row.number == now->next - 1 - now->used)
+           read(store, &where, now->next - 1 - now->used, &row) && row.number == now->next - 1 - now->used)
         now->used++;
 }
 
@@ -150,7 +144,13 @@ bool storage_takes(const struct slot *slot, const struct slot **point)
     return true;
 }
 
-bool storage_append(const struct slot *point, const struct stored_row *row)
+/* Where a row of a point in RAM lies. */
+static uint8_t *place_of(struct ring *ring, const struct wire_store *store, uint8_t size, uint32_t number)
+{
+    return (uint8_t *)(ring + 1) + number % capacity(store) * size;
+}
+
+bool storage_append(const struct slot *point, struct stored_row *row)
 {
     const struct wire_store *store = storage_point(point);
     struct ring *now = ring(point);
@@ -159,13 +159,12 @@ bool storage_append(const struct slot *point, const struct stored_row *row)
         return true;
     if (store->flags & WIRE_STORE_FLASH) {
         struct rowstore_ring where = ring_of(store, size);
-        struct kept_row kept_row = {.number = now->next};
-        memcpy(&kept_row.row, row, size);
-        kept_row.checksum = checksum(store, &kept_row, where.size);
-        if (!rowstore_write(&where, (uint16_t)(now->next % rowstore_places(&where)), &kept_row))
+        row->number = now->next;
+        row->checksum = checksum(store, row, where.size);
+        if (!rowstore_write(&where, (uint16_t)(now->next % rowstore_places(&where)), row))
             return false;
     } else {
-        memcpy((uint8_t *)(now + 1) + now->next % capacity(store) * size, row, size);
+        memcpy(place_of(now, store, size, now->next), &row->seconds, size);
     }
     now->next++;
     if (now->used < capacity(store))
@@ -184,18 +183,16 @@ uint32_t storage_end(const struct slot *point) { return ring(point)->next; }
 bool storage_row(const struct slot *point, uint32_t number, struct stored_row *row)
 {
     const struct wire_store *store = storage_point(point);
+    struct ring *now = ring(point);
     uint8_t size = width(point);
-    if (number >= ring(point)->next || ring(point)->next - number > ring(point)->used)
+    if (number >= now->next || now->next - number > now->used)
         return false;
-    if (!(store->flags & WIRE_STORE_FLASH)) {
-        memcpy(row, (uint8_t *)(ring(point) + 1) + number % capacity(store) * size, size);
-        return true;
+    if (store->flags & WIRE_STORE_FLASH) {
+        struct rowstore_ring where = ring_of(store, size);
+        return read(store, &where, number, row) && row->number == number;
     }
-    struct rowstore_ring where = ring_of(store, size);
-    struct kept_row kept_row;
-    if (!kept(store, &where, (uint16_t)(number % rowstore_places(&where)), &kept_row) || kept_row.number != number)
-        return false;
-    memcpy(row, &kept_row.row, size);
+    row->number = number;
+    memcpy(&row->seconds, place_of(now, store, size, number), size);
     return true;
 }
 

@@ -12,6 +12,8 @@
 #include "wire.h"
 
 struct stored_row {
+    uint32_t number;
+    uint16_t checksum; /* in flash: of the point's number too, so that another point's rows are none of this one */
     uint32_t seconds; /* network time of its sample */
     uint16_t milliseconds, nulls;
     uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)]; /* in the formats of the point's columns */
@@ -32,8 +34,8 @@ const struct wire_store *storage_point(const struct slot *slot);
 const struct slot *storage_find(uint16_t point);
 /* The storage point that a slot's rows go to: itself, or what INTO names, where there is one of the same width. True: they go to none on the radio. */
 bool storage_takes(const struct slot *slot, const struct slot **point);
-/* Keeps a row, whose values have the point's width, unless the point is full and not circular; false: it is not yet done with the rows before. */
-bool storage_append(const struct slot *point, const struct stored_row *row);
+/* Keeps a row, whose values have the point's width, under its next number, unless the point is full and not circular; false: it is not yet done with the rows before. */
+bool storage_append(const struct slot *point, struct stored_row *row);
 /* Number of the oldest row that is shown, and of the next one to come. */
 uint32_t storage_first(const struct slot *point);
 uint32_t storage_end(const struct slot *point);

@@ -173,8 +173,6 @@ static bool take_average(const struct wire_temporal *p, struct average *average,
     return true;
 }
 
-static uint32_t distance(int32_t a, int32_t b) { return a < b ? (uint32_t)b - (uint32_t)a : (uint32_t)a - (uint32_t)b; }
-
 /* Due when the reading is at least the threshold away from the one last reported. ADPDELTA doubles its threshold with each report
  * and halves it with each row that is none, down to the one asked for: a signal that never rests does not fill the radio. */
 static bool take_delta(const struct program_field *field, struct delta *delta, bool known, int32_t reading)
@@ -184,7 +182,7 @@ static bool take_delta(const struct program_field *field, struct delta *delta, b
         least *= delta->factor;
     delta->now_known = known;
     delta->now = reading;
-    bool due = known && (!delta->begun || distance(reading, delta->reported) >= least);
+    bool due = known && (!delta->begun || wide_distance(reading, delta->reported) >= least);
     if (due) {
         delta->begun = true;
         delta->reported = reading;
@@ -221,18 +219,11 @@ static int32_t power_of_ten(uint8_t places)
     return value;
 }
 
-/* round(numerator * 10^places / divisor), half away from zero; false: beyond 32 bits. */
+/* round(numerator * 10^places / divisor), half away from zero; false: beyond what readings are. */
 static bool quotient(int64_t numerator, uint8_t places, uint32_t divisor, int32_t *value)
 {
-    uint64_t size = (numerator < 0 ? 0U - (uint64_t)numerator : (uint64_t)numerator) * (uint32_t)power_of_ten(places);
-    uint32_t whole, rest;
-    if (!wide_divide(size, divisor, &whole, &rest))
-        return false;
-    whole += rest >= divisor - rest;
-    if (whole > INT32_MAX)
-        return false;
-    *value = numerator < 0 ? -(int32_t)whole : (int32_t)whole;
-    return true;
+    uint64_t size = numerator < 0 ? 0U - (uint64_t)numerator : (uint64_t)numerator;
+    return wide_round(size * (uint32_t)power_of_ten(places), divisor, numerator < 0, value) && *value != NOTHING;
 }
 
 /* The i-th oldest reading. */
@@ -250,7 +241,7 @@ static uint8_t sum_of(const struct wire_temporal *p, const struct window *window
         int32_t reading = reading_at(p, window, i);
         if (reading == NOTHING)
             continue;
-        *sum += reading;
+        wide_add(sum, reading);
         count++;
     }
     return count;
@@ -317,7 +308,7 @@ static bool slope(const struct wire_temporal *p, const struct window *window, in
         n++;
         x += i;
         xx += (uint32_t)i * i;
-        y += reading;
+        wide_add(&y, reading);
         xy += (int64_t)reading * i;
     }
     return n >= 2 && quotient(n * xy - x * y, power(p), n * xx - x * x, value);

@@ -103,30 +103,10 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
     return depth == 1;
 }
 
-static uint32_t magnitude(int32_t value)
-{
-    return value < 0 ? 0U - (uint32_t)value : (uint32_t)value;
-}
-
-/* The value of sign and magnitude; false when it needs more than 32 bits. */
-static bool with_sign(uint32_t size, bool negative, int32_t *value)
-{
-    if (size > (uint32_t)INT32_MAX + (negative ? 1U : 0U))
-        return false;
-    *value = (int32_t)(negative ? 0U - size : size);
-    return true;
-}
-
 /* round(a * b / c), half away from zero: all multiplying and scaling opcodes are this. False: NULL. */
 static NOT_INLINED bool scale(int32_t a, int32_t b, int32_t c, int32_t *value)
 {
-    uint32_t divisor = magnitude(c);
-    uint32_t quotient, remainder;
-    if (!wide_divide((uint64_t)magnitude(a) * magnitude(b), divisor, &quotient, &remainder))
-        return false;
-    if (remainder >= divisor - remainder && ++quotient == 0)
-        return false;
-    return with_sign(quotient, ((a < 0) != (b < 0)) != (c < 0), value);
+    return wide_round((uint64_t)wide_magnitude(a) * wide_magnitude(b), wide_magnitude(c), ((a < 0) != (b < 0)) != (c < 0), value);
 }
 
 static int32_t power_of_ten(uint8_t power)
@@ -141,7 +121,7 @@ static NOT_INLINED bool modulo(int32_t a, int32_t b, int32_t *value)
 {
     if (b == 0)
         return false;
-    return with_sign(magnitude(a) % magnitude(b), a < 0, value);
+    return wide_signed(wide_magnitude(a) % wide_magnitude(b), a < 0, value);
 }
 
 static bool add(int32_t a, int32_t b, int32_t *value)
@@ -163,7 +143,7 @@ static bool subtract(int32_t a, int32_t b, int32_t *value)
 /* round(sqrt(a * a + b * b)). */
 static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
 {
-    uint64_t rest = (uint64_t)magnitude(a) * magnitude(a) + (uint64_t)magnitude(b) * magnitude(b), root = 0;
+    uint64_t rest = (uint64_t)wide_magnitude(a) * wide_magnitude(a) + (uint64_t)wide_magnitude(b) * wide_magnitude(b), root = 0;
     /* Digit by digit, as by hand; at the end rest is what the square of the root leaves. */
     for (uint64_t bit = (uint64_t)1 << 62; bit != 0; bit >>= 2) {
         uint64_t tried = root + bit;
@@ -173,7 +153,7 @@ static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
             root += bit;
         }
     }
-    return with_sign((uint32_t)root + (rest > root), false, value);
+    return wide_signed((uint32_t)root + (rest > root), false, value);
 }
 
 static bool compare(uint8_t op, int32_t a, int32_t b)
