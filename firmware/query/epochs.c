@@ -23,6 +23,7 @@
 #define LOOK_SECONDS 30
 /* An epoch that began this long ago is still sampled: a step of the clock or a busy mote made it late. */
 #define LATE_MS 500
+#define LATE_TICKS CLOCK_MS(LATE_MS)
 /* A finished query is kept this long, in s, so that its last partial state records are merged. */
 #define LINGER_SECONDS 10
 /* The lifetime is reckoned anew at each so many epochs: the battery's voltage falls slowly. */
@@ -36,42 +37,36 @@ static void update_all(void);
 
 static struct event soon = {.handler = update_all};
 
-/* Network time in ms, rounded up. */
-static uint64_t milliseconds(struct net_time time)
+static bool before(const struct net_time *a, const struct net_time *b)
 {
-    uint32_t within = ((uint32_t)time.ticks * 1000 + WIRE_TICKS_PER_SECOND - 1) / WIRE_TICKS_PER_SECOND;
-    return (uint64_t)time.seconds * 1000 + within;
+    return a->seconds < b->seconds || (a->seconds == b->seconds && a->ticks < b->ticks);
 }
 
-static bool before(struct net_time a, struct net_time b)
+/* First epoch that starts so late or later, of those of so many ms; false: beyond 32 bits. */
+static bool epoch_from(uint32_t seconds, uint16_t milliseconds, uint32_t period, uint32_t *epoch)
 {
-    return a.seconds < b.seconds || (a.seconds == b.seconds && a.ticks < b.ticks);
-}
-
-/* First epoch that starts at or after `time` and the query's start; false: beyond 32 bits. */
-static bool epoch_from(const struct slot *slot, struct net_time time, uint32_t *epoch)
-{
-    const struct net_time start = {slot_program(slot)->start, 0};
     uint32_t rest;
-    if (!wide_divide(milliseconds(before(time, start) ? start : time), slot_program(slot)->period, epoch, &rest))
-        return false;
-    if (rest > 0)
+    bool fits = wide_divide((uint64_t)seconds * 1000 + milliseconds, period, epoch, &rest);
+    if (fits && rest > 0)
         ++*epoch;
-    return true;
-}
-
-void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds)
-{
-    wide_divide((uint64_t)slot->epoch * slot_program(slot)->period, 1000, seconds, milliseconds);
+    return fits;
 }
 
 /* False: beyond network time's 32 bits. */
+static bool start_in(const struct slot *slot, uint32_t epoch, uint32_t *seconds, uint32_t *milliseconds)
+{
+    return wide_divide((uint64_t)epoch * slot_program(slot)->period, 1000, seconds, milliseconds);
+}
+
+void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds) { start_in(slot, slot->epoch, seconds, milliseconds); }
+
+/* Likewise; false: beyond 32 bits. */
 static bool start_of(const struct slot *slot, uint32_t epoch, struct net_time *start)
 {
-    uint32_t rest;
-    if (!wide_divide((uint64_t)epoch * slot_program(slot)->period, 1000, &start->seconds, &rest))
+    uint32_t milliseconds;
+    if (!start_in(slot, epoch, &start->seconds, &milliseconds))
         return false;
-    start->ticks = (uint16_t)(rest * WIRE_TICKS_PER_SECOND / 1000);
+    start->ticks = (uint16_t)(milliseconds * WIRE_TICKS_PER_SECOND / 1000);
     return true;
 }
 
@@ -85,18 +80,18 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
         return false;
     if (!(slot_program(slot)->flags & WIRE_QUERY_ONCE))
         return true;
-    return epoch_from(slot, (struct net_time){0, 0}, &first) && epoch == first;
+    return epoch_from(slot_program(slot)->start, 0, slot_program(slot)->period, &first) && epoch == first;
 }
 
 /* Whether the battery allows this epoch, where the query has a lifetime. */
-static bool affordable(struct slot *slot, struct net_time now)
+static bool affordable(struct slot *slot, uint32_t now)
 {
     struct program_field field;
     if (!slot_clause(slot, WIRE_AGGREGATE_BUDGET, 0, &field))
         return true;
     const struct wire_budget *budget = (const struct wire_budget *)field.code.bytes;
-    if (slot->divisor == 0 || slot->next % RECKON_EPOCHS == 0)
-        slot->divisor = budget_divisor(budget, slot_program(slot)->period, now.seconds, slot_program(slot)->end);
+    if (slot->divisor == 0 || (uint8_t)slot->next % RECKON_EPOCHS == 0)
+        slot->divisor = budget_divisor(budget, slot_program(slot)->period, now, slot_program(slot)->end);
     return slot->divisor == 0 || slot->next % slot->divisor == 0;
 }
 
@@ -107,81 +102,95 @@ static bool concerned(const struct slot *slot)
     return route == NULL || (settings()->root && slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) || srt_samples(route);
 }
 
+/* Whether a start that has come is too long ago. */
+static bool late(const struct net_time *start, const struct net_time *now)
+{
+    uint32_t seconds = now->seconds - start->seconds;
+    return seconds > 1 || (uint16_t)((uint16_t)seconds * WIRE_TICKS_PER_SECOND + now->ticks - start->ticks) > LATE_TICKS;
+}
+
 /* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be
  * EPOCHS_EARLY_TICKS ahead. */
-static bool take_due(struct slot *slot, struct net_time now)
+static bool take_due(struct slot *slot, const struct net_time *now)
 {
     struct net_time start;
     if (slot_fast(slot) || (slot->state & (SLOT_PLANNED | SLOT_FINISHED)) != SLOT_PLANNED || !start_of(slot, slot->next, &start) ||
-        before(now, start))
+        before(now, &start))
         return false;
     if (slot->state & SLOT_HELD && slot->next % policy_every(slot) == 0)
         slot->state &= (uint8_t)~SLOT_HELD;
-    if (milliseconds(now) - milliseconds(start) <= LATE_MS && events_concern(slot, start.seconds) &&
-        !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) && affordable(slot, now)) {
+    if (!late(&start, now) && events_concern(slot, start.seconds) && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) &&
+        affordable(slot, now->seconds)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
     }
     return true;
 }
 
+/* The first epoch of the slot's query from `now` on; false: beyond 32 bits. */
+static bool epoch_now(const struct slot *slot, const struct net_time *now, uint32_t *epoch)
+{
+    uint32_t seconds = slot_program(slot)->start;
+    uint16_t milliseconds = 0;
+    if (now->seconds >= seconds) {
+        seconds = now->seconds;
+        milliseconds = (uint16_t)(((uint32_t)now->ticks * 1000 + WIRE_TICKS_PER_SECOND - 1) / WIRE_TICKS_PER_SECOND);
+    }
+    return epoch_from(seconds, milliseconds, slot_program(slot)->period, epoch);
+}
+
 /* Brings the slot, whose planned epoch was `due`, up to `now`; *wake becomes its next time to look where
  * that is earlier. */
-static void update(struct slot *slot, struct net_time now, bool due, struct net_time *wake)
+static void update(struct slot *slot, const struct net_time *now, bool due, ticks_t *wake)
 {
     struct net_time start = {0, 0};
     uint32_t epoch = 0;
-    bool runs = epoch_from(slot, now, &epoch);
+    bool runs = epoch_now(slot, now, &epoch);
     bool fast = slot_fast(slot);
     if (fast && slot->left > 0)
         return;
-    /* The main loop was busy: epochs that have begun since are sampled late rather than not at all. */
-    if (fast && runs && slot->state & SLOT_PLANNED && slot->next < epoch && epoch - slot->next < LATE_MS / slot_program(slot)->period)
-        epoch = slot->next;
-    /* Never the same epoch twice: neither the one just taken, nor, after a small step back of the clock,
-     * the one before the planned one. */
-    if (runs && slot->state & SLOT_PLANNED && epoch + (due ? 0U : 1U) == slot->next)
-        epoch++;
+    if (runs && slot->state & SLOT_PLANNED) {
+        /* The main loop was busy: epochs that have begun since are sampled late rather than not at all. */
+        if (fast && epoch - slot->next < LATE_MS / (uint16_t)slot_program(slot)->period)
+            epoch = slot->next;
+        /* Never the same epoch twice: neither the one just taken, nor, after a small step back of the clock,
+         * the one before the planned one. */
+        if (epoch + (due ? 0U : 1U) == slot->next)
+            epoch++;
+    }
     slot->next = epoch;
     slot->state |= SLOT_PLANNED;
-    if (runs && runs_in(slot, epoch, &start)) {
+    bool goes_on = runs && runs_in(slot, epoch, &start);
+    bool lasts = runs && start.seconds < slot_program(slot)->end;
+    if (goes_on || (lasts && events_goes_on(slot, start.seconds))) {
         slot->state &= (uint8_t)~SLOT_FINISHED;
-        if (fast && start.seconds <= now.seconds + 1) {
-            if (fast_plan(slot, start))
+        if (goes_on && fast) {
+            bool soon = start.seconds <= now->seconds + 1;
+            if (soon && fast_plan(slot, start))
                 return;
-            start = (struct net_time){start.seconds + 1, 0};
-        } else if (fast)
-            start = (struct net_time){start.seconds - 1, 0};
-    } else if (runs && start.seconds < slot_program(slot)->end && events_goes_on(slot, start.seconds)) {
-        slot->state &= (uint8_t)~SLOT_FINISHED;
-    } else if (runs && start.seconds < slot_program(slot)->end && events_keeps(slot)) {
+            start = (struct net_time){soon ? start.seconds + 1 : start.seconds - 1, 0};
+        }
+    } else if (lasts && events_keeps(slot)) {
         slot->state &= (uint8_t)~SLOT_PLANNED; /* an event's epochs are planned when it has come */
         return;
     } else {
         /* A join may go on for as long as the radio takes. */
         if (!(slot->state & SLOT_FINISHED) || slot->state & (SLOT_WAITING | SLOT_SAMPLING | SLOT_SCANNING))
-            slot->expires = now.seconds + LINGER_SECONDS;
+            slot->expires = now->seconds + LINGER_SECONDS;
         slot->state |= SLOT_FINISHED;
         if (storage_point(slot) != NULL)
             return; /* its rows are read until it is dropped */
-        if (now.seconds >= slot->expires || slot->expires - now.seconds > LINGER_SECONDS) {
+        if (slot->expires - now->seconds - 1 >= LINGER_SECONDS) { /* over, or further away than it can be */
             slot_free(slot);
             return;
         }
         start = (struct net_time){slot->expires, 0};
     }
-    if (before(start, *wake))
-        *wake = start;
-}
-
-/* Sensors that queries read again sooner than they warm up stay on. */
-static void hold_sensors(void)
-{
-    uint32_t mask = 0;
-    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
-        if (!(slot->state & SLOT_FINISHED) && slot_fast(slot))
-            mask |= slot->attributes;
-    sensor_hold(mask);
+    if (start.seconds > now->seconds + LOOK_SECONDS)
+        return;
+    ticks_t local = time_local(start);
+    if (clock_reached(*wake, local))
+        *wake = local;
 }
 
 static void update_all(void)
@@ -191,16 +200,19 @@ static void update_all(void)
         return; /* query_time_changed follows */
     ticks_t local = clock_now();
     struct net_time now = time_at(local), reached = time_at(local + EPOCHS_EARLY_TICKS);
-    struct net_time wake = {now.seconds + LOOK_SECONDS, now.ticks};
+    ticks_t wake = local + LOOK_SECONDS * CLOCK_TICKS_PER_SECOND;
+    uint32_t held = 0; /* sensors that queries read again sooner than they warm up stay on */
     bool any = false;
     for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
-        update(slot, now, take_due(slot, reached), &wake);
+        update(slot, &now, take_due(slot, &reached), &wake);
+        if ((slot->state & (SLOT_WHOLE | SLOT_FINISHED)) == SLOT_WHOLE && slot_fast(slot))
+            held |= slot->attributes;
         any = true;
     }
-    hold_sensors();
+    sensor_hold(held);
     fast_start();
     if (any)
-        timer_start(&timer, time_local(wake), update_all);
+        timer_start(&timer, wake, update_all);
     acquire_start();
 }
 
@@ -232,15 +244,14 @@ bool query_epoch_in(uint32_t second)
 {
     for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
         struct net_time start;
-        uint32_t times, rest;
+        uint32_t times;
         if (second < slot_program(slot)->start)
             continue;
         /* The usual periods are whole seconds: one short division tells most seconds. */
         if (slot->period_seconds != 0 && second % slot->period_seconds != 0)
             continue;
         uint8_t every = policy_every(slot);
-        if (wide_divide((uint64_t)second * 1000, slot_program(slot)->period * every, &times, &rest) &&
-            runs_in(slot, (times + (rest > 0)) * every, &start) && start.seconds == second)
+        if (epoch_from(second, 0, slot_program(slot)->period * every, &times) && runs_in(slot, times * every, &start) && start.seconds == second)
             return true;
     }
     return false;
