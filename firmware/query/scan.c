@@ -176,7 +176,7 @@ static bool combined(const struct met *of, uint8_t aggregate, uint8_t field, int
             continue;
         if (count == 0 || (aggregate == WIRE_AGGREGATE_MIN ? one < *value : one > *value))
             *value = one;
-        wide_add(&sum, one);
+        wide_add(&sum, one, 1);
         count++;
     }
     switch (aggregate) {
@@ -187,7 +187,7 @@ static bool combined(const struct met *of, uint8_t aggregate, uint8_t field, int
     case WIRE_AGGREGATE_MAX:
         return count > 0;
     default: /* SUM; AVG, half away from zero */
-        return count > 0 && wide_round((uint64_t)(sum < 0 ? -sum : sum), aggregate == WIRE_AGGREGATE_SUM ? 1 : count, sum < 0, value);
+        return count > 0 && wide_quotient(sum, 0, aggregate == WIRE_AGGREGATE_SUM ? 1 : count, value);
     }
 }
 

@@ -93,59 +93,52 @@ static uint16_t place_of(const struct wire_temporal *p, const struct window *win
     if (!counts_epochs(p))
         return (uint16_t)(window->since + 1);
     uint32_t passed = epoch - epochs_of(p, window)->newest;
-    return window->used == 0 || passed == 0 || passed > p->slide ? 1 : (uint16_t)(window->since + passed);
+    return window->used == 0 || passed - 1 >= p->slide ? 1 : (uint16_t)(window->since + passed);
 }
 
 static void put(const struct wire_temporal *p, struct window *window, int32_t reading)
 {
     window->ring[window->next] = reading;
-    window->next = (uint8_t)((window->next + 1) % p->window);
+    if (++window->next == p->window)
+        window->next = 0;
     if (window->used < p->window)
         window->used++;
 }
 
-/* An epoch that did not pass. */
-static void skip(const struct wire_temporal *p, struct window *window)
+/* An epoch; one that did not pass has no reading. */
+static void append(const struct wire_temporal *p, struct window *window, bool passes, int32_t reading)
 {
     struct epochs *epochs = epochs_of(p, window);
-    put(p, window, NOTHING);
-    if (epochs->idle < UINT8_MAX)
+    put(p, window, reading);
+    if (passes)
+        epochs->idle = 0;
+    else if (epochs->idle < UINT8_MAX)
         epochs->idle++;
 }
 
 /* So many missed epochs. */
-static void skip_all(const struct wire_temporal *p, struct window *window, uint32_t missed)
+static void skip(const struct wire_temporal *p, struct window *window, uint32_t missed)
 {
-    for (uint8_t n = 0; n < p->window && n < missed; n++)
-        skip(p, window);
-}
-
-static void append(const struct wire_temporal *p, struct window *window, bool passes, int32_t reading)
-{
-    if (!passes) {
-        skip(p, window);
-        return;
-    }
-    put(p, window, reading);
-    epochs_of(p, window)->idle = 0;
+    for (uint8_t n = missed < p->window ? (uint8_t)missed : p->window; n > 0; n--)
+        append(p, window, false, NOTHING);
 }
 
 static void take_epoch(const struct wire_temporal *p, struct window *window, uint32_t epoch, uint16_t place, bool passes, int32_t reading)
 {
     struct epochs *epochs = epochs_of(p, window);
     if (epochs->late != LATE_NONE) {
-        skip_all(p, window, window->since - 1U);
+        skip(p, window, window->since - 1U);
         append(p, window, epochs->late == LATE_PASSED, epochs->late_reading);
         epochs->late = LATE_NONE;
     }
     uint32_t missed = window->used == 0 ? 0 : epoch - epochs->newest - 1;
     epochs->newest = epoch;
-    if (place > p->slide) {
-        skip_all(p, window, missed + 1 - (place - p->slide));
+    bool late = place > p->slide;
+    skip(p, window, late ? missed + 1 - (place - p->slide) : missed);
+    if (late) {
         epochs->late = passes ? LATE_PASSED : LATE_IDLE;
         epochs->late_reading = reading;
     } else {
-        skip_all(p, window, missed);
         append(p, window, passes, reading);
     }
 }
@@ -162,15 +155,14 @@ static bool take_window(const struct wire_temporal *p, struct window *window, ui
     return due;
 }
 
-static bool take_average(const struct wire_temporal *p, struct average *average, bool known, int32_t reading)
+static void take_average(const struct wire_temporal *p, struct average *average, int32_t reading)
 {
-    int64_t scaled = (int64_t)reading * (1L << EXPAVG_PLACES), apart = scaled - average->value;
-    if (known && !average->begun)
-        average->value = scaled;
-    else if (known)
-        average->value += apart < 0 ? -(-apart >> p->window) : apart >> p->window;
-    average->begun |= known;
-    return true;
+    int64_t apart = -average->value;
+    wide_add(&apart, reading, 1L << EXPAVG_PLACES);
+    if (average->begun)
+        apart = apart < 0 ? -(-apart >> p->window) : apart >> p->window;
+    average->value += apart; /* of the first reading it is all */
+    average->begun = true;
 }
 
 /* Due when the reading is at least the threshold away from the one last reported. ADPDELTA doubles its threshold with each report
@@ -200,9 +192,11 @@ bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t e
     const struct wire_temporal *p = parameters(field);
     if (is_delta(field->aggregate))
         return take_delta(field, (struct delta *)state, known, reading);
-    if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
-        return take_average(p, (struct average *)state, known, reading);
-    return take_window(p, (struct window *)state, epoch, passes, reading);
+    if (field->aggregate != WIRE_AGGREGATE_EXPAVG)
+        return take_window(p, (struct window *)state, epoch, passes, reading);
+    if (known)
+        take_average(p, (struct average *)state, reading);
+    return true;
 }
 
 bool temporal_empty(const struct program_field *field, const uint8_t *state)
@@ -211,25 +205,11 @@ bool temporal_empty(const struct program_field *field, const uint8_t *state)
     return temporal_counts_epochs(field) && epochs_of(parameters(field), window)->idle >= window->used;
 }
 
-static int32_t power_of_ten(uint8_t places)
+/* The i-th oldest reading. Five copies of it would be dearer than the calls. */
+static __attribute__((noinline)) int32_t reading_at(const struct wire_temporal *p, const struct window *window, uint8_t i)
 {
-    int32_t value = 1;
-    while (places-- > 0)
-        value *= 10;
-    return value;
-}
-
-/* round(numerator * 10^places / divisor), half away from zero; false: beyond what readings are. */
-static bool quotient(int64_t numerator, uint8_t places, uint32_t divisor, int32_t *value)
-{
-    uint64_t size = numerator < 0 ? 0U - (uint64_t)numerator : (uint64_t)numerator;
-    return wide_round(size * (uint32_t)power_of_ten(places), divisor, numerator < 0, value) && *value != NOTHING;
-}
-
-/* The i-th oldest reading. */
-static int32_t reading_at(const struct wire_temporal *p, const struct window *window, uint8_t i)
-{
-    return window->ring[(window->next + p->window - window->used + i) % p->window];
+    int8_t at = (int8_t)(window->next - window->used + i); /* of a full ring the oldest lies at its `next` */
+    return window->ring[at < 0 ? at + p->window : at];
 }
 
 /* Sum and number of the readings that are known. */
@@ -241,7 +221,7 @@ static uint8_t sum_of(const struct wire_temporal *p, const struct window *window
         int32_t reading = reading_at(p, window, i);
         if (reading == NOTHING)
             continue;
-        wide_add(sum, reading);
+        wide_add(sum, reading, 1);
         count++;
     }
     return count;
@@ -296,22 +276,23 @@ static bool any_of(const struct wire_temporal *p, const struct window *window, u
 }
 
 /* Slope of the least-squares line through the known readings, per row: with x = 0, 1, ... it is
- * (n sum xy - sum x sum y) / (n sum xx - (sum x)^2). All sums of 64 readings stay within 64 bits. */
-static bool slope(const struct wire_temporal *p, const struct window *window, int32_t *value)
+ * (n sum xy - sum x sum y) / (n sum xx - (sum x)^2), or sum cy / sum cx with c = n x - sum x. All sums of 64 readings stay within 64 bits,
+ * those without y within 32. */
+static void slope(const struct wire_temporal *p, const struct window *window, uint8_t n, int64_t *cy, uint32_t *cx)
 {
-    int64_t y = 0, xy = 0;
-    uint32_t n = 0, x = 0, xx = 0;
+    int16_t x = 0;
+    for (uint8_t i = 0; i < window->used; i++)
+        if (reading_at(p, window, i) != NOTHING)
+            x += i;
+    *cy = 0;
     for (uint8_t i = 0; i < window->used; i++) {
         int32_t reading = reading_at(p, window, i);
+        int16_t c = (int16_t)(n * i - x);
         if (reading == NOTHING)
             continue;
-        n++;
-        x += i;
-        xx += (uint32_t)i * i;
-        wide_add(&y, reading);
-        xy += (int64_t)reading * i;
+        wide_add(cy, reading, c);
+        *cx += (uint32_t)((int32_t)c * i);
     }
-    return n >= 2 && quotient(n * xy - x * y, power(p), n * xx - x * x, value);
 }
 
 bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *value)
@@ -321,15 +302,23 @@ bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *
     const struct average *average = (const struct average *)state;
     const struct delta *delta = (const struct delta *)state;
     int64_t sum = 0;
+    uint32_t divisor = 0; /* 0: too few readings are known */
     uint8_t count = 0;
     if (!is_delta(field->aggregate) && field->aggregate != WIRE_AGGREGATE_EXPAVG)
         count = sum_of(p, window, &sum);
     switch (field->aggregate) {
     case WIRE_AGGREGATE_WINAVG:
-        return count > 0 && quotient(sum, power(p), count, value);
+        divisor = count;
+        break;
+    case WIRE_AGGREGATE_EXPAVG:
+        sum = average->value;
+        divisor = average->begun ? (uint32_t)1 << EXPAVG_PLACES : 0;
+        break;
+    case WIRE_AGGREGATE_TREND:
+        slope(p, window, count, &sum, &divisor);
+        break;
     case WIRE_AGGREGATE_WINSUM:
-        *value = (int32_t)sum;
-        return count > 0 && sum >= INT32_MIN && sum <= INT32_MAX;
+        return count > 0 && wide_quotient(sum, 0, 1, value);
     case WIRE_AGGREGATE_WINCOUNT:
         *value = count;
         return true;
@@ -338,12 +327,9 @@ bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *
         return extreme(p, window, window->used, field->aggregate == WIRE_AGGREGATE_WINMAX, value);
     case WIRE_AGGREGATE_WINRAND:
         return any_of(p, window, count, value);
-    case WIRE_AGGREGATE_TREND:
-        return slope(p, window, value);
-    case WIRE_AGGREGATE_EXPAVG:
-        return average->begun && quotient(average->value, power(p), (uint32_t)1 << EXPAVG_PLACES, value);
     default: /* DELTA, ADPDELTA */
         *value = delta->now;
         return delta->now_known;
     }
+    return wide_quotient(sum, power(p), divisor, value) && *value != NOTHING;
 }

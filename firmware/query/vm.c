@@ -109,14 +109,6 @@ static NOT_INLINED bool scale(int32_t a, int32_t b, int32_t c, int32_t *value)
     return wide_round((uint64_t)wide_magnitude(a) * wide_magnitude(b), wide_magnitude(c), ((a < 0) != (b < 0)) != (c < 0), value);
 }
 
-static int32_t power_of_ten(uint8_t power)
-{
-    int32_t value = 1;
-    while (power-- > 0)
-        value *= 10;
-    return value;
-}
-
 static NOT_INLINED bool modulo(int32_t a, int32_t b, int32_t *value)
 {
     if (b == 0)
@@ -143,17 +135,14 @@ static bool subtract(int32_t a, int32_t b, int32_t *value)
 /* round(sqrt(a * a + b * b)). */
 static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
 {
-    uint64_t rest = (uint64_t)wide_magnitude(a) * wide_magnitude(a) + (uint64_t)wide_magnitude(b) * wide_magnitude(b), root = 0;
-    /* Digit by digit, as by hand; at the end rest is what the square of the root leaves. */
-    for (uint64_t bit = (uint64_t)1 << 62; bit != 0; bit >>= 2) {
-        uint64_t tried = root + bit;
-        root >>= 1;
-        if (rest >= tried) {
-            rest -= tried;
-            root += bit;
-        }
+    uint32_t x = wide_magnitude(a), y = wide_magnitude(b), root = 0;
+    uint64_t sum = (uint64_t)x * x + (uint64_t)y * y;
+    for (uint32_t bit = (uint32_t)1 << 31; bit != 0; bit >>= 1) {
+        uint32_t tried = root | bit;
+        if (bit / 2 <= (x | y) && (uint64_t)tried * tried <= sum) /* no root is longer than both sides */
+            root = tried;
     }
-    return wide_signed((uint32_t)root + (rest > root), false, value);
+    return wide_signed(root + (sum > (uint64_t)root * (root + 1)), false, value);
 }
 
 static bool compare(uint8_t op, int32_t a, int32_t b)
@@ -183,9 +172,9 @@ static bool binary(uint8_t op, int32_t a, int32_t b, uint8_t operand, int32_t *v
     case WIRE_OP_SUB:
         return subtract(a, b, value);
     case WIRE_OP_MUL:
-        return scale(a, b, power_of_ten(operand), value);
+        return scale(a, b, wide_power_of_ten(operand), value);
     case WIRE_OP_DIV:
-        return scale(a, power_of_ten(operand), b, value);
+        return scale(a, wide_power_of_ten(operand), b, value);
     case WIRE_OP_MOD:
         return modulo(a, b, value);
     case WIRE_OP_HYPOT:
@@ -214,9 +203,9 @@ static bool unary(uint8_t op, int32_t a, uint8_t operand, int32_t *value)
     case WIRE_OP_NEG:
         return subtract(0, a, value);
     case WIRE_OP_UPSCALE:
-        return scale(a, power_of_ten(operand), 1, value);
+        return scale(a, wide_power_of_ten(operand), 1, value);
     case WIRE_OP_DOWNSCALE:
-        return scale(a, 1, power_of_ten(operand), value);
+        return scale(a, 1, wide_power_of_ten(operand), value);
     default: /* NOT */
         *value = a == 0;
         return true;
