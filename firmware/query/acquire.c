@@ -7,6 +7,7 @@
 #include "query/attribute.h"
 #include "query/events.h"
 #include "query/output.h"
+#include "query/row.h"
 #include "query/scan.h"
 #include "query/slots.h"
 #include "query/vm.h"
@@ -33,7 +34,7 @@ static bool holds(struct slot *slot, const struct program_code *code)
 {
     int32_t value;
     for (uint8_t run = 0; events_take(slot, &run);)
-        if (vm_run(code->bytes, code->length, attribute_read, slot, &value) && value != 0)
+        if (row_compute(slot, code, &value) && value != 0)
             return true;
     return false;
 }

@@ -5,8 +5,7 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/approximate.h"
-#include "query/attribute.h"
-#include "query/vm.h"
+#include "query/row.h"
 
 struct partial {
     struct wire_partial header;
@@ -59,8 +58,7 @@ static void start_state(const struct program_field *field, const struct slot *sl
 {
     int32_t reading = 0;
     /* COUNT(*) has no code: every row counts. */
-    if (field->code.length == 0 ||
-        vm_run(field->code.bytes, field->code.length, attribute_read, slot, &reading))
+    if (field->code.length == 0 || row_compute(slot, &field->code, &reading))
         aggregate_find(field->aggregate)->initialise(state, aggregate_cells(field), reading, settings()->nodeid);
 }
 

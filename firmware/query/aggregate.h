@@ -48,6 +48,8 @@ const struct aggregate *aggregate_outside(uint8_t aggregate);
 const struct aggregate *aggregate_find(uint8_t aggregate);
 /* Cells of a field's state; 0: it is no aggregate, or has an impossible number of them. */
 uint8_t aggregate_cells(const struct program_field *field);
+/* For states of one cell that are the reading: its `initialise`. */
+void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node);
 /* A sum of counts, which stay at their largest value rather than wrap. */
 uint16_t aggregate_counts(uint16_t a, uint16_t b);
 /* For states of one cell whose count is that of their readings: adds the counts. True: only one of the states has readings, and

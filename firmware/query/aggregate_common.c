@@ -1,6 +1,13 @@
 /* What the merges of several aggregates share. */
 #include "query/aggregate.h"
 
+void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
+{
+    (void)cells, (void)node;
+    state->count = 1;
+    state->value = reading;
+}
+
 uint16_t aggregate_counts(uint16_t a, uint16_t b)
 {
     return a > UINT16_MAX - b ? UINT16_MAX : (uint16_t)(a + b);

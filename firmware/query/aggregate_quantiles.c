@@ -6,9 +6,10 @@
  * lies between the k-th smallest low end and the k-th smallest high end. */
 #include "query/aggregate.h"
 
+#include <string.h>
+
 static int16_t low_of(const struct wire_aggregate_state *cell) { return (int16_t)(uint16_t)(uint32_t)cell->value; }
 static uint16_t width_of(const struct wire_aggregate_state *cell) { return (uint16_t)((uint32_t)cell->value >> 16); }
-static int32_t high_of(const struct wire_aggregate_state *cell) { return (int32_t)low_of(cell) + width_of(cell); }
 
 static void keep(struct wire_aggregate_state *cell, uint16_t count, int16_t low, uint16_t width)
 {
@@ -23,30 +24,29 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
     keep(state, 1, reading < INT16_MIN ? INT16_MIN : reading > INT16_MAX ? INT16_MAX : (int16_t)reading, 0);
 }
 
-static struct wire_aggregate_state joined(const struct wire_aggregate_state *a, const struct wire_aggregate_state *b)
+/* Makes of a cell its union with the next, which begins behind it; both lie within 16 bits. */
+static void join(struct wire_aggregate_state *cell, const struct wire_aggregate_state *next)
 {
-    struct wire_aggregate_state both;
-    int32_t high = high_of(a) > high_of(b) ? high_of(a) : high_of(b); /* a begins first */
-    keep(&both, aggregate_counts(a->count, b->count), low_of(a), (uint16_t)(high - low_of(a)));
-    return both;
+    uint16_t width = width_of(cell), end = (uint16_t)((uint16_t)(low_of(next) - low_of(cell)) + width_of(next));
+    keep(cell, aggregate_counts(cell->count, next->count), low_of(cell), end > width ? end : width);
 }
 
 /* Joins the two neighbours whose union is the least harm; the first of several. */
 static void shrink(struct wire_aggregate_state *cells, uint8_t used)
 {
-    uint8_t best = 0;
+    struct wire_aggregate_state *best = cells, *last = &cells[used - 1];
     uint32_t least = UINT32_MAX;
-    for (uint8_t i = 0; i + 1 < used; i++) {
-        struct wire_aggregate_state both = joined(&cells[i], &cells[i + 1]);
+    for (struct wire_aggregate_state *cell = cells; cell < last; cell++) {
+        struct wire_aggregate_state both = *cell;
+        join(&both, cell + 1);
         uint32_t harm = (uint32_t)both.count * width_of(&both);
         if (harm < least) {
             least = harm;
-            best = i;
+            best = cell;
         }
     }
-    cells[best] = joined(&cells[best], &cells[best + 1]);
-    for (uint8_t i = (uint8_t)(best + 1); i + 1 < used; i++)
-        cells[i] = cells[i + 1];
+    join(best, best + 1);
+    memmove(best + 1, best + 2, (size_t)((uint8_t *)last - (uint8_t *)(best + 1)));
 }
 
 static bool before(const struct wire_aggregate_state *a, const struct wire_aggregate_state *b)
@@ -54,14 +54,22 @@ static bool before(const struct wire_aggregate_state *a, const struct wire_aggre
     return low_of(a) != low_of(b) ? low_of(a) < low_of(b) : width_of(a) < width_of(b);
 }
 
+static uint8_t used_of(const struct wire_aggregate_state *cells, uint8_t most)
+{
+    uint8_t used = 0;
+    while (used < most && cells[used].count != 0)
+        used++;
+    return used;
+}
+
 static bool merge_summaries(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
     struct wire_aggregate_state all[2 * WIRE_FIELDS_MAXIMUM];
-    uint8_t used = 0, a = 0, b = 0;
-    while ((a < cells && into[a].count != 0) || (b < cells && from[b].count != 0)) {
-        bool first = b == cells || from[b].count == 0 ||
-                     (a < cells && into[a].count != 0 && !before(&from[b], &into[a]));
-        const struct wire_aggregate_state *next = first ? &into[a++] : &from[b++];
+    const struct wire_aggregate_state *a = into, *a_end = a + used_of(into, cells), *b = from, *b_end = b + used_of(from, cells);
+    uint8_t used = 0;
+    while (a < a_end || b < b_end) {
+        bool first = b == b_end || (a < a_end && !before(b, a));
+        const struct wire_aggregate_state *next = first ? a++ : b++;
         /* Equal ones are one: nothing is lost by that. */
         if (used > 0 && all[used - 1].value == next->value)
             all[used - 1].count = aggregate_counts(all[used - 1].count, next->count);
@@ -70,8 +78,7 @@ static bool merge_summaries(struct wire_aggregate_state *into, const struct wire
     }
     for (; used > cells; used--)
         shrink(all, used);
-    for (uint8_t i = 0; i < used; i++)
-        into[i] = all[i];
+    memcpy(into, all, used * sizeof *into);
     return true;
 }
 

@@ -14,13 +14,6 @@ static bool count(struct wire_aggregate_state *into, const struct wire_aggregate
     return true;
 }
 
-static void begin_sum(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
-{
-    (void)cells, (void)node;
-    state->count = 1;
-    state->value = reading;
-}
-
 static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
     (void)cells;
@@ -28,4 +21,4 @@ static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_s
 }
 
 const struct aggregate aggregate_count = {1, begin_count, count};
-const struct aggregate aggregate_sum = {1, begin_sum, add};
+const struct aggregate aggregate_sum = {1, aggregate_begin, add};

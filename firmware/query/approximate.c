@@ -8,8 +8,8 @@
 #include "query/aggregate.h"
 #include "query/attribute.h"
 #include "query/query.h"
+#include "query/row.h"
 #include "query/slots.h"
-#include "query/vm.h"
 #include "query/wide.h"
 
 /* Children whose states are kept. A root has more of them than others, and takes only those of low numbers: who is silent must know that it
@@ -86,7 +86,7 @@ bool query_alike(const struct wire_partial *own, uint8_t own_length, const struc
     uint8_t size = query_partial_size(own->query);
     /* Who names a speaker has to say it. */
     if (slot == NULL || heard->query != own->query || heard->epoch != own->epoch || own_length == size || !is_alone(own, own_length, size) ||
-        !is_alone(heard, heard_length, size) || !vm_run(field.code.bytes, field.code.length, attribute_read, slot, &tolerance))
+        !is_alone(heard, heard_length, size) || !row_compute(slot, &field.code, &tolerance))
         return false;
     return wide_distance(own->states[0].value, heard->states[0].value) <= (uint32_t)tolerance;
 }

@@ -11,6 +11,7 @@
 #include "query/attribute.h"
 #include "query/epochs.h"
 #include "query/query.h"
+#include "query/row.h"
 #include "query/vm.h"
 
 /* A query that comes later than this after the start has not waited for `boot`. */
@@ -73,8 +74,8 @@ static uint16_t event_of(const struct program_field *field)
 /* The expression behind the number; false: there is none, or it is NULL. */
 static bool value_of(const struct slot *slot, const struct program_field *field, int32_t *value)
 {
-    uint8_t length = (uint8_t)(field->code.length - sizeof(uint16_t));
-    return length > 0 && vm_run(field->code.bytes + sizeof(uint16_t), length, attribute_read, slot, value);
+    struct program_code code = {field->code.bytes + sizeof(uint16_t), (uint8_t)(field->code.length - sizeof(uint16_t))};
+    return code.length > 0 && row_compute(slot, &code, value);
 }
 
 void events_row(struct slot *slot)
@@ -82,7 +83,7 @@ void events_row(struct slot *slot)
     struct program_field field;
     for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ACTION, n, &field); n++) {
         int32_t value;
-        if (vm_run(field.code.bytes, field.code.length, attribute_read, slot, &value))
+        if (row_compute(slot, &field.code, &value))
             (void)command_run(field.format, value);
     }
     if (!(slot->state & SLOT_RAISED) && slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field)) {

@@ -56,47 +56,28 @@ void policy_gone(uint8_t query)
         slot->state |= SLOT_HELD;
 }
 
-/* A column of two rows of the same query. */
-struct pair {
-    const struct slot *slot;
-    struct program_field field;
-    uint8_t offset, size;
-    uint16_t bit;
-};
-
-/* The next column: in its place in both rows. A pair begins as {slot}. */
-static bool next(struct pair *pair)
-{
-    pair->offset = (uint8_t)(pair->offset + pair->size);
-    pair->bit = pair->bit ? (uint16_t)(pair->bit << 1) : 1;
-    if (pair->slot == NULL || !slot_next_column(pair->slot, &pair->field))
-        return false;
-    pair->size = row_format_size(pair->field.format);
-    return true;
-}
-
 uint16_t policy_difference(const struct wire_result *a, const struct wire_result *b)
 {
-    struct pair pair = {.slot = slot_of(a->query)};
+    struct row_column column;
     uint32_t total = 0;
-    while (next(&pair)) {
-        uint32_t apart = wide_distance(row_unpack(&a->values[pair.offset], pair.field.format), row_unpack(&b->values[pair.offset], pair.field.format));
-        total += apart > UINT16_MAX || (a->nulls ^ b->nulls) & pair.bit ? UINT16_MAX : apart;
+    for (row_start(&column, slot_of(a->query)); row_next_column(&column);) {
+        uint32_t apart = wide_distance(row_unpack(&a->values[column.offset], column.field.format), row_unpack(&b->values[column.offset], column.field.format));
+        total += apart > UINT16_MAX || (a->nulls ^ b->nulls) & column.bit ? UINT16_MAX : apart;
     }
     return total > UINT16_MAX ? UINT16_MAX : (uint16_t)total;
 }
 
 void policy_average(struct wire_result *into, uint16_t weight, const struct wire_result *from, uint16_t rest)
 {
-    struct pair pair = {.slot = slot_of(into->query)};
-    while (next(&pair)) {
-        uint8_t *place = &into->values[pair.offset];
-        if (from->nulls & pair.bit)
+    struct row_column column;
+    for (row_start(&column, slot_of(into->query)); row_next_column(&column);) {
+        uint8_t *place = &into->values[column.offset];
+        if (from->nulls & column.bit)
             continue;
-        int32_t value = row_unpack(&from->values[pair.offset], pair.field.format);
-        if (!(into->nulls & pair.bit))
-            value = wide_between(row_unpack(place, pair.field.format), value, rest, (uint32_t)weight + rest);
-        memcpy(place, &value, pair.size); /* little-endian, as wire.h makes sure */
+        int32_t value = row_unpack(&from->values[column.offset], column.field.format);
+        if (!(into->nulls & column.bit))
+            value = wide_between(row_unpack(place, column.field.format), value, rest, (uint32_t)weight + rest);
+        memcpy(place, &value, column.size); /* little-endian, as wire.h makes sure */
     }
     into->nulls &= from->nulls;
 }

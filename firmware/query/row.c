@@ -48,20 +48,27 @@ int32_t row_unpack(const uint8_t *bytes, uint8_t format)
     }
 }
 
-static bool fits(int32_t value, uint8_t format)
+static bool fits(int32_t value, uint8_t format) { return row_unpack((const uint8_t *)&value, format) == value; }
+
+void row_start(struct row_column *column, const struct slot *slot)
 {
-    switch (format) {
-    case WIRE_FORMAT_U8:
-        return value >= 0 && value <= UINT8_MAX;
-    case WIRE_FORMAT_I8:
-        return value >= INT8_MIN && value <= INT8_MAX;
-    case WIRE_FORMAT_U16:
-        return value >= 0 && value <= UINT16_MAX;
-    case WIRE_FORMAT_I16:
-        return value >= INT16_MIN && value <= INT16_MAX;
-    default:
-        return true;
-    }
+    memset(column, 0, sizeof *column);
+    column->slot = slot;
+}
+
+bool row_next_column(struct row_column *column)
+{
+    column->offset = (uint8_t)(column->offset + column->size);
+    column->bit = column->bit ? (uint16_t)(column->bit << 1) : 1;
+    if (column->slot == NULL || !slot_next_column(column->slot, &column->field))
+        return false;
+    column->size = row_format_size(column->field.format);
+    return true;
+}
+
+bool row_compute(const struct slot *slot, const struct program_code *code, int32_t *value)
+{
+    return vm_run(code->bytes, code->length, attribute_read, slot, value);
 }
 
 bool row_passes(const struct slot *slot)
@@ -69,7 +76,7 @@ bool row_passes(const struct slot *slot)
     struct program_code code;
     for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++) {
         int32_t value;
-        if (!vm_run(code.bytes, code.length, attribute_read, slot, &value) || value == 0)
+        if (!row_compute(slot, &code, &value) || value == 0)
             return false;
     }
     return true;
@@ -87,7 +94,7 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
             continue;
         struct program_code code = temporal_code(&field);
         int32_t reading;
-        if (!passes || !vm_run(code.bytes, code.length, attribute_read, slot, &reading))
+        if (!passes || !row_compute(slot, &code, &reading))
             reading = TEMPORAL_NOTHING;
         if (pulse_is(field.aggregate)) {
             pulses = true;
@@ -133,7 +140,7 @@ static bool field_value(const struct slot *slot, const struct program_field *fie
         return pulse_value(field, window, value);
     if (field->aggregate != WIRE_AGGREGATE_NONE)
         return temporal_value(field, window, value);
-    return vm_run(field->code.bytes, field->code.length, attribute_read, slot, value);
+    return row_compute(slot, &field->code, value);
 }
 
 static bool keep(const struct slot *slot, const struct row *row, uint8_t used)
@@ -156,9 +163,7 @@ static bool keep(const struct slot *slot, const struct row *row, uint8_t used)
 enum row_outcome row_produce(const struct slot *slot, bool passes)
 {
     struct row row;
-    struct program_field field;
-    uint16_t bit = 1;
-    uint8_t used = 0;
+    struct row_column column;
     enum row_outcome outcome = take_readings(slot, passes);
     if (outcome != ROW_MADE)
         return outcome;
@@ -167,17 +172,15 @@ enum row_outcome row_produce(const struct slot *slot, bool passes)
     row.result.node = settings()->nodeid;
     row.result.epoch = slot->epoch;
     row.result.nulls = 0;
-    for (program_start(&field); slot_next_column(slot, &field); bit <<= 1) {
-        uint8_t size = row_format_size(field.format);
+    for (row_start(&column, slot); row_next_column(&column); windows += temporal_size(&column.field)) {
         int32_t value;
-        if (!field_value(slot, &field, windows, &value) || !fits(value, field.format)) {
-            row.result.nulls |= bit;
+        if (!field_value(slot, &column.field, windows, &value) || !fits(value, column.field.format)) {
+            row.result.nulls |= column.bit;
             value = 0;
         }
-        memcpy(&row.values[used], &value, size); /* little-endian, as wire.h makes sure */
-        used = (uint8_t)(used + size);
-        windows += temporal_size(&field);
+        memcpy(&row.values[column.offset], &value, column.size); /* little-endian, as wire.h makes sure */
     }
+    uint8_t used = column.offset;
     if (keep(slot, &row, used))
         return ROW_MADE;
     if (slot_fast(slot) && row.result.nulls == 0) {

@@ -11,6 +11,17 @@
 uint8_t row_format_size(uint8_t format);
 /* The value whose bytes in a format begin here. */
 int32_t row_unpack(const uint8_t *bytes, uint8_t format);
+/* A column of a query's rows. */
+struct row_column {
+    const struct slot *slot;
+    struct program_field field;
+    uint8_t offset, size; /* in a row's values */
+    uint16_t bit;         /* in its nulls */
+};
+/* Before the first column; of no slot there is none. */
+void row_start(struct row_column *column, const struct slot *slot);
+/* The next column; false: past the last, at the values' end. */
+bool row_next_column(struct row_column *column);
 /* Whether epochs count that do not pass: the query has a window of epochs. */
 bool row_counts_epochs(const struct slot *slot);
 enum row_outcome {
@@ -19,6 +30,8 @@ enum row_outcome {
     ROW_EMPTY, /* they are due, and no epoch in them passed */
 };
 
+/* What code of a slot's query comes to with what has been acquired; false: NULL. */
+bool row_compute(const struct slot *slot, const struct program_code *code, int32_t *value);
 /* Whether the conditions of the slot's query are true of what has been acquired. */
 bool row_passes(const struct slot *slot);
 

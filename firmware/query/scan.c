@@ -215,12 +215,12 @@ bool scan_stored(uint8_t operand, int32_t *value)
 /* Makes the values of a row those that are `at` of `span` on the way to the next one's; NULL where one of both is. */
 static void blend(const struct slot *point, struct stored_row *row, const struct stored_row *next, uint32_t at, uint32_t span)
 {
-    struct program_field field;
-    uint8_t *value = row->values;
+    struct row_column column;
     row->nulls |= next->nulls;
-    for (program_start(&field); slot_next_column(point, &field); value += row_format_size(field.format)) {
-        int32_t now = wide_between(row_unpack(value, field.format), row_unpack(next->values + (value - row->values), field.format), at, span);
-        memcpy(value, &now, row_format_size(field.format)); /* little-endian, as wire.h makes sure */
+    for (row_start(&column, point); row_next_column(&column);) {
+        uint8_t *place = &row->values[column.offset];
+        int32_t value = wide_between(row_unpack(place, column.field.format), row_unpack(&next->values[column.offset], column.field.format), at, span);
+        memcpy(place, &value, column.size); /* little-endian, as wire.h makes sure */
     }
 }
 
@@ -228,17 +228,18 @@ static void blend(const struct slot *point, struct stored_row *row, const struct
 static bool interpolate(const struct slot *slot, struct met *to, const struct source *rows)
 {
     struct stored_row next;
-    uint32_t period = slot_program(to->point)->period, number = rows->end, age = 0, newer;
+    uint32_t period = slot_program(to->point)->period, age = 0, newer;
+    to->row.number = rows->end;
     do {
         next = to->row;
         newer = age;
-        if (number == rows->first || !storage_row(to->point, --number, &to->row))
+        if (next.number == rows->first || !storage_row(to->point, next.number - 1, &to->row))
             return false;
         age = age_of(&to->row, slot);
     } while (age < period);
     if (age == period)
         return true;
-    if (number + 1 == rows->end)
+    if (next.number == rows->end)
         return false;
     blend(to->point, &to->row, &next, age - period, age - newer);
     return true;

@@ -32,11 +32,10 @@ const struct wire_store *storage_point(const struct slot *slot)
 /* Bytes of a row of a slot's columns as it is stored. */
 static uint8_t width(const struct slot *slot)
 {
-    struct program_field field;
-    uint8_t width = HEADER;
-    for (program_start(&field); slot_next_column(slot, &field);)
-        width = (uint8_t)(width + row_format_size(field.format));
-    return width;
+    struct row_column column;
+    for (row_start(&column, slot); row_next_column(&column);) {
+    }
+    return (uint8_t)(HEADER + column.offset);
 }
 
 bool storage_check(const struct program_field *field, uint8_t *sources)
