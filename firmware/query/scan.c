@@ -128,8 +128,9 @@ void scan_begin(struct slot *slot)
         if (point == NULL)
             continue;
         uint32_t lasts = storage_point(point)->seconds;
-        rows->first = storage_first(point);
-        rows->end = storage_end(point);
+        uint16_t shown;
+        rows->end = storage_end(point, &shown);
+        rows->first = rows->end - shown;
         if (lasts != 0 && lasts < AGE_SECONDS)
             leave_older(slot, point, rows, lasts * 1000);
         if (from_of(&field)->match == WIRE_MATCH_COMBINE)

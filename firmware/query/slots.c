@@ -100,6 +100,9 @@ static struct slot *make_room(void)
 /* Serial number arithmetic: whether a comes after b. */
 static bool newer(uint16_t a, uint16_t b) { return (int16_t)(uint16_t)(a - b) > 0; }
 
+_Static_assert(WIRE_PROGRAM_MAXIMUM <= 2 * WIRE_FRAGMENT_MAXIMUM, "a program has one fragment or two");
+static bool begins(uint8_t offset) { return offset == 0 || offset == WIRE_FRAGMENT_MAXIMUM; }
+
 static uint8_t fragment_size(uint8_t total, uint8_t offset)
 {
     uint8_t left = (uint8_t)(total - offset);
@@ -108,29 +111,24 @@ static uint8_t fragment_size(uint8_t total, uint8_t offset)
 
 static bool well_formed(const struct wire_query_install *install, uint8_t length)
 {
-    return length > sizeof *install && install->query != 0 && install->total <= WIRE_PROGRAM_MAXIMUM &&
-           install->offset % WIRE_FRAGMENT_MAXIMUM == 0 && install->offset < install->total &&
-           length - sizeof *install == fragment_size(install->total, install->offset);
+    return length > sizeof *install && install->query != 0 && install->total <= WIRE_PROGRAM_MAXIMUM && begins(install->offset) &&
+           install->offset < install->total && length - sizeof *install == fragment_size(install->total, install->offset);
 }
 
 /* False: there is no memory for it. What is known of its route is kept until it is whole. */
 static bool begin(struct slot *slot, const struct wire_query_install *install)
 {
-    struct wire_route route = slot->route;
     bool passed = slot->query == install->query && slot_passed(slot);
     slot_free(slot);
-    memset(slot, 0, sizeof *slot);
-    if (passed) {
+    memset(slot, 0, passed ? offsetof(struct slot, idle) : sizeof *slot);
+    bool room = memory_grow(&slot->block, install->total);
+    if (room || passed)
         slot->query = install->query;
-        slot->idle = SLOT_PASSED;
-        slot->route = route;
+    if (room) {
+        slot->length = install->total;
+        slot->version = install->query_version;
     }
-    if (!memory_grow(&slot->block, install->total))
-        return false;
-    slot->query = install->query;
-    slot->length = install->total;
-    slot->version = install->query_version;
-    return true;
+    return room;
 }
 
 static bool remembered(uint8_t query)
@@ -167,14 +165,13 @@ static uint16_t missing_bytes(uint16_t needed) { return (uint16_t)(needed - memo
 /* Whether the slot's whole program stays what it is: the fragment repeats a part of it, or is older. */
 static bool known(struct slot *slot, const struct wire_query_install *install)
 {
-    uint8_t size = fragment_size(install->total, install->offset);
-    bool same = install->total == slot->length &&
-                memcmp(&slot->block.bytes[install->offset], install->data, size) == 0;
     if (!newer(install->query_version, slot->version))
         return true;
-    if (same)
-        slot->version = install->query_version;
-    return same;
+    if (install->total != slot->length ||
+        memcmp(&slot->block.bytes[install->offset], install->data, fragment_size(install->total, install->offset)) != 0)
+        return false;
+    slot->version = install->query_version;
+    return true;
 }
 
 static void empty(struct slot *slot)
@@ -199,43 +196,48 @@ bool slots_pass(uint8_t query, uint16_t version, const struct wire_route *route)
     return true;
 }
 
+/* Why a whole program cannot run here, or 0; *missing: bytes that are short. */
+static uint8_t obstacle(struct slot *slot, uint16_t *missing)
+{
+    const struct wire_query_program *program = slot_program(slot);
+    if (srt_too_many(program, slot->length))
+        return WIRE_REFUSAL_TREES;
+    /* A storage point's rows take 56 KB at most, all else less than 8. */
+    uint16_t state = slot->windows + storage_size(slot) + srt_size(program, slot->length) + scan_size(slot) + approximate_size(slot) +
+                     events_size(slot);
+    *missing = storage_lacking(slot);
+    if (*missing == 0 && !memory_grow(&slot->block, state))
+        *missing = missing_bytes(state);
+    return *missing != 0 ? WIRE_REFUSAL_MEMORY : 0;
+}
+
 static enum query_outcome complete(struct slot *slot)
 {
-    uint8_t query = slot->query;
+    uint8_t query = slot->query, reason = WIRE_REFUSAL_MALFORMED;
+    uint16_t missing = 0;
     slot->idle = 0;
-    if (!program_check(slot->block.bytes, slot->length, &slot->attributes, &slot->windows)) {
-        slot_free(slot);
-        return refuse(query, WIRE_REFUSAL_MALFORMED, 0);
+    if (program_check(slot->block.bytes, slot->length, &slot->attributes, &slot->windows)) {
+        const struct wire_route *route = srt_route(slot_program(slot), slot->length);
+        if (route != NULL && !settings()->root && !srt_applies(route)) {
+            slots_pass(query, slot->version, route);
+            return QUERY_PASSED;
+        }
+        reason = obstacle(slot, &missing);
     }
-    const struct wire_query_program *program = slot_program(slot);
-    const struct wire_route *route = srt_route(program, slot->length);
-    if (route != NULL && !settings()->root && !srt_applies(route)) {
-        slots_pass(query, slot->version, route);
-        return QUERY_PASSED;
-    }
-    if (srt_too_many(program, slot->length)) {
+    if (reason != 0) {
         slot_free(slot);
-        return refuse(query, WIRE_REFUSAL_TREES, 0);
-    }
-    uint16_t missing = storage_lacking(slot);
-    uint32_t state = (uint32_t)slot->windows + storage_size(slot) + srt_size(program, slot->length) +
-                     scan_size(slot) + approximate_size(slot) +
-                     events_size(slot);
-    if (missing == 0 && state > memory_free())
-        missing = (uint16_t)(state - memory_free() > UINT16_MAX ? UINT16_MAX : state - memory_free());
-    if (missing != 0 || !memory_grow(&slot->block, (uint16_t)state)) {
-        slot_free(slot);
-        return refuse(query, WIRE_REFUSAL_MEMORY, missing);
+        return refuse(query, reason, missing);
     }
     storage_open(slot);
     forget_refusal(query);
-    uint32_t between = slot_program(slot)->period * policy_every(slot);
-    if (between % 1000 == 0)
-        slot->period_seconds = between / 1000;
     const struct slot *point;
+    uint32_t period = slot_program(slot)->period;
+    uint8_t every = policy_every(slot);
+    if (period * every % 1000 == 0)
+        slot->period_seconds = period * every / 1000;
     slot->received = events_each(slot) ? SLOT_EACH : 0;
-    slot->state = policy_every(slot) > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
-    if (slot_program(slot)->period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point) && policy_of(slot->query) == NULL)
+    slot->state = every > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
+    if (period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point) && policy_of(query) == NULL)
         slot->received |= SLOT_FAST;
     srt_open(slot);
     return QUERY_COMPLETE;
@@ -260,13 +262,9 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
         if (!begin(slot, install))
             return refuse(install->query, WIRE_REFUSAL_MEMORY, missing_bytes(install->total));
 
-    uint8_t size = fragment_size(slot->length, install->offset);
-    memcpy(&slot->block.bytes[install->offset], install->data, size);
-    slot->received |= (uint8_t)(1U << install->offset / WIRE_FRAGMENT_MAXIMUM);
-    uint8_t last = (uint8_t)((slot->length - 1) / WIRE_FRAGMENT_MAXIMUM);
-    if (slot->received != (1U << (last + 1)) - 1U)
-        return QUERY_STORED;
-    return complete(slot);
+    memcpy(&slot->block.bytes[install->offset], install->data, fragment_size(slot->length, install->offset));
+    slot->received |= install->offset == 0 ? 1 : 2;
+    return slot->received == (slot->length > WIRE_FRAGMENT_MAXIMUM ? 3 : 1) ? complete(slot) : QUERY_STORED;
 }
 
 void slots_stop(uint8_t query)
@@ -298,7 +296,7 @@ bool query_snoops(uint8_t query)
 uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
 {
     const struct slot *slot = slot_of(query);
-    if (slot == NULL || offset >= slot->length || offset % WIRE_FRAGMENT_MAXIMUM != 0)
+    if (slot == NULL || offset >= slot->length || !begins(offset))
         return 0;
     uint8_t size = fragment_size(slot->length, offset);
     install->query = query;

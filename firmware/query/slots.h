@@ -53,11 +53,11 @@ struct slot {
         ticks_t due;         /* fast, not finished: when `next` starts */
     };
     uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
-    uint8_t idle;            /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
-    struct wire_route route; /* while it is passed over: until all fragments are here again, nothing else is kept */
     uint8_t come;            /* events that have come since it last started: bit n for the n-th ON_EVENT */
     uint16_t windows;          /* bytes of its windows' state */
     struct memory_block block; /* its program, the state of its windows, the rows it keeps or the state of its join, its events */
+    uint8_t idle;            /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
+    struct wire_route route; /* while it is passed over: until all fragments are here again, nothing else is kept */
 };
 
 #define SLOT_PASSED UINT8_MAX

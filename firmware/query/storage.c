@@ -54,65 +54,89 @@ bool storage_check(const struct program_field *field, uint8_t *sources)
     }
 }
 
-static struct rowstore_ring ring_of(const struct wire_store *store, uint8_t row_width)
+/* Where the rows of a storage point are. */
+struct place {
+    const struct wire_store *store;
+    struct ring *ring;
+    struct rowstore_ring flash;
+    uint16_t places; /* row n is in place n modulo so many */
+};
+
+static bool in_flash(const struct wire_store *store) { return store->flags & WIRE_STORE_FLASH; }
+
+/* False: the slot's program is no storage point. */
+static bool locate(const struct slot *slot, struct place *place)
 {
-    return (struct rowstore_ring){store->block, store->blocks, (uint8_t)(row_width + FLASH_HEADER)};
+    const struct wire_store *store = storage_point(slot);
+    if (store == NULL)
+        return false;
+    place->store = store;
+    place->ring = (struct ring *)(slot_windows(slot) + slot->windows);
+    place->flash = (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(slot) + FLASH_HEADER)};
+    place->places = in_flash(store) ? rowstore_places(&place->flash) : capacity(store);
+    return true;
 }
 
+_Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLASH_HEADER) + sizeof(struct ring) <= UINT16_MAX, "bytes of a point");
 uint16_t storage_size(const struct slot *slot)
 {
     const struct wire_store *store = storage_point(slot);
     if (store == NULL)
         return 0;
-    uint32_t rows = store->flags & WIRE_STORE_FLASH ? 0 : (uint32_t)capacity(store) * width(slot);
-    return rows > UINT16_MAX - sizeof(struct ring) ? UINT16_MAX : (uint16_t)(sizeof(struct ring) + rows);
+    return (uint16_t)(sizeof(struct ring) + (in_flash(store) ? 0 : capacity(store) * width(slot)));
 }
 
 uint16_t storage_lacking(const struct slot *slot)
 {
-    const struct wire_store *store = storage_point(slot);
-    if (store == NULL || !(store->flags & WIRE_STORE_FLASH))
+    struct place place;
+    if (!locate(slot, &place) || !in_flash(place.store))
         return 0;
-    struct rowstore_ring ring = ring_of(store, width(slot));
-    uint16_t blocks = (uint16_t)(store->block + store->blocks), there = rowstore_blocks();
+    uint16_t blocks = (uint16_t)(place.flash.block + place.flash.blocks), there = rowstore_blocks(), rows = capacity(place.store);
     if (blocks > there)
         return (uint16_t)((blocks - there) * WIRE_STORE_BLOCK);
-    uint16_t places = rowstore_places(&ring);
-    return capacity(store) > places ? (uint16_t)((capacity(store) - places) * ring.size) : 0;
+    return rows > place.places ? (uint16_t)((rows - place.places) * place.flash.size) : 0;
 }
 
-static struct ring *ring(const struct slot *slot) { return (struct ring *)(slot_windows(slot) + slot->windows); }
-
-static uint16_t checksum(const struct wire_store *store, const struct stored_row *row, uint8_t size)
+static uint16_t checksum(const struct place *place, const struct stored_row *row)
 {
-    uint16_t crc = store->point;
-    for (uint8_t i = 0; i < size; i++)
+    uint16_t crc = place->store->point;
+    for (uint8_t i = 0; i < place->flash.size; i++)
         if (i < offsetof(struct stored_row, checksum) || i >= FLASH_HEADER)
             crc = crc_xmodem(crc, ((const uint8_t *)row)[i]);
     return crc;
 }
 
-/* Reads the place of a row in flash; false: that has none of this point. */
-static bool read(const struct wire_store *store, const struct rowstore_ring *where, uint32_t number, struct stored_row *row)
+/* Where a row of a point in RAM lies. */
+static uint8_t *in_ram(const struct place *place, uint16_t index)
 {
-    uint16_t places = rowstore_places(where), place = (uint16_t)(number % places);
-    rowstore_read(where, place, row);
-    return row->checksum == checksum(store, row, where->size) && row->number % places == place;
+    return (uint8_t *)(place->ring + 1) + index * (uint8_t)(place->flash.size - FLASH_HEADER);
+}
+
+/* Reads what is in the place of a row, whose number may be another; false: none of this point. */
+static bool read(const struct place *place, uint32_t number, struct stored_row *row)
+{
+    uint16_t index = (uint16_t)(number % place->places);
+    if (!in_flash(place->store)) {
+        row->number = number;
+        memcpy(&row->seconds, in_ram(place, index), place->flash.size - FLASH_HEADER);
+        return true;
+    }
+    rowstore_read(&place->flash, index, row);
+    return row->checksum == checksum(place, row) && row->number % place->places == index;
 }
 
 void storage_open(struct slot *slot)
 {
-    const struct wire_store *store = storage_point(slot);
-    if (store == NULL || !(store->flags & WIRE_STORE_FLASH))
-        return;
-    struct rowstore_ring where = ring_of(store, width(slot));
-    struct ring *now = ring(slot);
+    struct place place;
     struct stored_row row;
-    for (uint16_t place = rowstore_places(&where); place-- > 0;)
-        if (read(store, &where, place, &row) && row.number >= now->next)
+    if (!locate(slot, &place) || !in_flash(place.store))
+        return;
+    struct ring *now = place.ring;
+    for (uint16_t index = place.places; index-- > 0;)
+        if (read(&place, index, &row) && row.number >= now->next)
             now->next = row.number + 1;
-    while (now->used < capacity(store) && now->used < now->next &&
-           read(store, &where, now->next - 1 - now->used, &row) && row.number == now->next - 1 - now->used)
+    while (now->used < capacity(place.store) && now->used < now->next && read(&place, now->next - 1 - now->used, &row) &&
+           row.number == now->next - 1 - now->used)
         now->used++;
 }
 
@@ -143,56 +167,42 @@ bool storage_takes(const struct slot *slot, const struct slot **point)
     return true;
 }
 
-/* Where a row of a point in RAM lies. */
-static uint8_t *place_of(struct ring *ring, const struct wire_store *store, uint8_t size, uint32_t number)
-{
-    return (uint8_t *)(ring + 1) + number % capacity(store) * size;
-}
-
 bool storage_append(const struct slot *point, struct stored_row *row)
 {
-    const struct wire_store *store = storage_point(point);
-    struct ring *now = ring(point);
-    uint8_t size = width(point);
-    if (now->used == store->rows && !(store->flags & WIRE_STORE_CIRCULAR))
+    struct place place;
+    (void)locate(point, &place);
+    struct ring *now = place.ring;
+    uint16_t index = (uint16_t)(now->next % place.places);
+    if (now->used == place.store->rows && !(place.store->flags & WIRE_STORE_CIRCULAR))
         return true;
-    if (store->flags & WIRE_STORE_FLASH) {
-        struct rowstore_ring where = ring_of(store, size);
-        row->number = now->next;
-        row->checksum = checksum(store, row, where.size);
-        if (!rowstore_write(&where, (uint16_t)(now->next % rowstore_places(&where)), row))
+    row->number = now->next;
+    if (in_flash(place.store)) {
+        row->checksum = checksum(&place, row);
+        if (!rowstore_write(&place.flash, index, row))
             return false;
     } else {
-        memcpy(place_of(now, store, size, now->next), &row->seconds, size);
+        memcpy(in_ram(&place, index), &row->seconds, place.flash.size - FLASH_HEADER);
     }
     now->next++;
-    if (now->used < capacity(store))
+    if (now->used < capacity(place.store))
         now->used++;
     return true;
 }
 
-uint32_t storage_first(const struct slot *point)
+uint32_t storage_end(const struct slot *point, uint16_t *shown)
 {
-    uint16_t rows = storage_point(point)->rows, used = ring(point)->used;
-    return ring(point)->next - (used < rows ? used : rows);
+    struct place place;
+    (void)locate(point, &place);
+    uint16_t rows = place.store->rows, used = place.ring->used;
+    *shown = used < rows ? used : rows;
+    return place.ring->next;
 }
-
-uint32_t storage_end(const struct slot *point) { return ring(point)->next; }
 
 bool storage_row(const struct slot *point, uint32_t number, struct stored_row *row)
 {
-    const struct wire_store *store = storage_point(point);
-    struct ring *now = ring(point);
-    uint8_t size = width(point);
-    if (number >= now->next || now->next - number > now->used)
-        return false;
-    if (store->flags & WIRE_STORE_FLASH) {
-        struct rowstore_ring where = ring_of(store, size);
-        return read(store, &where, number, row) && row->number == number;
-    }
-    row->number = number;
-    memcpy(&row->seconds, place_of(now, store, size, number), size);
-    return true;
+    struct place place;
+    (void)locate(point, &place);
+    return number < place.ring->next && place.ring->next - number <= place.ring->used && read(&place, number, row) && row->number == number;
 }
 
 bool storage_value(const struct slot *point, const struct stored_row *row, uint8_t wanted, int32_t *value)

@@ -36,9 +36,8 @@ const struct slot *storage_find(uint16_t point);
 bool storage_takes(const struct slot *slot, const struct slot **point);
 /* Keeps a row, whose values have the point's width, under its next number, unless the point is full and not circular; false: it is not yet done with the rows before. */
 bool storage_append(const struct slot *point, struct stored_row *row);
-/* Number of the oldest row that is shown, and of the next one to come. */
-uint32_t storage_first(const struct slot *point);
-uint32_t storage_end(const struct slot *point);
+/* Number of the next row to come; rows that are shown before it. */
+uint32_t storage_end(const struct slot *point, uint16_t *shown);
 /* A row by its number; false: it is not kept (any more). */
 bool storage_row(const struct slot *point, uint32_t number, struct stored_row *row);
 /* One value of a row: a field of the point or an enum wire_stored; false: NULL. */
