@@ -72,14 +72,12 @@ bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
     struct partial partial = {.header = {.query = slot->query, .epoch = slot->epoch, .motes = counts}};
     struct program_field field;
     uint8_t cells = 0;
-    bool grouped = false;
     for (program_start(&field); slot_next_column(slot, &field); cells += aggregate_cells(&field)) {
-        grouped |= field.aggregate == WIRE_AGGREGATE_GROUP;
         if (passes)
             start_state(&field, slot, &partial.states[cells]);
+        else if (field.aggregate == WIRE_AGGREGATE_GROUP)
+            return false; /* a row that is refused belongs to no group */
     }
-    if (grouped && !passes)
-        return false; /* a row that is refused belongs to no group */
     queue_push(WIRE_PACKET_PARTIAL, &partial, size_of_cells(cells));
     return true;
 }
@@ -92,8 +90,8 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a, co
     for (program_start(&field); slot_next_column(slot, &field); i += aggregate_cells(&field)) {
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
-        bool known = a->states[i].count > 0;
-        if (known != (b->states[i].count > 0) || (known && a->states[i].value != b->states[i].value))
+        const struct wire_aggregate_state *one = &a->states[i], *other = &b->states[i];
+        if ((one->count == 0) != (other->count == 0) || (one->count != 0 && one->value != other->value))
             return false;
     }
     return true;
@@ -115,7 +113,7 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
 {
     struct partial whole = {.header = {.query = 0}};
     if (size < sizeof *into || size != query_partial_size(from->query) || length < sizeof *from || length > size ||
-        (length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 || into->query != from->query ||
+        (uint8_t)(length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 || into->query != from->query ||
         into->epoch != from->epoch)
         return false;
     memcpy(&whole, from, length);

@@ -1,5 +1,6 @@
 /* What the merges of several aggregates share. */
 #include "query/aggregate.h"
+#include "query/wide.h"
 
 void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
@@ -24,11 +25,11 @@ bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_ag
 
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
 {
-    int32_t sum = into->value, other = from->value;
+    int32_t sum;
     /* A state over no reading has no sum, or is the difference that a late one makes (query/approximate). */
     into->count = aggregate_counts(into->count, from->count);
-    if (other < 0 ? sum < INT32_MIN - other : sum > INT32_MAX - other)
+    if (!wide_sum(into->value, from->value, &sum))
         return false;
-    into->value = sum + other;
+    into->value = sum;
     return true;
 }

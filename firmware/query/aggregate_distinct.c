@@ -26,10 +26,10 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
 
 static bool unite(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
-    for (uint8_t i = 0; i < cells; i++) {
-        into[i].count |= from[i].count;
-        into[i].value = (int32_t)((uint32_t)into[i].value | (uint32_t)from[i].value);
-    }
+    uint8_t *bits = (uint8_t *)into;
+    const uint8_t *others = (const uint8_t *)from;
+    for (uint8_t i = (uint8_t)(cells * sizeof *into); i > 0; i--)
+        *bits++ |= *others++;
     return true;
 }
 

@@ -4,29 +4,26 @@
 
 #define BINS_OF_CELL 3
 
-static uint16_t low_half(const struct wire_aggregate_state *cell) { return (uint16_t)(uint32_t)cell->value; }
-static uint16_t high_half(const struct wire_aggregate_state *cell) { return (uint16_t)((uint32_t)cell->value >> 16); }
-
-static void keep(struct wire_aggregate_state *cell, uint16_t count, uint16_t low, uint16_t high)
-{
-    cell->count = count;
-    cell->value = (int32_t)((uint32_t)high << 16 | low);
-}
+/* Cells as they are on the wire, little-endian, are bins in a row. */
+struct bin {
+    uint16_t readings;
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_aggregate_state) == BINS_OF_CELL * sizeof(struct bin), "bins of a cell");
 
 static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
     (void)node;
     uint8_t last = (uint8_t)(cells * BINS_OF_CELL - 1);
     uint8_t bin = reading < 0 ? 0 : reading > last ? last : (uint8_t)reading;
-    uint8_t part = bin % BINS_OF_CELL;
-    keep(&state[bin / BINS_OF_CELL], part == 0, part == 1, part == 2);
+    ((struct bin *)state)[bin].readings = 1;
 }
 
 static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
-    for (uint8_t i = 0; i < cells; i++)
-        keep(&into[i], aggregate_counts(into[i].count, from[i].count), aggregate_counts(low_half(&into[i]), low_half(&from[i])),
-             aggregate_counts(high_half(&into[i]), high_half(&from[i])));
+    struct bin *bin = (struct bin *)into;
+    const struct bin *other = (const struct bin *)from;
+    for (uint8_t i = (uint8_t)(cells * BINS_OF_CELL); i > 0; i--, bin++, other++)
+        bin->readings = aggregate_counts(bin->readings, other->readings);
     return true;
 }
 

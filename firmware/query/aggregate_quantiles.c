@@ -8,77 +8,80 @@
 
 #include <string.h>
 
-static int16_t low_of(const struct wire_aggregate_state *cell) { return (int16_t)(uint16_t)(uint32_t)cell->value; }
-static uint16_t width_of(const struct wire_aggregate_state *cell) { return (uint16_t)((uint32_t)cell->value >> 16); }
-
-static void keep(struct wire_aggregate_state *cell, uint16_t count, int16_t low, uint16_t width)
-{
-    cell->count = count;
-    cell->value = (int32_t)((uint32_t)width << 16 | (uint16_t)low);
-}
+/* A cell as it is on the wire, little-endian. */
+struct interval {
+    uint16_t count;
+    int16_t low;
+    uint16_t width;
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_aggregate_state) == sizeof(struct interval), "an interval is a cell");
 
 static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
     (void)cells, (void)node;
+    struct interval *only = (struct interval *)state;
+    only->count = 1;
     /* The planner scales readings to 16 bits. */
-    keep(state, 1, reading < INT16_MIN ? INT16_MIN : reading > INT16_MAX ? INT16_MAX : (int16_t)reading, 0);
+    only->low = reading < INT16_MIN ? INT16_MIN : reading > INT16_MAX ? INT16_MAX : (int16_t)reading;
 }
 
-/* Makes of a cell its union with the next, which begins behind it; both lie within 16 bits. */
-static void join(struct wire_aggregate_state *cell, const struct wire_aggregate_state *next)
+/* Makes of an interval its union with the next, which begins behind it; both lie within 16 bits. */
+static void join(struct interval *interval, const struct interval *next)
 {
-    uint16_t width = width_of(cell), end = (uint16_t)((uint16_t)(low_of(next) - low_of(cell)) + width_of(next));
-    keep(cell, aggregate_counts(cell->count, next->count), low_of(cell), end > width ? end : width);
+    uint16_t end = (uint16_t)((uint16_t)(next->low - interval->low) + next->width);
+    interval->count = aggregate_counts(interval->count, next->count);
+    if (end > interval->width)
+        interval->width = end;
 }
 
 /* Joins the two neighbours whose union is the least harm; the first of several. */
-static void shrink(struct wire_aggregate_state *cells, uint8_t used)
+static void shrink(struct interval *intervals, uint8_t used)
 {
-    struct wire_aggregate_state *best = cells, *last = &cells[used - 1];
+    struct interval *best = intervals, *last = &intervals[used - 1];
     uint32_t least = UINT32_MAX;
-    for (struct wire_aggregate_state *cell = cells; cell < last; cell++) {
-        struct wire_aggregate_state both = *cell;
-        join(&both, cell + 1);
-        uint32_t harm = (uint32_t)both.count * width_of(&both);
+    for (struct interval *at = intervals; at < last; at++) {
+        struct interval both = *at;
+        join(&both, at + 1);
+        uint32_t harm = (uint32_t)both.count * both.width;
         if (harm < least) {
             least = harm;
-            best = cell;
+            best = at;
         }
     }
     join(best, best + 1);
     memmove(best + 1, best + 2, (size_t)((uint8_t *)last - (uint8_t *)(best + 1)));
 }
 
-static bool before(const struct wire_aggregate_state *a, const struct wire_aggregate_state *b)
+static bool before(const struct interval *a, const struct interval *b)
 {
-    return low_of(a) != low_of(b) ? low_of(a) < low_of(b) : width_of(a) < width_of(b);
+    return a->low != b->low ? a->low < b->low : a->width < b->width;
 }
 
-static uint8_t used_of(const struct wire_aggregate_state *cells, uint8_t most)
+static const struct interval *end_of(const struct interval *intervals, uint8_t most)
 {
-    uint8_t used = 0;
-    while (used < most && cells[used].count != 0)
-        used++;
-    return used;
+    for (; most > 0 && intervals->count != 0; most--)
+        intervals++;
+    return intervals;
 }
 
 static bool merge_summaries(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
 {
-    struct wire_aggregate_state all[2 * WIRE_FIELDS_MAXIMUM];
-    const struct wire_aggregate_state *a = into, *a_end = a + used_of(into, cells), *b = from, *b_end = b + used_of(from, cells);
+    struct interval all[2 * WIRE_FIELDS_MAXIMUM];
+    const struct interval *a = (const struct interval *)into, *b = (const struct interval *)from;
+    const struct interval *a_end = end_of(a, cells), *b_end = end_of(b, cells);
     uint8_t used = 0;
     while (a < a_end || b < b_end) {
         bool first = b == b_end || (a < a_end && !before(b, a));
-        const struct wire_aggregate_state *next = first ? a++ : b++;
+        const struct interval *next = first ? a++ : b++;
         /* Equal ones are one: nothing is lost by that. */
-        if (used > 0 && all[used - 1].value == next->value)
+        if (used > 0 && all[used - 1].low == next->low && all[used - 1].width == next->width)
             all[used - 1].count = aggregate_counts(all[used - 1].count, next->count);
         else
             all[used++] = *next;
     }
     for (; used > cells; used--)
         shrink(all, used);
-    memcpy(into, all, used * sizeof *into);
+    memcpy(into, all, used * sizeof *all);
     return true;
 }
 

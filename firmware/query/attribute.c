@@ -78,8 +78,8 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_LEVEL:
         return level(value);
     case WIRE_ATTRIBUTE_EPOCH:
-        *value = (int32_t)(slot->epoch & INT32_MAX);
-        return slot->epoch <= INT32_MAX;
+        *value = (int32_t)slot->epoch;
+        return *value >= 0;
     case WIRE_ATTRIBUTE_XPOS:
         *value = settings()->x;
         return true;

@@ -15,12 +15,10 @@ bool budget_check(const struct program_field *field)
 /* What is left in the battery, J; voltage falls linearly from full to empty (the paper's assumption). */
 static uint32_t remaining(const struct wire_budget *budget, int32_t supply)
 {
-    uint32_t left, rest;
-    if (supply >= budget->full)
-        return budget->capacity;
+    uint32_t range = (uint32_t)(budget->full - budget->empty), above = (uint32_t)(supply - budget->empty), left, rest;
     if (supply <= budget->empty)
         return 0;
-    wide_divide((uint64_t)budget->capacity * (uint32_t)(supply - budget->empty), (uint32_t)(budget->full - budget->empty), &left, &rest);
+    wide_divide((uint64_t)budget->capacity * (above < range ? above : range), range, &left, &rest);
     return left;
 }
 

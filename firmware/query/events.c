@@ -87,9 +87,7 @@ void events_row(struct slot *slot)
             (void)command_run(field.format, value);
     }
     if (!(slot->state & SLOT_RAISED) && slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field)) {
-        for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-            if (slot_at(i) == slot)
-                raised |= (uint8_t)(1U << i);
+        raised |= slot_bit(slot);
         event_post(&telling);
     }
     slot->state |= SLOT_RAISED;
@@ -132,16 +130,15 @@ static void tell(void)
 {
     uint8_t of_queries = raised;
     raised = 0;
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        const struct slot *slot = of_queries >> i & 1 ? slot_at(i) : NULL;
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
         struct program_field field;
         int32_t value;
-        if (slot == NULL || !slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
+        if (!(of_queries & slot_bit(slot)) || !slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
             continue;
         if (!value_of(slot, &field, &value))
             value = INT32_MIN;
         if (!raise(event_of(&field), value))
-            raised |= (uint8_t)(1U << i);
+            raised |= slot_bit(slot);
     }
     for (uint8_t which = QUERY_EVENT_BOOT; which <= QUERY_EVENT_BUTTON; which = (uint8_t)(which << 1)) {
         if (!(own & which))

@@ -49,9 +49,7 @@ bool fast_plan(struct slot *slot, struct net_time start)
     slot->due = time_local(start);
     slot->part = (uint8_t)(within * PARTS_IN_MS % PARTS);
     slot->left = (uint8_t)((1000 - (uint16_t)within + period - 1) / period);
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (slot_at(i) == slot)
-            planned |= (uint8_t)(1U << i);
+    planned |= slot_bit(slot);
     return true;
 }
 

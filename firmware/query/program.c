@@ -77,19 +77,19 @@ static bool field_check(const struct program_field *field, bool aggregating, uin
         return srt_check(field, attributes);
     if (field->aggregate > WIRE_AGGREGATE_BUDGET)
         return events_check(field, attributes);
+    struct program_code code = field->code;
     if (!aggregating && field->aggregate != WIRE_AGGREGATE_NONE) {
-        struct program_code code = temporal_code(field);
         uint16_t size = temporal_size(field);
+        if (size == 0)
+            return false;
         *windows = (uint16_t)(*windows + size);
-        return size != 0 && row_format_size(field->format) != 0 && vm_check(code.bytes, code.length, attributes);
+        code = temporal_code(field);
     }
-    if (aggregating != (field->aggregate != WIRE_AGGREGATE_NONE))
-        return false;
     if (aggregating ? aggregate_cells(field) == 0 : row_format_size(field->format) == 0)
         return false;
-    if (field->code.length == 0)
+    if (code.length == 0)
         return field->aggregate == WIRE_AGGREGATE_COUNT;
-    return vm_check(field->code.bytes, field->code.length, attributes);
+    return vm_check(code.bytes, code.length, attributes);
 }
 
 bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, uint16_t *windows)
@@ -120,9 +120,8 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
     }
     if (count == 0 || field.code.bytes + field.code.length != bytes + length)
         return false;
-    for (uint8_t i = sources; i < WIRE_SOURCES_MAXIMUM; i++)
-        if (*attributes & VM_POINT(i))
-            return false;
+    if (*attributes / VM_POINT(0) >> sources != 0)
+        return false; /* it reads a point that it does not name */
     bool whole = (program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) != 0 || sources > 0; /* over the rows of all motes or of a point */
     return !(stored && sources > 0) && !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
 }

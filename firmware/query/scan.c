@@ -62,8 +62,8 @@ static struct timer retry;
 static uint8_t count_below(uint32_t mask, uint8_t bit)
 {
     uint8_t count = 0;
-    for (uint8_t i = 0; i < bit; i++)
-        count = (uint8_t)(count + (mask >> i & 1));
+    for (; bit > 0; bit--, mask >>= 1)
+        count = (uint8_t)(count + (mask & 1));
     return count;
 }
 
@@ -145,12 +145,13 @@ void scan_start(struct slot *slot)
     uint8_t index = 0;
     scan->any = false;
     scan->nulls = 0;
-    for (uint8_t attribute = 0; attribute <= WIRE_ATTRIBUTE_MAXIMUM; attribute++) {
+    uint32_t bit = 1;
+    for (uint8_t attribute = 0; attribute <= WIRE_ATTRIBUTE_MAXIMUM; attribute++, bit <<= 1) {
         int32_t value = 0;
-        if (!(slot->attributes >> attribute & 1))
+        if (!(slot->attributes & bit))
             continue;
         if (!attribute_read(attribute, &value, slot))
-            scan->nulls |= (uint32_t)1 << attribute;
+            scan->nulls |= bit;
         scan->values[index++] = value;
     }
     slot->state = (uint8_t)((slot->state & ~SLOT_SAMPLING) | SLOT_SCANNING);

@@ -49,6 +49,14 @@ struct slot *slot_next(const struct slot *slot)
     return NULL;
 }
 
+uint8_t slot_bit(const struct slot *slot)
+{
+    uint8_t bit = 1;
+    while (slot-- != slots)
+        bit = (uint8_t)(bit << 1);
+    return bit;
+}
+
 bool slot_next_column(const struct slot *slot, struct program_field *field)
 {
     while (program_next_field(slot_program(slot), slot->length, field))

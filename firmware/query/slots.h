@@ -87,6 +87,8 @@ void slots_stop(uint8_t query);
 struct slot *slot_at(uint8_t index);
 /* The first slot behind `slot` that holds a whole program, behind none where that is NULL; NULL past the last. */
 struct slot *slot_next(const struct slot *slot);
+/* A bit for each slot. */
+uint8_t slot_bit(const struct slot *slot);
 /* The slot that holds a query whole, or NULL. */
 struct slot *slot_of(uint8_t query);
 /* The slot of a query, in whatever state, or NULL. */

@@ -116,22 +116,6 @@ static NOT_INLINED bool modulo(int32_t a, int32_t b, int32_t *value)
     return wide_signed(wide_magnitude(a) % wide_magnitude(b), a < 0, value);
 }
 
-static bool add(int32_t a, int32_t b, int32_t *value)
-{
-    if (b < 0 ? a < INT32_MIN - b : a > INT32_MAX - b)
-        return false;
-    *value = a + b;
-    return true;
-}
-
-static bool subtract(int32_t a, int32_t b, int32_t *value)
-{
-    if (b < 0 ? a > INT32_MAX + b : a < INT32_MIN + b)
-        return false;
-    *value = a - b;
-    return true;
-}
-
 /* round(sqrt(a * a + b * b)). */
 static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
 {
@@ -168,9 +152,9 @@ static bool binary(uint8_t op, int32_t a, int32_t b, uint8_t operand, int32_t *v
 {
     switch (op) {
     case WIRE_OP_ADD:
-        return add(a, b, value);
+        return wide_sum(a, b, value);
     case WIRE_OP_SUB:
-        return subtract(a, b, value);
+        return wide_difference(a, b, value);
     case WIRE_OP_MUL:
         return scale(a, b, wide_power_of_ten(operand), value);
     case WIRE_OP_DIV:
@@ -201,7 +185,7 @@ static bool unary(uint8_t op, int32_t a, uint8_t operand, int32_t *value)
 {
     switch (op) {
     case WIRE_OP_NEG:
-        return subtract(0, a, value);
+        return wide_difference(0, a, value);
     case WIRE_OP_UPSCALE:
         return scale(a, wide_power_of_ten(operand), 1, value);
     case WIRE_OP_DOWNSCALE:

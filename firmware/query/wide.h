@@ -20,6 +20,9 @@ uint32_t wide_magnitude(int32_t value);
 uint32_t wide_distance(int32_t a, int32_t b);
 /* Rounded value at `at` on the line from a at 0 to b at `span`, halves away from a; at <= span. */
 int32_t wide_between(int32_t a, int32_t b, uint32_t at, uint32_t span);
+/* a + b and a - b; false when that needs more than 32 bits. */
+static inline bool wide_sum(int32_t a, int32_t b, int32_t *value) { return !__builtin_add_overflow(a, b, value); }
+static inline bool wide_difference(int32_t a, int32_t b, int32_t *value) { return !__builtin_sub_overflow(a, b, value); }
 /* Adds a product. */
 void wide_add(int64_t *sum, int32_t a, int32_t b);
 int32_t wide_power_of_ten(uint8_t power);
