@@ -1,11 +1,9 @@
 /* Sets the attribute floor, which outlives a restart. */
 #include "commands/command.h"
-#include "drivers/settings.h"
+#include "commands/constants.h"
 
 COMMAND(set_floor, 5, -100, 1000)
 {
-    struct wire_settings changed = *settings();
-    changed.floor = (int16_t)argument;
-    settings_keep(&changed);
+    constants_keep(offsetof(struct wire_settings, floor), (uint16_t)argument);
     return true;
 }

@@ -1,11 +1,9 @@
 /* Sets the attribute group, which outlives a restart. */
 #include "commands/command.h"
-#include "drivers/settings.h"
+#include "commands/constants.h"
 
 COMMAND(set_group, 6, 0, 65535)
 {
-    struct wire_settings changed = *settings();
-    changed.group = (uint16_t)argument;
-    settings_keep(&changed);
+    constants_keep(offsetof(struct wire_settings, group), (uint16_t)argument);
     return true;
 }

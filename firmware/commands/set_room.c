@@ -1,11 +1,9 @@
 /* Sets the attribute room, which outlives a restart. */
 #include "commands/command.h"
-#include "drivers/settings.h"
+#include "commands/constants.h"
 
 COMMAND(set_room, 4, 0, 65535)
 {
-    struct wire_settings changed = *settings();
-    changed.room = (uint16_t)argument;
-    settings_keep(&changed);
+    constants_keep(offsetof(struct wire_settings, room), (uint16_t)argument);
     return true;
 }
