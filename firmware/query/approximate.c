@@ -64,16 +64,20 @@ bool query_approximates(uint8_t query)
     return slot_with(query, &field) != NULL;
 }
 
-/* Cells of a state, the last one included, which names the speaker. */
-static uint8_t cells_of(uint8_t size) { return (uint8_t)((size - sizeof(struct wire_partial)) / sizeof(struct wire_aggregate_state)); }
+/* The last cell of a state of `size` bytes, which names the speaker. */
+static struct wire_aggregate_state *speaker_cell(const struct wire_partial *state, uint8_t size)
+{
+    return (struct wire_aggregate_state *)((uint8_t *)state + size) - 1;
+}
 
 /* Whether a state is of one reading, of which nothing is NULL. */
 static bool is_alone(const struct wire_partial *state, uint8_t length, uint8_t size)
 {
-    if (cells_of(size) < 2 || state->motes != 1 || length + sizeof state->states[0] < size || length > size)
+    const struct wire_aggregate_state *cell = state->states, *last = speaker_cell(state, size);
+    if (cell >= last || state->motes != 1 || length + sizeof *cell < size || length > size)
         return false;
-    for (uint8_t i = 0; i + 1 < cells_of(size); i++)
-        if (state->states[i].count != 1)
+    for (; cell < last; cell++)
+        if (cell->count != 1)
             return false;
     return true;
 }
@@ -95,11 +99,12 @@ bool query_alike(const struct wire_partial *own, uint8_t own_length, const struc
 static void push(uint8_t query, uint32_t epoch, uint8_t motes, int32_t value, uint16_t speaker)
 {
     struct state state = {.header = {.query = query, .epoch = epoch, .motes = motes}};
-    uint8_t size = query_partial_size(query), last = (uint8_t)(cells_of(size) - 1);
-    for (uint8_t i = 0; i < last; i++)
-        state.cells[i].count = motes;
+    uint8_t size = query_partial_size(query);
+    struct wire_aggregate_state *cell = state.cells, *last = speaker_cell(&state.header, size);
+    for (; cell < last; cell++)
+        cell->count = motes;
     state.cells[0].value = value;
-    state.cells[last].count = speaker;
+    last->count = speaker;
     queue_push(WIRE_PACKET_PARTIAL, &state, size);
 }
 
@@ -158,7 +163,7 @@ uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t len
     uint16_t named = 0;
     if (length == size) {
         length = (uint8_t)(size - sizeof state->states[0]);
-        named = state->states[cells_of(length)].count;
+        named = speaker_cell(state, size)->count;
     }
     if (child == NULL)
         return length;

@@ -86,10 +86,9 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
 /* Whether the battery allows this epoch, where the query has a lifetime. */
 static bool affordable(struct slot *slot, uint32_t now)
 {
-    struct program_field field;
-    if (!slot_clause(slot, WIRE_AGGREGATE_BUDGET, 0, &field))
+    const struct wire_budget *budget = slot_first_clause(slot, WIRE_AGGREGATE_BUDGET);
+    if (budget == NULL)
         return true;
-    const struct wire_budget *budget = (const struct wire_budget *)field.code.bytes;
     if (slot->divisor == 0 || (uint8_t)slot->next % RECKON_EPOCHS == 0)
         slot->divisor = budget_divisor(budget, slot_program(slot)->period, now, slot_program(slot)->end);
     return slot->divisor == 0 || slot->next % slot->divisor == 0;

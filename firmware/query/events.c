@@ -86,7 +86,7 @@ void events_row(struct slot *slot)
         if (row_compute(slot, &field.code, &value))
             (void)command_run(field.format, value);
     }
-    if (!(slot->state & SLOT_RAISED) && slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field)) {
+    if (!(slot->state & SLOT_RAISED) && slot_first_clause(slot, WIRE_AGGREGATE_SIGNAL) != NULL) {
         raised |= slot_bit(slot);
         event_post(&telling);
     }
@@ -168,10 +168,10 @@ void events_changed(void)
 
 static uint8_t run_count(const struct slot *slot)
 {
-    struct program_field field;
-    if (!slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field) || on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER)
+    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
+    if (on == NULL || on->flags & WIRE_EVENT_FLAG_TIMER)
         return 0;
-    return on_event(&field)->flags & WIRE_EVENT_FLAG_EACH ? WIRE_EVENT_RUNS : 1;
+    return on->flags & WIRE_EVENT_FLAG_EACH ? WIRE_EVENT_RUNS : 1;
 }
 
 bool events_each(const struct slot *slot) { return run_count(slot) > 1; }
@@ -204,23 +204,21 @@ static bool within(const struct wire_on_event *on, const struct run *run, uint32
 
 bool events_concern(const struct slot *slot, uint32_t start)
 {
-    struct program_field field;
     uint8_t count;
     const struct run *run = runs_of(slot, &count);
     if (!events_runs(slot, start))
         return false;
     if (count == 0)
         return true;
-    (void)slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
     for (; count > 0; count--, run++)
-        if (within(on_event(&field), run, start))
+        if (within(on, run, start))
             return true;
     return false;
 }
 
 bool events_take(const struct slot *slot, uint8_t *run)
 {
-    struct program_field field;
     uint32_t start = 0, milliseconds;
     uint8_t count;
     const struct run *all = runs_of(slot, &count);
@@ -228,9 +226,9 @@ bool events_take(const struct slot *slot, uint8_t *run)
     if (count <= 1)
         return (*run)++ == 0;
     epochs_start(slot, &start, &milliseconds);
-    (void)slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
     for (; *run < count; ++*run)
-        if (within(on_event(&field), &all[*run], start)) {
+        if (within(on, &all[*run], start)) {
             taken = (*run)++;
             return true;
         }
@@ -257,20 +255,16 @@ bool events_runs(const struct slot *slot, uint32_t start)
     struct program_field field;
     if (slot->stopped != 0 && start >= slot->stopped)
         return false;
-    if (!slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field))
-        return true;
     uint8_t n = 0;
-    do {
+    for (; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
         if (runs(slot, on_event(&field), start))
             return true;
-    } while (slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, ++n, &field));
-    return false;
+    return n == 0;
 }
 
 bool events_keeps(const struct slot *slot)
 {
-    struct program_field field;
-    return slot->stopped != 0 || slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, 0, &field);
+    return slot->stopped != 0 || slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT) != NULL;
 }
 
 bool events_goes_on(const struct slot *slot, uint32_t start)

@@ -11,6 +11,12 @@ uint32_t output_rows(void) { return rows; }
 
 static bool aggregates(const struct slot *slot) { return slot_program(slot)->flags & WIRE_QUERY_AGGREGATE; }
 
+static void summarise(struct slot *slot, bool passes, bool counts)
+{
+    if (aggregate_produce(slot, passes, counts))
+        rows++;
+}
+
 static void row(struct slot *slot, bool passes)
 {
     switch (row_produce(slot, passes)) {
@@ -29,7 +35,7 @@ static void row(struct slot *slot, bool passes)
 static void produce(struct slot *slot, bool passes)
 {
     if (aggregates(slot))
-        rows += aggregate_produce(slot, passes, true);
+        summarise(slot, passes, true);
     else if (passes || row_counts_epochs(slot))
         row(slot, passes);
     else
@@ -56,7 +62,7 @@ void output_epoch(struct slot *slot, bool passes)
 void output_joined(struct slot *slot)
 {
     if (aggregates(slot))
-        rows += aggregate_produce(slot, true, false);
+        summarise(slot, true, false);
     else
         row(slot, true);
 }
@@ -65,7 +71,7 @@ void output_end(struct slot *slot, bool any)
 {
     /* The mote counts once, however many of its tuples did. */
     if (aggregates(slot))
-        rows += aggregate_produce(slot, false, true);
+        summarise(slot, false, true);
     else if (!any)
         events_no_row(slot);
 }

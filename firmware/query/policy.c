@@ -16,9 +16,7 @@ bool policy_check(const struct program_field *field, uint32_t period)
 
 static const struct wire_queue *clause_of(const struct slot *slot)
 {
-    struct program_field field;
-    bool found = slot_clause(slot, WIRE_AGGREGATE_QUEUE, 0, &field);
-    return found ? (const struct wire_queue *)field.code.bytes : NULL;
+    return slot_first_clause(slot, WIRE_AGGREGATE_QUEUE);
 }
 
 const struct wire_queue *policy_of(uint8_t query)

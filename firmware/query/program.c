@@ -30,15 +30,11 @@ bool program_condition(const struct wire_query_program *program, uint8_t index, 
 
 static bool conditions_check(const struct wire_query_program *program, uint32_t *attributes)
 {
-    uint8_t at = 0;
-    if (!(program->flags & WIRE_QUERY_STAGED))
-        return program->where_length == 0 || vm_check(program->fields, program->where_length, attributes);
-    while (at < program->where_length) {
-        uint8_t length = program->fields[at++];
-        if (length == 0 || length > program->where_length - at || !vm_check(&program->fields[at], length, attributes))
+    const uint8_t *end = program->fields + program->where_length;
+    struct program_code code;
+    for (uint8_t i = 0; program_condition(program, i, &code); i++)
+        if (code.length > end - code.bytes || !vm_check(code.bytes, code.length, attributes))
             return false;
-        at = (uint8_t)(at + length);
-    }
     return true;
 }
 

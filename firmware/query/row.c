@@ -34,18 +34,16 @@ uint8_t row_format_size(uint8_t format)
 
 int32_t row_unpack(const uint8_t *bytes, uint8_t format)
 {
-    uint16_t half = (uint16_t)(bytes[0] | (row_format_size(format) > 1 ? bytes[1] << 8 : 0));
-    switch (format) {
-    case WIRE_FORMAT_U8:
-    case WIRE_FORMAT_U16:
-        return half;
-    case WIRE_FORMAT_I8:
+    if (format == WIRE_FORMAT_U8)
+        return bytes[0];
+    if (format == WIRE_FORMAT_I8)
         return (int8_t)bytes[0];
-    case WIRE_FORMAT_I16:
+    uint16_t half = (uint16_t)(bytes[0] | bytes[1] << 8);
+    if (format == WIRE_FORMAT_U16)
+        return half;
+    if (format == WIRE_FORMAT_I16)
         return (int16_t)half;
-    default:
-        return (int32_t)(half | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24);
-    }
+    return (int32_t)(half | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24);
 }
 
 static bool fits(int32_t value, uint8_t format) { return row_unpack((const uint8_t *)&value, format) == value; }

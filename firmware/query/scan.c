@@ -21,6 +21,8 @@
 /* Ages of rows are reckoned up to so many s. */
 #define AGE_SECONDS (40UL * 24 * 3600)
 #define UNKNOWN UINT32_MAX
+/* Has a row in its frame, which would put its caller's variables out of an instruction's reach. */
+#define NOT_INLINED __attribute__((noinline))
 /* Rows of several queries are stored this much out of order at most: sampling takes a while. Clocks step back by less. */
 #define DISORDER_SECONDS 2
 /* Wait for the queue to drain. */
@@ -83,11 +85,7 @@ static bool source(const struct slot *slot, uint8_t index, struct program_field 
 
 static const struct wire_from *from_of(const struct program_field *field) { return (const struct wire_from *)field->code.bytes; }
 
-bool scan_joins(const struct slot *slot)
-{
-    struct program_field field;
-    return source(slot, 0, &field);
-}
+bool scan_joins(const struct slot *slot) { return slot_first_clause(slot, WIRE_AGGREGATE_FROM) != NULL; }
 
 /* How old a row is at the start of the slot's epoch, in ms; ages beyond 40 days are that. UNKNOWN: it is of a session of the root that is
  * over, whose time tells nothing now. */
@@ -103,7 +101,7 @@ static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
 
 /* Leaves out the point's rows before the newest that are not older than so many ms. A row that seems younger than the next is of a session
  * before that one's. */
-static void leave_older(const struct slot *slot, const struct slot *point, struct source *rows, uint32_t age)
+static NOT_INLINED void leave_older(const struct slot *slot, const struct slot *point, struct source *rows, uint32_t age)
 {
     struct stored_row row;
     uint32_t number = rows->end, oldest = 0, now;
@@ -127,14 +125,14 @@ void scan_begin(struct slot *slot)
         const struct slot *point = storage_find(from_of(&field)->point);
         if (point == NULL)
             continue;
-        uint32_t lasts = storage_point(point)->seconds;
+        uint32_t lasts = storage_point(point)->seconds, age = lasts != 0 && lasts < AGE_SECONDS ? lasts * 1000 : UNKNOWN;
         uint16_t shown;
         rows->end = storage_end(point, &shown);
         rows->first = rows->end - shown;
-        if (lasts != 0 && lasts < AGE_SECONDS)
-            leave_older(slot, point, rows, lasts * 1000);
-        if (from_of(&field)->match == WIRE_MATCH_COMBINE)
-            leave_older(slot, point, rows, slot_program(slot)->period);
+        if (from_of(&field)->match == WIRE_MATCH_COMBINE && slot_program(slot)->period < age)
+            age = slot_program(slot)->period;
+        if (age != UNKNOWN)
+            leave_older(slot, point, rows, age);
         rows->next = rows->first;
     }
 }
@@ -227,7 +225,7 @@ static void blend(const struct slot *point, struct stored_row *row, const struct
 }
 
 /* Puts into `to` the point's values one of its periods ago, between two of its rows; false: there are no two around that moment. */
-static bool interpolate(const struct slot *slot, struct met *to, const struct source *rows)
+static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to, const struct source *rows)
 {
     struct stored_row next;
     uint32_t period = slot_program(to->point)->period, age = 0, newer;

@@ -70,6 +70,12 @@ bool slot_clause(const struct slot *slot, uint8_t kind, uint8_t n, struct progra
     return program_clause(slot_program(slot), slot->length, kind, n, field);
 }
 
+const void *slot_first_clause(const struct slot *slot, uint8_t kind)
+{
+    struct program_field field;
+    return slot_clause(slot, kind, 0, &field) ? field.code.bytes : NULL;
+}
+
 struct slot *slot_any(uint8_t index) { return &slots[index]; }
 
 struct slot *slot_find(uint8_t query)

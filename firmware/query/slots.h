@@ -75,6 +75,8 @@ static inline uint8_t *slot_windows(const struct slot *slot) { return slot->bloc
 bool slot_next_column(const struct slot *slot, struct program_field *field);
 /* As program_clause. */
 bool slot_clause(const struct slot *slot, uint8_t kind, uint8_t n, struct program_field *field);
+/* The code of the first clause of a kind; NULL: there is none. */
+const void *slot_first_clause(const struct slot *slot, uint8_t kind);
 
 /* Frees all slots. */
 void slots_init(void);

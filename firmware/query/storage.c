@@ -25,8 +25,7 @@ _Static_assert(sizeof(struct stored_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits a 
 
 const struct wire_store *storage_point(const struct slot *slot)
 {
-    struct program_field field;
-    return slot_clause(slot, WIRE_AGGREGATE_STORE, 0, &field) ? (const struct wire_store *)field.code.bytes : NULL;
+    return slot_first_clause(slot, WIRE_AGGREGATE_STORE);
 }
 
 /* Bytes of a row of a slot's columns as it is stored. */
@@ -135,9 +134,9 @@ void storage_open(struct slot *slot)
     for (uint16_t index = place.places; index-- > 0;)
         if (read(&place, index, &row) && row.number >= now->next)
             now->next = row.number + 1;
-    while (now->used < capacity(place.store) && now->used < now->next && read(&place, now->next - 1 - now->used, &row) &&
-           row.number == now->next - 1 - now->used)
-        now->used++;
+    for (uint32_t number = now->next; number > 0 && now->used < capacity(place.store); now->used++)
+        if (!read(&place, --number, &row) || row.number != number)
+            break;
 }
 
 const struct slot *storage_find(uint16_t point)
@@ -152,16 +151,16 @@ const struct slot *storage_find(uint16_t point)
 
 bool storage_takes(const struct slot *slot, const struct slot **point)
 {
-    struct program_field field;
     *point = NULL;
     if (storage_point(slot) != NULL) {
         *point = slot;
         return true;
     }
-    if (!slot_clause(slot, WIRE_AGGREGATE_INTO, 0, &field))
+    const void *into = slot_first_clause(slot, WIRE_AGGREGATE_INTO);
+    if (into == NULL)
         return false;
     uint16_t number;
-    memcpy(&number, field.code.bytes, sizeof number);
+    memcpy(&number, into, sizeof number);
     const struct slot *found = storage_find(number);
     *point = found != NULL && width(found) == width(slot) ? found : NULL;
     return true;
