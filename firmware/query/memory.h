@@ -1,4 +1,4 @@
-/* The bytes that queries hold while they run: each slot's block is its program and, behind it, the state of its windows. Blocks
+/* The bytes that queries hold while they run, in the blocks of slots: each is a program and, behind it, the state of its windows. Blocks
  * lie side by side without gaps, so that what is free is one piece. */
 #ifndef SKERRY_QUERY_MEMORY_H
 #define SKERRY_QUERY_MEMORY_H

@@ -100,8 +100,10 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
             continue;
         }
         due = temporal_take(&field, windows, slot->epoch, passes, reading) && due;
-        counts |= temporal_counts_epochs(&field);
-        empty &= temporal_empty(&field, windows) || !temporal_counts_epochs(&field);
+        if (temporal_counts_epochs(&field)) {
+            counts = true;
+            empty &= temporal_empty(&field, windows);
+        }
     }
     if (!due || (pulses && !ended))
         return ROW_WAITS;

@@ -93,10 +93,11 @@ static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
 {
     uint32_t seconds, milliseconds;
     epochs_start(slot, &seconds, &milliseconds);
-    if (row->seconds > seconds || (row->seconds == seconds && row->milliseconds > milliseconds))
-        return row->seconds - seconds > DISORDER_SECONDS ? UNKNOWN : 0;
-    seconds -= row->seconds;
-    return (seconds > AGE_SECONDS ? AGE_SECONDS : seconds) * 1000 + milliseconds - row->milliseconds;
+    uint32_t apart = seconds - row->seconds;
+    int16_t rest = (int16_t)((uint16_t)milliseconds - row->milliseconds);
+    if (row->seconds > seconds || (apart == 0 && rest < 0))
+        return 0U - apart > DISORDER_SECONDS ? UNKNOWN : 0;
+    return (apart > AGE_SECONDS ? AGE_SECONDS : apart) * 1000 + (uint32_t)rest;
 }
 
 /* Leaves out the point's rows before the newest that are not older than so many ms. A row that seems younger than the next is of a session
@@ -269,9 +270,10 @@ static bool load(const struct slot *slot, uint8_t index)
         return storage_row(to->point, rows->next, &to->row);
     default:
         /* Rows that a newer one has displaced meanwhile are passed over. */
-        for (; rows->next != rows->end; rows->next++)
+        do {
             if (storage_row(to->point, rows->next, &to->row))
                 return true;
+        } while (++rows->next != rows->end);
         return false;
     }
 }

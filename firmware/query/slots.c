@@ -92,6 +92,8 @@ struct slot *slot_of(uint8_t query)
     return slot != NULL && slot->state & SLOT_WHOLE ? slot : NULL;
 }
 
+bool slot_passed(const struct slot *slot) { return slot->query != 0 && slot->idle == SLOT_PASSED; }
+
 /* A slot to put a new program into: a free one, else one whose program is half received, else one whose
  * query is finished. NULL: all run. */
 static struct slot *make_room(void)

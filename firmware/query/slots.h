@@ -61,7 +61,7 @@ struct slot {
 };
 
 #define SLOT_PASSED UINT8_MAX
-static inline bool slot_passed(const struct slot *slot) { return slot->query != 0 && slot->idle == SLOT_PASSED; }
+bool slot_passed(const struct slot *slot);
 
 static inline const struct wire_query_program *slot_program(const struct slot *slot)
 {

@@ -8,6 +8,8 @@
 #include "wire.h"
 
 #define NOTHING TEMPORAL_NOTHING
+/* The compiler's copies are dearer than the calls. */
+#define NOT_INLINED __attribute__((noinline))
 /* EXPAVG computes with so many binary places. */
 #define EXPAVG_PLACES 16
 /* ADPDELTA's threshold grows to so many times the one that was asked for. */
@@ -88,7 +90,7 @@ static struct epochs *epochs_of(const struct wire_temporal *p, const struct wind
 
 /* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it where that epoch was missed. A
  * window of epochs whose mote rested for longer than a slide, or whose clock has stepped back, begins anew. */
-static uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
+static NOT_INLINED uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
 {
     if (!counts_epochs(p))
         return (uint16_t)(window->since + 1);
@@ -202,11 +204,11 @@ bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t e
 bool temporal_empty(const struct program_field *field, const uint8_t *state)
 {
     const struct window *window = (const struct window *)state;
-    return temporal_counts_epochs(field) && epochs_of(parameters(field), window)->idle >= window->used;
+    return epochs_of(parameters(field), window)->idle >= window->used;
 }
 
-/* The i-th oldest reading. Five copies of it would be dearer than the calls. */
-static __attribute__((noinline)) int32_t reading_at(const struct wire_temporal *p, const struct window *window, uint8_t i)
+/* The i-th oldest reading. */
+static NOT_INLINED int32_t reading_at(const struct wire_temporal *p, const struct window *window, uint8_t i)
 {
     int8_t at = (int8_t)(window->next - window->used + i); /* of a full ring the oldest lies at its `next` */
     return window->ring[at < 0 ? at + p->window : at];
@@ -228,7 +230,7 @@ static uint8_t sum_of(const struct wire_temporal *p, const struct window *window
 }
 
 /* Of the window's newest readings, `count` of them. */
-static bool extreme(const struct wire_temporal *p, const struct window *window, uint8_t count, bool largest, int32_t *value)
+static NOT_INLINED bool extreme(const struct wire_temporal *p, const struct window *window, uint8_t count, bool largest, int32_t *value)
 {
     bool any = false;
     for (uint8_t i = (uint8_t)(window->used - count); i < window->used; i++) {

@@ -26,7 +26,7 @@ bool temporal_counts_epochs(const struct program_field *field);
 /* Takes the reading of an epoch, if it passes the query's conditions, into a state that was zero at first. True: a row is due, as far
  * as this field is concerned. */
 bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool passes, int32_t reading);
-/* Whether the field is a window of epochs none of which passed. */
+/* Whether none of the epochs passed, of a field that is a window of them. */
 bool temporal_empty(const struct program_field *field, const uint8_t *state);
 /* Whether taking the reading of an epoch, were it to pass, can change a value that the field will have when a row is due, or that
  * there is a row. Only a window of epochs for WINMIN or WINMAX that is no longer than its slide is sure that it cannot.
