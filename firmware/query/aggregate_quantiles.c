@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* A copy for each of two callers is dearer than the calls. */
-#define NOT_INLINED __attribute__((noinline))
+#include "query/calls.h"
 
 /* A cell as it is on the wire, little-endian. */
 struct interval {

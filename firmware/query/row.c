@@ -5,6 +5,7 @@
 #include "drivers/settings.h"
 #include "net/queue.h"
 #include "query/attribute.h"
+#include "query/calls.h"
 #include "query/epochs.h"
 #include "query/pulse.h"
 #include "query/storage.h"
@@ -143,7 +144,8 @@ static bool field_value(const struct slot *slot, const struct program_field *fie
     return row_compute(slot, &field->code, value);
 }
 
-static bool keep(const struct slot *slot, const struct row *row, uint8_t used)
+/* Keeps the row where it belongs to a storage point. */
+static NOT_INLINED bool keep_row(const struct slot *slot, const struct row *row, uint8_t used)
 {
     const struct slot *point;
     struct stored_row stored;
@@ -181,7 +183,7 @@ enum row_outcome row_produce(const struct slot *slot, bool passes)
         memcpy(&row.values[column.offset], &value, column.size); /* little-endian, as wire.h makes sure */
     }
     uint8_t used = column.offset;
-    if (keep(slot, &row, used))
+    if (keep_row(slot, &row, used))
         return ROW_MADE;
     if (slot_fast(slot) && row.result.nulls == 0) {
         /* A series begins as a result does, without `nulls`. */

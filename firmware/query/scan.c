@@ -8,6 +8,7 @@
 #include "kernel/timer.h"
 #include "net/queue.h"
 #include "query/attribute.h"
+#include "query/calls.h"
 #include "query/epochs.h"
 #include "query/output.h"
 #include "query/row.h"
@@ -21,8 +22,6 @@
 /* Ages of rows are reckoned up to so many s. */
 #define AGE_SECONDS (40UL * 24 * 3600)
 #define UNKNOWN UINT32_MAX
-/* Has a row in its frame, which would put its caller's variables out of an instruction's reach. */
-#define NOT_INLINED __attribute__((noinline))
 /* Rows of several queries are stored this much out of order at most: sampling takes a while. Clocks step back by less. */
 #define DISORDER_SECONDS 2
 /* Wait for the queue to drain. */
@@ -76,7 +75,7 @@ uint16_t scan_size(const struct slot *slot)
     return (uint16_t)(sizeof(struct scan) + count_below(slot->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
 }
 
-static struct scan *scan_of(const struct slot *slot) { return (struct scan *)(slot_windows(slot) + slot->windows); }
+static NOT_INLINED struct scan *scan_of(const struct slot *slot) { return (struct scan *)(slot_windows(slot) + slot->windows); }
 
 static bool source(const struct slot *slot, uint8_t index, struct program_field *field)
 {
@@ -214,7 +213,7 @@ bool scan_stored(uint8_t operand, int32_t *value)
 }
 
 /* Makes the values of a row those that are `at` of `span` on the way to the next one's; NULL where one of both is. */
-static void blend(const struct slot *point, struct stored_row *row, const struct stored_row *next, uint32_t at, uint32_t span)
+static NOT_INLINED void blend(const struct slot *point, struct stored_row *row, const struct stored_row *next, uint32_t at, uint32_t span)
 {
     struct row_column column;
     row->nulls |= next->nulls;

@@ -3,13 +3,12 @@
 #include <stddef.h>
 
 #include "net/random.h"
+#include "query/calls.h"
 #include "query/pulse.h"
 #include "query/wide.h"
 #include "wire.h"
 
 #define NOTHING TEMPORAL_NOTHING
-/* The compiler's copies are dearer than the calls. */
-#define NOT_INLINED __attribute__((noinline))
 /* EXPAVG computes with so many binary places. */
 #define EXPAVG_PLACES 16
 /* ADPDELTA's threshold grows to so many times the one that was asked for. */
@@ -98,7 +97,7 @@ static NOT_INLINED uint16_t place_of(const struct wire_temporal *p, const struct
     return window->used == 0 || passed - 1 >= p->slide ? 1 : (uint16_t)(window->since + passed);
 }
 
-static void put(const struct wire_temporal *p, struct window *window, int32_t reading)
+static NOT_INLINED void put(const struct wire_temporal *p, struct window *window, int32_t reading)
 {
     window->ring[window->next] = reading;
     if (++window->next == p->window)
@@ -119,7 +118,7 @@ static void append(const struct wire_temporal *p, struct window *window, bool pa
 }
 
 /* So many missed epochs. */
-static void skip(const struct wire_temporal *p, struct window *window, uint32_t missed)
+static NOT_INLINED void skip(const struct wire_temporal *p, struct window *window, uint32_t missed)
 {
     for (uint8_t n = missed < p->window ? (uint8_t)missed : p->window; n > 0; n--)
         append(p, window, false, NOTHING);

@@ -1,10 +1,9 @@
 #include "query/vm.h"
 
+#include "query/calls.h"
 #include "query/wide.h"
 #include "wire.h"
 
-/* What most steps do not need does not take registers and stack from them. */
-#define NOT_INLINED __attribute__((noinline))
 #define NULL_BIT(depth) ((uint8_t)(1U << (depth)))
 
 struct stack {
