@@ -82,6 +82,11 @@ bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
     return true;
 }
 
+bool aggregate_same_epoch(const struct wire_partial *a, const struct wire_partial *b)
+{
+    return memcmp(a, b, offsetof(struct wire_partial, motes)) == 0;
+}
+
 /* Whether two states of the query are of the same group: all of them are where nothing is grouped by. */
 static bool same_group(const struct slot *slot, const struct wire_partial *a, const struct wire_partial *b)
 {
@@ -113,8 +118,7 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
 {
     struct partial whole = {.header = {.query = 0}};
     if (size < sizeof *into || size != query_partial_size(from->query) || length < sizeof *from || length > size ||
-        (uint8_t)(length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 || into->query != from->query ||
-        into->epoch != from->epoch)
+        (uint8_t)(length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 || !aggregate_same_epoch(into, from))
         return false;
     memcpy(&whole, from, length);
     from = &whole.header;

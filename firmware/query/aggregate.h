@@ -48,6 +48,8 @@ const struct aggregate *aggregate_outside(uint8_t aggregate);
 const struct aggregate *aggregate_find(uint8_t aggregate);
 /* Cells of a field's state; 0: it is no aggregate, or has an impossible number of them. */
 uint8_t aggregate_cells(const struct program_field *field);
+/* Whether two states are of the same epoch of the same query, with which they begin. */
+bool aggregate_same_epoch(const struct wire_partial *a, const struct wire_partial *b);
 /* For states of one cell that are the reading: its `initialise`. */
 void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node);
 /* A sum of counts, which stay at their largest value rather than wrap. */

@@ -6,7 +6,6 @@
 #include "net/neighbours.h"
 #include "net/queue.h"
 #include "query/aggregate.h"
-#include "query/attribute.h"
 #include "query/query.h"
 #include "query/row.h"
 #include "query/slots.h"
@@ -89,7 +88,7 @@ bool query_alike(const struct wire_partial *own, uint8_t own_length, const struc
     struct slot *slot = slot_with(own->query, &field);
     uint8_t size = query_partial_size(own->query);
     /* Who names a speaker has to say it. */
-    if (slot == NULL || heard->query != own->query || heard->epoch != own->epoch || own_length == size || !is_alone(own, own_length, size) ||
+    if (slot == NULL || !aggregate_same_epoch(own, heard) || own_length == size || !is_alone(own, own_length, size) ||
         !is_alone(heard, heard_length, size) || !row_compute(slot, &field.code, &tolerance))
         return false;
     return wide_distance(own->states[0].value, heard->states[0].value) <= (uint32_t)tolerance;

@@ -165,7 +165,7 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
         slot->state &= (uint8_t)~SLOT_FINISHED;
         if (goes_on && fast) {
             bool soon = start.seconds <= now->seconds + 1;
-            if (soon && fast_plan(slot, start))
+            if (soon && fast_plan(slot, &start))
                 return;
             start = (struct net_time){soon ? start.seconds + 1 : start.seconds - 1, 0};
         }
@@ -250,7 +250,8 @@ bool query_epoch_in(uint32_t second)
         if (slot->period_seconds != 0 && second % slot->period_seconds != 0)
             continue;
         uint8_t every = policy_every(slot);
-        if (epoch_from(second, 0, slot_program(slot)->period * every, &times) && runs_in(slot, times * every, &start) && start.seconds == second)
+        if (epoch_from(second, 0, slot_program(slot)->period * every, &times) && runs_in(slot, times * every, &start) &&
+            start.seconds == second)
             return true;
     }
     return false;

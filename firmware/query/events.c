@@ -97,7 +97,8 @@ void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
 
 static bool raise(uint16_t number, int32_t value)
 {
-    struct wire_event event = {number, settings()->nodeid, settings()->x, settings()->y, time_at(clock_now()).seconds, value};
+    const struct wire_settings *mine = settings();
+    struct wire_event event = {number, mine->nodeid, mine->x, mine->y, time_at(clock_now()).seconds, value};
     return net_signal(&event);
 }
 

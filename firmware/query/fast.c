@@ -34,7 +34,7 @@ static bool steady(const struct slot *slot)
     return (reads & ~STEADY) == 0;
 }
 
-bool fast_plan(struct slot *slot, struct net_time start)
+bool fast_plan(struct slot *slot, const struct net_time *start)
 {
     uint16_t period = (uint16_t)slot_program(slot)->period;
     uint32_t seconds, within;
@@ -46,7 +46,7 @@ bool fast_plan(struct slot *slot, struct net_time start)
         slot->received = SLOT_FAST | SLOT_CHOSEN;
     }
     epochs_start(slot, &seconds, &within);
-    slot->due = time_local(start);
+    slot->due = time_local(*start);
     slot->part = (uint8_t)(within * PARTS_IN_MS % PARTS);
     slot->left = (uint8_t)((1000 - (uint16_t)within + period - 1) / period);
     planned |= slot_bit(slot);

@@ -59,7 +59,8 @@ uint16_t policy_difference(const struct wire_result *a, const struct wire_result
     struct row_column column;
     uint32_t total = 0;
     for (row_start(&column, slot_of(a->query)); row_next_column(&column);) {
-        uint32_t apart = wide_distance(row_unpack(&a->values[column.offset], column.field.format), row_unpack(&b->values[column.offset], column.field.format));
+        uint32_t apart = wide_distance(row_unpack(&a->values[column.offset], column.field.format),
+                                       row_unpack(&b->values[column.offset], column.field.format));
         total += apart > UINT16_MAX || (a->nulls ^ b->nulls) & column.bit ? UINT16_MAX : apart;
     }
     return total > UINT16_MAX ? UINT16_MAX : (uint16_t)total;

@@ -219,7 +219,8 @@ static NOT_INLINED void blend(const struct slot *point, struct stored_row *row, 
     row->nulls |= next->nulls;
     for (row_start(&column, point); row_next_column(&column);) {
         uint8_t *place = &row->values[column.offset];
-        int32_t value = wide_between(row_unpack(place, column.field.format), row_unpack(&next->values[column.offset], column.field.format), at, span);
+        int32_t value = wide_between(row_unpack(place, column.field.format), row_unpack(&next->values[column.offset], column.field.format),
+                                     at, span);
         memcpy(place, &value, column.size); /* little-endian, as wire.h makes sure */
     }
 }
