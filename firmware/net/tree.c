@@ -17,9 +17,10 @@
 
 /* A new parent must be better by this much: 1.5 transmissions (hysteresis against flapping). */
 #define SWITCH_GAIN 24
-/* … or by four where values decide and its link takes two at most: estimates of long paths differ by as much among equals. */
+/* … or by four where values decide and its link takes three at most: estimates of long paths differ by as much among equals, and so do those
+ * of links by beacons, of which many are lost where many motes beacon at once. */
 #define VALUES_SWITCH_GAIN 64
-#define GOOD_LINK 32
+#define GOOD_LINK 48
 /* A parent is dead after so many control windows without a beacon; after fewer when slots pass without an acknowledgement, too.
  * Such slots alone mean a crowded slot more often than a dead parent, up to a limit. */
 #define DEAD_WINDOWS 15
