@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hil_tests.lab import lab
 from hil_tests.queries import ask, create_srt, senders
 from skerry.plan.srt import Srt
-from skerry_protocol.packets import PacketType
+from skerry_protocol.packets import PacketType, SlotsEntry, SrtEntry
 from skerry_testbed.network import Environment, Mote, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc
 
@@ -80,13 +80,13 @@ def beacons(net: NetworkHandle, srt: Srt) -> dict[int, Told]:
     """By mote, from the frames that are kept."""
     found = {}
     for _, mac, packet in net.packets():
-        entry = packet.body.srts if packet.type is PacketType.BEACON else b""
-        while entry[:1] == b"\0":
-            entry = entry[7:]  # slots come before trees
-        entry = entry[:7]
-        if len(entry) == 7 and entry[0] == srt.number:
-            codes = ((entry[1], entry[2]), (entry[3], entry[4]))
-            found[mac.source] = Told(packet.body.parent, entry[5], codes)
+        entries = packet.body.srts if packet.type is PacketType.BEACON else b""
+        while entries[:1] == b"\0":
+            entries = entries[SlotsEntry.sizeof() :]
+        if entries[:1] == bytes([srt.number]):
+            entry = SrtEntry.parse(entries)
+            codes = ((entry.low, entry.high), (entry.low2, entry.high2))
+            found[mac.source] = Told(packet.body.parent, entry.value, codes)
     return found
 
 

@@ -331,8 +331,9 @@ struct wire_srt_entry {
     uint8_t high2; /* …; 255 and 0: none */
     uint8_t value; /* code of the sender's own first attribute */
     uint8_t value2; /* … and second; 0 where there is none */
+    uint32_t cells; /* what is there now, to choose parents by: a bit for each 8 codes; of two attributes for each 16, the second's from bit 16 on */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_srt_entry) == 7, "wire_srt_entry");
+_Static_assert(sizeof(struct wire_srt_entry) == 11, "wire_srt_entry");
 
 /* What a beacon says of slots, before its trees. */
 struct wire_slots_entry {

@@ -11,8 +11,15 @@
 #include "query/vm.h"
 
 #define AXES 2
+/* What is longer than a call of it. */
+#define NOT_INLINED __attribute__((noinline))
 /* Control windows in which less has been below this mote before it says so: what moves is to be in another place first. */
 #define NARROW_WINDOWS 4
+#define CELLS 32
+/* Cells that are near each other: a query asks for a range, mostly for values so far apart together. */
+#define NEAR 4
+/* What a cell that a mote adds below a parent counts, in two codes by which its value and the parent's are apart. */
+#define CELL_WEIGHT 6
 /* What a sampled value may change by before it is told again, in codes. */
 #define SLACK 1
 
@@ -28,15 +35,20 @@ struct set {
 
 static const struct interval NONE = {UINT8_MAX, 0}, ALL = {0, UINT8_MAX};
 
+/* What a mote tells of a tree, as in its entry. */
+struct told {
+    struct set set;
+    uint8_t value[AXES];
+    uint32_t cells; /* without what the set holds for longer */
+} __attribute__((packed));
+_Static_assert(sizeof(struct told) == sizeof(struct wire_srt_entry) - offsetof(struct wire_srt_entry, low), "told");
+
 /* Behind the tree's program. */
 struct state {
-    struct set told, own; /* own: of what is sampled, the last value */
-    uint8_t codes[AXES];  /* of own */
-    uint8_t narrower; /* control windows since less than that has been true */
-    struct known {
-        struct set set;
-        uint8_t value[AXES];
-    } known[NEIGHBOURS];
+    struct told mine;
+    struct set own;   /* of what is sampled, the last value */
+    uint8_t narrower; /* control windows since less than `mine` has been true */
+    struct told known[NEIGHBOURS];
 };
 
 struct tree {
@@ -112,7 +124,7 @@ bool srt_too_many(const struct wire_query_program *program, uint8_t length)
     return held >= BOARD_SRTS && is_tree(program, length, &field);
 }
 
-static struct set everything(const struct tree *tree) { return (struct set){{ALL, tree->axes == 1 ? NONE : ALL}}; }
+static NOT_INLINED struct set everything(const struct tree *tree) { return (struct set){{ALL, tree->axes == 1 ? NONE : ALL}}; }
 
 void srt_open(struct slot *slot)
 {
@@ -120,9 +132,9 @@ void srt_open(struct slot *slot)
     for (uint8_t at = 0; next_tree(&at, &tree);) {
         if (tree.slot != slot)
             continue;
-        tree.state->told = tree.state->own = everything(&tree);
+        tree.state->mine.set = tree.state->own = everything(&tree);
         for (uint8_t i = 0; i < NEIGHBOURS; i++)
-            tree.state->known[i].set = tree.state->told;
+            tree.state->known[i].set = tree.state->own;
     }
 }
 
@@ -188,20 +200,17 @@ static void unite(const struct tree *tree, struct set *set, const struct set *mo
 
 static bool inside(const struct tree *tree, const struct set *a, const struct set *b)
 {
-    if (tree->axes == 2)
-        return within(a->part[0], b->part[0]) && within(a->part[1], b->part[1]);
     for (uint8_t i = 0; i < 2; i++)
-        if (!within(a->part[i], b->part[0]) && !within(a->part[i], b->part[1]))
+        if (!within(a->part[i], b->part[i]) && (tree->axes == 2 || !within(a->part[i], b->part[!i])))
             return false;
     return true;
 }
 
 static bool overlap(const struct tree *tree, const struct set *a, const struct wire_route *route)
 {
-    struct interval first = {route->low, route->high}, second = {route->low2, route->high2};
-    if (tree->axes == 2)
-        return meet(a->part[0], first) && meet(a->part[1], second);
-    return meet(a->part[0], first) || meet(a->part[0], second) || meet(a->part[1], first) || meet(a->part[1], second);
+    const struct interval *asked = (const struct interval *)&route->low;
+    bool first = meet(a->part[0], asked[0]), second = meet(a->part[1], asked[1]);
+    return tree->axes == 2 ? first && second : first || second || meet(a->part[0], asked[1]) || meet(a->part[1], asked[0]);
 }
 
 /* ---- this mote's own values ---- */
@@ -231,11 +240,19 @@ static const struct set *own(const struct tree *tree)
                 *part = tree->axes == 1 ? NONE : ALL;
             continue;
         }
-        uint8_t code = tree->state->codes[i] = code_of(axis, value), slack = is_sampled(axis) ? SLACK : 0;
+        uint8_t code = tree->state->mine.value[i] = code_of(axis, value), slack = is_sampled(axis) ? SLACK : 0;
         part->low = code < slack ? 0 : (uint8_t)(code - slack);
         part->high = code > UINT8_MAX - slack ? UINT8_MAX : (uint8_t)(code + slack);
     }
     return &tree->state->own;
+}
+
+static NOT_INLINED uint32_t cells_of(const struct tree *tree, const uint8_t *codes)
+{
+    uint32_t cells = 0;
+    for (uint8_t i = 0; i < tree->axes; i++)
+        cells |= 1UL << ((codes[i] >> (tree->axes - 1)) / 8 + CELLS / 2 * i);
+    return cells;
 }
 
 /* ---- routes ---- */
@@ -282,11 +299,13 @@ bool srt_samples(const struct wire_route *route)
 }
 
 /* ---- what neighbours say, and what they are told ---- */
+/* It is NONE where it is none. */
+static bool sound(struct interval a) { return !none(a) || a.low - a.high == UINT8_MAX; }
+
 static bool possible(const struct wire_srt_entry *entry)
 {
-    struct interval first = {entry->low, entry->high}, second = {entry->low2, entry->high2};
-    return entry->srt != 0 && (!none(first) || memcmp(&first, &NONE, sizeof first) == 0) &&
-           (!none(second) || memcmp(&second, &NONE, sizeof second) == 0);
+    const struct interval *part = (const struct interval *)&entry->low;
+    return entry->srt != 0 && sound(part[0]) && sound(part[1]);
 }
 
 bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole)
@@ -300,14 +319,12 @@ bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool w
     if (length % sizeof *entry != 0)
         return false;
     for (uint8_t at = 0; next_tree(&at, &tree);) {
-        struct known *known = &tree.state->known[neighbour];
+        struct told *known = &tree.state->known[neighbour];
         uint8_t i = 0;
         while (i < count && entry[i].srt != tree.srt->srt)
             i++;
         if (i < count) {
-            known->set = (struct set){{{entry[i].low, entry[i].high}, {entry[i].low2, entry[i].high2}}};
-            known->value[0] = entry[i].value;
-            known->value[1] = entry[i].value2;
+            memcpy(known, &entry[i].low, sizeof *known);
         } else if (whole) {
             known->set = everything(&tree);
         }
@@ -319,7 +336,7 @@ void srt_forget(uint8_t neighbour)
 {
     struct tree tree;
     for (uint8_t at = 0; next_tree(&at, &tree);)
-        tree.state->known[neighbour].set = (struct set){{NONE, NONE}};
+        tree.state->known[neighbour] = (struct told){.set = {{NONE, NONE}}};
 }
 
 bool srt_refresh(bool window)
@@ -329,19 +346,22 @@ bool srt_refresh(bool window)
     for (uint8_t at = 0; next_tree(&at, &tree);) {
         struct state *state = tree.state;
         struct set now = *own(&tree), all = everything(&tree);
-        for (uint8_t i = 0; i < NEIGHBOURS; i++)
-            if (neighbour_is_child(&neighbours()[i]))
-                unite(&tree, &now, &state->known[i].set);
+        uint32_t cells = cells_of(&tree, state->mine.value);
+        for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+            if (!neighbour_is_child(&neighbours()[i]))
+                continue;
+            unite(&tree, &now, &state->known[i].set);
+            cells |= state->known[i].cells;
+        }
+        state->mine.cells = cells;
         if (neighbours_crowded())
             now = all; /* what children tell that have no place is not known */
-        if (!inside(&tree, &now, &state->told)) {
-            unite(&tree, &state->told, &now);
+        if (!inside(&tree, &now, &state->mine.set)) {
+            unite(&tree, &state->mine.set, &now);
             state->narrower = 0;
             wider = true;
-        } else if (inside(&tree, &state->told, &now)) {
-            state->narrower = 0;
-        } else if (inside(&tree, &all, &state->told) || state->narrower >= NARROW_WINDOWS) {
-            state->told = now; /* what has been told as unknown is not waited with */
+        } else if (inside(&tree, &state->mine.set, &now) || inside(&tree, &all, &state->mine.set) || state->narrower >= NARROW_WINDOWS) {
+            state->mine.set = now; /* what has been told as unknown is not waited with */
             state->narrower = 0;
         } else if (window) {
             state->narrower++;
@@ -357,8 +377,7 @@ uint8_t srt_write(uint8_t *entries)
     struct tree tree;
     for (uint8_t at = 0; next_tree(&at, &tree); entry++) {
         entry->srt = tree.srt->srt;
-        memcpy(&entry->low, &tree.state->told, sizeof tree.state->told);
-        memcpy(&entry->value, tree.state->codes, AXES);
+        memcpy(&entry->low, &tree.state->mine, sizeof tree.state->mine);
         length = (uint8_t)(length + sizeof *entry);
     }
     return length;
@@ -379,47 +398,22 @@ bool srt_chooses(void)
     return choosing(&tree);
 }
 
-/* Sixty-fourths of the codes of an axis, a bit each. */
-#define PART_SHIFT 2
-#define PARTS 64
-/* A query asks for a range: values so near to others, in codes on each side, are mostly asked for together with them. */
-#define NEAR 48
-
-struct parts {
-    uint8_t bits[PARTS / 8];
-};
-
-/* Marks an interval and what is near it; how many were not marked before. */
-static uint8_t mark(struct parts *parts, struct interval of)
+/* Cells and what is near them; of two attributes that is a hint where the halves meet. */
+static NOT_INLINED uint32_t near(uint32_t cells)
 {
-    uint8_t added = 0, from = (uint8_t)(of.low < NEAR ? 0 : of.low - NEAR) >> PART_SHIFT;
-    uint8_t to = (uint8_t)(of.high > UINT8_MAX - NEAR ? UINT8_MAX : of.high + NEAR) >> PART_SHIFT;
-    for (uint8_t i = from; !none(of) && i <= to; i++) {
-        uint8_t bit = (uint8_t)(1U << i % 8);
-        added = (uint8_t)(added + !(parts->bits[i / 8] & bit));
-        parts->bits[i / 8] |= bit;
-    }
-    return added;
+    for (uint8_t i = 0; i < NEAR; i++)
+        cells |= cells << 1 | cells >> 1;
+    return cells;
 }
 
-/* What this mote's values would add below a parent, of an axis: to the parent's own value, to what siblings that are heard have chosen
- * it for, and, unless this mote's are among them, to what the parent tells. */
-static uint8_t spread(const struct tree *tree, uint8_t axis, uint8_t neighbour, bool parent)
+/* Cells that this mote would add to what is below a parent, whose present one's are told with this mote's own. */
+static uint8_t added(const struct tree *tree, const struct told *known, bool parent)
 {
-    const struct known *known = tree->state->known;
-    uint8_t code = known[neighbour].value[axis], added = 0, first = axis, last = tree->axes == 1 ? 1 : axis;
-    struct parts parts = {{0}};
-    mark(&parts, (struct interval){code, code});
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
-        const struct neighbour *of = &neighbours()[i];
-        if (of->node == WIRE_NO_NODE || (i == neighbour ? parent : of->parent != neighbours()[neighbour].node))
-            continue;
-        for (uint8_t j = first; j <= last; j++)
-            mark(&parts, known[i].set.part[j]);
-    }
-    for (uint8_t j = first; j <= last; j++)
-        added = (uint8_t)(added + mark(&parts, tree->state->told.part[j]));
-    return added;
+    uint32_t mine = tree->state->mine.cells, there = parent ? known->cells & ~mine : known->cells;
+    uint8_t count = 0;
+    for (mine = near(mine) & ~near(there | cells_of(tree, known->value)); mine != 0; mine &= mine - 1)
+        count++;
+    return count;
 }
 
 static uint8_t apart(uint8_t a, uint8_t b) { return a > b ? (uint8_t)(a - b) : (uint8_t)(b - a); }
@@ -434,11 +428,8 @@ uint16_t srt_distance(uint8_t neighbour, bool parent)
         uint16_t node = neighbours()[neighbour].node, own = settings()->nodeid;
         return crc_xmodem(crc_xmodem(crc_xmodem(own, (uint8_t)(own >> 8)), (uint8_t)node), (uint8_t)(node >> 8));
     }
-    for (uint8_t i = 0; i < tree.axes; i++) {
-        if (tree.srt->policy == WIRE_POLICY_CLOSEST)
-            sum = (uint16_t)(sum + apart(tree.state->known[neighbour].value[i], tree.state->codes[i]));
-        else
-            sum = (uint16_t)(sum + spread(&tree, i, neighbour, parent));
-    }
-    return sum;
+    const struct told *known = &tree.state->known[neighbour];
+    for (uint8_t i = 0; i < tree.axes; i++)
+        sum = (uint16_t)(sum + apart(known->value[i], tree.state->mine.value[i]));
+    return tree.srt->policy == WIRE_POLICY_CLOSEST ? sum : (uint16_t)(sum / 2 + CELL_WEIGHT * added(&tree, known, parent));
 }

@@ -264,6 +264,9 @@ SrtEntry = Struct(
     "high2" / Int8ul * "…; 255 and 0: none",
     "value" / Int8ul * "code of the sender's own first attribute",
     "value2" / Int8ul * "… and second; 0 where there is none",
+    "cells"
+    / Int32ul
+    * "what is there now, to choose parents by: a bit for each 8 codes; of two attributes for each 16, the second's from bit 16 on",
 )
 
 SlotsEntry = Struct(

@@ -53,7 +53,7 @@ static const struct member neighbour_entry_members[] = {MEMBER(neighbour_entry, 
 LAYOUT(neighbour_entry, NULL, NULL, NULL);
 static const struct member srt_entry_members[] = {
     MEMBER(srt_entry, srt), MEMBER(srt_entry, low), MEMBER(srt_entry, high), MEMBER(srt_entry, low2),
-    MEMBER(srt_entry, high2), MEMBER(srt_entry, value), MEMBER(srt_entry, value2)};
+    MEMBER(srt_entry, high2), MEMBER(srt_entry, value), MEMBER(srt_entry, value2), MEMBER(srt_entry, cells)};
 LAYOUT(srt_entry, NULL, NULL, NULL);
 static const struct member beacon_members[] = {
     MEMBER(beacon, root), MEMBER(beacon, session), MEMBER(beacon, sequence), MEMBER(beacon, level),

@@ -54,14 +54,15 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         beacon->ticks = (uint16_t)draw(33000);
         beacon->seconds = clock_uptime() + draw(3);
         if (draw(4)) { /* such as they are, mostly */
-            struct wire_srt_entry *entry = (struct wire_srt_entry *)beacon->neighbours;
-            beacon->srts_length = (uint8_t)(draw(4) * sizeof *entry);
-            for (uint8_t i = 0; i < 3; i++) entry[i].srt = (uint8_t)draw(4);
-            for (uint8_t i = 0; i < 2 && entry[i].srt == 0; i++) {
-                struct wire_slots_entry *slots = (struct wire_slots_entry *)&entry[i];
+            struct wire_slots_entry *slots = (struct wire_slots_entry *)beacon->neighbours, *end = slots + draw(3);
+            for (; slots < end; slots++) {
+                slots->srt = 0;
                 slots->start = (uint8_t)(clock_uptime() / 16 + draw(4));
                 slots->table = draw(3) ? draw(8) << 4 * draw(6) | draw(32) << 24 : 0;
             }
+            struct wire_srt_entry *entry = (struct wire_srt_entry *)end, *last = entry + draw(4);
+            for (; entry < last; entry++) entry->srt = (uint8_t)draw(4);
+            beacon->srts_length = (uint8_t)((uint8_t *)last - (uint8_t *)beacon->neighbours);
             return (uint8_t)(sizeof *beacon + beacon->srts_length + 3 * draw(13));
         }
         return (uint8_t)(sizeof *beacon + 3 * draw(13));

@@ -20,6 +20,7 @@ ME = 7
 NONE = (255, 0)
 ROW = field(ValueFormat.U8, bytecode.instruction(Op.ATTR, 2))
 WINDOWS = 4
+ENTRY = packets.SrtEntry.sizeof()
 Interval = tuple[int, int]
 Entry = tuple[Interval, Interval]
 
@@ -51,17 +52,25 @@ class Tree:
         """A child in the next free place of the table, which must be this one."""
         self.c.neighbour_child(ctypes.c_uint16(100 + place), ctypes.c_uint8(2), ctypes.c_uint8(255))
 
-    def hear(self, place: int, sets: Entry, value: tuple[int, int] = (0, 0), number: int = 1) -> bool:
-        entry = bytes([number, *sets[0], *sets[1], *value])
-        return bool(self.c.srt_heard(ctypes.c_uint8(place), entry, ctypes.c_uint8(7), ctypes.c_bool(True)))
+    def hear(self, place: int, sets: Entry, value: tuple[int, int] = (0, 0), cells: int = 0) -> bool:
+        entry = bytes([1, *sets[0], *sets[1], *value]) + cells.to_bytes(4, "little")
+        length = ctypes.c_uint8(ENTRY)
+        return bool(self.c.srt_heard(ctypes.c_uint8(place), entry, length, ctypes.c_bool(True)))
 
     def refresh(self, window: bool = False) -> bool:
         return bool(self.c.srt_refresh(ctypes.c_bool(window)))
 
     def told(self) -> Entry:
+        entry = self.written()
+        return (entry[1], entry[2]), (entry[3], entry[4])
+
+    def cells(self) -> int:
+        return int.from_bytes(self.written()[7:], "little")
+
+    def written(self) -> bytes:
         buffer = (ctypes.c_uint8 * 64)()
-        assert self.c.srt_write(buffer) == 7
-        return (buffer[1], buffer[2]), (buffer[3], buffer[4])
+        assert self.c.srt_write(buffer) == ENTRY
+        return bytes(buffer[:ENTRY])
 
     def known(self) -> list[int]:
         buffer = (ctypes.c_uint8 * 8)()
@@ -138,6 +147,18 @@ def test_more_is_told_at_once_and_less_later(tree: Tree) -> None:
     assert tree.told() == ((ME, ME), (30, 30))
 
 
+def test_cells_are_told_as_they_are_now(tree: Tree) -> None:
+    """Eight codes each; what a child has no more is left out at once, though the intervals still hold it."""
+    tree.child(0)
+    tree.hear(0, ((20, 20), (255, 255)), cells=1 << 31 | 1 << 2)
+    tree.refresh()
+    assert tree.cells() == 1 << 31 | 1 << 2 | 1 << ME // 8
+    tree.hear(0, ((20, 20), NONE), cells=1 << 2)
+    tree.refresh()
+    assert tree.cells() == 1 << 2 | 1 << ME // 8
+    assert covers(tree.told(), 255)
+
+
 def test_children_without_a_place_may_have_any_value(tree: Tree) -> None:
     for place in range(23):
         tree.child(place)
@@ -163,9 +184,9 @@ def test_a_child_that_has_not_told_may_have_any_value(mote: Mote) -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        b"\x01\x05\x04\xff\x00\x00\x00",
-        b"\x01\x01\x02\x09\x03\x00\x00",
-        b"\x00\x01\x02\xff\x00\x00\x00",
+        b"\x01\x05\x04\xff\x00" + bytes(6),
+        b"\x01\x01\x02\x09\x03" + bytes(6),
+        b"\x00\x01\x02\xff\x00" + bytes(6),
         b"\x01\x01\x02",
     ],
 )
@@ -249,6 +270,7 @@ def test_a_box(mote: Mote) -> None:
     assert mote.install(srt("xpos", "ypos", step=100), 1) == COMPLETE
     tree.refresh()
     assert tree.told() == ((0, 0), (3, 3))
+    assert tree.cells() == 1 << 0 | 1 << 16
     tree.child(0)
     tree.hear(0, ((10, 20), (5, 6)))
     tree.refresh()
@@ -262,24 +284,36 @@ def test_one_tree_is_what_the_board_holds(tree: Tree) -> None:
     assert tree.mote.refusal() == (2, RefusalReason.TREES, 0)
 
 
-def test_closest_and_clustered(boot: Callable[[int], Mote]) -> None:
+def test_closest(boot: Callable[[int], Mote]) -> None:
+    mote = boot(0)
+    mote.synchronise(1000)
+    tree = Tree(mote)
+    assert mote.install(srt("nodeid", policy=Policy.CLOSEST), 1) == COMPLETE
+    tree.refresh()
+    for place, value in enumerate((90, 100)):
+        tree.child(place)
+        tree.hear(place, ((value, value), NONE), value=(value, 0))
+    assert (tree.distance(0), tree.distance(1)) == (83, 93)
+
+
+def test_clustered(boot: Callable[[int], Mote]) -> None:
     """Of two neighbours one has the nearer value, the other values around the mote's own below it."""
-    for policy in (Policy.CLOSEST, Policy.CLUSTERED):
-        mote = boot(0)
-        mote.synchronise(1000)
-        tree = Tree(mote)
-        assert mote.install(srt("nodeid", policy=policy), 1) == COMPLETE
-        tree.refresh()
-        for place in (0, 1):
-            tree.child(place)
-        tree.hear(0, ((90, 90), NONE), value=(90, 0))
-        tree.hear(1, ((0, 10), (100, 100)), value=(100, 0))
-        if policy is Policy.CLOSEST:
-            assert (tree.distance(0), tree.distance(1)) == (83, 93)
-        else:
-            assert tree.distance(0) > tree.distance(1) == 0
-            # What the parent tells has this mote's values in it.
-            assert tree.distance(1, parent=True) > 0
+    mote = boot(0)
+    mote.synchronise(1000)
+    tree = Tree(mote)
+    assert mote.install(srt("nodeid", policy=Policy.CLUSTERED), 1) == COMPLETE
+    for place in (0, 1):
+        tree.child(place)
+    tree.refresh()
+    tree.hear(0, ((90, 90), NONE), value=(90, 0), cells=1 << 90 // 8)
+    tree.hear(1, ((0, 10), (100, 100)), value=(100, 0), cells=1 << 100 // 8 | 1 << ME // 8)
+    # Cells 0 to 4 are near the mote's own, and would be added below the first only.
+    assert tree.distance(0) == 6 * 5 + 83 // 2
+    assert tree.distance(1) == 93 // 2
+    # What the parent tells has this mote's values in it: that of no other child is sure to be there.
+    assert tree.distance(1, parent=True) == 6 * 5 + 93 // 2
+    tree.hear(1, ((0, 10), (100, 100)), value=(100, 0), cells=1 << 100 // 8 | 1 << ME // 8 | 1 << 2)
+    assert tree.distance(1, parent=True) == 93 // 2
 
 
 def test_malformed_trees_are_refused(mote: Mote) -> None:

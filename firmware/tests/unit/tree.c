@@ -63,7 +63,7 @@ bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool w
 }
 void srt_forget(uint8_t neighbour) { (void)neighbour; }
 bool srt_refresh(bool window) { return window && wider; }
-uint8_t srt_write(uint8_t *entries) { memset(entries, 0x55, 7); return 7; }
+uint8_t srt_write(uint8_t *entries) { memset(entries, 0x55, sizeof(struct wire_srt_entry)); return sizeof(struct wire_srt_entry); }
 
 static bool by_values;
 static uint16_t distances[256]; /* by node */
@@ -326,15 +326,15 @@ static void beacons_carry_trees(void)
     tree_init();
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
     uint8_t length = tree_write_beacon(beacon);
-    CHECK_EQUAL(beacon->srts_length, 7);
-    CHECK_EQUAL(length, sizeof *beacon + 7 + sizeof(struct wire_neighbour_entry));
-    struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + 7);
+    CHECK_EQUAL(beacon->srts_length, sizeof(struct wire_srt_entry));
+    CHECK_EQUAL(length, sizeof *beacon + sizeof(struct wire_srt_entry) + sizeof(struct wire_neighbour_entry));
+    struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + sizeof(struct wire_srt_entry));
     CHECK_EQUAL(entry->node, ROOT);
     beacon->parent = ROOT;
     beacon->level = 2;
     struct radio_frame frame = {.lqi = 255};
     CHECK(tree_beacon(&frame, 8, beacon, length));
-    CHECK_EQUAL(told_length, 7);
+    CHECK_EQUAL(told_length, sizeof(struct wire_srt_entry));
     CHECK_EQUAL(told[0], 0x55);
     uint16_t malformed = mac_counters.malformed;
     beacon->srts_length = (uint8_t)(length - sizeof *beacon + 1);
@@ -372,10 +372,10 @@ static void slots_are_told_on_and_those_that_cannot_be_are_refused(void)
     CHECK_EQUAL(told_length, 0); /* no entries of trees */
     CHECK(!tree_beacon_due(4)); /* with the next beacon that it sends anyway */
     length = tree_write_beacon((struct wire_beacon *)bytes);
-    CHECK_EQUAL(((struct wire_beacon *)bytes)->srts_length, sizeof *slots + 7);
+    CHECK_EQUAL(((struct wire_beacon *)bytes)->srts_length, sizeof *slots + sizeof(struct wire_srt_entry));
     CHECK_EQUAL(memcmp(((struct wire_beacon *)bytes)->neighbours, slots, sizeof *slots), 0);
     for (uint16_t node = 100; node < 140; node++) hear(node, 2, 4, 90, 255);
-    CHECK(tree_write_beacon((struct wire_beacon *)bytes) <= sizeof *heard + 7 + 12 * sizeof(struct wire_neighbour_entry));
+    CHECK(tree_write_beacon((struct wire_beacon *)bytes) <= sizeof *heard + sizeof(struct wire_srt_entry) + 12 * sizeof(struct wire_neighbour_entry));
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255); /* one that has told nothing */
     CHECK_EQUAL(slots_cells(1), 88);
     beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 255, SESSION + 1);
