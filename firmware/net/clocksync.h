@@ -3,6 +3,7 @@
 #define SKERRY_NET_CLOCKSYNC_H
 
 #include "net/time.h"
+#include "wire.h"
 
 /* The root's clock is the network's, from 0 on. */
 void clocksync_start_root(void);
@@ -15,9 +16,8 @@ struct clocksync_relation {
 struct clocksync_relation clocksync_relation(void);
 /* No stamp for so long that windows will be missed: it is time to take anybody's who stands closer to the root. */
 bool clocksync_stale(void);
-/* A stamp of the mote this one follows, for the local time of its SFD, and what it was to that mote's own clock. True when network time
- * became known or jumped. */
-bool clocksync_stamp(uint16_t source, struct net_time heard, struct clocksync_relation theirs, ticks_t local);
+/* A beacon of the mote this one follows, whose SFD ended at a local time. True when network time became known or jumped. */
+bool clocksync_stamp(uint16_t source, const struct wire_beacon *beacon, ticks_t local);
 void clocksync_lose(void);
 /* Every few seconds; without a stamp for half an hour network time is lost. */
 void clocksync_tick(bool root);

@@ -7,10 +7,11 @@
 
 #include "drivers/radio.h"
 #include "net/clocksync.h"
-#include "query/wide.h"
 
 /* Rates are kept in 2^-24; crystals are within 100 ppm of each other, motes in the sun a little more. */
-#define RATE_LIMIT ((uint32_t)(150e-6 * 16777216))
+#define RATE_LIMIT ((int16_t)(150e-6 * 16777216))
+/* Bits that a rate up to the limit has: the quotient's 24 begin with zeros. */
+#define RATE_BITS 12
 /* Below this the quantisation of two stamps, 60 us, spoils the rate. */
 #define RATE_BASE CLOCK_MS(3500)
 /* The newest rate counts for 1/8, over longer times for more: it is more exact, and by the next one temperatures change. */
@@ -46,33 +47,27 @@ void clocksync_lose(void)
     rate = skew = 0;
 }
 
-static struct net_time advance(struct net_time time, int32_t ticks)
-{
-    int32_t sum = (int32_t)time.ticks + (int32_t)(ticks & 32767);
-    time.seconds += (uint32_t)(ticks >> 15) + (uint32_t)(sum >> 15);
-    time.ticks = (uint16_t)(sum & 32767);
-    return time;
-}
+/* From the network time at `reference` on, in ticks modulo 2^32: a forged time may be 18 hours away. */
+static uint32_t since(struct net_time time) { return ((time.seconds - there.seconds) << 15) + time.ticks - there.ticks; }
 
-/* a - b in ticks; the caller knows them to lie within 18 hours. */
-static int32_t difference(struct net_time a, struct net_time b)
+/* ticks * skew / 2^24, rounded: what is cut off would be lost at every hop. By halves, as the product has 45 bits. */
+static uint32_t correction(uint32_t ticks)
 {
-    return (int32_t)(((a.seconds - b.seconds) << 15) + a.ticks - b.ticks);
+    int32_t low = (int32_t)(uint16_t)ticks * skew + (1L << 23);
+    return (uint32_t)(((int32_t)(int16_t)(ticks >> 16) * skew + (low >> 16)) >> 8);
 }
-
-/* Rounded: what is cut off would be lost at every hop. */
-static int32_t correction(int32_t ticks) { return (int32_t)(((int64_t)ticks * skew + (1L << 23)) >> 24); }
 
 struct net_time time_at(ticks_t local)
 {
-    int32_t passed = (int32_t)(local - reference);
-    return advance(there, (int32_t)((uint32_t)passed + (uint32_t)correction(passed)));
+    uint32_t passed = local - reference;
+    int32_t ticks = (int32_t)(passed + correction(passed) + there.ticks);
+    return (struct net_time){there.seconds + (uint32_t)(ticks >> 15), (uint16_t)(ticks & 32767)};
 }
 
 ticks_t time_local(struct net_time time)
 {
-    int32_t ahead = difference(time, there);
-    return reference + (ticks_t)ahead - (ticks_t)correction(ahead); /* modulo 2^32: a forged time may be 18 hours away */
+    uint32_t ahead = since(time);
+    return reference + ahead - correction(ahead);
 }
 
 /* The root moves the reference close, so that local ticks never wrap past it. */
@@ -90,44 +85,57 @@ void clocksync_tick(bool root)
 
 struct clocksync_relation clocksync_relation(void)
 {
-    uint32_t now = (there.seconds << 15) + there.ticks + (uint32_t)correction((int32_t)(clock_now() - reference));
-    return (struct clocksync_relation){(uint16_t)(now - reference), skew};
+    uint16_t ahead = (uint16_t)((uint16_t)there.seconds << 15) + there.ticks - (uint16_t)reference;
+    return (struct clocksync_relation){(uint16_t)(ahead + (uint16_t)correction(clock_now() - reference)), skew};
 }
 
 /* Two stamps: `ahead` by the other clock, in the time that passed by this one. False: it was none. */
 static bool measure(int32_t ahead, int32_t passed)
 {
-    uint32_t size, rest;
+    uint32_t rest = (uint32_t)(ahead < 0 ? -ahead : ahead);
+    int16_t size = 0;
     /* More is no crystal: the mote has begun anew in between. */
-    if (!wide_divide((uint64_t)(uint32_t)(ahead < 0 ? -ahead : ahead) << 24, (uint32_t)passed, &size, &rest) || size > RATE_LIMIT) return false;
+    if (rest >= (uint32_t)passed >> RATE_BITS) return false;
+    rest <<= 24 - RATE_BITS;
+    for (uint8_t bit = 0; bit < RATE_BITS; bit++) {
+        size = (int16_t)(size << 1);
+        rest <<= 1;
+        if (rest >= (uint32_t)passed) {
+            rest -= (uint32_t)passed;
+            size++;
+        }
+    }
+    if (size > RATE_LIMIT) return false;
+    if (ahead < 0) size = (int16_t)-size;
     uint8_t share = passed < (int32_t)RATE_LONG ? 8 : passed < (int32_t)RATE_LONGEST ? 4 : 2;
     if (rates < 8) rates++;
-    rate += (int16_t)(((int16_t)(ahead < 0 ? -(int16_t)size : (int16_t)size) - rate) / (rates < share ? rates : share));
+    rate += (int16_t)((size - rate) / (rates < share ? rates : share));
     return true;
 }
 
 bool clocksync_stale(void) { return known && clock_now() - reference > (rates ? STALE : RATE_LONGEST); }
 
-bool clocksync_stamp(uint16_t from, struct net_time heard, struct clocksync_relation theirs, ticks_t local)
+bool clocksync_stamp(uint16_t from, const struct wire_beacon *beacon, ticks_t local)
 {
+    struct net_time heard = {beacon->seconds, beacon->ticks};
     bool jump = !known;
     if (known) {
-        int32_t error = difference(heard, time_at(local)), passed = (int32_t)(local - reference);
+        int32_t passed = (int32_t)(local - reference), ahead = (int32_t)(since(heard) - (uint32_t)passed);
+        int32_t error = ahead - (int32_t)correction((uint32_t)passed);
         jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
         if (!jump && passed < (int32_t)RATE_BASE) return false;
         if (jump) rate = 0;
-        else if (from == source) (void)measure(difference(heard, there) - (int16_t)(theirs.offset - offset) - passed, passed);
+        else if (from == source) (void)measure(ahead - (int16_t)(beacon->offset - offset), passed);
         /* Once, where there is no rate at all, network time has to do; over a time that makes little of what two motes differ by. */
-        else if (!rates && passed > (int32_t)RATE_LONGEST && measure(difference(heard, there) - passed, passed)) rate = (int16_t)(rate - theirs.skew);
-        else rate = (int16_t)(skew - theirs.skew);
+        else if (!rates && passed > (int32_t)RATE_LONGEST && measure(ahead, passed)) rate = (int16_t)(rate - beacon->skew);
+        else rate = (int16_t)(skew - beacon->skew);
     }
     if (jump) rates = 0;
     known = true;
     source = from;
-    offset = theirs.offset;
-    skew = (int16_t)(theirs.skew + rate);
-    if (skew > CLOCKSYNC_SKEW_MAXIMUM) skew = CLOCKSYNC_SKEW_MAXIMUM;
-    if (skew < -CLOCKSYNC_SKEW_MAXIMUM) skew = -CLOCKSYNC_SKEW_MAXIMUM;
+    offset = beacon->offset;
+    int16_t sum = (int16_t)(beacon->skew + rate);
+    skew = sum > CLOCKSYNC_SKEW_MAXIMUM ? CLOCKSYNC_SKEW_MAXIMUM : sum < -CLOCKSYNC_SKEW_MAXIMUM ? -CLOCKSYNC_SKEW_MAXIMUM : sum;
     there = heard;
     reference = local;
     return jump;

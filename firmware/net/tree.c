@@ -301,8 +301,7 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     }
     /* Of a parent that is hardly heard, no stamp comes for minutes; without the time its windows are missed, and so are all others'. */
     if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined() || (beacon->level < level && clocksync_stale()))) {
-        struct net_time heard = {beacon->seconds, beacon->ticks};
-        if (clocksync_stamp(source, heard, (struct clocksync_relation){beacon->offset, beacon->skew}, frame->sfd)) {
+        if (clocksync_stamp(source, beacon, frame->sfd)) {
             query_time_changed();
             if (tree_joined()) net_clock_jumped();
         }

@@ -23,9 +23,9 @@ static int asked_again;
 
 const struct wire_settings *settings(void) { return &own; }
 bool time_known(void) { return clock_is_known; }
-bool clocksync_stamp(uint16_t source, struct net_time heard, struct clocksync_relation theirs, ticks_t local)
+bool clocksync_stamp(uint16_t source, const struct wire_beacon *beacon, ticks_t local)
 {
-    (void)source; (void)heard; (void)theirs; (void)local;
+    (void)source; (void)beacon; (void)local;
     stamped++;
     clock_is_known = true;
     return false;
