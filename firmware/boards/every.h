@@ -1,4 +1,5 @@
-/* What the rest of the firmware asks of a board. Each board.h includes this, and says besides:
+/* What the rest of the firmware asks of a board. Each board.h includes this, says before it what holds the state of the interrupts,
+ * board_interrupts, and besides:
  *   BOARD_ID            value of wire_status.board
  *   BOARD_RADIO_DMW     what the board takes at 3 V while the radio listens, in tenths of mW
  *   BOARD_STANDBY_UW    … while it sleeps, in uW
@@ -21,8 +22,8 @@ void board_alarm(uint32_t due);
 void board_alarm_off(void);
 /* Whether the alarm's time has come. */
 bool board_alarm_reached(void);
-uint32_t board_interrupts_off(void); /* returns the previous state */
-void board_interrupts_restore(uint32_t state);
+board_interrupts board_interrupts_off(void); /* returns the previous state */
+void board_interrupts_restore(board_interrupts state);
 /* Bit 0 red, 1 green, 2 yellow. */
 void board_leds(uint8_t mask);
 /* Whether a low button pin calls button_interrupt, in deep sleep as well; on after a start. */

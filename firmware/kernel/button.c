@@ -12,7 +12,7 @@ static struct timer timer;
 static void look(void)
 {
     if (board_button_down()) {
-        timer_start(&timer, clock_now() + LOOK, look);
+        timer_after(&timer, LOOK, look);
         return;
     }
     board_button_watch(true);
@@ -21,7 +21,7 @@ static void look(void)
 
 static void down(void)
 {
-    timer_start(&timer, clock_now() + LOOK, look);
+    timer_after(&timer, LOOK, look);
     button_pressed();
 }
 

@@ -14,7 +14,7 @@ static volatile uint8_t power_users;
 
 void event_post(struct event *event)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     if (!event->pending) {
         event->pending = true;
         event->next = NULL;
@@ -27,7 +27,7 @@ void event_post(struct event *event)
 
 static struct event *event_take(void)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     struct event *event = first_event;
     if (event) {
         first_event = event->next;
@@ -58,6 +58,8 @@ void timer_start(struct timer *timer, ticks_t due, timer_handler *handler)
     *at = timer;
 }
 
+void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler) { timer_start(timer, clock_now() + ticks, handler); }
+
 static bool timer_run(void)
 {
     struct timer *timer = timers;
@@ -80,14 +82,14 @@ bool kernel_step(void)
 
 void power_hold(enum power_user user)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     power_users |= (uint8_t)user;
     board_interrupts_restore(state);
 }
 
 void power_release(enum power_user user)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     power_users &= (uint8_t)~user;
     board_interrupts_restore(state);
 }
@@ -98,7 +100,7 @@ bool power_deep_allowed(void) { return power_users == 0; }
  * here at once. */
 static void idle(void)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     if (timers) board_alarm(timers->due);
     else board_alarm_off();
     /* An interrupt between the check and the sleep would be slept through, hence interrupts are off at both. */

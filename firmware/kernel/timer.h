@@ -17,6 +17,8 @@ struct timer {
 
 /* Calls `handler` once from the main loop at or after `due`, at most 18 hours ahead. A running timer is moved. */
 void timer_start(struct timer *timer, ticks_t due, timer_handler *handler);
+/* Likewise so many ticks from now, less than two seconds. */
+void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler);
 /* No effect on a timer that does not run. */
 void timer_stop(struct timer *timer);
 

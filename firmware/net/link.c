@@ -103,7 +103,7 @@ static bool choose(void)
         record->sequence = next++;
         resend = next;
         transmit_record(record);
-        if (!repeat.running) timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+        if (!repeat.running) timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
     } else {
         if (!fresh()) partials_ready = false;
         return false;
@@ -123,7 +123,7 @@ static void repeat_all(void)
 {
     if (!connected) reset_wanted = true;
     resend = base;
-    if (!connected || base != next) timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    if (!connected || base != next) timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
     link_pump();
 }
 
@@ -145,7 +145,7 @@ static void acknowledged(uint8_t upto)
     }
     if ((uint8_t)(resend - base) > (uint8_t)(next - base)) resend = base;
     timer_stop(&repeat);
-    if (base != next) timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    if (base != next) timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
 }
 
 static void packet(const uint8_t *bytes, uint8_t length)
@@ -226,6 +226,6 @@ void link_init(void)
 {
     serial_init();
     reset_wanted = true;
-    timer_start(&repeat, clock_now() + CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
     link_pump();
 }

@@ -68,11 +68,11 @@ static void attempt(void)
 {
     if (!current) return;
     /* Not LISTENING yet: the last outcome is still on its way. */
-    if (with_radio || !radio_send(current->bytes, current->length, current->stamp)) timer_start(&backoff_timer, clock_now() + UNIT_TICKS, attempt);
+    if (with_radio || !radio_send(current->bytes, current->length, current->stamp)) timer_after(&backoff_timer, UNIT_TICKS, attempt);
     else with_radio = true;
 }
 
-static void back_off(void) { timer_start(&backoff_timer, clock_now() + 1 + random_below((uint16_t)(UNIT_TICKS << exponent)), attempt); }
+static void back_off(void) { timer_after(&backoff_timer, 1 + random_below((uint16_t)(UNIT_TICKS << exponent)), attempt); }
 
 void mac_cell_begins(void) { own_cell = true; }
 

@@ -45,7 +45,7 @@ static void listen(void)
     else radio_channel(channel_search(time_known() ? spell / SPELLS : spell));
     if (now || (by_time && second % CONTROL_SELDOM == 0)) radio_on();
     else radio_off();
-    if (by_time) timer_start(&ear_timer, clock_now() + CLOCK_MS(EAR), ear_close);
+    if (by_time) timer_after(&ear_timer, CLOCK_MS(EAR), ear_close);
 }
 
 /* Neighbours age all the same, and children listen when the control windows are. */

@@ -96,7 +96,7 @@ static void sent(enum radio_outcome outcome)
         refused = false;
         return;
     }
-    if (running) timer_start(&pause, clock_now() + (outcome == RADIO_SENT ? 1 : CLOCK_MS(2) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
+    if (running) timer_after(&pause, (outcome == RADIO_SENT ? 1 : CLOCK_MS(2) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
 }
 
 static void step(void)
@@ -112,7 +112,7 @@ static void step(void)
     /* The parent may have changed since the frame was built. */
     ((struct wire_mac_header *)frame.bytes)->destination = tree_own_parent();
     under_way = mac_send(&frame, TRIES, sent);
-    if (!under_way) timer_start(&pause, clock_now() + CLOCK_MS(2), step);
+    if (!under_way) timer_after(&pause, CLOCK_MS(2), step);
 }
 
 void uplink_start(void)

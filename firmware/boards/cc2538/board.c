@@ -39,7 +39,7 @@ void gpio_a_isr(void);
 
 ticks_t clock_now(void)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     uint32_t now = SMWDTHROSC_ST0;
     now |= SMWDTHROSC_ST1 << 8;
     now |= SMWDTHROSC_ST2 << 16;
@@ -155,14 +155,14 @@ void board_sleep(bool deep)
     __asm__ volatile("cpsie i\nisb\ncpsid i" ::: "memory");
 }
 
-uint32_t board_interrupts_off(void)
+board_interrupts board_interrupts_off(void)
 {
     uint32_t state;
     __asm__ volatile("mrs %0, primask\ncpsid i" : "=r"(state)::"memory");
     return state;
 }
 
-void board_interrupts_restore(uint32_t state) { __asm__ volatile("msr primask, %0" ::"r"(state) : "memory"); }
+void board_interrupts_restore(board_interrupts state) { __asm__ volatile("msr primask, %0" ::"r"(state) : "memory"); }
 
 /* By level (9.2.4), and by edge in power mode 2 (9.2.5), where the port has no clock. */
 void gpio_a_isr(void)

@@ -3,6 +3,11 @@
 #ifndef SKERRY_BOARD_H
 #define SKERRY_BOARD_H
 
+#include <stdint.h>
+
+/* PRIMASK. */
+typedef uint32_t board_interrupts;
+
 #include "boards/every.h"
 
 #define BOARD_ID 2

@@ -33,8 +33,8 @@ void board_sleep(bool deep) { (void)deep; }
 void board_alarm(uint32_t due) { (void)due; }
 void board_alarm_off(void) {}
 bool board_alarm_reached(void) { return true; }
-uint32_t board_interrupts_off(void) { return 0; }
-void board_interrupts_restore(uint32_t state) { (void)state; }
+board_interrupts board_interrupts_off(void) { return 0; }
+void board_interrupts_restore(board_interrupts state) { (void)state; }
 void board_leds(uint8_t mask) { (void)mask; }
 void board_actuator(bool on) { (void)on; }
 void board_button_watch(bool on) { (void)on; }

@@ -2,6 +2,10 @@
 #ifndef SKERRY_BOARD_H
 #define SKERRY_BOARD_H
 
+#include <stdint.h>
+
+typedef uint32_t board_interrupts;
+
 #include "boards/every.h"
 
 #define BOARD_ID 255

@@ -171,15 +171,6 @@ void board_sleep(bool deep)
     FLAGS &= (uint8_t)~SLEEPING;
 }
 
-uint32_t board_interrupts_off(void)
-{
-    uint8_t sreg = SREG;
-    cli();
-    return sreg;
-}
-
-void board_interrupts_restore(uint32_t state) { SREG = (uint8_t)state; }
-
 /* PWM1A of the connector, PB5: a change of the pin ends a deep sleep, where the edges of INT4 to INT7 do not (p. 110). */
 ISR(PCINT0_vect)
 {

@@ -48,7 +48,7 @@ ISR(EE_READY_vect) { write_next(); }
 /* Nothing is written in the background until `resume`; the byte under way is waited for. */
 static void pause(void)
 {
-    uint8_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     EECR &= (uint8_t)~_BV(EERIE);
     board_interrupts_restore(state);
     eeprom_busy_wait();
@@ -56,7 +56,7 @@ static void pause(void)
 
 static void resume(void)
 {
-    uint8_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     write_next();
     board_interrupts_restore(state);
 }
@@ -101,7 +101,7 @@ void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes
 
 bool rowstore_write(const struct rowstore_ring *ring, uint16_t place, const void *bytes)
 {
-    uint8_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     bool room = count < PENDING;
     if (room) {
         struct pending *row = &pending[(first + count) % PENDING];

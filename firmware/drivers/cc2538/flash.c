@@ -19,14 +19,14 @@ IN_RAM static void command(uint32_t command_bit, uint32_t word_address, uint32_t
 /* FADDR counts words (8.9.2). */
 void flash_erase(uint32_t address)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     command(FCTL_ERASE, (address - FLASH_BASE) / 4, 0);
     board_interrupts_restore(state);
 }
 
 void flash_write(uint32_t address, uint32_t word)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     command(FCTL_WRITE, (address - FLASH_BASE) / 4, word);
     board_interrupts_restore(state);
 }

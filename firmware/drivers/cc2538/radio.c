@@ -272,7 +272,7 @@ static enum radio_outcome start(const uint8_t *psdu, uint8_t length, uint8_t sta
         upload(psdu, length, stamp, at + SFD_DELAY);
         if (stamp != RADIO_NO_STAMP)
             while (!clock_reached(clock_now(), at - 1)) {}
-        uint32_t state = board_interrupts_off();
+        board_interrupts state = board_interrupts_off();
         bool in_time = stamp == RADIO_NO_STAMP || !clock_reached(clock_now(), at);
         if (in_time && stamp != RADIO_NO_STAMP)
             while (!clock_reached(clock_now(), at)) {}

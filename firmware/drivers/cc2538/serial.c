@@ -73,7 +73,7 @@ bool serial_write(uint8_t byte)
     if (next == tx_out) return false;
     tx[tx_in] = byte;
     tx_in = next;
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     pump();
     listen();
     board_interrupts_restore(state);
@@ -84,7 +84,7 @@ int16_t serial_read(void)
 {
     if (rx_in == rx_out) return -1;
     uint8_t byte = rx[rx_out];
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     rx_out = (uint8_t)(rx_out + 1) % RX_BYTES;
     listen();
     board_interrupts_restore(state);

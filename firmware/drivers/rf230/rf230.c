@@ -17,6 +17,7 @@
 enum reg { TRX_STATUS = 0x01, TRX_STATE = 0x02, PHY_TX_PWR = 0x05, PHY_RSSI = 0x06, PHY_ED_LEVEL = 0x07, PHY_CC_CCA = 0x08, IRQ_MASK = 0x0E, IRQ_STATUS = 0x0F,
            PART_NUM = 0x1C, SHORT_ADDR_0 = 0x20, PAN_ID_0 = 0x22, CSMA_SEED_1 = 0x2E };
 enum state { BUSY_RX = 0x01, RX_ON = 0x06, TRX_OFF = 0x08, PLL_ON = 0x09, BUSY_RX_AACK = 0x11, RX_AACK_ON = 0x16, FORCE_TRX_OFF = 0x03 };
+enum { FRAME_READ = 0x20, SRAM_WRITE = 0x40, FRAME_WRITE = 0x60 };
 enum { IRQ_RX_START = 0x04, IRQ_TRX_END = 0x08 };
 enum { TX_AUTO_CRC = 0x80, CCA_REQUEST = 0x80, CCA_CARRIER_SENSE = 0x40, CCA_CLEAR = 0x40, RX_CRC_VALID = 0x80 };
 
@@ -39,9 +40,11 @@ static uint8_t channel, sequence, tx_power;
 static bool ack_requested;
 static volatile bool on_air;     /* a frame is being sent: until it ends, the main loop leaves the SPI alone */
 static volatile bool ack_begins; /* the handler has just turned to AWAITING_ACK */
-static volatile ticks_t edge, started;
+static volatile ticks_t started;
+/* How long it was on: whole eighths of a second, and since then; while it is asleep, the ticks that are left over. */
+static uint32_t on_ms;
 static ticks_t on_since;
-static uint32_t on_ticks, on_ms;
+static uint16_t on_ticks;
 static uint16_t malformed;
 static struct timer limit;
 
@@ -71,33 +74,27 @@ static struct event outcome_event = {.handler = report};
 ISR(TIMER1_CAPT_vect)
 {
     /* 1 us = 0.0328 ticks; the age is the latency of this handler. */
-    edge = clock_now() - (ticks_t)((uint32_t)rf230_capture_age() * 2147U >> 16);
+    ticks_t edge = clock_now() - (ticks_t)((uint32_t)rf230_capture_age() * 2147U >> 16);
     if (mode == LISTENING) fetch(edge);
     else if (on_air && ack_requested) await_ack();
     event_post(&interrupt_event);
 }
 
 /* The interrupt handler uses the SPI while LISTENING, and the main loop then accesses registers only. */
-static uint8_t read_register(uint8_t address)
+static uint8_t exchange_register(uint8_t command, uint8_t value)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     rf230_select();
-    rf230_exchange(0x80 | address);
-    uint8_t value = rf230_exchange(0);
+    rf230_exchange(command);
+    value = rf230_exchange(value);
     rf230_deselect();
     board_interrupts_restore(state);
     return value;
 }
 
-static void write_register(uint8_t address, uint8_t value)
-{
-    uint32_t state = board_interrupts_off();
-    rf230_select();
-    rf230_exchange(0xC0 | address);
-    rf230_exchange(value);
-    rf230_deselect();
-    board_interrupts_restore(state);
-}
+static uint8_t read_register(uint8_t address) { return exchange_register(0x80 | address, 0); }
+
+static void write_register(uint8_t address, uint8_t value) { exchange_register(0xC0 | address, value); }
 
 static uint8_t status(void) { return read_register(TRX_STATUS) & 0x1F; }
 
@@ -129,7 +126,7 @@ static void configure(uint16_t pan, uint16_t address)
 {
     write_register(IRQ_MASK, IRQ_RX_START | IRQ_TRX_END);
     write_register(PHY_TX_PWR, TX_AUTO_CRC | tx_power);
-    write_register(PHY_CC_CCA, CCA_CARRIER_SENSE | channel);
+    tune();
     write_register(SHORT_ADDR_0, (uint8_t)address);
     write_register(SHORT_ADDR_0 + 1, (uint8_t)(address >> 8));
     write_register(PAN_ID_0, (uint8_t)pan);
@@ -175,7 +172,7 @@ void radio_on(void)
     off_wanted = false;
     if (mode != ASLEEP) return;
     power_hold(POWER_RADIO);
-    on_since = clock_now();
+    on_since = clock_now() - on_ticks;
     rf230_sleep_low();
     _delay_us(900); /* SLEEP to TRX_OFF (7.1.4) */
     rf230_capture_on();
@@ -187,6 +184,8 @@ void radio_on(void)
     }
 }
 
+static uint32_t on_until(ticks_t now) { return on_ms + (now - on_since) / 4096 * 125; }
+
 static void sleep_now(void)
 {
     timer_stop(&limit);
@@ -194,9 +193,9 @@ static void sleep_now(void)
     (void)read_register(IRQ_STATUS);
     rf230_sleep_high();
     rf230_capture_off();
-    on_ticks += clock_now() - on_since;
-    on_ms += on_ticks / 4096 * 125;
-    on_ticks %= 4096;
+    ticks_t now = clock_now();
+    on_ms = on_until(now);
+    on_ticks = (uint16_t)(now - on_since) % 4096;
     power_release(POWER_RADIO);
     mode = ASLEEP;
     off_wanted = false;
@@ -217,24 +216,20 @@ void radio_off(void)
         return;
     }
     off_wanted = true;
-    if (mode == LISTENING) timer_start(&limit, clock_now() + OFF_RETRY, off_again);
+    if (mode == LISTENING) timer_after(&limit, OFF_RETRY, off_again);
 }
 
 bool radio_is_on(void) { return mode != ASLEEP; }
 
 ticks_t radio_last_start(void)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     ticks_t last = started;
     board_interrupts_restore(state);
     return last;
 }
 
-uint32_t radio_on_time(void)
-{
-    uint32_t ticks = on_ticks + (mode == ASLEEP ? 0 : clock_now() - on_since);
-    return on_ms + ticks / 4096 * 125;
-}
+uint32_t radio_on_time(void) { return mode == ASLEEP ? on_ms : on_until(clock_now()); }
 
 uint16_t radio_malformed(void) { return malformed; }
 
@@ -251,7 +246,7 @@ void radio_set_power(int8_t dbm)
 static void change(bool *flag, bool to)
 {
     if (*flag == to) return;
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     *flag = to;
     if (mode == LISTENING) write_register(TRX_STATE, listening_state());
     board_interrupts_restore(state);
@@ -283,28 +278,25 @@ static void finish(enum radio_outcome result)
 static void out_of_step(void) { finish(RADIO_FAILED); }
 static void no_ack(void) { finish(RADIO_NO_ACK); }
 
-static void upload(const uint8_t *psdu, uint8_t length)
+/* A whole frame, behind its length, or a part of it, behind its place. */
+static void upload(uint8_t command, uint8_t first, const uint8_t *bytes, uint8_t length)
 {
     rf230_select();
-    rf230_exchange(0x60);
-    rf230_exchange(length + 2);
-    for (uint8_t i = 0; i < length; i++) rf230_exchange(psdu[i]);
+    rf230_exchange(command);
+    rf230_exchange(first);
+    for (uint8_t i = 0; i < length; i++) rf230_exchange(bytes[i]);
     rf230_deselect();
 }
 
 /* Patches the stamp into the chip's frame buffer and starts at once: interrupts are off in between. */
 static void start(uint8_t stamp)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     if (stamp != RADIO_NO_STAMP) {
         uint8_t bytes[RADIO_STAMP_SIZE];
         ticks_t due = clock_now() + STAMP_LEAD;
         radio_stamp(bytes, due + SFD_DELAY);
-        rf230_select();
-        rf230_exchange(0x40);
-        rf230_exchange((uint8_t)(1 + stamp));
-        for (uint8_t i = 0; i < RADIO_STAMP_SIZE; i++) rf230_exchange(bytes[i]);
-        rf230_deselect();
+        upload(SRAM_WRITE, (uint8_t)(1 + stamp), bytes, sizeof bytes);
         while (!clock_reached(clock_now(), due)) {}
     }
     on_air = true;
@@ -325,7 +317,7 @@ static bool channel_clear(void)
 /* To SENDING; false, and LISTENING still, while a frame comes in or waits to be fetched: it may have been acknowledged. */
 static bool stop_listening(void)
 {
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     write_register(TRX_STATE, PLL_ON);
     uint8_t now = status();
     bool idle = now != BUSY_RX && now != BUSY_RX_AACK && !rf230_capture_pending() && waiting_count <= WAITING;
@@ -350,27 +342,28 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
         finish(RADIO_FAILED);
         return true;
     }
-    upload(psdu, length);
+    upload(FRAME_WRITE, (uint8_t)(length + 2), psdu, length);
     if (!channel_clear() || !go(PLL_ON)) {
         finish(RADIO_BUSY);
         return true;
     }
-    timer_start(&limit, clock_now() + SEND_LIMIT, out_of_step);
+    timer_after(&limit, SEND_LIMIT, out_of_step);
     start(stamp);
     return true;
 }
 
-/* Reads the frame buffer and what the chip says of it; false when it is no frame. */
-static bool download(struct received *into)
+/* Reads the frame buffer and what the chip says of it into a place that is free; NULL when it is no frame. */
+static struct received *download(void)
 {
+    struct received *into = &waiting[(waiting_first + waiting_count) % (WAITING + 1)];
     bool intact = read_register(PHY_RSSI) & RX_CRC_VALID;
     rf230_select();
-    rf230_exchange(0x20);
+    rf230_exchange(FRAME_READ);
     uint8_t length = rf230_exchange(0);
     if (length < 3 || length > sizeof into->psdu) {
         rf230_deselect();
         malformed++;
-        return false;
+        return NULL;
     }
     for (uint8_t i = 0; i < length; i++) into->psdu[i] = rf230_exchange(0);
     into->frame.lqi = rf230_exchange(0);
@@ -378,10 +371,8 @@ static bool download(struct received *into)
     into->frame.psdu = into->psdu;
     into->frame.length = length - 2;
     into->frame.rssi = (int8_t)(read_register(PHY_ED_LEVEL) - 91);
-    return intact;
+    return intact ? into : NULL;
 }
-
-static struct received *free_place(void) { return &waiting[(waiting_first + waiting_count) % (WAITING + 1)]; }
 
 /* In the interrupt handler, while LISTENING. */
 static void fetch(ticks_t when)
@@ -398,15 +389,15 @@ static void fetch(ticks_t when)
         held = true;
         write_register(TRX_STATE, RX_ON);
     }
-    struct received *place = free_place();
-    place->filtered = begun == FILTERED;
-    place->frame.sfd = started;
-    bool known = begun != NOT_SEEN && !(causes & IRQ_RX_START);
+    struct received *place = download();
+    if (place) {
+        place->filtered = begun == FILTERED;
+        place->frame.sfd = started;
+        /* A frame that began while this mote was about to send: the start is as long ago as its bytes take, 32 us each (268/256 ticks). */
+        if (begun == NOT_SEEN || causes & IRQ_RX_START) place->frame.sfd = when - (uint16_t)(place->frame.length + 3U) * 268U / 256;
+        waiting_count++;
+    }
     begun = NOT_SEEN;
-    if (!download(place)) return;
-    /* A frame that began while this mote was about to send: the start is as long ago as its bytes take, 32 us each (268/256 ticks). */
-    if (!known) place->frame.sfd = when - (ticks_t)((uint32_t)(place->frame.length + 3) * 268 >> 8);
-    waiting_count++;
 }
 
 /* In RX_ON nothing is filtered: what needs this mote's acknowledgement may not pass. */
@@ -422,13 +413,13 @@ static void deliver(void)
 {
     while (waiting_count > 0) {
         if (passes(&waiting[waiting_first])) radio_received(&waiting[waiting_first].frame);
-        uint32_t state = board_interrupts_off();
+        board_interrupts state = board_interrupts_off();
         waiting_first = (uint8_t)((waiting_first + 1) % (WAITING + 1));
         waiting_count--;
         board_interrupts_restore(state);
     }
     if (!held) return;
-    uint32_t state = board_interrupts_off();
+    board_interrupts state = board_interrupts_off();
     held = false;
     if (mode == LISTENING) write_register(TRX_STATE, listening_state());
     board_interrupts_restore(state);
@@ -450,7 +441,7 @@ static void serve(void)
     if (mode != SENDING && mode != AWAITING_ACK) return;
     if (ack_begins) {
         ack_begins = false;
-        timer_start(&limit, clock_now() + ACK_LIMIT, no_ack);
+        timer_after(&limit, ACK_LIMIT, no_ack);
     }
     /* The acknowledgement may be here as well, if the main loop was busy for so long. */
     if (!(read_register(IRQ_STATUS) & IRQ_TRX_END)) return;
@@ -458,7 +449,6 @@ static void serve(void)
         finish(RADIO_SENT);
         return;
     }
-    struct received *place = free_place();
-    const uint8_t *psdu = place->psdu;
-    if (download(place) && place->frame.length == 3 && psdu[0] == (WIRE_FRAME_CONTROL_ACK & 0xFF) && psdu[2] == sequence) finish(RADIO_SENT);
+    const struct received *place = download();
+    if (place && place->frame.length == 3 && place->psdu[0] == (WIRE_FRAME_CONTROL_ACK & 0xFF) && place->psdu[2] == sequence) finish(RADIO_SENT);
 }

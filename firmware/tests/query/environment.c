@@ -54,9 +54,9 @@ static uint16_t record_count;
 uint32_t clock_uptime(void) { return now / CLOCK_TICKS_PER_SECOND; }
 ticks_t clock_now(void) { return now; }
 
-uint32_t board_interrupts_off(void) { return 0; }
+board_interrupts board_interrupts_off(void) { return 0; }
 
-void board_interrupts_restore(uint32_t state) { (void)state; }
+void board_interrupts_restore(board_interrupts state) { (void)state; }
 
 void board_watchdog(void) {}
 

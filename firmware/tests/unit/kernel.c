@@ -15,8 +15,8 @@ static int naps, deep_naps;
 static void (*during_nap)(void);
 
 ticks_t clock_now(void) { return now; }
-uint32_t board_interrupts_off(void) { return 0; }
-void board_interrupts_restore(uint32_t state) { (void)state; }
+board_interrupts board_interrupts_off(void) { return 0; }
+void board_interrupts_restore(board_interrupts state) { (void)state; }
 void board_alarm(uint32_t due) { alarm_at = due; alarm_set = true; }
 void board_alarm_off(void) { alarm_set = false; }
 bool board_alarm_reached(void) { return alarm_set && clock_reached(now, alarm_at); }

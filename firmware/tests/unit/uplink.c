@@ -40,7 +40,7 @@ void uplink_done(void) {}
 void uplink_sent(uint8_t flags) { (void)flags; }
 uint16_t random_below(uint16_t bound) { (void)bound; return 0; }
 ticks_t clock_now(void) { return 0; }
-void timer_start(struct timer *timer, ticks_t due, timer_handler *handler) { (void)timer; (void)due; (void)handler; }
+void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler) { (void)timer; (void)ticks; (void)handler; }
 void timer_stop(struct timer *timer) { (void)timer; }
 void mac_cell_begins(void) {}
 void mac_cancel(void) { under_way = NULL; }
