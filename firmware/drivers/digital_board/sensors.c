@@ -9,40 +9,44 @@
 #include "kernel/timer.h"
 #include "wire.h"
 
-#define BIT(attribute) (1UL << (attribute))
+/* This board's attributes follow one another: their masks are kept shifted, in a byte. */
+#define FIRST WIRE_ATTRIBUTE_LIGHT
+#define COUNT (WIRE_ATTRIBUTE_ACCEL_Y - FIRST + 1)
+#define BIT(attribute) (1U << ((attribute) - FIRST))
 #define LIGHT BIT(WIRE_ATTRIBUTE_LIGHT)
 #define TEMP BIT(WIRE_ATTRIBUTE_TEMP)
 #define HUMIDITY BIT(WIRE_ATTRIBUTE_HUMIDITY)
 #define VOLTAGE BIT(WIRE_ATTRIBUTE_VOLTAGE)
 #define ACCEL_X BIT(WIRE_ATTRIBUTE_ACCEL_X)
 #define ACCEL_Y BIT(WIRE_ATTRIBUTE_ACCEL_Y)
-#define FIRST WIRE_ATTRIBUTE_LIGHT
-#define COUNT (WIRE_ATTRIBUTE_ACCEL_Y - FIRST + 1)
+#define ALL (BIT(WIRE_ATTRIBUTE_ACCEL_Y + 1) - 1)
 
-static uint32_t pending, valid;
+static uint8_t pending, valid;
 static int32_t values[COUNT];
 static struct timer climate_timer, light_timer, accel_timer;
 static bool busy, held, warm; /* held: the accelerometer stays on; warm: it has been long enough */
 static struct event done = {.handler = sensor_done};
 
+static uint8_t own(uint32_t mask) { return (uint8_t)(mask >> FIRST) & ALL; }
+
 uint32_t sensor_available(void)
 {
-    static uint32_t available;
+    static uint8_t available;
     if (!available) {
         twi_init();
         available = VOLTAGE | ACCEL_X | ACCEL_Y;
         if (sht21_present()) available |= TEMP | HUMIDITY;
         if (tsl2561_present()) available |= LIGHT;
     }
-    return available;
+    return (uint32_t)available << FIRST;
 }
 
 static void store(uint8_t attribute, bool ok, int32_t value)
 {
-    uint32_t bit = BIT(attribute); /* a loop of shifts on AVR */
+    uint8_t bit = (uint8_t)BIT(attribute); /* a loop of shifts on AVR */
     values[attribute - FIRST] = value;
     if (ok) valid |= bit;
-    pending &= ~bit;
+    pending &= (uint8_t)~bit;
     if (!pending && busy) {
         busy = false;
         event_post(&done);
@@ -66,7 +70,7 @@ static void climate_begin(void)
     if (!(pending & (TEMP | HUMIDITY))) return;
     bool humidity = !(pending & TEMP);
     if (sht21_start(humidity)) {
-        timer_start(&climate_timer, clock_now() + (humidity ? CLOCK_MS(SHT21_HUMIDITY_MS) : CLOCK_MS(SHT21_TEMPERATURE_MS)), climate_end);
+        timer_after(&climate_timer, (humidity ? CLOCK_MS(SHT21_HUMIDITY_MS) : CLOCK_MS(SHT21_TEMPERATURE_MS)), climate_end);
     } else {
         if (pending & HUMIDITY) store(WIRE_ATTRIBUTE_HUMIDITY, false, 0);
         if (pending & TEMP) store(WIRE_ATTRIBUTE_TEMP, false, 0);
@@ -106,14 +110,14 @@ static void accel_begin(void)
 {
     if (accel_timer.running) return;
     adc_accelerometer(true);
-    timer_start(&accel_timer, clock_now() + CLOCK_MS(ADC_ACCELEROMETER_MS), accel_end);
+    timer_after(&accel_timer, CLOCK_MS(ADC_ACCELEROMETER_MS), accel_end);
 }
 
 bool sensor_acquire(uint32_t mask)
 {
     if (busy || done.pending) return false;
-    pending = mask & (LIGHT | TEMP | HUMIDITY | VOLTAGE | ACCEL_X | ACCEL_Y);
-    valid &= ~mask;
+    pending = own(mask);
+    valid &= (uint8_t)~pending;
     busy = true;
     if (!pending) {
         busy = false;
@@ -125,7 +129,7 @@ bool sensor_acquire(uint32_t mask)
         else accel_begin();
     }
     if (pending & LIGHT) {
-        if (tsl2561_start()) timer_start(&light_timer, clock_now() + CLOCK_MS(TSL2561_INTEGRATION_MS), light_end);
+        if (tsl2561_start()) timer_after(&light_timer, CLOCK_MS(TSL2561_INTEGRATION_MS), light_end);
         else store(WIRE_ATTRIBUTE_LIGHT, false, 0);
     }
     climate_begin();
@@ -135,23 +139,25 @@ bool sensor_acquire(uint32_t mask)
 
 void sensor_hold(uint32_t mask)
 {
-    held = mask & (ACCEL_X | ACCEL_Y);
+    held = own(mask) & (ACCEL_X | ACCEL_Y);
     if (held && !warm) accel_begin();
     else if (!held && !accel_timer.running) accel_off();
 }
 
 bool sensor_read(uint32_t mask)
 {
-    if (mask & ~(ACCEL_X | ACCEL_Y) || !warm) return mask == 0;
-    valid &= ~mask;
-    if (mask & ACCEL_X) acceleration(0);
-    if (mask & ACCEL_Y) acceleration(1);
+    uint8_t wanted = own(mask);
+    if (mask & ~((uint32_t)(ACCEL_X | ACCEL_Y) << FIRST) || !warm) return mask == 0;
+    valid &= (uint8_t)~wanted;
+    if (wanted & ACCEL_X) acceleration(0);
+    if (wanted & ACCEL_Y) acceleration(1);
     return true;
 }
 
 bool sensor_value(uint8_t attribute, int32_t *value)
 {
-    if (!(valid & BIT(attribute))) return false;
-    *value = values[attribute - FIRST];
+    uint8_t place = attribute - FIRST;
+    if (place >= COUNT || !(valid >> place & 1)) return false;
+    *value = values[place];
     return true;
 }

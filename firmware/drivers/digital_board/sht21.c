@@ -31,8 +31,9 @@ bool sht21_result(bool humidity, int32_t *value)
 {
     uint8_t data[3];
     if (!twi_read(ADDRESS, data, sizeof data) || checksum(data) != data[2]) return false;
-    uint32_t raw = ((uint32_t)data[0] << 8 | data[1]) & 0xFFFC; /* low two bits are status (5.4) */
+    uint16_t raw = (uint16_t)(data[0] << 8 | data[1]) & 0xFFFC; /* low two bits are status (5.4) */
     /* 6.1, 6.2: RH = -6 + 125 S / 2^16, T = -46.85 + 175.72 S / 2^16; rounded to 0.01. */
-    *value = humidity ? (int32_t)((raw * 12500U + 32768U) >> 16) - 600 : (int32_t)((raw * 17572U + 32768U) >> 16) - 4685;
+    uint16_t span = humidity ? 12500 : 17572, zero = humidity ? 600 : 4685;
+    *value = (int32_t)(((uint32_t)raw * span + 32768U) >> 16) - zero;
     return true;
 }
