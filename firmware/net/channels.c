@@ -27,10 +27,10 @@ static uint8_t other(void)
     return lowest == channel_home() ? nth(1) : lowest;
 }
 
-uint8_t channel_data(uint32_t round)
+uint8_t channel_data(uint16_t round)
 {
     /* Rounds in which a period's rows travel have a common divisor: a product's middle bits (Fibonacci hashing) have none. */
-    return nth((((uint16_t)((uint16_t)round * 40503U) ^ settings()->pan) >> 6) & 15);
+    return nth((((uint16_t)(round * 40503U) ^ settings()->pan) >> 6) & 15);
 }
 
 uint8_t channel_control(uint32_t second)

@@ -8,7 +8,7 @@
 /* Where a mote listens when it has no other reason: that of the settings. */
 uint8_t channel_home(void);
 /* Of a round's data slots. */
-uint8_t channel_data(uint32_t round);
+uint8_t channel_data(uint16_t round);
 /* Of the control window that begins with a network second. */
 uint8_t channel_control(uint32_t second);
 /* Of a mote that looks for a network and does not know the time, in its n-th spell of listening: one is long enough for a window of a slow

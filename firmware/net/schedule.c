@@ -68,10 +68,7 @@
 /* Where a query snoops, a child that was silent in so many rounds is taken to have nothing to send. */
 #define SILENT_ROUNDS 2
 
-enum step { STEP_CONTROL, STEP_LISTEN, STEP_SNOOP, STEP_SEND, STEP_OVER };
-
 static struct timer step_timer, end_timer, quiet_timer, beacon_timer, send_timer;
-static enum step step;
 static uint32_t round;
 static bool in_control, listening, snooping, sending, beacon_due;
 static uint16_t told_done = WIRE_NO_NODE; /* the parent that has been told that nothing is left of the epoch */
@@ -82,9 +79,8 @@ static bool awake = true;
 static uint32_t session_began;
 static struct mac_frame beacon;
 
-static void next_step(void);
-
-static uint16_t slot_length(uint8_t level) { return (uint16_t)(slots_cells(level) * SLOTS_CELL); }
+/* End of the slot of a level in its round, ms. */
+static uint16_t slot_end(uint8_t level) { return (uint16_t)(slots_start(level) + slots_cells(level) * SLOTS_CELL); }
 
 /* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never meet; others do in one round and not
  * in the next. */
@@ -95,10 +91,10 @@ static uint16_t cell_start(uint8_t level, uint16_t node)
     return (uint16_t)(slots_start(level) + cell * SLOTS_CELL);
 }
 
-/* `ms`: at most 1488. Each ms is 32 ticks and 96/125, by a factor of 2^16 that rounds down to the same so far. */
-static ticks_t at(uint32_t second, uint16_t ms)
+/* In this round. `ms`: at most 1488. Each ms is 32 ticks and 96/125, by a factor of 2^16 that rounds down to the same so far. */
+static ticks_t at(uint16_t ms)
 {
-    return time_local((struct net_time){second, (uint16_t)(ms * 32U + (uint16_t)((uint32_t)ms * 50332U >> 16))});
+    return time_local((struct net_time){round, (uint16_t)(ms * 32U + (uint16_t)((uint32_t)ms * 50332U >> 16))});
 }
 
 bool schedule_session_young(void)
@@ -109,32 +105,34 @@ bool schedule_session_young(void)
 
 bool schedule_session_settling(void) { return clock_uptime() - session_began < SETTLING_SECONDS; }
 
-/* `settled`: for whom only queries count whose flood is over. */
-static bool slow(uint32_t second, bool settled)
+/* There is a fast query. `settled`: for whom only those count whose flood is over. */
+static bool fast(bool settled)
 {
     uint8_t ids[WIRE_QUERIES_MAXIMUM], count = query_list(ids);
     for (uint8_t i = 0; i < count; i++)
-        if ((!settled || dissemination_settled(ids[i])) && query_period(ids[i]) < SLOW_MS) return false;
-    return second >= SESSION_YOUNG;
+        if ((!settled || dissemination_settled(ids[i])) && query_period(ids[i]) < SLOW_MS) return true;
+    return false;
 }
 
+static bool slow(bool settled) { return round >= SESSION_YOUNG && !fast(settled); }
+
 /* Whoever does not know of a fast query yet is awake in a part of its windows. */
-bool schedule_slow(uint32_t second) { return slow(second, false); }
+bool schedule_slow(void) { return slow(false); }
 
 /* Who knows that it lacks a query, which may be a fast one, asks again as soon as those that hold that would be awake. */
-static uint8_t control_every(uint32_t second) { return schedule_slow(second) && !dissemination_behind() ? CONTROL_SELDOM : CONTROL_EVERY; }
+static uint8_t control_every(void) { return schedule_slow() && !dissemination_behind() ? CONTROL_SELDOM : CONTROL_EVERY; }
 
 /* `rounds`: a power of two. */
-static bool each(uint8_t rounds, uint32_t second) { return ((uint8_t)second & (uint8_t)(rounds - 1)) == 0; }
+static bool each(uint8_t rounds) { return ((uint8_t)round & (uint8_t)(rounds - 1)) == 0; }
 
-static bool has_control(uint32_t second) { return each(control_every(second), second); }
+static bool has_control(void) { return each(control_every()); }
 
 /* In which those are awake as well that do not know of queries on their way. */
-static bool control_common(uint32_t second) { return each(CONTROL_SELDOM, second) || !slow(second, true); }
+static bool control_common(void) { return each(CONTROL_SELDOM) || !slow(true); }
 
 /* Readings of an epoch travel in the next round; those after that are for what failed. */
 static bool has_rows(void) { return round > 0 && query_epoch_in(round - 1); }
-static bool has_rest(void) { return each((uint8_t)(DATA_EVERY * control_every(round)), round); }
+static bool has_rest(void) { return each((uint8_t)(DATA_EVERY * control_every())); }
 /* Not in the round in which an epoch begins: some motes would have its rows already, and their parents not expect them. */
 static bool has_data(void) { return since_rows == 0 || ((since_rows <= FLUSH_ROUNDS || has_rest()) && !query_epoch_in(round)); }
 
@@ -180,7 +178,7 @@ static void control_quiet(void)
     ticks_t earliest = control_began + GUARD + CLOCK_MS(CONTROL_SHORTEST), heard = radio_last_start() + CLOCK_MS(QUIET_LOST);
     /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
     if (!clock_reached(earliest, heard)) earliest = heard;
-    if (dissemination_waiting() || beacon_due || mac_busy()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(10), control_quiet);
+    if (dissemination_waiting() || beacon_due || mac_busy()) timer_after(&quiet_timer, CLOCK_MS(10), control_quiet);
     else if (!clock_reached(clock_now(), earliest)) timer_start(&quiet_timer, earliest, control_quiet);
     else control_end();
 }
@@ -195,7 +193,7 @@ static void beacon_or_flood(void)
 {
     if (!(in_control || tree_farewell()) || !radio_is_on()) return;
     if (mac_busy()) {
-        timer_start(&beacon_timer, clock_now() + CLOCK_MS(3), beacon_or_flood);
+        timer_after(&beacon_timer, CLOCK_MS(3), beacon_or_flood);
         return;
     }
     /* Floods first: they have several hops to go before motes far away call it quiet. But a beacon there must be. */
@@ -214,12 +212,12 @@ void dissemination_sent(void)
 {
     schedule_heard(false);
     if (in_control && (beacon_due || dissemination_waiting()))
-        timer_start(&beacon_timer, clock_now() + CLOCK_MS(FLOOD_PAUSE) + random_below(CLOCK_MS(FLOOD_PAUSE)), beacon_or_flood);
+        timer_after(&beacon_timer, CLOCK_MS(FLOOD_PAUSE) + random_below(CLOCK_MS(FLOOD_PAUSE)), beacon_or_flood);
 }
 
 void schedule_control(void)
 {
-    if (in_control && dissemination_waiting()) timer_start(&beacon_timer, clock_now() + 1 + random_below(CLOCK_MS(6)), beacon_or_flood);
+    if (in_control && dissemination_waiting()) timer_after(&beacon_timer, 1 + random_below(CLOCK_MS(6)), beacon_or_flood);
 }
 
 static void control_begin(void)
@@ -227,16 +225,16 @@ static void control_begin(void)
     in_control = true;
     control_began = clock_now();
     beacon_due = tree_beacon_due(round);
-    dissemination_window(control_common(round));
+    dissemination_window(control_common());
     radio_accept_unicast(true);
     radio_channel(channel_control(round));
     radio_on();
     bool flood = dissemination_waiting(), waits = !flood && !tree_has_children() && neighbour_count() >= CONTROL_DENSE;
     uint16_t from = waits ? CONTROL_LEADERS : 0, to = flood ? CLOCK_MS(4) : CONTROL_BEACONS;
     if (beacon_due || flood)
-        timer_start(&beacon_timer, clock_now() + 2 * GUARD + from + random_below(to - from), beacon_or_flood);
-    timer_start(&quiet_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_SHORTEST), control_quiet);
-    timer_start(&end_timer, clock_now() + GUARD + CLOCK_MS(CONTROL_LONGEST), control_end);
+        timer_after(&beacon_timer, 2 * GUARD + from + random_below(to - from), beacon_or_flood);
+    timer_after(&quiet_timer, GUARD + CLOCK_MS(CONTROL_SHORTEST), control_quiet);
+    timer_after(&end_timer, GUARD + CLOCK_MS(CONTROL_LONGEST), control_end);
 }
 
 /* In the window that is open, by whatever clock, or in one of this mote alone. */
@@ -248,11 +246,11 @@ void schedule_beacon_now(void)
         control_began = clock_now();
         radio_accept_unicast(true);
         radio_on();
-        timer_start(&end_timer, clock_now() + CLOCK_MS(CONTROL_LONGEST), control_end);
+        timer_after(&end_timer, CLOCK_MS(CONTROL_LONGEST), control_end);
     }
     beacon_due = true;
-    timer_start(&beacon_timer, clock_now() + CLOCK_MS(2) + random_below(CLOCK_MS(BEACON_SOON)), beacon_or_flood);
-    timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_CONTROL), control_quiet);
+    timer_after(&beacon_timer, CLOCK_MS(2) + random_below(CLOCK_MS(BEACON_SOON)), beacon_or_flood);
+    timer_after(&quiet_timer, CLOCK_MS(QUIET_CONTROL), control_quiet);
 }
 
 void schedule_beacon_heard(void)
@@ -329,7 +327,7 @@ static void listen_next(void)
 {
     if (hears_all()) return;
     /* All in ms of the round: to reckon with network time takes a third of one. */
-    uint16_t now = (uint16_t)((uint32_t)(clock_now() - at(round, 0)) * 125 >> 12);
+    uint16_t now = (uint16_t)((uint32_t)(clock_now() - at(0)) * 125 >> 12);
     uint8_t level = (uint8_t)(tree_own_level() + !snooping);
     if (snooping) ear_close();
     const uint16_t limit = snooping ? send_start() : UINT16_MAX;
@@ -347,7 +345,7 @@ static void listen_next(void)
         if (!snooping) listen_end();
         return;
     }
-    ticks_t due = at(round, first) - (snooping ? SNOOP_GUARD : GUARD);
+    ticks_t due = at(first) - (snooping ? SNOOP_GUARD : GUARD);
     if (!clock_reached(clock_now() + CLOCK_MS(2), due)) ear_close();
     timer_start(&quiet_timer, due, listen_cell);
 }
@@ -355,7 +353,7 @@ static void listen_next(void)
 static void listen_cell(void)
 {
     ear_open();
-    timer_start(&quiet_timer, clock_now() + (follows() ? SNOOP_GUARD + CLOCK_MS(SLOTS_CELL) : snooping ? SNOOP_EAR : CELL_EAR), listen_next);
+    timer_after(&quiet_timer, (follows() ? SNOOP_GUARD + CLOCK_MS(SLOTS_CELL) : snooping ? SNOOP_EAR : CELL_EAR), listen_next);
 }
 
 static void snoop_start(void)
@@ -371,20 +369,24 @@ static void snoop_start(void)
 void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, uint8_t length)
 {
     if (!snooping) return;
-    if (snoop_heard(source, destination, body, length)) timer_start(&quiet_timer, clock_now(), listen_next);
+    if (snoop_heard(source, destination, body, length)) timer_after(&quiet_timer, 0, listen_next);
     else snoop_over();
+}
+
+/* Of the slot of this mote's children. */
+static ticks_t children_end(void) { return at(slot_end((uint8_t)(tree_own_level() + 1))) + GUARD; }
+
+static void listen_until(ticks_t end)
+{
+    listening = true;
+    timer_start(&end_timer, end, listen_end);
 }
 
 static void listen_begin(void)
 {
     if (!tree_has_children() && !hears_all()) return;
-    control_end();
-    listening = true;
-    if (neighbour_count() < NEIGHBOURS && neighbours_children_silent()) {
-        listening = false;
-        return;
-    }
-    timer_start(&end_timer, clock_now() + 2 * GUARD + CLOCK_MS(slot_length((uint8_t)(tree_own_level() + 1))), listen_end);
+    if (neighbour_count() < NEIGHBOURS && neighbours_children_silent()) return;
+    listen_until(children_end());
     if (hears_all()) ear_open();
     else listen_next();
 }
@@ -392,21 +394,19 @@ static void listen_begin(void)
 /* A child began so late in its cell that the radio was to be off already, and says that it has more for this slot. */
 static void listen_again(void)
 {
-    uint8_t level = (uint8_t)(tree_own_level() + 1);
-    ticks_t end = at(round, (uint16_t)(slots_start(level) + slot_length(level))) + GUARD;
+    ticks_t end = children_end();
     if (in_control || sending || clock_reached(clock_now(), end)) return;
-    listening = true;
-    timer_start(&end_timer, end, listen_end);
+    listen_until(end);
     ear_open();
 }
 
 void schedule_heard(bool pending)
 {
-    if (in_control) timer_start(&quiet_timer, clock_now() + CLOCK_MS(QUIET_CONTROL), control_quiet);
+    if (in_control) timer_after(&quiet_timer, CLOCK_MS(QUIET_CONTROL), control_quiet);
     if (!listening && pending) listen_again();
     if (!listening) return;
     accept_by_room();
-    if (!hears_all()) timer_start(&quiet_timer, clock_now() + CLOCK_MS(pending ? QUIET_DATA : LINGER_DATA), listen_next);
+    if (!hears_all()) timer_after(&quiet_timer, CLOCK_MS(pending ? QUIET_DATA : LINGER_DATA), listen_next);
 }
 
 /* A frame with these flags has been sent or received. */
@@ -456,75 +456,71 @@ static void send_begin(void)
     sending = true;
     accept_by_room();
     radio_on();
-    timer_start(&send_timer, at(round, (uint16_t)(slots_start(tree_own_level()) + slot_length(tree_own_level()) + SLOTS_CELL / 2)), send_end);
+    timer_start(&send_timer, at(slot_end(tree_own_level()) + SLOTS_CELL / 2), send_end);
     uplink_start();
 }
 
-/* ---- the round ---- */
-static void run_step(void)
+/* ---- the round: each step plans the next ---- */
+static void control_step(void), listen_step(void), snoop_step(void), send_step(void), over_step(void);
+
+static void next_step(uint16_t ms, uint8_t early, timer_handler *step) { timer_start(&step_timer, at(ms) - early, step); }
+
+static void control_step(void)
 {
-    switch (step) {
-    case STEP_CONTROL:
-        clocksync_tick(tree_is_root());
-        slots_round(round);
-        status_round(round);
-        if (has_rows()) since_rows = 0;
-        else if (since_rows != UINT8_MAX) since_rows++;
-        if (has_control(round)) control_begin();
-        break;
-    case STEP_LISTEN:
-        if (has_data()) {
-            control_end();
-            radio_channel(channel_data(round));
-            bool fresh = since_rows == 0 || has_rest();
-            neighbours_round(fresh);
-            if (since_rows == SILENT_ROUNDS && snoop_alone()) neighbours_silence();
-            if (fresh) told_done = WIRE_NO_NODE;
-            listen_begin();
-        }
-        break;
-    case STEP_SNOOP:
-        if (has_data()) snoop_start();
-        break;
-    case STEP_SEND:
-        if (has_data()) send_begin();
-        break;
-    case STEP_OVER:
-        if (!tree_is_root()) break;
+    clocksync_tick(tree_is_root());
+    slots_round((uint16_t)round);
+    status_round((uint16_t)round);
+    if (has_rows()) since_rows = 0;
+    else if (since_rows != UINT8_MAX) since_rows++;
+    if (has_control()) control_begin();
+    next_step(slots_start((uint8_t)(tree_own_level() + 1)), GUARD, listen_step);
+}
+
+static void listen_step(void)
+{
+    if (has_data()) {
+        control_end();
+        radio_channel(channel_data((uint16_t)round));
+        bool fresh = since_rows == 0 || has_rest();
+        neighbours_round(fresh);
+        if (since_rows == SILENT_ROUNDS && snoop_alone()) neighbours_silence();
+        if (fresh) told_done = WIRE_NO_NODE;
+        listen_begin();
+    }
+    if (tree_own_level() == 0) next_step(slots_over(), 0, over_step); /* the root has nobody to send to */
+    else next_step(slots_start(tree_own_level()), SNOOP_GUARD, snoop_step);
+}
+
+static void snoop_step(void)
+{
+    if (has_data()) snoop_start();
+    next_step(send_start(), 0, send_step);
+}
+
+static void send_step(void)
+{
+    if (has_data()) send_begin();
+    next_step(slots_over(), 0, over_step);
+}
+
+static void over_step(void)
+{
+    if (tree_is_root()) {
         if (has_data()) {
             query_fill();
             link_round_over();
         }
-        slots_decide(round, status_every(round), slow(round + SESSION_YOUNG, false) ? CONTROL_SELDOM : CONTROL_EVERY);
-        break;
+        slots_decide(round, status_every(), fast(false) ? CONTROL_EVERY : CONTROL_SELDOM);
     }
-    if (step == STEP_OVER) {
-        radio_channel(channel_home());
-        round++;
-    }
-    step = step == STEP_OVER ? STEP_CONTROL : (enum step)(step + 1);
-    next_step();
+    radio_channel(channel_home());
+    round++;
+    next_step(0, GUARD, control_step);
 }
 
-static void next_step(void)
-{
-    uint8_t level = tree_own_level();
-    ticks_t due = 0;
-    if (step == STEP_SNOOP && level == 0) step = STEP_OVER; /* the root has nobody to send to */
-    switch (step) {
-    case STEP_CONTROL: due = at(round, 0) - GUARD; break;
-    case STEP_LISTEN: due = at(round, slots_start((uint8_t)(level + 1))) - GUARD; break;
-    case STEP_SNOOP: due = at(round, slots_start(level)) - SNOOP_GUARD; break;
-    case STEP_SEND: due = at(round, send_start()); break;
-    case STEP_OVER: due = at(round, slots_over()); break;
-    }
-    timer_start(&step_timer, due, run_step);
-}
-
-void schedule_farewell(ticks_t before)
+void schedule_farewell(uint16_t before)
 {
     beacon_due = true;
-    timer_start(&beacon_timer, clock_now() + before + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
+    timer_after(&beacon_timer, before + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
 }
 
 void schedule_restart(void)
@@ -542,8 +538,7 @@ void schedule_restart(void)
     }
     search_end();
     round = time_at(clock_now() + GUARD).seconds + 1;
-    step = STEP_CONTROL;
-    next_step();
+    next_step(0, GUARD, control_step);
     /* In the control window in which it joined, a mote beacons at once: the tree grows several levels in one. */
     if (!tree_is_root()) schedule_beacon_now();
 }

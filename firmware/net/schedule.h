@@ -34,11 +34,11 @@ bool schedule_session_settling(void);
 /* The queue holds more than before. */
 void schedule_queue_grew(void);
 /* All queries have long periods, or there are none: control windows and reports are rare. */
-bool schedule_slow(uint32_t second);
+bool schedule_slow(void);
 /* There is something to disseminate. */
 void schedule_control(void);
 /* A mote that has left the tree says so in the window that begins after so many ticks. */
-void schedule_farewell(ticks_t before);
+void schedule_farewell(uint16_t before);
 
 /* Implemented by link, at the root: all slots of a round are over. */
 void link_round_over(void);

@@ -100,7 +100,7 @@ static void change(void)
     hold();
 }
 
-void slots_round(uint32_t second)
+void slots_round(uint16_t second)
 {
     if (announced() && (int8_t)((uint8_t)(second >> UNIT_SHIFT) - told[1].start) >= 0) change();
 }
@@ -165,43 +165,48 @@ void slots_traffic(uint8_t bytes) { bytes_now += bytes; }
 
 static uint8_t motes(uint8_t level) { return counted[level] > counted_before[level] ? counted[level] : counted_before[level]; }
 
-/* The table for motes at levels 1..depth that send so many bytes each. A level carries what its own motes have and those of deeper ones; each
- * mote's go in a frame of their own at least. Where there is not room for all, each band gets its share; what rounding leaves goes towards
- * the root. True when it is worth the change: a level is without a slot of its own, or has one too short by a third, or the round could be
- * shorter. */
-static bool make(uint8_t *table, uint8_t depth, uint16_t load)
+/* The table for motes at levels 1..depth, of which each needs so many sixteenths of a cell for what it sends. A level carries what its own
+ * motes have and those of deeper ones; each mote's go in a frame of their own at least. Where there is not room for all, each band gets its
+ * share; what rounding leaves goes towards the root. 0 where it is not worth the change: no level is without a slot of its own, or has one
+ * too short by a third, nor could the round be shorter. */
+static uint32_t make(uint8_t depth, uint16_t load)
 {
     uint16_t below = 0, wanted = 0, left = CELLS_ALL;
-    uint8_t need[BANDS] = {0}, width[BANDS] = {0};
+    struct { uint8_t need, width; } bands[BANDS] = {{0}}, *band; /* cells of a level beyond the least, levels */
     for (uint8_t level = (uint8_t)(depth + 1); level > 0; level--) {
-        uint8_t band = band_of(level), here = level > depth ? 0 : motes(level);
-        below += here;
-        uint16_t cells = level > depth ? SPARE : (uint16_t)(CELLS_OF_MOTES(here) + (below * CELLS_OF_BYTES_16TH(load) >> 4));
-        if (cells > NEED_MOST) cells = NEED_MOST;
-        if (cells > need[band]) need[band] = (uint8_t)cells;
-        width[band]++;
+        uint16_t cells = SPARE;
+        if (level <= depth) {
+            uint8_t here = motes(level);
+            below += here;
+            cells = (uint16_t)(CELLS_OF_MOTES(here) + (below * load >> 4));
+            if (cells > NEED_MOST) cells = NEED_MOST;
+        }
+        cells -= CELLS_LEAST;
+        band = &bands[band_of(level)];
+        if (cells > band->need) band->need = (uint8_t)cells;
+        band->width++;
     }
-    for (uint8_t band = 0; band < BANDS; band++) {
-        need[band] = need[band] > CELLS_LEAST ? need[band] - CELLS_LEAST : 0;
-        wanted += (uint16_t)(need[band] * width[band]);
-        left -= (uint16_t)(CELLS_LEAST * width[band]);
+    for (band = bands; band < bands + BANDS; band++) {
+        wanted += (uint16_t)(band->need * band->width);
+        left -= (uint16_t)(CELLS_LEAST * band->width);
     }
     bool worth = depth >= levels;
     uint8_t sum = 0, level = (uint8_t)(depth + 1);
-    table[3] = level;
-    for (uint8_t band = BANDS; band-- > 0;) {
-        uint8_t more = need[band], size = sizeof sizes;
+    uint32_t table = level;
+    for (band = bands + BANDS; band-- > bands;) {
+        uint8_t more = band->need, size = sizeof sizes;
         if (wanted > left) more = (uint8_t)(more * left / wanted);
         while (sizes[--size] > CELLS_LEAST + more) {}
-        wanted -= (uint16_t)(need[band] * width[band]);
-        left -= (uint16_t)((sizes[size] - CELLS_LEAST) * width[band]);
-        table[band >> 1] = (uint8_t)(band & 1 ? size << 4 : table[band >> 1] | size);
-        for (; level > 0 && band_of(level) == band; level--) {
+        more = (uint8_t)(sizes[size] - CELLS_LEAST);
+        wanted -= (uint16_t)(band->need * band->width);
+        left -= (uint16_t)(more * band->width);
+        table = table << 4 | size;
+        for (; band->width; band->width--, level--) {
             sum += sizes[size];
             worth |= 2 * sizes[size] > 3 * slots_cells(level) + SLACK;
         }
     }
-    return worth || sum + SHORTER <= before[0];
+    return worth || sum + SHORTER <= before[0] ? table : 0;
 }
 
 void slots_decide(uint32_t round, uint16_t reports, uint8_t windows)
@@ -219,8 +224,10 @@ void slots_decide(uint32_t round, uint16_t reports, uint8_t windows)
         }
     if (depth > 0 && round >= YOUNG && !announced()) {
         uint16_t load = (bytes_most < bytes_most_before ? bytes_most : bytes_most_before) / all;
-        uint32_t table = 0;
-        if (make((uint8_t *)&table, depth, load < LOAD_LEAST ? LOAD_LEAST : load > LOAD_MOST ? LOAD_MOST : load)) {
+        if (load < LOAD_LEAST) load = LOAD_LEAST;
+        if (load > LOAD_MOST) load = LOAD_MOST;
+        uint32_t table = make(depth, CELLS_OF_BYTES_16TH(load));
+        if (table) {
             uint8_t version = told[0].version == UINT8_MAX ? 1 : (uint8_t)(told[0].version + 1);
             told[0].version = told[1].version = version;
             told[1].start = (uint8_t)(((round + (uint16_t)(windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth))) >> UNIT_SHIFT) + 1);

@@ -14,7 +14,7 @@
 /* A session of the root begins: the table holds that all networks begin with. */
 void slots_forget(void);
 /* A round of network time begins: a table that was announced may hold from now on. */
-void slots_round(uint32_t second);
+void slots_round(uint16_t second);
 /* Start of the slot of a level in its round, ms; 0 is not a level that sends. */
 uint16_t slots_start(uint8_t level);
 /* Its length in cells, 3..88. */

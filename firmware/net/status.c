@@ -82,13 +82,13 @@ void status_report(void)
 }
 
 /* Powers of two. */
-uint16_t status_every(uint32_t round) { return schedule_slow(round) ? STATUS_SELDOM : STATUS_EVERY; }
+uint16_t status_every(void) { return schedule_slow() ? STATUS_SELDOM : STATUS_EVERY; }
 
-void status_round(uint32_t round)
+void status_round(uint16_t round)
 {
     /* Numbers side by side are not to report side by side. */
     uint16_t turn = (uint16_t)(settings()->nodeid * 37U);
-    if ((((uint16_t)round + turn) & (uint16_t)(status_every(round) - 1)) == 0) status_report();
+    if (((round + turn) & (uint16_t)(status_every() - 1)) == 0) status_report();
 }
 
 /* Radio's share of the time since boot, in 1/10000. */

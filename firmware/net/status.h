@@ -7,9 +7,9 @@
 /* Queues a STATUS record. */
 void status_report(void);
 /* Once a round: reports every STATUS_EVERY rounds, in a slow network every STATUS_SELDOM, each mote in a round of its own. */
-void status_round(uint32_t round);
+void status_round(uint16_t round);
 /* Which of the two it is, in rounds. */
-uint16_t status_every(uint32_t round);
+uint16_t status_every(void);
 enum { STATUS_EVERY = 32, STATUS_SELDOM = 512 };
 /* Queues a LOG record; severity 0 debug .. 3 error, text at most 60 characters. */
 void status_log(uint8_t severity, const char *text);

@@ -207,7 +207,7 @@ static void a_mote_follows_newer_slots_only(void)
     CHECK_EQUAL(slots_cells(1), 8);
     now.version = 8;
     CHECK(take(now, next, 1));
-    slots_round(100000);
+    slots_round((uint16_t)100000);
     CHECK_EQUAL(slots_cells(1), 20);
     now.version = 137; /* numbers go around */
     CHECK(!take(now, next, 1));
