@@ -31,6 +31,13 @@ void neighbours_clear(void)
     crowded = 0;
 }
 
+struct neighbour *neighbour_next(struct neighbour *neighbour)
+{
+    neighbour = neighbour ? neighbour + 1 : table;
+    while (neighbour < table + NEIGHBOURS && neighbour->node == WIRE_NO_NODE) neighbour++;
+    return neighbour < table + NEIGHBOURS ? neighbour : NULL;
+}
+
 bool neighbours_crowded(void) { return crowded > 0; }
 
 struct neighbour *neighbour_find(uint16_t node)
@@ -143,19 +150,16 @@ void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi)
     child->age = 0;
 }
 
-bool neighbours_children_done(void)
+/* All children have been done for so many rounds. */
+static bool children_done(uint8_t rounds)
 {
-    for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (neighbour_is_child(&table[i]) && !table[i].done) return false;
+    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
+        if (neighbour_is_child(n) && n->done < rounds) return false;
     return true;
 }
 
-bool neighbours_children_silent(void)
-{
-    for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (neighbour_is_child(&table[i]) && table[i].done < NEIGHBOUR_SILENT) return false;
-    return true;
-}
+bool neighbours_children_done(void) { return children_done(1); }
+bool neighbours_children_silent(void) { return children_done(NEIGHBOUR_SILENT); }
 
 void neighbours_round(bool fresh)
 {
@@ -193,6 +197,6 @@ uint16_t neighbour_link_cost(const struct neighbour *neighbour)
 void neighbours_age(void)
 {
     if (crowded) crowded--;
-    for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (table[i].node != WIRE_NO_NODE && ++table[i].age > FORGET_AFTER) table[i].node = WIRE_NO_NODE;
+    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
+        if (++n->age > FORGET_AFTER) n->node = WIRE_NO_NODE;
 }

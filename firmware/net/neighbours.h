@@ -38,6 +38,8 @@ struct neighbour {
 
 struct neighbour *neighbours(void); /* all NEIGHBOURS entries */
 struct neighbour *neighbour_find(uint16_t node);
+/* The first that is known (of NULL) or the next one; NULL at the end. */
+struct neighbour *neighbour_next(struct neighbour *neighbour);
 uint8_t neighbour_count(void);
 /* Takes a beacon in; NULL when the table is full of better ones. */
 struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi);

@@ -306,7 +306,7 @@ static void snoop_over(void)
 static bool of_interest(const struct neighbour *neighbour)
 {
     if (!snooping) return neighbour_is_child(neighbour) && neighbour->done != NEIGHBOUR_SILENT;
-    return neighbour->node != WIRE_NO_NODE && neighbour->level == tree_own_level();
+    return neighbour->level == tree_own_level();
 }
 
 static bool follows(void) { return snooping && snoop_speaker() != WIRE_NO_NODE; }
@@ -335,9 +335,9 @@ static void listen_next(void)
     if (follows()) {
         uint16_t start = cell_start(level, snoop_speaker());
         if (now < start && start < first) first = start;
-    } else for (uint8_t i = 0; i < NEIGHBOURS; i++) {
-        if (!of_interest(&neighbours()[i])) continue;
-        uint16_t start = cell_start(level, neighbours()[i].node);
+    } else for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n)) {
+        if (!of_interest(n)) continue;
+        uint16_t start = cell_start(level, n->node);
         if (now < (snooping ? start : start + CELL_HEARD) && start < first) first = start; /* it has not been */
     }
     if (first == limit || (snooping && !snoop_take_cell())) {

@@ -42,7 +42,7 @@ static bool waiting(void)
 bool snoop_begin(void)
 {
     uint8_t siblings = 0;
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) siblings += neighbours()[i].node != WIRE_NO_NODE && neighbours()[i].level == tree_own_level();
+    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n)) siblings += n->level == tree_own_level();
     silent = true;
     alone = waiting() && !uplink_outstanding();
     cells = CELLS;

@@ -40,7 +40,7 @@ static void watch_supply(void)
 
 static uint8_t link_quality(void)
 {
-    const struct neighbour *up = tree_own_parent() == WIRE_NO_NODE ? 0 : neighbour_find(tree_own_parent());
+    const struct neighbour *up = tree_up();
     return !up ? 0 : up->used ? up->acknowledged : up->heard;
 }
 

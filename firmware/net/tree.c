@@ -85,6 +85,8 @@ bool tree_joined(void) { return level != WIRE_NO_LEVEL; }
 uint8_t tree_own_level(void) { return level; }
 uint16_t tree_own_parent(void) { return parent; }
 
+struct neighbour *tree_up(void) { return parent == WIRE_NO_NODE ? NULL : neighbour_find(parent); }
+
 bool tree_parent(uint16_t *node)
 {
     *node = parent;
@@ -111,9 +113,9 @@ static uint16_t path_cost(const struct neighbour *neighbour)
 
 static uint16_t own_cost(void)
 {
-    const struct neighbour *up = neighbour_find(parent);
+    const struct neighbour *up = tree_up();
     if (tree_is_root()) return 0;
-    return parent != WIRE_NO_NODE && up ? path_cost(up) : COST_NONE;
+    return up ? path_cost(up) : COST_NONE;
 }
 
 /* Only who stands strictly closer to the root, above this level that is, may become the parent of a mote in the tree: no loops. */
@@ -127,8 +129,7 @@ static struct neighbour *best(uint16_t except, uint8_t above)
 {
     struct neighbour *choice = NULL;
     uint16_t least = COST_NONE;
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) {
-        struct neighbour *n = &neighbours()[i];
+    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n)) {
         if (n->node == except || !eligible(n, above)) continue;
         uint16_t cost = path_cost(n);
         if (cost < least) {
@@ -207,7 +208,7 @@ static bool heard_well(const struct neighbour *n) { return n->heard >= NEIGHBOUR
 
 static void lose_parent(void)
 {
-    struct neighbour *lost = neighbour_find(parent);
+    struct neighbour *lost = tree_up();
     /* A link that was poor all the time is known by its share. */
     if (lost && heard_well(lost)) neighbour_vain(lost);
     if (!replace_parent()) leave();
@@ -233,7 +234,7 @@ static uint16_t switch_gain(const struct neighbour *up) { return srt_chooses() &
 static void choose(void)
 {
     if (tree_is_root() || orphaned) return;
-    struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
+    struct neighbour *up = tree_up();
     /* Whose parent hardly hears it may go a level down, unless it has children: those of its own level may be all that hear it. */
     bool in_vain = up && !tree_has_children() && neighbour_link_cost(up) >= COST_VAIN;
     struct neighbour *choice = best(WIRE_NO_NODE, tree_joined() ? (uint8_t)(level + in_vain) : LEVEL_MAXIMUM);
@@ -260,7 +261,7 @@ static void child_told(void)
 
 static void choose_by_values(void)
 {
-    struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent), *least = best(WIRE_NO_NODE, level);
+    struct neighbour *up = tree_up(), *least = best(WIRE_NO_NODE, level);
     if (!up || !least || orphaned || uplink_doubtful()) return;
     const struct neighbour *choice = by_values(least, up);
     if (choice != up) adopt(choice);
@@ -270,20 +271,23 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
 {
     uint8_t rest = (uint8_t)(length - sizeof *beacon), entries = (uint8_t)((rest - beacon->srts_length) / sizeof(struct wire_neighbour_entry));
     const uint8_t *told = (const uint8_t *)beacon->neighbours;
-    uint8_t slots = beacon->srts_length > rest ? 0 : slots_length(told, beacon->srts_length);
-    bool possible = beacon->ticks < WIRE_TICKS_PER_SECOND && beacon->skew >= -CLOCKSYNC_SKEW_MAXIMUM && beacon->skew <= CLOCKSYNC_SKEW_MAXIMUM;
-    if (!possible || beacon->srts_length > rest || !slots_possible(told, slots)) {
+    bool possible = beacon->ticks < WIRE_TICKS_PER_SECOND && beacon->skew >= -CLOCKSYNC_SKEW_MAXIMUM && beacon->skew <= CLOCKSYNC_SKEW_MAXIMUM
+                    && beacon->srts_length <= rest;
+    uint8_t slots = possible ? slots_length(told, beacon->srts_length) : 0;
+    if (!possible || !slots_possible(told, slots)) {
         mac_counters.malformed++;
         return false;
     }
     if (source == settings()->nodeid) return false;
     if (beacon->root != root || beacon->session != session) {
         bool newer = beacon->root == root && (int16_t)(beacon->session - session) > 0;
-        if (!tree_is_root() && beacon->level != WIRE_NO_LEVEL && (!session_known || newer || lonely >= LONELY_WINDOWS)) restart(beacon);
-        /* Motes that still live in a session that is over are awake now, by a clock that is not ours. */
-        else if (tree_joined() && beacon->root == root && !newer) net_stale_neighbour();
+        if (tree_is_root() || beacon->level == WIRE_NO_LEVEL || (session_known && !newer && lonely < LONELY_WINDOWS)) {
+            /* Motes that still live in a session that is over are awake now, by a clock that is not ours. */
+            if (tree_joined() && beacon->root == root && !newer) net_stale_neighbour();
+            return false;
+        }
+        restart(beacon);
     }
-    if (beacon->root != root || beacon->session != session) return false;
     if (beacon->parent == settings()->nodeid) child_age = 0;
     struct neighbour *neighbour = neighbour_beacon(source, beacon, entries, frame->lqi);
     if (neighbour && !srt_heard((uint8_t)(neighbour - neighbours()), told + slots, (uint8_t)(beacon->srts_length - slots),
@@ -340,27 +344,36 @@ uint8_t tree_write_beacon(struct wire_beacon *beacon)
 {
     refresh_srts(false);
     struct clocksync_relation clock = clocksync_relation();
-    *beacon = (struct wire_beacon){.root = root, .session = session, .sequence = beacon_sequence++, .level = level, .parent = parent,
-                                   .cost = own_cost(), .offset = clock.offset, .skew = clock.skew,
-                                   .query_version = dissemination_version()};
-    uint8_t count = 0, slots = slots_write((uint8_t *)beacon->neighbours);
+    beacon->offset = clock.offset;
+    beacon->skew = clock.skew;
+    beacon->root = root;
+    beacon->session = session;
+    beacon->sequence = beacon_sequence++;
+    beacon->level = level;
+    beacon->parent = parent;
+    beacon->cost = own_cost();
+    beacon->query_version = dissemination_version();
+    uint8_t slots = slots_write((uint8_t *)beacon->neighbours);
     beacon->srts_length = (uint8_t)(slots + srt_write((uint8_t *)beacon->neighbours + slots));
     struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + beacon->srts_length);
     /* Beacons are not longer for slots: poor links lose long frames more often. */
-    uint8_t entries = (uint8_t)(BEACON_ENTRIES - (slots + sizeof *entry - 1) / sizeof *entry);
-    for (uint8_t i = 0; i < NEIGHBOURS && count < entries; i++) {
-        const struct neighbour *n = &neighbours()[(i + beacon_turn) % NEIGHBOURS];
+    uint8_t left = (uint8_t)(BEACON_ENTRIES - (slots + sizeof *entry - 1) / sizeof *entry), place = beacon_turn;
+    for (uint8_t i = 0; i < NEIGHBOURS && left > 0; i++) {
+        const struct neighbour *n = &neighbours()[place];
+        if (++place == NEIGHBOURS) place = 0;
         if (n->node == WIRE_NO_NODE) continue;
-        entry[count].node = n->node;
-        entry[count++].heard = n->heard;
+        entry->node = n->node;
+        entry->heard = n->heard;
+        entry++;
+        left--;
     }
     beacon_turn = (uint8_t)(beacon_turn + 5) % NEIGHBOURS;
-    return (uint8_t)(sizeof *beacon + beacon->srts_length + count * sizeof(struct wire_neighbour_entry));
+    return (uint8_t)((uint8_t *)entry - (uint8_t *)beacon);
 }
 
 void tree_sent(bool acknowledged)
 {
-    struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
+    struct neighbour *up = tree_up();
     if (!up) return;
     neighbour_sent(up, acknowledged);
     silent_slots = acknowledged ? 0 : (uint8_t)(silent_slots + 1);
@@ -377,7 +390,7 @@ void tree_sent(bool acknowledged)
 
 void tree_greeted(bool acknowledged)
 {
-    struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
+    struct neighbour *up = tree_up();
     if (!up) return;
     /* That a frame as short arrives does not say that rows would. */
     if (acknowledged) { vain_greetings = 0; return; }
@@ -388,8 +401,8 @@ void tree_greeted(bool acknowledged)
     vain_greetings = 0;
     if (replace_parent()) return;
     /* Others of its own level will do once it has none. */
-    for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (neighbours()[i].node != WIRE_NO_NODE && neighbours()[i].node != parent && neighbours()[i].level == level) {
+    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
+        if (n->node != parent && n->level == level) {
             leave();
             return;
         }
@@ -404,7 +417,7 @@ void tree_age(void)
     if (tree_is_root()) return;
     if (!tree_joined() && lonely < LONELY_WINDOWS) lonely++;
     if (orphaned) orphaned--;
-    const struct neighbour *up = parent == WIRE_NO_NODE ? NULL : neighbour_find(parent);
+    const struct neighbour *up = tree_up();
     if (tree_joined() && (!up || up->age > DEAD_WINDOWS)) lose_parent();
     else choose();
     if (random_below(VALUES_EVERY) == 0) choose_by_values();

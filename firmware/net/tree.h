@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "drivers/radio.h"
+#include "net/neighbours.h"
 #include "wire.h"
 
 void tree_init(void);
@@ -15,6 +16,8 @@ bool tree_joined(void);
 uint8_t tree_own_level(void);
 /* WIRE_NO_NODE without one. */
 uint16_t tree_own_parent(void);
+/* What is known of it as a neighbour; NULL: nothing, or there is none. */
+struct neighbour *tree_up(void);
 /* A beacon of a neighbour; false: of another root or session, what else it says is not for this one. */
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length);
 /* Whether to beacon in this round's control window. */
