@@ -43,6 +43,17 @@ static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
     return length;
 }
 
+/* Makes room for so many bytes at the end of a record's body. */
+static bool grow(struct queue_record *record, uint8_t more)
+{
+    uint8_t *behind = record->body + record->length;
+    if (more > queue_room()) return false;
+    memmove(behind + more, behind, (size_t)(bytes + used - behind));
+    used += more;
+    record->length += more;
+    return true;
+}
+
 /* Merges into one record, which grows where it has to; no more than the other is long. */
 static bool merge_into(struct queue_record *record, const struct wire_partial *from, uint8_t length)
 {
@@ -56,22 +67,14 @@ static bool merge_into(struct queue_record *record, const struct wire_partial *f
     memcpy(whole.bytes, record->body, record->length);
     if (!query_merge(&whole.header, size, from, length)) return false;
     uint8_t after = trimmed(record->type, whole.bytes, size);
-    if (after > record->length) {
-        uint8_t more = (uint8_t)(after - record->length);
-        if (more > queue_room()) return false;
-        uint8_t *behind = record->body + record->length;
-        memmove(behind + more, behind, (size_t)(bytes + used - behind));
-        used += more;
-        record->length = after;
-    }
+    if (after > record->length && !grow(record, (uint8_t)(after - record->length))) return false;
     memcpy(record->body, whole.bytes, record->length);
     return true;
 }
 
 static bool merge(uint8_t type, const struct wire_partial *from, uint8_t length)
 {
-    for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
-        struct queue_record *record = at(offset);
+    for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record)) {
         const struct wire_partial *waiting = (const struct wire_partial *)record->body;
         if (record->type == type && !record->in_flight && waiting->query == from->query && waiting->epoch == from->epoch &&
             merge_into(record, from, length))
@@ -84,18 +87,13 @@ static bool merge(uint8_t type, const struct wire_partial *from, uint8_t length)
 static bool lengthen(const struct wire_series *row, uint8_t length)
 {
     uint8_t size = (uint8_t)(length - sizeof *row);
-    for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
-        struct queue_record *record = at(offset);
+    for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record)) {
         const struct wire_series *series = (const struct wire_series *)record->body;
         if (record->type != WIRE_PACKET_SERIES || record->in_flight || series->query != row->query || series->node != row->node
             || record->length + size > SERIES_LONGEST || series->epoch + (record->length - sizeof *series) / size != row->epoch)
             continue;
-        uint8_t *behind = record->body + record->length;
-        if (size > queue_room()) return false;
-        memmove(behind + size, behind, (size_t)(bytes + used - behind));
-        memcpy(behind, row + 1, size);
-        used += size;
-        record->length += size;
+        if (!grow(record, size)) return false;
+        memcpy(record->body + record->length - size, row + 1, size);
         return true;
     }
     return false;
@@ -156,8 +154,7 @@ void queue_remove(struct queue_record *record)
 
 static bool superfluous(const struct queue_record *own)
 {
-    for (uint16_t offset = 0; offset < used; offset += size_of(at(offset))) {
-        const struct queue_record *heard = at(offset);
+    for (struct queue_record *heard = queue_any(NULL); heard; heard = queue_any(heard)) {
         if (heard->type == QUEUE_HEARD && query_superfluous((const struct wire_partial *)own->body, own->length, (const struct wire_partial *)heard->body, heard->length))
             return true;
     }

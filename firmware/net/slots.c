@@ -171,7 +171,8 @@ static uint8_t motes(uint8_t level) { return counted[level] > counted_before[lev
  * too short by a third, nor could the round be shorter. */
 static uint32_t make(uint8_t depth, uint16_t load)
 {
-    uint16_t below = 0, wanted = 0, left = CELLS_ALL;
+    uint16_t below = 0, wanted = 0;
+    uint8_t left = CELLS_ALL;
     struct { uint8_t need, width; } bands[BANDS] = {{0}}, *band; /* cells of a level beyond the least, levels */
     for (uint8_t level = (uint8_t)(depth + 1); level > 0; level--) {
         uint16_t cells = SPARE;
@@ -188,7 +189,7 @@ static uint32_t make(uint8_t depth, uint16_t load)
     }
     for (band = bands; band < bands + BANDS; band++) {
         wanted += (uint16_t)(band->need * band->width);
-        left -= (uint16_t)(CELLS_LEAST * band->width);
+        left -= (uint8_t)(CELLS_LEAST * band->width);
     }
     bool worth = depth >= levels;
     uint8_t sum = 0, level = (uint8_t)(depth + 1);
@@ -199,7 +200,7 @@ static uint32_t make(uint8_t depth, uint16_t load)
         while (sizes[--size] > CELLS_LEAST + more) {}
         more = (uint8_t)(sizes[size] - CELLS_LEAST);
         wanted -= (uint16_t)(band->need * band->width);
-        left -= (uint16_t)(more * band->width);
+        left -= (uint8_t)(more * band->width);
         table = table << 4 | size;
         for (; band->width; band->width--, level--) {
             sum += sizes[size];
