@@ -15,8 +15,6 @@
 #include "net/time.h"
 #include "query/query.h"
 
-#define HELLO_MAXIMUM (sizeof(struct wire_header) + sizeof(struct wire_hello) + WIRE_QUERIES_MAXIMUM)
-
 /* One frame on its way out of the UART, and one on its way in. */
 static uint8_t out[WIRE_LINK_FRAME_MAXIMUM + 2], out_length, out_sent;
 static uint8_t in[WIRE_LINK_FRAME_MAXIMUM + 2], in_length;
@@ -32,13 +30,15 @@ static struct timer repeat;
 
 static void repeat_all(void);
 
-static void transmit(uint8_t kind, uint8_t sequence, const uint8_t *payload, uint8_t length)
+/* Where a frame's payload is written: a byte behind its place in `out`, as stuffing takes no more. */
+static uint8_t *const payload_out = out + 1 + sizeof(struct wire_link_header);
+
+static void transmit(uint8_t kind, uint8_t sequence, uint8_t length)
 {
-    uint8_t frame[WIRE_LINK_FRAME_MAXIMUM];
+    uint8_t *frame = out + 1;
     frame[0] = kind;
     frame[1] = sequence;
-    if (length) memcpy(frame + 2, payload, length);
-    uint8_t total = (uint8_t)(length + 2);
+    uint8_t total = (uint8_t)(length + sizeof(struct wire_link_header));
     uint16_t crc = 0;
     for (uint8_t i = 0; i < total; i++) crc = crc_xmodem(crc, frame[i]);
     frame[total++] = (uint8_t)(crc >> 8);
@@ -47,17 +47,24 @@ static void transmit(uint8_t kind, uint8_t sequence, const uint8_t *payload, uin
     out_sent = 0;
 }
 
+static void begin_packet(uint8_t type)
+{
+    payload_out[0] = WIRE_PROTOCOL_VERSION;
+    payload_out[1] = type;
+}
+
 static void transmit_hello(uint8_t kind)
 {
-    uint8_t bytes[HELLO_MAXIMUM];
-    struct wire_header *header = (struct wire_header *)bytes;
-    struct wire_hello *hello = (struct wire_hello *)(header + 1);
+    struct wire_hello *hello = (struct wire_hello *)(payload_out + sizeof(struct wire_header));
     struct net_time now = time_at(clock_now());
-    *header = (struct wire_header){WIRE_PROTOCOL_VERSION, WIRE_PACKET_HELLO};
-    *hello = (struct wire_hello){.node = settings()->nodeid, .session = settings()->boots, .seconds = now.seconds, .ticks = now.ticks,
-                                 .query_version = dissemination_version()};
+    begin_packet(WIRE_PACKET_HELLO);
+    hello->node = settings()->nodeid;
+    hello->session = settings()->boots;
+    hello->seconds = now.seconds;
+    hello->ticks = now.ticks;
+    hello->query_version = dissemination_version();
     uint8_t count = query_list(hello->queries);
-    transmit(kind, 0, bytes, (uint8_t)(sizeof *header + sizeof *hello + count));
+    transmit(kind, 0, (uint8_t)(sizeof(struct wire_header) + sizeof *hello + count));
 }
 
 static struct queue_record *in_flight(uint8_t sequence)
@@ -69,12 +76,10 @@ static struct queue_record *in_flight(uint8_t sequence)
 
 static void transmit_record(const struct queue_record *record)
 {
-    uint8_t packet[WIRE_PACKET_MAXIMUM];
-    packet[0] = WIRE_PROTOCOL_VERSION;
-    packet[1] = record->type;
     uint8_t length = backlog_length(record);
-    memcpy(packet + 2, record->body, length);
-    transmit(WIRE_FRAME_DATA, record->sequence, packet, (uint8_t)(length + 2));
+    begin_packet(record->type);
+    memcpy(payload_out + sizeof(struct wire_header), record->body, length);
+    transmit(WIRE_FRAME_DATA, record->sequence, (uint8_t)(sizeof(struct wire_header) + length));
 }
 
 /* Partial state records wait for the round's last slot, so that all children's are merged into them. */
@@ -93,7 +98,7 @@ static bool choose(void)
         transmit_hello(WIRE_FRAME_RESET);
     } else if (acknowledge) {
         acknowledge = false;
-        transmit(WIRE_FRAME_ACK, expected, NULL, 0);
+        transmit(WIRE_FRAME_ACK, expected, 0);
     } else if (connected && resend != next && (record = in_flight(resend))) {
         resend++;
         transmit_record(record);
@@ -148,25 +153,6 @@ static void acknowledged(uint8_t upto)
     if (base != next) timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
 }
 
-static void packet(const uint8_t *bytes, uint8_t length)
-{
-    const uint8_t *body = bytes + sizeof(struct wire_header);
-    uint8_t size = (uint8_t)(length - sizeof(struct wire_header));
-    switch (bytes[1]) {
-    case WIRE_PACKET_QUERY_INSTALL:
-        if (size > sizeof(struct wire_query_install)) dissemination_install((const struct wire_query_install *)body, size, false);
-        break;
-    case WIRE_PACKET_QUERY_STOP:
-        if (size == sizeof(struct wire_query_stop)) dissemination_stop((const struct wire_query_stop *)body);
-        break;
-    case WIRE_PACKET_COMMAND:
-        if (size >= sizeof(struct wire_command)) dissemination_command((const struct wire_command *)body, size);
-        break;
-    default: mac_counters.malformed++;
-    }
-    schedule_control();
-}
-
 static void frame_received(uint8_t length)
 {
     uint16_t crc = 0;
@@ -183,7 +169,7 @@ static void frame_received(uint8_t length)
             /* The gateway repeats it: by then the commands before it have been flooded. */
             if (in[3] == WIRE_PACKET_COMMAND && !dissemination_command_room()) break;
             expected++;
-            packet(in + 2, payload);
+            if (!net_asked(in[3], in + 4, (uint8_t)(payload - sizeof(struct wire_header)), false)) mac_counters.malformed++;
         }
         acknowledge = true;
         break;

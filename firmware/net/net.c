@@ -31,6 +31,27 @@ static struct timer reboot_timer;
 /* From the main loop, because it is often the schedule itself that finds the parent gone. */
 static struct event restart_event = {.handler = schedule_restart};
 
+bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
+{
+    switch (type) {
+    case WIRE_PACKET_QUERY_INSTALL:
+        if (length <= sizeof(struct wire_query_install)) return false;
+        dissemination_install((const struct wire_query_install *)body, length, unicast);
+        break;
+    case WIRE_PACKET_QUERY_STOP:
+        if (length != sizeof(struct wire_query_stop)) return false;
+        dissemination_stop((const struct wire_query_stop *)body);
+        break;
+    case WIRE_PACKET_COMMAND:
+        if (length < sizeof(struct wire_command)) return false;
+        dissemination_command((const struct wire_command *)body, length);
+        break;
+    default: return false;
+    }
+    schedule_control();
+    return true;
+}
+
 void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type, const uint8_t *body, uint8_t length)
 {
     switch (type) {
@@ -62,33 +83,20 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         /* Its slot is that of its level: it must know this mote's. */
         if (((const struct wire_join *)body)->level != tree_own_level() + 1) schedule_beacon_now();
         return;
-    case WIRE_PACKET_QUERY_INSTALL:
-        if (length <= sizeof(struct wire_query_install)) break;
-        if (tree_is_root()) return; /* the echo of its own flood */
-        dissemination_install((const struct wire_query_install *)body, length, unicast);
-        schedule_heard(false);
-        schedule_control();
-        return;
-    case WIRE_PACKET_QUERY_STOP:
-        if (length != sizeof(struct wire_query_stop)) break;
-        if (tree_is_root()) return;
-        dissemination_stop((const struct wire_query_stop *)body);
-        schedule_heard(false);
-        schedule_control();
-        return;
     case WIRE_PACKET_QUERY_REQUEST:
         if (!unicast || length < sizeof(struct wire_query_request)) break;
         dissemination_summary(source, (const struct wire_query_request *)body, length);
         schedule_heard(false);
         schedule_control();
         return;
-    case WIRE_PACKET_COMMAND:
-        if (length < sizeof(struct wire_command)) break;
-        dissemination_command((const struct wire_command *)body, length);
+    case WIRE_PACKET_QUERY_INSTALL:
+    case WIRE_PACKET_QUERY_STOP:
+        if (tree_is_root()) return; /* the echo of its own flood */
+        /* fall through */
+    default:
+        if (!net_asked(type, body, length, unicast)) break;
         schedule_heard(false);
-        schedule_control();
         return;
-    default: break;
     }
     mac_counters.malformed++;
 }

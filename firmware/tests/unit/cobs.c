@@ -26,6 +26,10 @@ static void every_length_comes_back_and_holds_no_zero(void)
             for (int i = 0; i < written - 1; i++) CHECK(out[i] != 0);
             CHECK_EQUAL(cobs_decode(out, written - 1), length);
             CHECK(!memcmp(out, data, (size_t)length));
+            memcpy(out + 1, data, (size_t)length);
+            CHECK_EQUAL(cobs_encode(out + 1, (uint8_t)length, out), written); /* where they lie */
+            CHECK_EQUAL(cobs_decode(out, written - 1), length);
+            CHECK(!memcmp(out, data, (size_t)length));
             free(data);
             free(out);
         }
