@@ -34,9 +34,9 @@ static bool version_known;
 static bool common;
 
 /* Floods waiting: fragments of queries by bit, a stop, a command. */
-static struct { uint8_t query, fragments, repeats; uint16_t version; } installs[WIRE_QUERIES_MAXIMUM];
+static struct install { uint8_t query, fragments, repeats; uint16_t version; } installs[WIRE_QUERIES_MAXIMUM];
 static struct { struct wire_query_stop packet; uint8_t repeats; } stop_flood;
-static struct { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_floods[COMMANDS];
+static struct command_flood { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_floods[COMMANDS];
 static uint16_t tokens[TOKENS];
 static uint8_t token_next, token_count;
 /* One neighbour at a time is asked or answered. */
@@ -226,21 +226,22 @@ static const struct wire_routed_query *routed(const struct names *names, uint8_t
     return NULL;
 }
 
-static bool names_query(const struct names *names, uint8_t query) { return memchr(names->held, query, names->held_count) || routed(names, query); }
+static bool among(const uint8_t *ids, uint8_t count, uint8_t query) { return memchr(ids, query, count) != NULL; }
+
+static bool holds(const struct names *names, uint8_t query) { return among(names->held, names->held_count, query); }
 
 /* Drops what it does not name, and learns of what has a route; with all it names, takes its version over. */
 static void catch_up(uint16_t theirs, const struct names *names)
 {
     uint8_t ids[WIRE_QUERIES_MAXIMUM], known = query_known(ids);
-    bool lacking = false;
     for (uint8_t i = 0; i < known; i++)
-        if (!names_query(names, ids[i])) query_stop(ids[i]);
+        if (!holds(names, ids[i]) && !routed(names, ids[i])) query_stop(ids[i]);
     for (uint8_t i = 0; i < names->routed_count; i++) query_learn(theirs, &names->routed[i]);
     known = query_known(ids);
-    for (uint8_t i = 0; i < names->held_count; i++) lacking |= !memchr(ids, names->held[i], known) && !query_was_refused(names->held[i]);
-    for (uint8_t i = 0; i < names->routed_count; i++)
-        lacking |= !memchr(ids, names->routed[i].query, known) && !query_was_refused(names->routed[i].query);
-    if (lacking) return;
+    for (uint8_t i = 0; i < names->held_count + names->routed_count; i++) {
+        uint8_t query = i < names->held_count ? names->held[i] : names->routed[i - names->held_count].query;
+        if (!among(ids, known, query) && !query_was_refused(query)) return;
+    }
     version = theirs;
     version_known = true;
 }
@@ -251,7 +252,7 @@ static uint8_t lacks(uint16_t neighbour, const struct names *names, uint8_t *ids
     uint8_t held = query_list(ids), count = 0;
     for (uint8_t i = 0; i < held; i++) {
         const struct wire_routed_query *entry = routed(names, ids[i]);
-        if (memchr(names->held, ids[i], names->held_count) || (entry ? entry->srt != 0 : !query_concerns(ids[i], neighbour))) continue;
+        if (holds(names, ids[i]) || (entry ? entry->srt != 0 : !query_concerns(ids[i], neighbour))) continue;
         ids[count++] = ids[i];
     }
     return count;
@@ -344,18 +345,17 @@ static bool send_repair(void)
 
 static bool send_install(void)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
-        while (installs[i].query && due(installs[i].repeats)) {
-            uint8_t fragment = 0;
-            while (!(installs[i].fragments >> fragment & 1)) fragment++;
-            installs[i].fragments &= (uint8_t)~(1 << fragment);
-            uint8_t query = installs[i].query;
-            if (!installs[i].fragments) {
-                installs[i].fragments = (1 << FRAGMENTS) - 1;
-                installs[i].repeats = spent(installs[i].repeats);
-                if (!installs[i].repeats) installs[i].query = 0;
+    for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++) {
+        while (install->query && due(install->repeats)) {
+            uint8_t query = install->query, fragment = 0;
+            for (uint8_t left = install->fragments; !(left & 1); left >>= 1) fragment++;
+            install->fragments &= install->fragments - 1;
+            if (!install->fragments) {
+                install->fragments = (1 << FRAGMENTS) - 1;
+                install->repeats = spent(install->repeats);
+                if (!install->repeats) install->query = 0;
             }
-            if (send_fragment(WIRE_BROADCAST, query, fragment, installs[i].version)) return true;
+            if (send_fragment(WIRE_BROADCAST, query, fragment, install->version)) return true;
         }
     }
     return false;
@@ -371,11 +371,11 @@ bool dissemination_send(void)
         return send(sizeof stop_flood.packet);
     }
     if (send_install()) return true;
-    for (uint8_t i = 0; i < COMMANDS; i++) {
-        if (!due(command_floods[i].repeats)) continue;
-        command_floods[i].repeats = spent(command_floods[i].repeats);
-        memcpy(mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), command_floods[i].bytes, command_floods[i].length);
-        return send(command_floods[i].length);
+    for (struct command_flood *flood = command_floods; flood < command_floods + COMMANDS; flood++) {
+        if (!due(flood->repeats)) continue;
+        flood->repeats = spent(flood->repeats);
+        memcpy(mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), flood->bytes, flood->length);
+        return send(flood->length);
     }
     return repair.node != WIRE_NO_NODE && send_repair();
 }
