@@ -33,7 +33,7 @@ static bool version_known;
 /* Motes that have not heard of what floods are awake in this window. */
 static bool common;
 
-/* Floods waiting: fragments of queries by bit, a stop, a command. */
+/* Floods waiting: fragments of queries by bit, a stop, a command. Where there is none `repeats` is 0, and so is the query. */
 static struct install { uint8_t query, fragments, repeats; uint16_t version; } installs[WIRE_QUERIES_MAXIMUM];
 static struct { struct wire_query_stop packet; uint8_t repeats; } stop_flood;
 static struct command_flood { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_floods[COMMANDS];
@@ -95,12 +95,15 @@ static bool newer(uint16_t theirs) { return !version_known || (int16_t)(theirs -
 
 bool dissemination_behind(void) { return version_known && behind > 0 && newer(newest); }
 
-bool dissemination_settled(uint8_t query)
+/* The flood of a query, or, of 0, a place for one; NULL: there is none. */
+static struct install *install_of(uint8_t query)
 {
-    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (installs[i].query == query) return false;
-    return true;
+    for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++)
+        if (install->query == query) return install;
+    return NULL;
 }
+
+bool dissemination_settled(uint8_t query) { return !install_of(query); }
 
 /* A set may take over a version only when it lacks nothing before it. */
 static void follow(uint16_t theirs)
@@ -113,15 +116,13 @@ static void follow(uint16_t theirs)
 
 static void flood(uint8_t query, uint16_t with)
 {
-    for (uint8_t pass = 0; pass < 2; pass++)
-        for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-            if (installs[i].query == (pass ? 0 : query)) {
-                installs[i].query = query;
-                installs[i].version = with;
-                installs[i].fragments = (1 << FRAGMENTS) - 1;
-                installs[i].repeats = NEW;
-                return;
-            }
+    struct install *install = install_of(query);
+    if (!install) install = install_of(0);
+    if (!install) return;
+    install->query = query;
+    install->version = with;
+    install->fragments = (1 << FRAGMENTS) - 1;
+    install->repeats = NEW;
 }
 
 void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked)
@@ -148,7 +149,7 @@ void dissemination_stop(const struct wire_query_stop *stop)
     stop_flood.packet = *stop;
     stop_flood.repeats = spreads ? NEW : 0;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (stop->query == 0 || installs[i].query == stop->query) installs[i].query = 0;
+        if (stop->query == 0 || installs[i].query == stop->query) installs[i].query = installs[i].repeats = 0;
 }
 
 /* Where a command is kept that is to be flooded: in place of none, or of one that has been sent in a window already. COMMANDS: nowhere. */
@@ -182,9 +183,8 @@ bool dissemination_signal_room(void) { return flood_place() < COMMANDS; }
 
 bool dissemination_command_room(void)
 {
-    for (uint8_t i = 0; i < COMMANDS; i++)
-        if (!command_floods[i].repeats) return true;
-    return false;
+    uint8_t place = flood_place();
+    return place < COMMANDS && !command_floods[place].repeats;
 }
 
 void dissemination_heard(uint16_t source, uint16_t theirs)
@@ -287,7 +287,7 @@ bool dissemination_waiting(void)
     for (uint8_t i = 0; i < COMMANDS; i++)
         if (due(command_floods[i].repeats)) return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (installs[i].query && due(installs[i].repeats)) return true;
+        if (due(installs[i].repeats)) return true;
     return false;
 }
 
@@ -346,7 +346,7 @@ static bool send_repair(void)
 static bool send_install(void)
 {
     for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++) {
-        while (install->query && due(install->repeats)) {
+        while (due(install->repeats)) {
             uint8_t query = install->query, fragment = 0;
             for (uint8_t left = install->fragments; !(left & 1); left >>= 1) fragment++;
             install->fragments &= install->fragments - 1;
