@@ -2,8 +2,9 @@
 
 #include <avr/interrupt.h>
 #include <avr/io.h>
-#include <avr/sleep.h>
 #include <util/delay.h>
+
+#include "board.h"
 
 #define BAND_GAP 0x1E
 #define BAND_GAP_MV 1100UL
@@ -17,16 +18,9 @@ static uint16_t convert(uint8_t channel)
     ADMUX = _BV(REFS0) | channel;
     ADCSRA = _BV(ADEN) | _BV(ADPS2) | _BV(ADPS1);
     if (channel == BAND_GAP) _delay_us(100); /* it needs 70 us to settle (table 31-5) */
-    set_sleep_mode(SLEEP_MODE_IDLE);
     ADCSRA |= _BV(ADSC) | _BV(ADIE);
     cli();
-    while (ADCSRA & _BV(ADSC)) {
-        sleep_enable();
-        sei(); /* takes effect behind the next instruction: what comes before it wakes the CPU */
-        sleep_cpu();
-        sleep_disable();
-        cli();
-    }
+    while (ADCSRA & _BV(ADSC)) board_sleep(false);
     sei();
     uint16_t value = ADC;
     ADCSRA = 0;
