@@ -71,8 +71,8 @@ static bool combine(struct wire_result *row, struct wire_tally *tally)
     }
     const struct wire_tally *older = tally_of(first);
     policy_average(row, tally->more + 1, row_of(first), older->more + 1);
-    uint32_t more = (uint32_t)tally->more + older->more + 1;
-    tally->more = more > MORE_MAXIMUM ? MORE_MAXIMUM : (uint16_t)more;
+    uint16_t more = (uint16_t)(tally->more + older->more + 1); /* at most twice the maximum and one, which fits */
+    tally->more = more > MORE_MAXIMUM ? MORE_MAXIMUM : more;
     left_out(tally, older->left_out);
     queue_remove(first);
     return true;

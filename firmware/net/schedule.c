@@ -79,9 +79,6 @@ static bool awake = true;
 static uint32_t session_began;
 static struct mac_frame beacon;
 
-/* End of the slot of a level in its round, ms. */
-static uint16_t slot_end(uint8_t level) { return (uint16_t)(slots_start(level) + slots_cells(level) * SLOTS_CELL); }
-
 /* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never meet; others do in one round and not
  * in the next. */
 static uint16_t cell_start(uint8_t level, uint16_t node)
@@ -197,7 +194,7 @@ static void beacon_or_flood(void)
         return;
     }
     /* Floods first: they have several hops to go before motes far away call it quiet. But a beacon there must be. */
-    bool beacon_overdue = beacon_due && clock_reached(clock_now(), control_began + CLOCK_MS(CONTROL_SHORTEST));
+    bool beacon_overdue = beacon_due && clock_now() - control_began >= CLOCK_MS(CONTROL_SHORTEST);
     if (tree_joined() && !beacon_overdue && dissemination_waiting() && dissemination_send()) return;
     if (beacon_due && (tree_joined() || tree_farewell())) {
         beacon_due = false;
@@ -374,7 +371,7 @@ void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, u
 }
 
 /* Of the slot of this mote's children. */
-static ticks_t children_end(void) { return at(slot_end((uint8_t)(tree_own_level() + 1))) + GUARD; }
+static ticks_t children_end(void) { return at(slots_end((uint8_t)(tree_own_level() + 1))) + GUARD; }
 
 static void listen_until(ticks_t end)
 {
@@ -456,7 +453,7 @@ static void send_begin(void)
     sending = true;
     accept_by_room();
     radio_on();
-    timer_start(&send_timer, at(slot_end(tree_own_level()) + SLOTS_CELL / 2), send_end);
+    timer_start(&send_timer, at(slots_end(tree_own_level()) + SLOTS_CELL / 2), send_end);
     uplink_start();
 }
 

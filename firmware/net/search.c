@@ -43,7 +43,7 @@ static void listen(void)
     uint32_t second = time_at(clock_now() + EARLY).seconds;
     if (by_time) radio_channel(channel_control(second));
     else radio_channel(channel_search(time_known() ? spell / SPELLS : spell));
-    if (now || (by_time && second % CONTROL_SELDOM == 0)) radio_on();
+    if (now || (by_time && (uint8_t)second % CONTROL_SELDOM == 0)) radio_on();
     else radio_off();
     if (by_time) timer_after(&ear_timer, CLOCK_MS(EAR), ear_close);
 }

@@ -47,7 +47,7 @@ static uint8_t before[LEVELS + 1]; /* cells of a round before the slot of a leve
 static uint8_t levels;
 
 /* At the root: motes by level, as their reports of this period say, and of the last. */
-static uint8_t counted[LEVELS], counted_before[LEVELS];
+static struct { uint8_t now, before; } counted[LEVELS];
 static uint16_t bytes_now, bytes_most, bytes_most_before;
 
 static uint8_t band_of(uint8_t level)
@@ -109,6 +109,8 @@ static uint8_t own(uint8_t level) { return level == 0 || level > levels ? levels
 
 uint16_t slots_start(uint8_t level) { return (uint16_t)(FIRST + before[own(level)] * SLOTS_CELL); }
 
+uint16_t slots_end(uint8_t level) { return (uint16_t)(FIRST + before[own(level) - 1] * SLOTS_CELL); }
+
 uint8_t slots_cells(uint8_t level) { return (uint8_t)(before[own(level) - 1] - before[own(level)]); }
 
 uint16_t slots_over(void) { return (uint16_t)(FIRST + before[0] * SLOTS_CELL + 5); }
@@ -158,12 +160,12 @@ void slots_mote(uint8_t level)
 {
     if (level == 0 || level > DEEPEST) return;
     if (level >= LEVELS) level = LEVELS - 1; /* one is left for who is deeper */
-    if (counted[level] != UINT8_MAX) counted[level]++;
+    if (counted[level].now != UINT8_MAX) counted[level].now++;
 }
 
 void slots_traffic(uint8_t bytes) { bytes_now += bytes; }
 
-static uint8_t motes(uint8_t level) { return counted[level] > counted_before[level] ? counted[level] : counted_before[level]; }
+static uint8_t motes(uint8_t level) { return counted[level].now > counted[level].before ? counted[level].now : counted[level].before; }
 
 /* The table for motes at levels 1..depth, of which each needs so many sixteenths of a cell for what it sends. A level carries what its own
  * motes have and those of deeper ones; each mote's go in a frame of their own at least. Where there is not room for all, each band gets its
@@ -218,11 +220,11 @@ void slots_decide(uint32_t round, uint16_t reports, uint8_t windows)
     if (((uint16_t)round & (reports - 1)) != 2) return;
     uint8_t depth = 0;
     uint16_t all = 0;
-    for (uint8_t level = 1; level < LEVELS; level++)
-        if (motes(level)) {
-            all += motes(level);
-            depth = level;
-        }
+    for (uint8_t level = 1; level < LEVELS; level++) {
+        uint8_t here = motes(level);
+        all += here;
+        if (here) depth = level;
+    }
     if (depth > 0 && round >= YOUNG && !announced()) {
         uint16_t load = (bytes_most < bytes_most_before ? bytes_most : bytes_most_before) / all;
         if (load < LOAD_LEAST) load = LOAD_LEAST;
@@ -231,12 +233,14 @@ void slots_decide(uint32_t round, uint16_t reports, uint8_t windows)
         if (table) {
             uint8_t version = told[0].version == UINT8_MAX ? 1 : (uint8_t)(told[0].version + 1);
             told[0].version = told[1].version = version;
-            told[1].start = (uint8_t)(((round + (uint16_t)(windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth))) >> UNIT_SHIFT) + 1);
+            told[1].start = (uint8_t)(((uint16_t)(round + windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth)) >> UNIT_SHIFT) + 1);
             told[1].table = table;
         }
     }
-    memcpy(counted_before, counted, sizeof counted);
-    memset(counted, 0, sizeof counted);
+    for (uint8_t level = 1; level < LEVELS; level++) {
+        counted[level].before = counted[level].now;
+        counted[level].now = 0;
+    }
     bytes_most_before = bytes_most;
     bytes_most = 0;
 }

@@ -15,8 +15,9 @@
 void slots_forget(void);
 /* A round of network time begins: a table that was announced may hold from now on. */
 void slots_round(uint16_t second);
-/* Start of the slot of a level in its round, ms; 0 is not a level that sends. */
+/* Start and end of the slot of a level in its round, ms; 0 is not a level that sends. */
 uint16_t slots_start(uint8_t level);
+uint16_t slots_end(uint8_t level);
 /* Its length in cells, 3..88. */
 uint8_t slots_cells(uint8_t level);
 /* When all slots of a round are over, ms: below 1000. */

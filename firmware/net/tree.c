@@ -107,8 +107,8 @@ bool tree_root(uint16_t *node)
 
 static uint16_t path_cost(const struct neighbour *neighbour)
 {
-    uint32_t cost = (uint32_t)neighbour->cost + neighbour_link_cost(neighbour);
-    return cost < COST_NONE ? (uint16_t)cost : COST_NONE - 1;
+    uint16_t link = neighbour_link_cost(neighbour), cost = (uint16_t)(neighbour->cost + link);
+    return cost < link || cost == COST_NONE ? COST_NONE - 1 : cost;
 }
 
 static uint16_t own_cost(void)

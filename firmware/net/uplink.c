@@ -77,6 +77,13 @@ static void rows_first(void)
     outstanding = false;
 }
 
+/* The cell is over: what its last go says of the parent. */
+static void judge(void)
+{
+    if (refused) tree_sent(false);
+    refused = false;
+}
+
 static void sent(enum radio_outcome outcome)
 {
     under_way = false;
@@ -92,8 +99,7 @@ static void sent(enum radio_outcome outcome)
     } else if (++goes >= GOES || !(told_more || tree_own_level() == 1)) {
         running = false;
         uplink_done();
-        if (refused) tree_sent(false);
-        refused = false;
+        judge();
         return;
     }
     if (running) timer_after(&pause, (outcome == RADIO_SENT ? 1 : CLOCK_MS(2) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
@@ -133,8 +139,7 @@ void uplink_stop(void)
     /* Its acknowledgement may have been on the way when the cell ended: to another parent it would be a second frame. */
     doubtful |= under_way;
     under_way = false;
-    if (refused) tree_sent(false);
-    refused = false;
+    judge();
 }
 
 void uplink_forget(void)
