@@ -97,7 +97,8 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
 /* Beacon after beacon, each with half of its neighbours, has named others. Who is heard well may just have too many to name all. */
 static bool deaf(const struct neighbour *neighbour)
 {
-    return !neighbour->hears && neighbour->untold >= UNTOLD_MANY && neighbour->heard < NEIGHBOUR_HEARD_WELL;
+    if (neighbour->hears || neighbour->heard >= NEIGHBOUR_HEARD_WELL) return false;
+    return neighbour->untold >= UNTOLD_MANY;
 }
 
 /* What the other hears of this mote: what it has told, or as much as is heard of it, unless that is too much to hope for. */

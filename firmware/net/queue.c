@@ -13,16 +13,16 @@
 #define SERIES_LONGEST (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) - sizeof(struct wire_record))
 
 static uint8_t bytes[QUEUE_BYTES];
-static uint16_t used;
+static uint8_t *end = bytes; /* of the records */
 static uint8_t count;
 static uint16_t dropped;
 
-static struct queue_record *at(uint16_t offset) { return (struct queue_record *)(bytes + offset); }
-static uint16_t size_of(const struct queue_record *record) { return (uint16_t)(sizeof *record + record->length); }
+static uint8_t *behind(struct queue_record *record) { return record->body + record->length; }
+static struct queue_record *at(uint8_t *place) { return place < end ? (struct queue_record *)place : NULL; }
 
 uint8_t queue_length(void) { return count; }
 uint16_t queue_dropped(void) { return dropped; }
-uint16_t queue_room(void) { return QUEUE_BYTES - used; }
+uint16_t queue_room(void) { return (uint16_t)(bytes + QUEUE_BYTES - end); }
 
 void queue_lost(void)
 {
@@ -46,10 +46,10 @@ static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
 /* Makes room for so many bytes at the end of a record's body. */
 static bool grow(struct queue_record *record, uint8_t more)
 {
-    uint8_t *behind = record->body + record->length;
+    uint8_t *from = behind(record);
     if (more > queue_room()) return false;
-    memmove(behind + more, behind, (size_t)(bytes + used - behind));
-    used += more;
+    memmove(from + more, from, (size_t)(end - from));
+    end += more;
     record->length += more;
     return true;
 }
@@ -93,7 +93,7 @@ static bool lengthen(const struct wire_series *row, uint8_t length)
             || record->length + size > SERIES_LONGEST || series->epoch + (record->length - sizeof *series) / size != row->epoch)
             continue;
         if (!grow(record, size)) return false;
-        memcpy(record->body + record->length - size, row + 1, size);
+        memcpy(behind(record) - size, row + 1, size);
         return true;
     }
     return false;
@@ -102,12 +102,12 @@ static bool lengthen(const struct wire_series *row, uint8_t length)
 struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length)
 {
     if (sizeof(struct queue_record) + length > queue_room()) return NULL;
-    struct queue_record *record = at(used);
+    struct queue_record *record = (struct queue_record *)end;
     memset(record, 0, sizeof *record);
     record->length = length;
     record->type = type & 0x1F;
     memcpy(record->body, body, length);
-    used += size_of(record);
+    end = behind(record);
     count++;
     schedule_queue_grew();
     return record;
@@ -125,8 +125,7 @@ bool queue_push(uint8_t type, const void *body, uint8_t length)
 
 struct queue_record *queue_any(struct queue_record *record)
 {
-    uint16_t offset = record ? (uint16_t)((uint8_t *)record - bytes + size_of(record)) : 0;
-    return offset < used ? at(offset) : NULL;
+    return at(record ? behind(record) : bytes);
 }
 
 struct queue_record *queue_next(struct queue_record *record)
@@ -145,11 +144,10 @@ void queue_keep(struct queue_record *record)
 
 void queue_remove(struct queue_record *record)
 {
-    uint16_t offset = (uint16_t)((uint8_t *)record - bytes), size = size_of(record);
-    uint8_t record_type = record->type;
-    memmove(bytes + offset, bytes + offset + size, used - offset - size);
-    if (record_type != QUEUE_SENT) count--;
-    used -= size;
+    uint8_t *next = behind(record);
+    if (record->type != QUEUE_SENT) count--;
+    memmove(record, next, (size_t)(end - next));
+    end -= next - (uint8_t *)record;
 }
 
 static bool superfluous(const struct queue_record *own)
@@ -163,10 +161,12 @@ static bool superfluous(const struct queue_record *own)
 
 void queue_withhold(void)
 {
-    for (uint16_t offset = 0; offset < used;) {
-        struct queue_record *record = at(offset);
-        if (record->type == WIRE_PACKET_PARTIAL && superfluous(record)) queue_remove(record);
-        else offset += size_of(record);
+    struct queue_record *record = queue_any(NULL);
+    while (record) {
+        if (record->type == WIRE_PACKET_PARTIAL && superfluous(record)) {
+            queue_remove(record);
+            record = at((uint8_t *)record);
+        } else record = queue_any(record);
     }
 }
 
@@ -178,7 +178,7 @@ void queue_forget(void)
             || record->type == WIRE_PACKET_SERIES) {
             if (record->type != QUEUE_SENT) queue_lost();
             queue_remove(record);
-            record = (uint8_t *)record < bytes + used ? record : NULL;
+            record = at((uint8_t *)record);
         } else record = queue_any(record);
     }
 }
