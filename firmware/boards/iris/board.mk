@@ -5,7 +5,7 @@ TARGET  := -mmcu=atmega1281
 # The others save 1.6 KB of flash.
 FLAGS   := $(TARGET) -DF_CPU=8000000UL -mcall-prologues -fno-tree-switch-conversion -mstrict-X -fno-move-loop-invariants \
            -fno-inline-small-functions -fshort-enums -fira-algorithm=priority -fno-tree-loop-im -fno-tree-dominator-opts -fno-rerun-cse-after-loop \
-           -fno-tree-pre -fno-tree-tail-merge -fno-tree-scev-cprop
+           -fno-tree-pre -fno-tree-tail-merge -fno-tree-scev-cprop -fno-ssa-phiopt
 LINK    := $(TARGET) -mrelax
 # The whole program in one file, smaller (tools/shrink), but for what is counted in cycles: clocks, sleep, the EEPROM.
 SHRINK  := yes
