@@ -382,6 +382,7 @@ static void listen_until(ticks_t end)
 static void listen_begin(void)
 {
     if (!tree_has_children() && !hears_all()) return;
+    listening = false; /* where a beacon of this mote's own, in between, has taken the timer that was to end it */
     if (neighbour_count() < NEIGHBOURS && neighbours_children_silent()) return;
     listen_until(children_end());
     if (hears_all()) ear_open();
