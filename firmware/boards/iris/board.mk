@@ -7,10 +7,11 @@ FLAGS   := $(TARGET) -DF_CPU=8000000UL -mcall-prologues -fno-tree-switch-convers
            -fno-inline-small-functions -fshort-enums -fira-algorithm=priority -fno-tree-loop-im -fno-tree-dominator-opts -fno-rerun-cse-after-loop \
            -fno-tree-pre -fno-tree-tail-merge -fno-tree-scev-cprop -fno-ssa-phiopt
 LINK    := $(TARGET) -mrelax
-# The whole program in one file, smaller (tools/shrink), but for what is counted in cycles: clocks, sleep, the EEPROM.
+# The whole program in one file, smaller (tools/shrink), but for what is counted in cycles, and what every wake and every frame goes through.
 SHRINK  := yes
 UNTOUCHED := boards/iris drivers/avr drivers/rf230 kernel net/mac
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board
 # Limits of the image: bytes of flash; of static RAM and worst-case stack together.
-FLASH_LIMIT := 75776
+# With extensions: all of the chip but its boot section.
+FLASH_LIMIT := $(if $(EXTENSIONS),122880,59392)
 RAM_LIMIT   := 7680

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from firmware.tools.shrink.assembly import read_lines
+from firmware.tools.shrink.proof import Difference, prove
+
 TOOLS = Path(__file__).parents[2] / "tools"
 
 
@@ -190,3 +193,33 @@ def test_what_the_compiler_is_not_known_to_write_is_said(shrinker: Shrinker) -> 
     with pytest.raises(subprocess.CalledProcessError) as error:
         shrinker.run()
     assert "a: outside of a function: inc r24" in error.value.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("ldi r24,1\nret", "ldi r24,2\nret", "f: ldi r24,1 has become ldi r24,2"),
+        ("cpse r24,r25\ninc r24\ninc r25\nret", "cpse r24,r25\nrcall s\nret", "f: inc r25 has become ret"),
+        ("breq .L1\ninc r24\n.L1:\ninc r25\nret", "brne .L1\ninc r24\n.L1:\ninc r25\nret", "f: breq .L1 has become brne .L1"),
+        ("inc r24\n.L1:\ninc r25\nbrne .L1\nret", ".L1:\nrcall s\nbrne .L1\nret", "f: inc r25 has become inc r24"),
+        ("inc r24\ninc r25\ncall g\nret", "rcall s\nrjmp h", "f: call g has become call h"),
+        ("push r24\nret", "rcall p\nret", "f: push r24 is called, so that the stack is not as it was"),
+    ],
+    ids=["another instruction", "a skip", "another branch", "a loop", "another function", "the stack"],
+)  # fmt: skip
+def test_a_program_that_does_something_else_is_no_proof(before: str, after: str, why: str) -> None:
+    def functions(f: str) -> list[str]:
+        return (
+            f"main:\nrcall f\nrjmp main\ns:\ninc r24\ninc r25\nret\np:\npush r24\nret\nf:\n{f}".splitlines()
+        )
+
+    old, new = (read_lines(functions(f)).functions for f in (before, after))
+    prove(old, old, {"s", "p"})
+    with pytest.raises(Difference, match=re.escape(why)):
+        prove([f for f in old if f.name in ("f", "main")], new, {"s", "p"})
+
+
+def test_what_is_shared_jumped_to_or_left_out_is_proven() -> None:
+    before = "main:\ncall f\n.L1:\nrjmp .L1\nf:\ninc r24\ninc r25\ncall g\nret\ng:\ninc r24\ninc r25\nret"
+    after = "main:\nrcall f\n.L1:\nrjmp .L1\nf:\nrcall s\ng:\nrjmp t\nt:\ns:\ninc r24\ninc r25\nret"
+    prove(read_lines(before.splitlines()).functions, read_lines(after.splitlines()).functions, {"s", "t"})

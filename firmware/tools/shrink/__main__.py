@@ -1,5 +1,6 @@
 """One assembly file of all that avr-gcc has compiled, smaller: prologues are calls, what occurs several times is there once, and
-functions lie so that calls between them are short. Prints nothing; exits with 1 where the compiler wrote what is not known here."""
+functions lie so that calls between them are short. What comes out is
+proven to do the same. Prints nothing; exits with 1 where the compiler wrote what is not known here."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import frames, layout, repeats
-from .assembly import NAME, AssemblyError, Function, Instruction, Opaque, Program, read
+from . import frames, layout, proof, repeats
+from .assembly import NAME, AssemblyError, Function, Instruction, Opaque, Program, read, read_lines
 
 #: Names that avr-gcc gives at the head of each file.
 HEAD = [
@@ -54,10 +55,13 @@ def shrink(program: Program, untouched: list[str]) -> list[str]:
         or any(f.file.startswith(name) for name in untouched)
     }
     frames.share_frames(program, kept)
+    before = [Function(f.name, f.file, list(f.items)) for f in program.functions]
     places = layout.blocks(program.functions)
     repeats.Sharer(program, places, kept).rounds()
     layout.stubs(program, places, layout.Lengths(layout.arranged(program.functions, places)))
     laid = layout.Lengths(layout.arranged(program.functions, places))
+    shared = {f.name for f in program.functions if f.file == "shared"}
+    proof.prove(before, read_lines(laid.lines()).functions, shared)
     exported = [f"\t.global {f.name}" for f in program.functions if f.exported]
     return [*HEAD, *program.data, '\t.section .text.program,"ax",@progbits', *exported, *laid.lines()]
 
@@ -97,7 +101,7 @@ def main() -> int:
             {str(path.relative_to(options.root).with_suffix("")): path for path in options.sources}
         )
         lines = shrink(program, options.untouched.split())
-    except AssemblyError as error:
+    except (AssemblyError, proof.Difference) as error:
         print(f"shrink: {error}", file=sys.stderr)
         return 1
     options.output.write_text("\n".join(lines) + "\n")

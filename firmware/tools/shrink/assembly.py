@@ -148,12 +148,20 @@ def read(paths: dict[str, Path]) -> Program:
     return program
 
 
+def read_lines(lines: list[str]) -> Program:
+    """Assembly of functions, as it was written. Raises AssemblyError."""
+    program = Program()
+    _Reader(program, "", {}, ".Ln").read(['\t.section .text.program,"ax",@progbits', *lines])
+    return program
+
+
 class _Reader:
     """Reads one file into a program."""
 
     def __init__(self, program: Program, file: str, names: dict[str, str], numbered: str) -> None:
         self._program, self._file, self._names, self._prefix = program, file, names, numbered
         self._function: Function | None = None
+        self._functions: dict[str, Function] = {}
         self._section = ".text"
         self._head: list[str] = []
         self._exported: set[str] = set()
@@ -192,7 +200,8 @@ class _Reader:
             return
         if section := _SECTION.match(stripped):
             self._section = section[1] or "." + section[2]
-            self._function = None
+            # A function goes on behind its jump table.
+            self._function = self._functions.get(self._section)
             if not self._in_code():
                 self._program.data.append(self._rename(stripped))
             return
@@ -219,9 +228,10 @@ class _Reader:
         if name.isdigit():
             self._numbered[name] += 1
             name = self._numbered_label(name, 0)
-        elif self._function is None or not name.startswith("."):
+        elif not name.startswith("."):
             self._function = Function(self._rename(name), self._file, exported=name in self._exported)
             self._program.functions.append(self._function)
+            self._functions[self._section] = self._function
             return
         if self._function is None:
             raise AssemblyError(f"{self._file}: label {name} outside of a function")

@@ -130,7 +130,7 @@ class Lengths:
             if isinstance(item, Label):
                 text.append(f"{item.name}:")
             elif not isinstance(item, Instruction):
-                text += item.lines
+                text += ["/* #APP */", *item.lines, "/* #NOAPP */"]
             elif item.target is None:
                 text.append(f"\t{item.operation} {item.operands}")
             elif item.conditional and size > 2:
