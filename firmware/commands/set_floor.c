@@ -1,9 +1,11 @@
 /* Sets the attribute floor, which outlives a restart. */
 #include "commands/command.h"
-#include "commands/constants.h"
+#include "drivers/settings.h"
 
 COMMAND(set_floor, 5, -100, 1000)
 {
-    constants_keep(offsetof(struct wire_settings, floor), (uint16_t)argument);
+    struct wire_settings changed = *settings();
+    changed.floor = (int16_t)argument;
+    settings_keep(&changed);
     return true;
 }

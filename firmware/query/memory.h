@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Bytes for all queries together. */
-#define MEMORY_BYTES 1408
+#define MEMORY_BYTES 1536
 
 struct memory_block {
     uint8_t *bytes; /* moves when a block before it is released */
