@@ -56,6 +56,9 @@
 #define CHILD_WINDOWS 30
 /* A parent whose values fit better must do so by this much; and not all siblings choose in the same window: each sees what others chose. */
 #define VALUES_GAIN 3
+/* … by four cells once the mote has had a tree by values for so many windows: what a change alters for others would have them follow. */
+#define SETTLED_GAIN 24
+#define YOUNG_WINDOWS 60
 #define VALUES_EVERY 4
 #define COST_NONE 0xFFFF
 #define BEACON_ENTRIES 11
@@ -68,6 +71,7 @@ static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PAR
 static uint8_t news, child_age = CHILD_WINDOWS;
 static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
+static uint8_t settled; /* windows with a tree by values, up to YOUNG_WINDOWS */
 
 void tree_init(void)
 {
@@ -177,11 +181,12 @@ static struct neighbour *by_values(const struct neighbour *least, struct neighbo
 {
     if (!srt_chooses()) return choice;
     uint16_t acceptable = path_cost(least) + VALUES_SWITCH_GAIN, distance = srt_distance((uint8_t)(choice - neighbours()), choice->node == parent);
+    uint8_t gain = choice->node == parent && settled == YOUNG_WINDOWS ? SETTLED_GAIN : VALUES_GAIN;
     for (uint8_t i = 0; i < NEIGHBOURS; i++) {
         struct neighbour *n = &neighbours()[i];
         if (n->node == parent || !eligible(n, level) || !good(n) || path_cost(n) >= acceptable) continue;
         uint16_t other = srt_distance(i, false);
-        if (other + VALUES_GAIN > distance) continue;
+        if (other + gain > distance) continue;
         distance = other;
         choice = n;
     }
@@ -420,5 +425,7 @@ void tree_age(void)
     const struct neighbour *up = tree_up();
     if (tree_joined() && (!up || up->age > DEAD_WINDOWS)) lose_parent();
     else choose();
+    if (!srt_chooses()) settled = 0;
+    else if (settled < YOUNG_WINDOWS) settled++;
     if (random_below(VALUES_EVERY) == 0) choose_by_values();
 }

@@ -305,6 +305,40 @@ static void values_decide_among_parents_that_are_about_as_good(void)
     CHECK_EQUAL(tree_own_parent(), 3);
 }
 
+static int both_parents(void)
+{
+    hear(2, 2, 4, 40, 255);
+    hear(3, 2, 4, 40, 255);
+    return 0;
+}
+
+static void once_a_tree_has_stood_for_minutes_only_what_fits_far_better_is_taken(void)
+{
+    tree_init();
+    hear(2, 2, 4, 40, 255);
+    hear(3, 2, 4, 40, 255);
+    distances[2] = distances[3] = 40;
+    by_values = true;
+    windows(59, both_parents);
+    distances[3] = 37;
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 2);
+    distances[3] = 17;
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 2);
+    distances[3] = 16;
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 3);
+    distances[2] = 13; /* … not so of the next tree */
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 3);
+    by_values = false;
+    tree_age();
+    by_values = true;
+    tree_age();
+    CHECK_EQUAL(tree_own_parent(), 2);
+}
+
 static void more_below_is_news(void)
 {
     tree_init();
@@ -415,7 +449,8 @@ static const struct test tests[] = {
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(levels_end_at_32),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root), TEST(a_child_without_a_place_counts_for_a_while),
-    TEST(beacons_that_cannot_be_change_nothing), TEST(values_decide_among_parents_that_are_about_as_good), TEST(more_below_is_news),
+    TEST(beacons_that_cannot_be_change_nothing), TEST(values_decide_among_parents_that_are_about_as_good),
+    TEST(once_a_tree_has_stood_for_minutes_only_what_fits_far_better_is_taken), TEST(more_below_is_news),
     TEST(beacons_carry_trees), TEST(slots_are_told_on_and_those_that_cannot_be_are_refused),
 };
 UNIT_MAIN(tests)
