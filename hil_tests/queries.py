@@ -51,18 +51,19 @@ def ask(
     end: int = FOREVER,
     points: Points = NO_POINTS,
     srts: Sequence[Srt] = (),
+    lead_s: int = LEAD_S,
 ) -> MoteQuery:
-    """Install a query; its first epoch begins within LEAD_S and a period."""
+    """Install a query; its first epoch begins within ``lead_s`` and a period."""
     plan = plan_query(sql, points)
     assert isinstance(plan, QueryPlan)
-    return _install(net, query, plan, end, srts)
+    return _install(net, query, plan, end, srts, lead_s)
 
 
 def _install(
-    net: NetworkHandle, query: int, plan: QueryPlan, end: int, srts: Sequence[Srt] = ()
+    net: NetworkHandle, query: int, plan: QueryPlan, end: int, srts: Sequence[Srt] = (), lead_s: int = LEAD_S
 ) -> MoteQuery:
     mote_query = routed(merge([plan]), srts)
-    start = int(net.line.network_time()) + LEAD_S
+    start = int(net.line.network_time()) + lead_s
     if plan.duration_ms is not None:
         end = start + plan.duration_ms // 1000
     net.line.install(query, encode(mote_query, start, end))
