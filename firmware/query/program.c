@@ -105,11 +105,12 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
     struct program_field field;
     uint8_t count = 0; /* of a row's columns, of a record's cells */
     uint8_t sources = 0;
-    bool stored = false; /* rows stay here */
+    bool stored = false, tree = false; /* rows stay here; it is a semantic routing tree */
     for (program_start(&field); program_next_field(program, length, &field);) {
         if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, program->period, attributes, windows, &sources))
             return false;
         stored |= field.aggregate == WIRE_AGGREGATE_STORE || field.aggregate == WIRE_AGGREGATE_INTO;
+        tree |= field.aggregate == WIRE_AGGREGATE_SRT;
         count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : field.aggregate < WIRE_AGGREGATE_BUDGET));
         if (count > WIRE_FIELDS_MAXIMUM)
             return false;
@@ -119,5 +120,6 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
     if (*attributes / VM_POINT(0) >> sources != 0)
         return false; /* it reads a point that it does not name */
     bool whole = (program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) != 0 || sources > 0; /* over the rows of all motes or of a point */
-    return !(stored && sources > 0) && !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
+    /* What a point, a join and a tree keep lies in the same place. */
+    return stored + (sources > 0) + tree <= 1 && !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
 }

@@ -15,6 +15,7 @@ INPUTS = 2_000_000
 def test_hostile_input_never_faults(fuzzer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Random and mutated code, installs and records; SKERRY_FUZZ_SEED repeats a run."""
     seed = int(os.environ.get("SKERRY_FUZZ_SEED") or int.from_bytes(os.urandom(4), "little"))
+    print(f"query fuzz, seed {seed}")  # is all that is known of a run that does not end
     result = subprocess.run([fuzzer, str(INPUTS), str(seed)], capture_output=True, text=True, check=False)
     with capsys.disabled():
         print(f"\nquery fuzz, seed {seed}: {result.stdout.strip()}")

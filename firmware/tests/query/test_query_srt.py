@@ -333,3 +333,25 @@ def test_malformed_trees_are_refused(mote: Mote) -> None:
     for number, code in enumerate([b"", b"\1\0\0\0", b"\0\0\0\0\0", b"\1\0\0\0\0\0"], 1):
         text = program([ROW, {"format": 0, "aggregate": Aggregate.ROUTE, "code": code}])
         assert mote.install(text, number) == REFUSED, code.hex()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (Aggregate.FROM, packets.From.build({"point": 1, "match": 0})),
+        (
+            Aggregate.STORE,
+            packets.Store.build({"point": 1, "rows": 4, "seconds": 0, "flags": 1, "block": 0, "blocks": 0}),
+        ),
+    ],
+    ids=["a join", "a point"],
+)
+def test_a_tree_is_nothing_else(mote: Mote, kind: Aggregate, code: bytes) -> None:
+    """Both keep their state in one place: a join went through the four billion rows that it took a tree's values for."""
+    tree = packets.Srt.build({"srt": 1, "policy": 0, "axes": [{"attribute": 0, "low": 0, "step": 1}]})
+    clauses = [
+        {"format": 0, "aggregate": Aggregate.SRT, "code": tree},
+        {"format": 0, "aggregate": kind, "code": code},
+    ]
+    assert mote.install(program([ROW, clauses[1]]), 2) == COMPLETE
+    assert mote.install(program([ROW, *clauses]), 3) == REFUSED
