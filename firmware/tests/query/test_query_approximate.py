@@ -148,6 +148,6 @@ def test_more_children_than_places(parent: Mote) -> None:
 
 def test_places_take_memory(query_library: Path) -> None:
     mote = Mote(query_library)
-    outcomes = [mote.install(program(FIELDS, flags=FLAGS), query) for query in range(1, 6)]
-    assert outcomes == [COMPLETE] * 4 + [REFUSED]
+    outcomes = [mote.install(program(FIELDS, flags=FLAGS), query) for query in range(1, 7)]
+    assert outcomes == [COMPLETE] * 5 + [REFUSED]
     assert mote.refusal()[1] == packets.RefusalReason.MEMORY

@@ -58,7 +58,7 @@ def shrink(program: Program, untouched: list[str]) -> list[str]:
     before = [Function(f.name, f.file, list(f.items)) for f in program.functions]
     places = layout.blocks(program.functions)
     repeats.Sharer(program, places, kept).rounds()
-    layout.stubs(program, places, layout.Lengths(layout.arranged(program.functions, places)))
+    layout.relays(program, places, layout.Lengths(layout.arranged(program.functions, places)))
     laid = layout.Lengths(layout.arranged(program.functions, places))
     shared = {f.name for f in program.functions if f.file == "shared"}
     proof.prove(before, read_lines(laid.lines()).functions, shared)

@@ -142,7 +142,7 @@ class Lengths:
         return text
 
 
-def stubs(program: Program, places: dict[str, int], lengths: Lengths) -> int:
+def relays(program: Program, places: dict[str, int], lengths: Lengths) -> int:
     """Jumps, in islands, for what is often called from too far; how many were made."""
     wanted: dict[str, Counter[int]] = defaultdict(Counter)
     for name, targets in lengths.far().items():
