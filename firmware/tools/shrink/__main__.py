@@ -1,6 +1,6 @@
 """One assembly file of all that avr-gcc has compiled, smaller: prologues are calls, what occurs several times is there once, and
-functions lie so that calls between them are short. What comes out is
-proven to do the same. Prints nothing; exits with 1 where the compiler wrote what is not known here."""
+functions lie so that calls between them are short. What comes out is proven to do the same. Prints nothing; exits with 1 where the
+compiler wrote what is not known here."""
 
 from __future__ import annotations
 

@@ -69,7 +69,6 @@ class Lengths:
     """Of every instruction: the shortest with which all reach."""
 
     def __init__(self, functions: list[Function]) -> None:
-        self.functions = functions
         self._items: list[Item] = []
         for i, function in enumerate(functions):
             items = function.items
@@ -107,11 +106,6 @@ class Lengths:
             return 2 if distance <= RELATIVE else 4
         return 2 if distance <= BRANCH else 4 if distance <= RELATIVE - 2 else 6
 
-    @property
-    def size(self) -> int:
-        """Bytes in all."""
-        return self.places[-1]
-
     def far(self) -> dict[str, Counter[str]]:
         """By function, how often it calls or jumps to what is too far for the short form."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
@@ -142,8 +136,8 @@ class Lengths:
         return text
 
 
-def relays(program: Program, places: dict[str, int], lengths: Lengths) -> int:
-    """Jumps, in islands, for what is often called from too far; how many were made."""
+def relays(program: Program, places: dict[str, int], lengths: Lengths) -> None:
+    """Makes jumps, on islands, for what is often called from too far."""
     wanted: dict[str, Counter[int]] = defaultdict(Counter)
     for name, targets in lengths.far().items():
         for target, times in targets.items():
@@ -167,4 +161,3 @@ def relays(program: Program, places: dict[str, int], lengths: Lengths) -> int:
     for (target, island), name in names.items():
         program.functions.append(Function(name, "shared", [Instruction("jmp", target=target)]))
         places[name] = island
-    return len(names)

@@ -49,7 +49,7 @@ class Unit:
     def size(self) -> int:
         """Bytes."""
         return sum(
-            UNKNOWN if str(i)[:4] in ("call", "jmp ") else i.size
+            UNKNOWN if i.operation in ("call", "jmp") else i.size
             for i in self.items
             if isinstance(i, Instruction)
         )
