@@ -217,7 +217,8 @@ def _literal(node: ast.Number) -> Expr:
             raise QueryError(f"unknown unit '{node.unit}'", hint, node.span)
         unit, factor = UNITS[node.unit]
         value *= factor
-    return constant(value, unit)
+    with _magnitude_at(node.span):
+        return constant(value, unit)
 
 
 def constant(value: Decimal, unit: str = PLAIN) -> Expr:
