@@ -11,6 +11,7 @@ import pytest
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
+from gateway.tests.test_plan_storage import create
 from skerry.lang.ast import CreatePoint
 from skerry.lang.errors import QueryError
 from skerry.plan import build
@@ -237,6 +238,33 @@ def test_stop_on_event(mote: Mote) -> None:
     mote.event(HOT, 9, 103, x=600)
     assert run(mote, 5) == []
     assert mote.queries() == [1], "kept until the gateway stops it: no neighbour sends it again"
+
+
+@pytest.mark.parametrize(
+    ("tables", "where"),
+    [("sensors", "temp > 20"), ("sensors AS s", "s.temp > 20"), ("sensors S", "S.temp > 20 AND sensors.temp > 20")],
+)  # fmt: skip
+def test_what_stops_may_be_named_by_its_table(mote: Mote, tables: str, where: str) -> None:
+    query = mote_query(f"SELECT temp FROM {tables} SAMPLE PERIOD 1 s STOP ON EVENT hot WHERE {where}")
+    mote.install(encode(query, 0), 1)
+    mote.event(HOT, 9, 99)
+    assert run(mote, 3) == [100, 101, 102]
+    mote.sensor(BY_NAME["temp"].number, 2100)
+    assert run(mote, 1) == [103]
+    mote.event(HOT, 9, 103)
+    assert run(mote, 5) == []
+
+
+def test_rows_of_a_storage_point_stop_nothing() -> None:
+    points: Points = {}
+    create("CREATE STORAGE POINT seen SIZE 8 AS SELECT light FROM sensors SAMPLE PERIOD 2 s", points)
+    with pytest.raises(QueryError) as raised:
+        plan_query(
+            "SELECT r.light FROM seen AS r SAMPLE PERIOD 2 s STOP ON EVENT hot WHERE r.light > 3", points
+        )
+    assert raised.value.summary == (
+        "STOP ON EVENT is asked of the mote, not of rows of 'r' at column 73: compare attributes of sensors, or of the event"
+    )
 
 
 def test_actions_run_with_each_row(mote: Mote) -> None:

@@ -128,7 +128,7 @@ def clauses_of(
     found = (
         _on_event(select.event, select.no_interleave, period_ms, lasts_ms) if select.event is not None else []
     )
-    found += [_stop(stop) for stop in select.stops]
+    found += [_stop(stop, scope) for stop in select.stops]
     spans = [
         *(output.span for output in select.outputs),
         *(signal.span for signal in select.signals),
@@ -204,12 +204,19 @@ def _timer(every: ast.Duration, lasts: int) -> int:
     return step
 
 
-def _stop(stop: ast.StopOn) -> Clause:
+def _stop(stop: ast.StopOn, scope: Scope) -> Clause:
     where = None
     if stop.where is not None:
-        where = Resolver("is not allowed here: each mote decides for itself").condition(
-            stop.where, "STOP ON EVENT"
-        )
+        # Of the mote alone: when the event comes, there is no row of a storage point.
+        own = Scope(scope.sensors or "sensors")
+        for name in (node for node in ast.walk(stop.where) if isinstance(node, ast.Name)):
+            if name.table is not None and name.table.lower() not in ("event", "sensors", own.sensors):
+                hint = "compare attributes of sensors, or of the event"
+                raise QueryError(
+                    f"STOP ON EVENT is asked of the mote, not of rows of '{name.table}'", hint, name.span
+                )
+        resolver = Resolver("is not allowed here: each mote decides for itself", scope=own)
+        where = resolver.condition(stop.where, "STOP ON EVENT")
         if reason := obstacle(where):
             raise QueryError("this condition cannot be evaluated by a mote", reason, stop.where.span)
     return Clause(Aggregate.STOP_ON, stop.event.name, where)
