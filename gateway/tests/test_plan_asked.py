@@ -64,6 +64,12 @@ def plan_of(sql: str, points: dict[str, Point], *, restored: bool) -> QueryPlan:
          "the epochs of ON ALIGNED EVENT are not those that pulses are made of at column 29: leave ALIGNED out"),
         ("SELECT l.light FROM seen l OUTPUT ACTION SIGNAL hot(l.light * 2) SAMPLE PERIOD 2 s",
          "an event cannot say what a storage point holds at column 28: name attributes of sensors, or none"),
+        ("SELECT s.temp FROM seen l, sensors s OUTPUT ACTION SIGNAL hot(l.nodeid, s.temp) SAMPLE PERIOD 2 s",
+         "an event cannot say what a storage point holds at column 38: name attributes of sensors, or none"),
+        ("ON EVENT hot SELECT temp FROM sensors OUTPUT ACTION power_on(event.nodeid) ONCE",
+         "power_on cannot be sent to another mote at column 62: write power_on: it acts on the mote whose row it is"),
+        ("SELECT s.temp FROM seen l, sensors s OUTPUT ACTION power-off(l.nodeid) SAMPLE PERIOD 2 s",
+         "power_off cannot be sent to another mote at column 62: write power_off: it acts on the mote whose row it is"),
         ("CREATE STORAGE POINT p SIZE 8 AS SELECT temp FROM sensors HISTORY 1 h ONLY",
          "HISTORY does not go with storage points at column 59: motes keep what they sample, not what the gateway has"),
         ("SELECT temp FROM sensors OUTPUT ACTION BUFFER(8) HISTORY 1 h SAMPLE PERIOD 2 s",
@@ -79,3 +85,11 @@ def test_refused_of_who_asks_now(sql: str, message: str) -> None:
         plan_of(sql, points, restored=False)
     assert raised.value.summary == message
     assert plan_of(sql, points, restored=True).text == sql
+
+
+@pytest.mark.parametrize(
+    "clause",
+    ["SIGNAL hot(s.nodeid, temp)", "SIGNAL hot(sensors.nodeid)", "ACTION power_on(S.nodeid)", "ACTION power_on(id)"],
+)  # fmt: skip
+def test_a_mote_may_be_named_with_its_table(clause: str) -> None:
+    plan_of(f"SELECT temp FROM sensors AS s OUTPUT {clause} SAMPLE PERIOD 2 s", {}, restored=False)

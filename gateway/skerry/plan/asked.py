@@ -5,7 +5,9 @@ from __future__ import annotations
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.lang.units import duration_text
+from skerry.plan.actions import find_or_none
 from skerry.plan.checks import check_acting, has_aggregate
+from skerry.plan.clauses import in_every_event
 from skerry.plan.expression import Kind, render
 from skerry.plan.model import QueryPlan
 from skerry.plan.places import LOC
@@ -33,7 +35,8 @@ def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
     _check_combined(select)
     _check_lifetime(select)
     _check_pulses(select, plan)
-    _check_signal(select, plan)
+    _check_signal(select, plan, scope)
+    _check_switched(select, scope)
 
 
 def check_filling(filling: ast.Select) -> None:
@@ -174,11 +177,29 @@ def _check_pulses(select: ast.Select, plan: QueryPlan) -> None:
         raise QueryError("the epochs of ON ALIGNED EVENT are not those that pulses are made of", hint, span)
 
 
-def _check_signal(select: ast.Select, plan: QueryPlan) -> None:
+def _check_signal(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
     """An event is raised when the mote has gone on to another row of the storage point."""
-    for clause in plan.clauses:
-        if clause.kind is not Aggregate.SIGNAL or clause.expr is None:
-            continue
-        if any(node.op is Op.STORED for node in clause.expr.walk()):
+    exprs = [clause.expr for clause in plan.clauses if clause.kind is Aggregate.SIGNAL]
+    stored = any(node.op is Op.STORED for expr in exprs if expr is not None for node in expr.walk())
+    for signal in select.signals:
+        # What each event says anyway is the mote's, whatever table is named.
+        if stored or not all(_of_mote(p, scope) for p in signal.parameters if in_every_event(p)):
             hint = "name attributes of sensors, or none"
-            raise QueryError("an event cannot say what a storage point holds", hint, select.signals[0].span)
+            raise QueryError("an event cannot say what a storage point holds", hint, signal.span)
+
+
+def _check_switched(select: ast.Select, scope: Scope) -> None:
+    """``power_on(nodeid)`` switches the mote whose row it is, and no other can be named."""
+    for output in select.outputs:
+        command = find_or_none(output.name.name)
+        if command is None or command.low is not None or output.argument is None:
+            continue
+        if not _of_mote(output.argument, scope):
+            hint = f"write {command.name}: it acts on the mote whose row it is"
+            raise QueryError(f"{command.name} cannot be sent to another mote", hint, output.argument.span)
+
+
+def _of_mote(node: ast.Expression, scope: Scope) -> bool:
+    """Whether a name is without a table, or with that of the mote's own readings."""
+    table = node.table if isinstance(node, ast.Name) else None
+    return table is None or table.lower() in ("sensors", scope.sensors)

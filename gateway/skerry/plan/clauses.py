@@ -223,7 +223,7 @@ def _stop(stop: ast.StopOn, scope: Scope) -> Clause:
 
 
 def _signal(signal: ast.Signal, scope: Scope) -> Clause:
-    own = [p for p in signal.parameters if not _in_every_event(p)]
+    own = [p for p in signal.parameters if not in_every_event(p)]
     if len(own) > 1:
         hint = f"besides {', '.join(_IN_EVERY_EVENT)} an event carries one value"
         raise QueryError("these are too many parameters of an event", hint, own[1].span)
@@ -231,7 +231,7 @@ def _signal(signal: ast.Signal, scope: Scope) -> Clause:
     return Clause(Aggregate.SIGNAL, signal.name.name, value)
 
 
-def _in_every_event(parameter: ast.Expression) -> bool:
+def in_every_event(parameter: ast.Expression) -> bool:
     """Whether the event says it anyway; what the event that a row is about said of it is another thing."""
     if not isinstance(parameter, ast.Name) or (parameter.table or "").lower() == "event":
         return False
