@@ -6,7 +6,7 @@ from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.lang.units import duration_text
 from skerry.plan.actions import find_or_none
-from skerry.plan.checks import check_acting, has_aggregate
+from skerry.plan.checks import check_acting, check_all_speed, has_aggregate
 from skerry.plan.clauses import in_every_event
 from skerry.plan.expression import Kind, render
 from skerry.plan.model import QueryPlan
@@ -23,8 +23,8 @@ from skerry_protocol.packets import Aggregate
 _RESERVED = {TIME: "the sample time of each stored row", LOC: "a position, xpos and ypos"}
 
 
-def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
-    """Raises QueryError for a query that can be planned, and would not do what it says."""
+def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bool) -> None:
+    """Raises QueryError for a query that can be planned, and would not do what it says. ``stored``: its rows wait on the motes."""
     _check_items(select, plan)
     _check_words(select)
     _check_bins(select, scope)
@@ -37,6 +37,7 @@ def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope) -> None:
     _check_pulses(select, plan)
     _check_signal(select, plan, scope)
     _check_switched(select, scope)
+    check_all_speed(select, plan, stored=stored)
 
 
 def check_filling(filling: ast.Select) -> None:

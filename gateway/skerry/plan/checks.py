@@ -18,10 +18,7 @@ from skerry.plan.temporal import check_slides, counts_epochs, is_pulse
 from skerry.plan.windows import is_windowed
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, BY_NUMBER
 from skerry_protocol.bytecode import Op
-from skerry_protocol.packets import (
-    FIELDS_MAXIMUM,
-    Aggregate,
-)
+from skerry_protocol.packets import FIELDS_MAXIMUM, PERIOD_MINIMUM_MS, Aggregate
 
 #: What a mote's queue made of a row.
 _OF_QUEUES = {BY_NAME[name].number for name in ("combined", "left_out")}
@@ -77,19 +74,28 @@ def check_speed(select: ast.Select, period_ms: int, scope: Scope, *, stored: boo
     nodes = [item.expression for item in select.items if not isinstance(item.expression, ast.Star)]
     nodes += [select.where] if select.where is not None else []
     for node in nodes:
-        for number in attributes_of(resolver.expression(node)):
-            entry = BY_NUMBER[number]
-            quick = (
-                entry.sample_ms < period_ms if stored else entry.held_ms is not None or not entry.sample_ms
-            )
-            if not quick:
-                hint = f"its sensor takes {entry.sample_ms:g} ms: sample less often, or leave it out"
-                if not stored and entry.sample_ms < period_ms:
-                    held = [a.name for a in ATTRIBUTES if a.held_ms is not None]
-                    hint = f"below 1 s it can only be stored, with CREATE STORAGE POINT; {' and '.join(held)} can be reported"
-                raise QueryError(
-                    f"{entry.name} cannot be sampled each {duration_text(period_ms)}", hint, node.span
-                )
+        _check_quick(attributes_of(resolver.expression(node)), period_ms, node.span, stored=stored)
+
+
+def check_all_speed(select: ast.Select, plan: QueryPlan, *, stored: bool) -> None:
+    """The same of what is sampled for ``*``, for clauses behind WHERE, and for what motes do with rows."""
+    if plan.period_ms < PERIOD_MINIMUM_MS:
+        exprs = [clause.expr for clause in plan.clauses if clause.expr is not None]
+        wanted = plan.attributes.union(*map(attributes_of, exprs))
+        span = select.items[0].span.to(select.items[-1].span)
+        _check_quick(wanted, plan.period_ms, span, stored=stored)
+
+
+def _check_quick(attributes: Collection[int], period_ms: int, span: Span, *, stored: bool) -> None:
+    for number in sorted(attributes):
+        entry = BY_NUMBER[number]
+        if entry.sample_ms < period_ms if stored else entry.held_ms is not None or not entry.sample_ms:
+            continue
+        hint = f"its sensor takes {entry.sample_ms:g} ms: sample less often, or leave it out"
+        if not stored and entry.sample_ms < period_ms:
+            held = [a.name for a in ATTRIBUTES if a.held_ms is not None]
+            hint = f"below 1 s it can only be stored, with CREATE STORAGE POINT; {' and '.join(held)} can be reported"
+        raise QueryError(f"{entry.name} cannot be sampled each {duration_text(period_ms)}", hint, span)
 
 
 def has_aggregate(expr: Expr) -> bool:

@@ -181,7 +181,8 @@ def _plan(
     plan = _planned(select, points, least, tables)
     if not restored:
         check_started(select, lambda text: plan_query(text, points, tables))
-        check_asked(select, plan, _scope(select, points, tables))
+        stored = least == PERIOD_STORED_MINIMUM_MS
+        check_asked(select, plan, _scope(select, points, tables), stored=stored)
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)
