@@ -502,3 +502,60 @@ def test_errors_are_stated() -> None:
 def test_only_aggregates_that_allow_it_are_withheld(what: str, snoops: bool) -> None:
     difference = Demand().add_user("a", rows(what), 100)
     assert [i.mote_query.snoop for i in difference.install] == [snoops]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "others"),
+    [
+        ("WINAVG(10, temp)", "light, WINAVG(10, temp)", ("", "")),
+        ("DELTA(1, temp)", "level, DELTA(1, temp)", ("", "")),
+        ("EXPAVG(3, temp)", "EXPAVG(3, temp)", ("FOR 1 h", "")),
+        ("WINAVG(10, temp)", "WINAVG(10, temp)", ("FOR 1 h", "FOR 1 h")),
+        (
+            "WINAVG(10, temp)",
+            "WINAVG(10, temp)",
+            ("FOR 1 h OUTPUT ACTION leds(1)", "FOR 1 h OUTPUT ACTION leds(1)"),
+        ),
+    ],
+)
+def test_windows_do_not_begin_anew_because_others_come_and_go(
+    first: str, second: str, others: tuple[str, str]
+) -> None:
+    demand = Demand()
+    (own,) = demand.add_user("a", rows(first, length=others[0]), 100).install
+    change = demand.add_user("b", rows(second, length=others[1]), 200)
+    assert demand.feeds("b")[0].query != own.query
+    assert demand.remove_user("b", 300).stop == (change.install[0].query,)
+    assert [feed.query for feed in demand.feeds("a")] == [own.query]
+    assert demand.installations() == (own,)
+
+
+def test_windows_of_one_program_are_shared() -> None:
+    demand = Demand()
+    demand.add_user("a", plan("SELECT temp, WINAVG(10, temp) FROM sensors SAMPLE PERIOD 2 s"), 100)
+    text = "SELECT nodeid, WINAVG(10, temp) - temp AS off FROM sensors HAVING WINAVG(10, temp) > 5 SAMPLE PERIOD 2 s"
+    assert demand.add_user("b", plan(text), 200) == Difference()
+
+
+def test_who_asks_what_an_event_has_ended_has_a_query_of_his_own() -> None:
+    text = "SELECT temp FROM sensors SAMPLE PERIOD 2 s STOP ON EVENT hot"
+    demand = Demand()
+    demand.add_user("a", plan(text), 100)
+    assert len(demand.add_user("b", plan(text), 4000).install) == 1
+    assert demand.feeds("b")[0].query != demand.feeds("a")[0].query
+
+
+def test_windows_that_an_older_gateway_let_share_go_on_in_queries_of_their_own() -> None:
+    demand = Demand()
+    mine = plan("SELECT WINAVG(10, temp) FROM sensors SAMPLE PERIOD 2 s")
+    (shared,) = demand.add_user("a", mine, 100).install
+    demand.add_user("b", mine, 101)
+    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
+    queries = [json.loads(text or "") for text in demand.query_texts().values()]
+    plans = {"a": mine, "b": plan("SELECT light, WINAVG(10, temp) FROM sensors SAMPLE PERIOD 2 s")}
+    read = Demand.from_dict(json.loads(json.dumps(demand.to_dict())), queries, users, plans)
+    assert [feed.user for feed in read.feeds_of(shared.query)] == ["a"]
+    (begun,) = read.advance(200).install
+    assert [column.name for column in begun.mote_query.columns] == ["light", "w0"]
+    assert [feed.query for feed in read.feeds("b")] == [begun.query]
+    assert read.remove_user("a", 300).stop == (shared.query,)

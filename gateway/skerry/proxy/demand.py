@@ -552,14 +552,20 @@ class Demand:
                 for query in {former.current, group.current} & demand._running.keys():
                     demand._running[query].stop_at = 0
                 former.current, former.previous, former.stale = 0, None, True
-        for key, plans_of in members.items():
-            # Who was known by his feeds alone, and had none yet, begins anew.
-            demand._groups.setdefault(key, Group(dict.fromkeys(plans_of), union=Union(plans_of.values())))
+        for key in [key for key in members if key not in demand._groups]:
+            demand._begin_anew(key, members[key])
         for group in demand._groups.values():
             # What served those who have gone, too, may be more than is needed.
             group.stale |= len(demand._users) < len(users)
         demand.remembered()
         return demand
+
+    def _begin_anew(self, key: Hashable, plans: Mapping[str, QueryPlan]) -> None:
+        """Users who were known by their feeds alone, and had none yet, or whom an older gateway let share with others."""
+        self._groups[key] = Group(dict.fromkeys(plans), stale=True, union=Union(plans.values()))
+        for state in (self._users[user] for user in plans):
+            for feed in tuple(state.feeds):
+                self._unset_feed(state, feed.query)
 
     def _reader_of(self, query: int) -> str | None:
         """One who reads a mote query, or what is made of it; None: nobody does."""
@@ -572,8 +578,8 @@ def _key(plan: QueryPlan, user: str) -> Hashable:
 
 
 def _kind(plan: QueryPlan, user: str) -> Hashable:
-    if plan.once:
-        return "once", user
+    if plan.once or _shares_with_nobody(plan):
+        return "own", user
     if plan.clauses and all(clause.kind is Aggregate.QUEUE for clause in plan.clauses) and not plan.budget:
         # Users share what a queue makes of rows only where it makes the same of them: all that motes do is equal.
         return "queue", merge([plan])
@@ -582,8 +588,18 @@ def _kind(plan: QueryPlan, user: str) -> Hashable:
     if plan.aggregate:
         return "aggregate", plan.period_ms, plan.where, plan.groups
     if plan.temporal:
-        return "temporal", plan.period_ms, plan.where, plan.temporal
+        # Of one program only: in another, that samples more, windows would begin anew.
+        return "temporal", merge([plan])
     return ("fast rows", plan.period_ms) if is_fast(plan.period_ms) else "rows"
+
+
+def _shares_with_nobody(plan: QueryPlan) -> bool:
+    """Whether who came later with the same would not have what he asks for, or take it from those before."""
+    if any(clause.kind is Aggregate.STOP_ON for clause in plan.clauses):
+        # On some motes the event may have ended it.
+        return True
+    # A later end takes another program, in which windows begin anew.
+    return bool(plan.temporal) and plan.duration_ms is not None
 
 
 def _program(plans: list[QueryPlan]) -> MoteQuery:
