@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from skerry.lang.errors import QueryError
+from skerry.plan.explain import explain, explain_text
+from skerry.plan.expression import render
+from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 
 ATTRIBUTES = (
@@ -234,6 +237,24 @@ def test_too_many_aggregates() -> None:
 def test_nesting_without_end_is_refused(nested: str) -> None:
     with pytest.raises(QueryError, match="nested too deeply"):
         plan_query(f"SELECT {nested} FROM sensors ONCE")
+
+
+@pytest.mark.parametrize(
+    ("within", "behind"), [("temp", " + light"), ("- ", "temp"), ("temp + (", "temp)")], ids=["left", "minus", "right"]
+)  # fmt: skip
+def test_what_is_not_refused_for_its_nesting_can_be_explained(within: str, behind: str) -> None:
+    """Whoever plans a query has some stack left; others who walk through it may have less."""
+
+    def nested(times: int) -> str:
+        if within == "temp":
+            return within + behind * times
+        return within * times + behind.removesuffix(")") + ")" * times * behind.endswith(")")
+
+    with pytest.raises(QueryError, match="nested too deeply"):
+        plan_query(f"SELECT {nested(250)} AS x FROM sensors SAMPLE PERIOD 1 s")
+    plan = plan_query(f"SELECT {nested(98)} AS x FROM sensors SAMPLE PERIOD 1 s")
+    assert isinstance(plan, QueryPlan)
+    assert f"x = {render(plan.outputs[0].expr)}" in explain_text(explain(plan))
 
 
 def test_a_query_id_of_more_digits_than_python_takes_for_a_number() -> None:

@@ -8,7 +8,7 @@ from skerry.lang.units import duration_text
 from skerry.plan.actions import find_or_none
 from skerry.plan.checks import check_acting, check_all_speed, has_aggregate
 from skerry.plan.clauses import in_every_event
-from skerry.plan.expression import Kind, render
+from skerry.plan.expression import Kind, depth_of, render
 from skerry.plan.model import QueryPlan
 from skerry.plan.places import LOC
 from skerry.plan.points import Point
@@ -19,12 +19,15 @@ from skerry.plan.unit_checks import check_units
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
+#: Operators within each other: the gateway walks through them wherever a query is evaluated, kept and explained.
+DEPTH_MAXIMUM = 100
 #: Names of what a query of a storage point has besides its fields.
 _RESERVED = {TIME: "the sample time of each stored row", LOC: "a position, xpos and ypos"}
 
 
 def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bool) -> None:
     """Raises QueryError for a query that can be planned, and would not do what it says. ``stored``: its rows wait on the motes."""
+    _check_depth(plan)
     _check_items(select, plan)
     _check_words(select)
     _check_bins(select, scope)
@@ -60,6 +63,14 @@ def check_fields(statement: ast.CreatePoint, point: Point) -> None:
             raise QueryError(
                 message, f"name it otherwise, as in {name}_read", declared.get(name, statement.name.span)
             )
+
+
+def _check_depth(plan: QueryPlan) -> None:
+    exprs = [*(output.expr for output in plan.outputs), *plan.groups, plan.where, plan.having]
+    exprs += plan.order.exprs() if plan.order is not None else []
+    exprs += [clause.expr for clause in plan.clauses]
+    if any(depth_of(expr) > DEPTH_MAXIMUM for expr in exprs if expr is not None):
+        raise QueryError("the query is nested too deeply", "use fewer operators")
 
 
 def _check_items(select: ast.Select, plan: QueryPlan) -> None:

@@ -93,6 +93,14 @@ def attributes_of(expr: Expr) -> frozenset[int]:
     return frozenset(node.operand for node in expr.walk() if node.is_attribute and node.operand is not None)
 
 
+def depth_of(expr: Expr) -> int:
+    """Operators within each other, at most; whatever their number is, this does not run out of stack."""
+    depth, level = 0, [expr]
+    while level:
+        depth, level = depth + 1, [argument for node in level for argument in node.args]
+    return depth
+
+
 def never_changes(expr: Expr) -> bool:
     """Whether a mote's answer is always the same: nothing in it is sampled or changes."""
     return all(BY_NUMBER[number].constant for number in attributes_of(expr))
