@@ -243,6 +243,24 @@ def test_windows_as_the_paper_writes_them() -> None:
     assert parameters(rows) == Parameters(30, 5, 3)
 
 
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("PULSE(accel_x > 0.3)", "PULSE(accel_x > 0.3)"),
+        ("PULSES(300, accel_x > 0.3)", "PULSES(300, accel_x > 0.3)"),
+        ("PULSES(accel_x > 0.3, 5 min)", "PULSES(300, accel_x > 0.3)"),
+        ("DELTA(600, temp)", "DELTA(600, temp)"),
+        ("WINAVG(30, 5, light)", "WINAVG(30, 5, light)"),
+        ("QUANTILE(light, 0.25)", "QUANTILE(light, 0.25)"),
+        ("MEDIAN(light * 2)", "QUANTILE(light * 2, 0.5)"),
+    ],
+)
+def test_what_is_said_of_an_aggregate_is_in_the_language(written: str, said: str) -> None:
+    (output,) = plan(f"{written} AS x").outputs
+    assert render(output.expr) == said
+    assert plan(f"{said} AS x").outputs[0].expr == output.expr
+
+
 def test_what_is_known_without_sampling_stands_beside_windows_of_times() -> None:
     query = merge([plan("nodeid, epoch, room, WINMAX(light, 8 s, 8 s)", "WHERE temp > 20")])
     assert [c.name for c in query.columns] == ["room", "w0"]

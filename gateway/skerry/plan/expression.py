@@ -155,7 +155,9 @@ def _render_aggregate(expr: Expr) -> str:
             inner = f"{inner}, {since}" if slide == length else f"{inner}, {since}, {duration_text(slide)}"
         case ("stddev",):
             return f"STDDEV({inner})"
-        case ("quantile" | "quantile error" as what, int(share), *_):
+        case ("quantile" | "quantile error" as what, int(share), _, int(middle)):
+            # Motes summarise what is left of the middle of all that the value can be.
+            inner = render(expr.args[0].args[0]) if middle and expr.args[0].args else inner
             name = f"QUANTILE({inner}, {decimal_text(share, 6)})"
             return name if what == "quantile" else f"ERROR({name})"
         case ("distinct" | "distinct error" as what,):
@@ -165,6 +167,10 @@ def _render_aggregate(expr: Expr) -> str:
             inner = f"{expr.cells}, {inner}"
         case ("temporal", int(low), int(high), _) if expr.aggregate in (Aggregate.DELTA, Aggregate.ADPDELTA):
             inner = f"{decimal_text(low | high << 8, expr.digits)}, {inner}"
+        case ("temporal", int(low), int(high), _) if expr.aggregate is Aggregate.PULSES:
+            inner = f"{low | high << 8}, {inner}"
+        case ("temporal", *_) if expr.aggregate is Aggregate.PULSE:
+            pass
         case ("temporal", int(window), int(slide), _, int(period)):
             inner = f"{inner}, {duration_text(window * period)}, {duration_text(slide * period)}"
         case ("temporal", int(window), int(slide), _):
