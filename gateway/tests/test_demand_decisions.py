@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from gateway.tests.test_plan_storage import create
 from skerry.plan.costs import cost_of, decided
 from skerry.plan.explain import explain, explain_text
 from skerry.plan.merge import merge
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
+from skerry.plan.points import Point
 from skerry.proxy.demand import Demand
 
 
@@ -70,3 +72,48 @@ def test_explain_says_what_a_newcomer_costs() -> None:
     assert "a query for each of 4 users" in text
     assert [len(plans) for plans in demand.served().values()] == [3]
     assert explain(plan_of("AVG(temp) SAMPLE PERIOD 10 s"), None, demand)["stream"]["decision"]["users"] == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "share"),
+    [
+        ("nodeid, temp SAMPLE PERIOD 1 s", 1.0),
+        ("WINMAX(60, 60, temp) SAMPLE PERIOD 1 s", 1 / 60),
+        ("WINMAX(temp, 8 s, 8 s) WHERE light > 100 SAMPLE PERIOD 1 s", 1 / 8),
+        ("temp SAMPLE PERIOD 1 s QUEUE WINAVG SEND PERIOD 4 s", 1 / 4),
+        ("temp INTO seen SAMPLE PERIOD 1 s", 0.0),
+    ],
+)
+def test_the_radio_is_paid_for_what_is_sent(sql: str, share: float) -> None:
+    points: dict[str, Point] = {}
+    create("CREATE STORAGE POINT seen SIZE 8 (temp int16)", points)
+    plan = plan_query(f"SELECT {sql}", points)
+    assert isinstance(plan, QueryPlan)
+    cost = cost_of(merge([plan]))
+    whole = cost_of(merge([plan_of("temp SAMPLE PERIOD 1 s")])).radio
+    assert cost.radio == pytest.approx(share * whole)
+
+
+def test_epochs_of_an_aligned_event_are_paid_by_their_own_period() -> None:
+    plan = plan_query("ON ALIGNED EVENT hot SELECT temp SAMPLE PERIOD 3 s FOR 9 s")
+    assert isinstance(plan, QueryPlan)
+    assert cost_of(merge([plan])).period_ms == 3000
+
+
+def test_fast_rows_share_a_record() -> None:
+    one = cost_of(merge([plan_of("accel_x SAMPLE PERIOD 1 s")]))
+    fast = cost_of(merge([plan_of("accel_x SAMPLE PERIOD 100 ms")]))
+    assert one.radio / 10 < fast.radio < one.radio / 5
+
+
+def test_rows_that_stay_on_motes_are_not_said_to_be_sent() -> None:
+    points: dict[str, Point] = {}
+    plan = create(
+        "CREATE STORAGE POINT seen SIZE 8 AS SELECT light WHERE light > 3 SAMPLE PERIOD 2 s", points
+    )
+    found = explain(plan, None, Demand())
+    assert found["stream"]["decision"]["alternatives"] == []
+    lines = explain_text(found).splitlines()
+    assert "  keep light where light > 3" in lines
+    assert "  has nothing to pass on: rows stay on their motes" in lines
+    assert not any("hands rows" in line or "on the air" in line for line in lines)

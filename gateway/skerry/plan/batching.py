@@ -81,7 +81,7 @@ def batching(query: MoteQuery, known: Mapping[str, float], sending: float) -> Ba
     lasts, flags, _, _ = events[0].values
     rates = {event.name: known.get(event.name, ASSUMED_RATE) for event in events}
     active = _rate(events, rates) * lasts
-    sampling, row = chosen(query).energy, _rows(query) * sending
+    sampling, row = chosen(query).energy, rows_of(query) * sending
     if flags & EventFlag.NO_INTERLEAVE:
         # An event meanwhile changes nothing: after each run the next event is waited for.
         ways = [Way(STREAM, active / (1 + active) * (sampling + row))]
@@ -114,7 +114,7 @@ def _rate(events: Sequence[Clause], rates: Mapping[str, float]) -> float:
     return sum(alternatives.values())
 
 
-def _rows(query: MoteQuery) -> float:
+def rows_of(query: MoteQuery) -> float:
     """Records that an epoch makes on average."""
     if query.aggregate:
         return 1.0

@@ -7,14 +7,28 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from skerry.plan.batching import rows_of
+from skerry.plan.clauses import aligned_ms
 from skerry.plan.expression import conjuncts, render
+from skerry.plan.fast import is_fast
 from skerry.plan.merge import IN_EVERY_ROW, merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.optimiser import considered, selectivity
+from skerry.plan.queueing import sent_each
 from skerry.plan.radio import record_energy
 from skerry_protocol.attributes import BY_NUMBER
-from skerry_protocol.packets import QUERIES_MAXIMUM, AggregateState, Partial, Result
+from skerry_protocol.packets import (
+    PERIOD_MINIMUM_MS,
+    QUERIES_MAXIMUM,
+    SERIES_BYTES_MAXIMUM,
+    Aggregate,
+    AggregateState,
+    Partial,
+    Result,
+)
 
+#: Rows of a query with one of these stay on their motes.
+_KEPT = (Aggregate.STORE, Aggregate.INTO, Aggregate.SRT)
 #: Users whose own queries are reckoned with; of more, these stand for the rest.
 _RECKONED = 32
 
@@ -47,10 +61,33 @@ class Cost:
         return {"what": what, "period_ms": self.period_ms, **energies}
 
 
+def stays(query: MoteQuery) -> bool:
+    """Whether motes keep the rows, and send none."""
+    return any(clause.kind in _KEPT for clause in query.clauses)
+
+
+def _records(query: MoteQuery) -> float:
+    """Records that an epoch sends on average: of rows, those that its condition is estimated to let pass."""
+    if stays(query):
+        return 0.0
+    if query.aggregate:
+        return prod(selectivity(condition) for condition in conjuncts(query.where))
+    return min(rows_of(query), 1 / max(1, sent_each(query)))
+
+
 def cost_of(query: MoteQuery) -> Cost:
-    """What a mote query takes; of rows, those that its condition is estimated to let pass."""
-    share = prod(selectivity(condition) for condition in conjuncts(query.where))
-    return Cost(query.period_ms, considered(query)[0].energy, share * record_energy(record_bytes(query)))
+    """What a mote query takes."""
+    period = aligned_ms(query.clauses) or query.period_ms
+    return Cost(period, considered(query)[0].energy, _records(query) * _record_energy(query))
+
+
+def _record_energy(query: MoteQuery) -> float:
+    """J of a record on its way, in parts where several rows travel in one."""
+    size, row = record_bytes(query), sum(column.format.size for column in query.columns)
+    together = 1
+    if is_fast(query.period_ms) and not query.aggregate:
+        together = max(1, min(SERIES_BYTES_MAXIMUM // row, PERIOD_MINIMUM_MS // query.period_ms))
+    return record_energy(size + (together - 1) * row) / together
 
 
 def decided(query: MoteQuery, plans: Sequence[QueryPlan]) -> dict[str, Any]:
@@ -80,7 +117,7 @@ def _others(query: MoteQuery, plans: Sequence[QueryPlan]) -> list[tuple[str, Cos
         )
         room = "" if len(plans) <= QUERIES_MAXIMUM else f" (motes hold {QUERIES_MAXIMUM})"
         found.append((f"a query for each of {len(plans)} users{room}", each))
-    if query.where is not None and not query.aggregate:
+    if query.where is not None and not query.aggregate and not (stays(query) or plans[0].temporal):
         found.append(
             ("every row, with all conditions asked at the gateway", cost_of(replace(query, where=None)))
         )

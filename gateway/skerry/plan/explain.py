@@ -10,7 +10,7 @@ from skerry.plan import approximate
 from skerry.plan.assembler import obstacle
 from skerry.plan.batching import batching, events_of
 from skerry.plan.clauses import aligned_ms
-from skerry.plan.costs import decided, decided_lines, record_bytes
+from skerry.plan.costs import decided, decided_lines, record_bytes, stays
 from skerry.plan.explain_route import describe_route, route_lines
 from skerry.plan.expression import Expr, attributes_of, conjuncts, render
 from skerry.plan.lifetime import CAPACITY, power_for, predicted_ms
@@ -117,6 +117,7 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
     return {
         "where": render(query.where) if query.where else None,
         "snoop": query.snoop,
+        "stored": stays(query),
         "clauses": [
             describe(clause, query.period_ms) if clause.kind is Aggregate.QUEUE else str(clause)
             for clause in query.clauses
@@ -154,6 +155,8 @@ def _column(expr: Expr | None, aggregate: str) -> str:
 
 
 def _root(query: MoteQuery) -> str:
+    if stays(query):
+        return "has nothing to pass on: rows stay on their motes"
     if query.aggregate:
         return "merges the partial state records of its children and sends one for each epoch"
     return "passes rows on"
@@ -193,12 +196,11 @@ def explain_text(explained: dict[str, Any]) -> str:
         *(f"  {clause}" for clause in motes["clauses"]),
         *_sampling_lines(motes["sampling"]),
         *_event_lines(explained["events"]),
-        f"  send {', '.join(motes['columns'])}" + (f" where {motes['where']}" if motes["where"] else ""),
+        f"  {'keep' if motes['stored'] else 'send'} {', '.join(motes['columns'])}"
+        + (f" where {motes['where']}" if motes["where"] else ""),
         f"  program {motes['program_bytes']} of {motes['program_limit']} bytes,"
         f" {len(motes['columns'])} of {motes['columns_limit']} columns",
-        f"  {motes['record_bytes']} bytes per record:"
-        f" {motes['air_time_per_hop'] * 1e3:.2f} ms on the air and"
-        f" {motes['radio_energy_per_hop'] * 1e6:.0f} µJ for each hop",
+        *_record_lines(motes),
         *(_SNOOP_LINES if motes["snoop"] and not motes["errors"] else []),
         *(_APPROXIMATE_LINES if motes["errors"] else []),
         *(f"  {error}" for error in motes["errors"]),
@@ -219,7 +221,8 @@ def explain_text(explained: dict[str, Any]) -> str:
     lines += [f"  keeps epochs having {gateway['having']}"] if gateway["having"] else []
     lines += [f"  orders each window's rows by {gateway['order']}"] if gateway["order"] else []
     idle = not any(gateway[work] for work in ("where", "columns", "having", "windows", "order"))
-    lines += ["  hands rows to the user"] if idle else []
+    handed = "has no rows of it" if motes["stored"] else "hands rows to the user"
+    lines += [f"  {handed}"] if idle else []
     lines += _stream_lines(explained["stream"])
     lines += route_lines(explained["route"])
     lines += [
@@ -228,6 +231,15 @@ def explain_text(explained: dict[str, Any]) -> str:
     ]
     lines += [f"refused now: {explained['refused']}"] if explained["refused"] is not None else []
     return "\n".join(lines)
+
+
+def _record_lines(motes: dict[str, Any]) -> list[str]:
+    if motes["stored"]:
+        return []
+    return [
+        f"  {motes['record_bytes']} bytes per record: {motes['air_time_per_hop'] * 1e3:.2f} ms on the air and"
+        f" {motes['radio_energy_per_hop'] * 1e6:.0f} µJ for each hop"
+    ]
 
 
 def _lifetime_lines(explained: dict[str, Any]) -> list[str]:

@@ -119,6 +119,12 @@ def _values(query: MoteQuery | QueryPlan) -> tuple[int, int, int] | None:
     return None
 
 
+def sent_each(query: MoteQuery | QueryPlan) -> int:
+    """Epochs from one row that may leave its mote to the next; 0: no limit."""
+    values = _values(query)
+    return values[2] if values is not None else 0
+
+
 def waits_ms(query: MoteQuery | QueryPlan) -> int:
     """How long rows may wait on their mote because of the clause, about; ms."""
     values = _values(query)
