@@ -18,6 +18,7 @@ from skerry.plan import build
 from skerry.plan.beside import runs_beside
 from skerry.plan.build import rounded_hypotenuse
 from skerry.plan.evaluate import Evaluator
+from skerry.plan.explain import explain
 from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
 from skerry.plan.partials import from_packet
@@ -276,6 +277,27 @@ def test_actions_run_with_each_row(mote: Mote) -> None:
     mote.sensor(BY_NAME["temp"].number, 3000)
     mote.run(2)
     assert mote.actions == (2, ACTION_BY_NAME["leds"].number, 5)
+
+
+@pytest.mark.parametrize(
+    ("clause", "read"),
+    [
+        ("OUTPUT ACTION leds(1)", ["level", "temp"]),
+        ("OUTPUT ACTION set_room(light)", ["level", "light", "temp"]),
+        ("SIGNAL hot(light)", ["level", "light", "temp"]),
+        ("STOP ON EVENT hot WHERE light > 3", ["level", "light", "temp"]),
+    ],
+)
+def test_what_clauses_read_is_reckoned_with(mote: Mote, clause: str, read: list[str]) -> None:
+    plan = plan_query(f"SELECT level WHERE temp > 10 {clause} SAMPLE PERIOD 1 s")
+    assert isinstance(plan, QueryPlan)
+    motes = explain(plan)["motes"]
+    assert [entry["name"] for entry in motes["attributes"]] == read
+    assert motes["energy_per_epoch"] > (BY_NAME["light"].energy / 2 if "light" in read else 0)
+    mote.sensor(BY_NAME["light"].number, 4)
+    mote.install(encode(merge([plan]), 0), 1)
+    mote.run(5)
+    assert mote.acquisitions == 5 * len([name for name in read if BY_NAME[name].energy])
 
 
 @pytest.mark.parametrize("clause", ["OUTPUT ACTION leds(5)", "SIGNAL hot", "QUEUE DELTA"])

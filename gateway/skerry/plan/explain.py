@@ -111,7 +111,12 @@ def _lifetime(plan: QueryPlan) -> dict[str, Any] | None:
 
 
 def _motes(query: MoteQuery) -> dict[str, Any]:
-    exprs = [column.expr for column in query.columns if column.expr] + ([query.where] if query.where else [])
+    read = [
+        *(column.expr for column in query.columns),
+        *(clause.expr for clause in query.clauses),
+        query.where,
+    ]
+    exprs = [expr for expr in read if expr is not None]
     sampled = [BY_NUMBER[n] for n in sorted(frozenset[int]().union(*map(attributes_of, exprs)))]
     size = record_bytes(query)
     return {

@@ -113,7 +113,9 @@ def expected_energy(
 @lru_cache(maxsize=4096)
 def considered(query: MoteQuery) -> tuple[SamplingPlan, ...]:
     """All plans that were thought of, the cheapest first."""
-    columns = frozenset[int]().union(*(attributes_of(c.expr) for c in query.columns if c.expr is not None))
+    # What actions and events are told is read where a row passes, as columns are.
+    read = [column.expr for column in query.columns] + [clause.expr for clause in query.clauses]
+    columns = frozenset[int]().union(*(attributes_of(expr) for expr in read if expr is not None))
     conditions = tuple(conjuncts(query.where))
     everything = columns.union(*map(attributes_of, conditions))
     at_once = SamplingPlan(conditions, False, _energy(everything))
