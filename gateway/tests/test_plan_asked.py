@@ -51,6 +51,14 @@ def plan_of(sql: str, points: dict[str, Point], *, restored: bool) -> QueryPlan:
          "'Every' is a timer, not an event at column 40: name the event otherwise: ON EVENT every(10 min) waits for none"),
         ("SELECT COUNT(*) FROM sensors GROUP BY 1 SAMPLE PERIOD 2 s",
          "GROUP BY 1 makes one group of all at column 39: name what is grouped by, as in GROUP BY room"),
+        ("SELECT COUNT(*) FROM sensors GROUP BY room, -1 SAMPLE PERIOD 2 s",
+         "GROUP BY -1 makes one group of all at column 45: name what is grouped by, as in GROUP BY room"),
+        ("SELECT nodeid, COUNT(*, 1 min) FROM sensors GROUP BY nodeid ORDER BY -2 SAMPLE PERIOD 2 s",
+         "ORDER BY -2 is the same for all rows at column 70: "
+         "write a column or its number, the greatest first with DESC, as in ORDER BY 2 DESC"),
+        ("SELECT nodeid, temp FROM sensors ORDER BY NULL DESC, 2 HISTORY 1 day ONLY",
+         "ORDER BY NULL is the same for all rows at column 43: "
+         "write a column or its number, the greatest first with DESC, as in ORDER BY 2 DESC"),
         ("CREATE STORAGE POINT p SIZE 8 (temp int16, TIME int32)",
          "a field cannot be called 'TIME', which is the sample time of each stored row at column 44: "
          "name it otherwise, as in time_read"),

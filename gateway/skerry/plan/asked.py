@@ -34,6 +34,7 @@ def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bo
     _check_lengths(select, plan)
     check_acting(select, plan)
     _check_groups(select)
+    _check_order(select)
     _check_having(select, plan)
     _check_combined(select)
     _check_lifetime(select)
@@ -137,13 +138,26 @@ def _check_bins(select: ast.Select, scope: Scope) -> None:
 def _check_groups(select: ast.Select) -> None:
     """A number is no column's place, as it is in ORDER BY, and everything would be one group."""
     for node in select.groups:
-        if isinstance(node, ast.Number | ast.Null):
+        if _is_same_everywhere(node):
             written = select.text[node.span.start : node.span.end]
             raise QueryError(
                 f"GROUP BY {written} makes one group of all",
                 "name what is grouped by, as in GROUP BY room",
                 node.span,
             )
+
+
+def _check_order(select: ast.Select) -> None:
+    """Rows are ordered by what differs among them; a number alone is a column's place."""
+    for node in (part.expression for part in select.order):
+        if _is_same_everywhere(node) and not isinstance(node, ast.Number):
+            written = select.text[node.span.start : node.span.end]
+            hint = "write a column or its number, the greatest first with DESC, as in ORDER BY 2 DESC"
+            raise QueryError(f"ORDER BY {written} is the same for all rows", hint, node.span)
+
+
+def _is_same_everywhere(node: ast.Expression) -> bool:
+    return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))
 
 
 def _check_having(select: ast.Select, plan: QueryPlan) -> None:
