@@ -188,6 +188,21 @@ REFUSED = [
      "COUNT(DISTINCT *) has no meaning at column 8: write COUNT(*), or COUNT(DISTINCT temp)"),
     ("SELECT temp >> 3 ONCE", "temp", ">> is of whole numbers at column 8: divide instead: it has decimal places"),
     ("SELECT temp FROM sensors SAMPLE PERIOD 1 s STOP ON hot", "hot", "unexpected 'hot' at column 52: expected EVENT"),
+    ("SELECT temp FROM sensors AS s WHERE s.loc = 3 ONCE", "s.loc",
+     "'loc' is a position, not a number at column 37: "
+     "write xpos or ypos, or the distance from another, as in dist(loc, point(3 m, 4 m))"),
+    ("ON EVENT hot SELECT event.loc + 1 ONCE", "event.loc",
+     "'loc' is a position, not a number at column 21: "
+     "write xpos or ypos, or the distance from another, as in dist(loc, point(3 m, 4 m))"),
+    ("SELECT temp WHERE loc < 3 ONCE", "loc",
+     "'loc' is a position, not a number at column 19: "
+     "write xpos or ypos, or the distance from another, as in dist(loc, point(3 m, 4 m))"),
+    ("SELECT point(3 m, 4 m) ONCE", "point(3 m, 4 m)",
+     "a point is a position, not a number at column 8: write the distance from it, as in dist(loc, point(3 m, 4 m))"),
+    ("SELECT room, AVG(temp) AS mean GROUP BY room HAVING Mean > 3 SAMPLE PERIOD 2 s", "Mean",
+     "unknown attribute 'Mean' at column 53: it is what a column is called: write AVG(temp) here, too"),
+    ("SELECT light > 100 AS bright, COUNT(*) GROUP BY bright SAMPLE PERIOD 2 s", "bright",
+     "unknown attribute 'bright' at column 49: it is what a column is called: write light > 100 here, too"),
     ("SELECT temp FROM sensors, points ONCE", "points",
      "unknown table 'points' at column 27: tables are sensors and storage points, of which there are none"),
 ]  # fmt: skip

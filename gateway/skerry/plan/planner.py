@@ -273,7 +273,10 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
 
 
 def _scope(select: ast.Select, points: Points, tables: Tables) -> Scope:
-    return replace(scope_of(tuple(select.tables), points, tables), event_value=event_value(select))
+    scope = scope_of(tuple(select.tables), points, tables)
+    spans = {item.alias.lower(): item.expression.span for item in select.items if item.alias is not None}
+    columns = {name: " ".join(select.text[span.start : span.end].split()) for name, span in spans.items()}
+    return replace(scope, event_value=event_value(select), columns=columns)
 
 
 def _with_clauses(

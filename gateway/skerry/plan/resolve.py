@@ -126,6 +126,9 @@ class Resolver:
         if name == "DIST":
             with _magnitude_at(node.span):
                 return places.distance(node, lambda a: self.number(a, "dist"))
+        if name == "POINT":
+            hint = "write the distance from it, as in dist(loc, point(3 m, 4 m))"
+            raise QueryError("a point is a position, not a number", hint, node.span)
         known = (*functions.NAMES, *outside.names(), *temporal.NAMES, "ERROR")
         if name not in known:
             guess = did_you_mean(node.function, [one.lower() for one in known])

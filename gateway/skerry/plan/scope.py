@@ -29,6 +29,8 @@ _PAST_MAXIMUM_MS = 7 * 86_400_000
 _IN_EVERY_ROW = ("nodeid", "epoch")
 #: The sample time of a stored row, in s of network time.
 TIME = "time"
+#: Both coordinates.
+_LOC = "loc"
 
 
 def attribute_names() -> str:
@@ -56,6 +58,8 @@ class Scope:
     event_value: str | None = None
     #: Whether names are those of a window's row.
     windowed: bool = False
+    #: What the query's columns are called, in lower case, and what they say.
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def inside(self) -> Scope:
@@ -88,6 +92,8 @@ class Scope:
 
     def _event_attribute(self, node: ast.Name) -> Expr:
         name = node.name.lower()
+        if name == _LOC:
+            raise _position(node)
         entry = EVENT_BY_NAME.get(f"event.{'nodeid' if name == 'id' else name}")
         if entry is None and name == self.event_value:
             entry = event_parameter(node)
@@ -144,7 +150,13 @@ class Scope:
         table = node.table.lower() if node.table is not None else None
         known: list[str] = []
         has: list[str] = []
+        said = self.columns.get(node.name.lower()) if table is None else None
+        if said is not None:
+            hint = f"it is what a column is called: write {said} here, too"
+            return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
         if self.sensors is not None and table in (None, "sensors", self.sensors):
+            if node.name.lower() == _LOC:
+                return _position(node)
             known += [*BY_NAME, *SYNONYMS]
             has.append(f"attributes are {attribute_names()}")
         for called, also, names in self._columns():
@@ -168,6 +180,11 @@ class Scope:
 
 #: Of a query that reads no storage point.
 SENSORS = Scope()
+
+
+def _position(node: ast.Name) -> QueryError:
+    hint = "write xpos or ypos, or the distance from another, as in dist(loc, point(3 m, 4 m))"
+    return QueryError(f"'{node.name}' is a position, not a number", hint, node.span)
 
 
 def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_TABLES) -> Scope:
