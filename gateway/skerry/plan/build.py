@@ -207,8 +207,10 @@ def compare(op: Op, a: Expr, b: Expr) -> Expr:
     """``a op b``, exact. A constant with more digits than the other side is cut to it, for < <= > >=."""
     if a.is_constant and not b.is_constant:
         a, b, op = b, a, _FLIPPED[op]
-    if b.is_constant and not a.is_constant and op not in (Op.EQ, Op.NE) and a.kind is Kind.NUMBER:
-        return _compare_constant(op, a, b)
+    if b.is_constant and not a.is_constant and a.kind is Kind.NUMBER:
+        if op not in (Op.EQ, Op.NE):
+            return _compare_constant(op, a, b)
+        b = _within_reach(a, b)
     a, b = align(a, b)
     return _condition(op, (a, b))
 
@@ -226,6 +228,18 @@ def _compare_constant(op: Op, a: Expr, b: Expr) -> Expr:
         constant = min(max(constant, a.low - 1), a.high + 1)
     side = Expr(Op.CONST32, (), constant, a.digits, constant, constant, Kind.NUMBER, b.unit)
     return _condition(op, (a, side))
+
+
+def _within_reach(a: Expr, b: Expr) -> Expr:
+    """The constant ``b``; one with ``a``'s digits that equals a where b does, where 64 bits do not hold both at the finer digits."""
+    power = 10 ** abs(a.digits - b.digits)
+    if max(_magnitude(a), _magnitude(b)) * power <= INT64_MAXIMUM:
+        return b
+    value, rest = divmod(b.operand or 0, power) if b.digits > a.digits else ((b.operand or 0) * power, 0)
+    if rest or not a.low <= value <= a.high:
+        # What a never is.
+        value = a.high + 1 if a.high < INT64_MAXIMUM else a.low - 1
+    return Expr(Op.CONST32, (), value, a.digits, value, value, Kind.NUMBER, b.unit)
 
 
 def logical(op: Op, a: Expr, b: Expr) -> Expr:
