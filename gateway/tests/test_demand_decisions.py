@@ -117,3 +117,20 @@ def test_rows_that_stay_on_motes_are_not_said_to_be_sent() -> None:
     assert "  keep light where light > 3" in lines
     assert "  has nothing to pass on: rows stay on their motes" in lines
     assert not any("hands rows" in line or "on the air" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("sql", "own"),
+    [
+        ("temp SAMPLE PERIOD 2 s", False),
+        ("AVG(temp) SAMPLE PERIOD 2 s", False),
+        ("WINAVG(3, temp) SAMPLE PERIOD 2 s", False),
+        ("temp ONCE", True),
+        ("WINAVG(3, temp) SAMPLE PERIOD 2 s FOR 1 h", True),
+        ("temp SAMPLE PERIOD 2 s STOP ON EVENT hot", True),
+    ],
+)
+def test_only_what_can_be_joined_is_said_to_be(sql: str, own: bool) -> None:
+    text = explain_text(explain(plan_of(sql), None, Demand()))
+    assert ("until others join" in text) is not own
+    assert "a mote query of its own" in text

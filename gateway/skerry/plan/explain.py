@@ -80,7 +80,12 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
     if demand is not None:
         joined, as_it_is = demand.joins(plan)
         wanted, plans = demand.would_serve(plan)
-        result["stream"] = {"shares": joined, "unchanged": as_it_is, "decision": decided(wanted, plans)}
+        result["stream"] = {
+            "shares": joined,
+            "unchanged": as_it_is,
+            "own": not demand.shared(plan),
+            "decision": decided(wanted, plans),
+        }
     if catalog is not None:
         names = [BY_NUMBER[number].name for number in sorted(plan.attributes)]
         result["lacking"] = {name: motes for name in names if (motes := catalog.lacking(name))}
@@ -293,7 +298,8 @@ def _stream_lines(stream: dict[str, Any] | None) -> list[str]:
         return []
     decision = stream["decision"]
     if stream["shares"] is None:
-        return ["stream", "  a mote query of its own, until others join", *decided_lines(decision)]
+        until = "" if stream["own"] else ", until others join"
+        return ["stream", f"  a mote query of its own{until}", *decided_lines(decision)]
     how = "as it runs" if stream["unchanged"] else "which is replaced by one that serves all its users"
     where = f" where {decision['where']}" if decision["where"] else ""
     samples = f"  it samples {', '.join(decision['attributes']) or 'nothing'}{where}"

@@ -112,6 +112,10 @@ class Demand:
         wanted = self._merged(group, plan)
         return group.current, wanted == self._running[group.current].installation.mote_query
 
+    def shared(self, plan: QueryPlan) -> bool:
+        """Whether another user's query may ever join a plan's."""
+        return _key(plan, "") == _key(plan, "another")
+
     def check_room(self, plan: QueryPlan, now: float) -> None:
         """Raises QueryError where :meth:`add_user` would, as the motes have no room for a plan's query."""
         group = self._groups.get(_key(plan, ""))
