@@ -134,3 +134,15 @@ def test_only_what_can_be_joined_is_said_to_be(sql: str, own: bool) -> None:
     text = explain_text(explain(plan_of(sql), None, Demand()))
     assert ("until others join" in text) is not own
     assert "a mote query of its own" in text
+
+
+def test_explain_says_how_far_back_a_query_goes() -> None:
+    found = explain(plan_of("nodeid, temp HISTORY 7 day SAMPLE PERIOD 10 s"))
+    assert found["gateway"]["history_ms"] == 7 * 86_400_000
+    assert "  begins with what was recorded in the last 1 week, from its files" in explain_text(found)
+    joined = plan_of(
+        "s.temp - h.temp AS rise FROM sensors AS s, sensors HISTORY 2 h AS h WHERE h.nodeid = s.nodeid SAMPLE PERIOD 10 s"
+    )
+    assert "  joins with the past of sensors in the 2 h before where nodeid = h.nodeid" in explain_text(
+        explain(joined)
+    )

@@ -70,7 +70,10 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "events": events.to_dict() if events is not None else None,
         "root": _root(query),
         "gateway": _gateway(plan, query),
-        "joins": [{"table": probe.table.schema.name, "where": str(probe)} for probe in plan.probes],
+        "joins": [
+            {"table": probe.table.schema.name, "past_ms": probe.table.past_ms, "where": str(probe)}
+            for probe in plan.probes
+        ],
         "stream": None,
         "route": describe_route(route, catalog) if route is not None else None,
         "lacking": {},
@@ -182,6 +185,7 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
     ]
     return {
         "held_ms": held_ms(query),
+        "history_ms": plan.history.span_ms if plan.history is not None else None,
         "windows": [str(window) for window in plan.window.windows] if plan.window is not None else [],
         "order": str(plan.order) if plan.order is not None else None,
         "having": render(plan.having) if plan.having is not None else None,
@@ -220,8 +224,14 @@ def explain_text(explained: dict[str, Any]) -> str:
     ]
     if gateway["held_ms"]:
         lines.append(f"  puts rows in order, {duration_text(gateway['held_ms'])} after they were sampled")
+    if gateway["history_ms"] is not None:
+        lines.append(
+            f"  begins with what was recorded in the last {duration_text(gateway['history_ms'])}, from its files"
+        )
     lines += [f"  keeps rows where {w['condition']} ({w['because']})" for w in gateway["where"]]
-    lines += [f"  joins with {join['table']} where {join['where']}" for join in explained["joins"]]
+    for join in explained["joins"]:
+        past = "" if join["past_ms"] is None else f" in the {duration_text(join['past_ms'])} before"
+        lines.append(f"  joins with {join['table']}{past} where {join['where']}")
     lines += [f"  computes {column}" for column in gateway["columns"]]
     lines += (
         [f"  aggregates rows of all motes over {' and '.join(gateway['windows'])}"]
