@@ -1,0 +1,149 @@
+"""Frames that an event's average takes on the network's one tree, and would take if the mote that detected it collected it.
+
+TinyDB 2005, section 6, lets the mote that detects an event be the root of the query that it starts. Here its states take the network's
+tree; who sends them is counted in emulation. Beside it stands the fewest frames that collecting first could take on the same links and the
+same tree: from the motes around it, over the shortest ways to the mote itself, merged on the way, and from there on as one state to the
+root. What the mote would spend on listening for motes that are not its children is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections import deque
+
+from hil_tests.lab import heard, lab
+from hil_tests.queries import ask
+from skerry_protocol.commands import event_number
+from skerry_protocol.packets import BROADCAST, CommandOp, Event, PacketType
+from skerry_testbed.network import Environment, Field, Network, check
+from skerry_testbed.pytest import NetworkHandle, disc, grid
+
+SPACING_M = 10.0
+#: Of virtual time: until the tree stands, until a query is everywhere, and from one event to the next.
+SETTLE_S, ARRIVE_S, BETWEEN_S = 90.0, 25.0, 45.0
+PERIOD_S, LASTS_S = 4, 24
+#: Links that deliver at least so much, both ways, may be hops of the way to the mote that collects.
+HEARD_LEAST = 0.5
+
+Tree = dict[int, int]
+
+
+def networks(seed: int) -> dict[str, tuple[Network, tuple[float, ...]]]:
+    """By name, with the radii of what an event concerns, in m."""
+    light = Environment(fields={"light": Field(base=300.0)})
+    found: dict[str, tuple[Network, tuple[float, ...]]] = {"lab": (lab(seed, disc(12)), (5.0, 8.0, 12.0))}
+    for side in (8, 12):
+        motes = grid(side, side, spacing=SPACING_M)
+        found[f"grid of {side} by {side}"] = (
+            check(Network(name=f"grid {side}", seed=seed, mote=motes, radio=disc(1.5 * SPACING_M), environment=light)),
+            (10.0, 15.0, 25.0),
+        )  # fmt: skip
+    return found
+
+
+def parents(net: NetworkHandle) -> Tree:
+    """By mote, from the last beacons."""
+    found = {}
+    for _, mac, packet in net.packets():
+        if packet.type is PacketType.BEACON:
+            found[mac.source] = packet.body.parent
+    return found
+
+
+def way(tree: Tree, mote: int, root: int) -> list[int]:
+    """The motes that pass on what a mote has, itself among them."""
+    found: list[int] = []
+    while mote != root and mote in tree and mote not in found:
+        found.append(mote)
+        mote = tree[mote]
+    return found
+
+
+def collecting(links: dict[int, list[int]], collector: int) -> Tree:
+    """The shortest ways to a mote: who passes on to whom."""
+    tree, left = {collector: collector}, deque([collector])
+    while left:
+        mote = left.popleft()
+        for other in links[mote]:
+            if other not in tree:
+                tree[other] = mote
+                left.append(other)
+    return tree
+
+
+def frames_sent(net: NetworkHandle, query: int) -> float:
+    """Motes that sent states of an event, in each of its epochs but the last; repetitions once."""
+    by_epoch: dict[int, set[int]] = {}
+    for _, mac, packet in net.packets():
+        if packet.type is not PacketType.BUNDLE:
+            continue
+        for record in packet.body.records:
+            if record.type == PacketType.PARTIAL and record.body[0] == query:
+                epoch = int.from_bytes(record.body[1:5], "little")
+                by_epoch.setdefault(epoch, set()).add(mac.source)
+    return statistics.mean(len(by_epoch[epoch]) for epoch in sorted(by_epoch)[1:-1])
+
+
+def run(name: str, network: Network, radius: float, events: int) -> tuple[str, ...]:
+    """A row of the table: motes that an event concerns, and frames an epoch."""
+    net = NetworkHandle(network)
+    net.advance(2.5)
+    net.line.connect()
+    net.advance(SETTLE_S)
+    ask(
+        net,
+        1,
+        f"ON EVENT look SELECT AVG(light), event.nodeid FROM sensors WHERE dist(loc, event.loc) <= {radius:g} m "
+        f"SAMPLE PERIOD {PERIOD_S} s FOR {LASTS_S} s",
+    )
+    net.advance(ARRIVE_S)
+    places = {mote.id: (mote.x, mote.y) for mote in network.mote}
+    (root,) = (mote.id for mote in network.mote if mote.root)
+    good = {pair for pair, share in heard(network).items() if share >= HEARD_LEAST}
+    links = {a: [b for b in places if (a, b) in good and (b, a) in good] for a in places}
+    concerned, measured, collected = [], [], []
+    for number, node in enumerate(
+        random.Random(network.seed).sample([n for n in places if n != root], events)
+    ):
+        net.frames.clear()
+        x, y = places[node]
+        event = Event.build(
+            {"event": event_number("look"), "node": node, "x": round(x * 100), "y": round(y * 100),
+             "seconds": int(net.line.network_time()), "value": 0}
+        )  # fmt: skip
+        net.line.command(BROADCAST, CommandOp.EVENT, bytes(event), number + 1)
+        net.advance(BETWEEN_S)
+        around = [n for n, (a, b) in places.items() if (a - x) ** 2 + (b - y) ** 2 <= radius**2 and n != root]
+        local, tree = collecting(links, node), parents(net)
+        passing = {mote for n in around for mote in way(local, n, node)}
+        concerned.append(len(around))
+        measured.append(frames_sent(net, 1))
+        collected.append(len(passing) + len(way(tree, node, root)))
+    means = [statistics.mean(column) for column in (concerned, measured, collected)]
+    return name, f"{radius:g} m", *(f"{mean:.1f}" for mean in means), f"{means[1] / means[2] - 1:+.0%}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--events", type=int, default=8, help="each of another mote")
+    options = parser.parse_args()
+    head = (
+        "network",
+        "around",
+        "motes concerned",
+        "frames on the one tree",
+        "collected at the mote, at least",
+        "one tree against it",
+    )
+    lines = [head, ("---",) * len(head)]
+    for name, (network, radii) in networks(options.seed).items():
+        lines += [run(name, network, radius, options.events) for radius in radii]
+    print("\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+
+if __name__ == "__main__":
+    main()
