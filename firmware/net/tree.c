@@ -17,10 +17,12 @@
 
 /* A new parent must be better by this much: 1.5 transmissions (hysteresis against flapping). */
 #define SWITCH_GAIN 24
-/* … or by four where values decide and its link takes three at most: estimates of long paths differ by as much among equals, and so do those
- * of links by beacons, of which many are lost where many motes beacon at once. */
-#define VALUES_SWITCH_GAIN 64
-#define GOOD_LINK 48
+/* Where values decide, parents are chosen among those that cost up to four more than the least, over links that take four at most: estimates
+ * of long paths differ by as much among equals, and so do those of links by beacons, of which many are lost where many motes beacon at once.
+ * One is left for its cost when that is six more: what was chosen is not given up for what made it just eligible. */
+#define VALUES_COST 64
+#define VALUES_LINK 64
+#define VALUES_SWITCH_GAIN 96
 /* A parent is dead after so many control windows without a beacon; after fewer when slots pass without an acknowledgement, too.
  * Such slots alone mean a crowded slot more often than a dead parent, up to a limit. */
 #define DEAD_WINDOWS 15
@@ -173,18 +175,16 @@ static void leave(void)
     net_left();
 }
 
-/* A parent by its values may cost more on the way, over a link that is good. */
-static bool good(const struct neighbour *n) { return neighbour_link_cost(n) <= GOOD_LINK; }
 /* Among parents that are about as good as the one of least cost, a semantic routing tree may tell which one to take: one that fits better
  * than this choice. */
 static struct neighbour *by_values(const struct neighbour *least, struct neighbour *choice)
 {
     if (!srt_chooses()) return choice;
-    uint16_t acceptable = path_cost(least) + VALUES_SWITCH_GAIN, distance = srt_distance((uint8_t)(choice - neighbours()), choice->node == parent);
+    uint16_t acceptable = path_cost(least) + VALUES_COST, distance = srt_distance((uint8_t)(choice - neighbours()), choice->node == parent);
     uint8_t gain = choice->node == parent && settled == YOUNG_WINDOWS ? SETTLED_GAIN : VALUES_GAIN;
     for (uint8_t i = 0; i < NEIGHBOURS; i++) {
         struct neighbour *n = &neighbours()[i];
-        if (n->node == parent || !eligible(n, level) || !good(n) || path_cost(n) >= acceptable) continue;
+        if (n->node == parent || !eligible(n, level) || neighbour_link_cost(n) > VALUES_LINK || path_cost(n) >= acceptable) continue;
         uint16_t other = srt_distance(i, false);
         if (other + gain > distance) continue;
         distance = other;
@@ -234,8 +234,6 @@ static void restart(const struct wire_beacon *beacon)
     schedule_session();
 }
 
-static uint16_t switch_gain(const struct neighbour *up) { return srt_chooses() && good(up) ? VALUES_SWITCH_GAIN : SWITCH_GAIN; }
-
 static void choose(void)
 {
     if (tree_is_root() || orphaned) return;
@@ -245,7 +243,7 @@ static void choose(void)
     struct neighbour *choice = best(WIRE_NO_NODE, tree_joined() ? (uint8_t)(level + in_vain) : LEVEL_MAXIMUM);
     if (!choice) return;
     /* Not while the parent may hold a frame whose acknowledgement was lost: another would count its partial states again. */
-    if (!up || (!uplink_doubtful() && path_cost(choice) + switch_gain(up) < path_cost(up))) adopt(choice);
+    if (!up || (!uplink_doubtful() && path_cost(choice) + (srt_chooses() ? VALUES_SWITCH_GAIN : SWITCH_GAIN) < path_cost(up))) adopt(choice);
 }
 
 /* What is below this mote in semantic routing trees; who tells of more than before has news. */
