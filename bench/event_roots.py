@@ -12,6 +12,7 @@ import argparse
 import random
 import statistics
 from collections import deque
+from collections.abc import Iterator
 
 from hil_tests.lab import heard, lab
 from hil_tests.queries import ask
@@ -30,17 +31,14 @@ HEARD_LEAST = 0.5
 Tree = dict[int, int]
 
 
-def networks(seed: int) -> dict[str, tuple[Network, tuple[float, ...]]]:
-    """By name, with the radii of what an event concerns, in m."""
+def networks(seed: int) -> Iterator[tuple[str, Network, tuple[float, ...]]]:
+    """Name, description, and the radii of what an event concerns, in m. The lab, whose places may be missing, comes last."""
     light = Environment(fields={"light": Field(base=300.0)})
-    found: dict[str, tuple[Network, tuple[float, ...]]] = {"lab": (lab(seed, disc(12)), (5.0, 8.0, 12.0))}
     for side in (8, 12):
-        motes = grid(side, side, spacing=SPACING_M)
-        found[f"grid of {side} by {side}"] = (
-            check(Network(name=f"grid {side}", seed=seed, mote=motes, radio=disc(1.5 * SPACING_M), environment=light)),
-            (10.0, 15.0, 25.0),
-        )  # fmt: skip
-    return found
+        motes, radio = grid(side, side, spacing=SPACING_M), disc(1.5 * SPACING_M)
+        described = Network(name=f"grid {side}", seed=seed, mote=motes, radio=radio, environment=light)
+        yield f"grid of {side} by {side}", check(described), (10.0, 15.0, 25.0)
+    yield "lab", lab(seed, disc(12)), (5.0, 8.0, 12.0)
 
 
 def parents(net: NetworkHandle) -> Tree:
@@ -140,9 +138,11 @@ def main() -> None:
         "one tree against it",
     )
     lines = [head, ("---",) * len(head)]
-    for name, (network, radii) in networks(options.seed).items():
-        lines += [run(name, network, radius, options.events) for radius in radii]
-    print("\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
+    try:
+        for name, network, radii in networks(options.seed):
+            lines += [run(name, network, radius, options.events) for radius in radii]
+    finally:
+        print("\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
 if __name__ == "__main__":

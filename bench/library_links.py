@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bench.machine import table
-from hil_tests.lab import DATA
+from hil_tests.lab import DATA, data
 from skerry_testbed.network import Bursts, Radio
 
 FILE = DATA / "library-links.parquet"
@@ -57,7 +57,7 @@ class Fit:
 
 def _heard() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Power in dBm by (neighbour, node) and minute, and by node and minute whether who is missing there was not heard."""
-    frame = pd.read_parquet(FILE).drop_duplicates(["node", "neighbour", "seq"])
+    frame = pd.read_parquet(data(FILE.name)).drop_duplicates(["node", "neighbour", "seq"])
     raw = frame["lqi_raw"]
     frame["dbm"] = np.where(raw > 128, raw - 256, raw) - 45
     power = frame.set_index(["neighbour", "node", "seq"])["dbm"].unstack("seq")
@@ -167,8 +167,6 @@ def fit() -> Fit:
 
 def main() -> None:
     """Print the table."""
-    if not FILE.exists():
-        raise SystemExit(f"skipped: {FILE} is not here")
     found = fit()
     table(
         "a library's links, fitted",

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.machine import table
+from hil_tests.lab import data
 from hil_tests.queries import ask, rows
 from skerry_testbed.network import Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, line_of
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SAMPLES, SIZE, K = 1000, 5, 4
 INTERVAL_S = 0.064
 SEED = 5
@@ -37,15 +36,15 @@ Signal = NDArray[np.float64]
 
 
 def signals() -> dict[str, tuple[str, Signal]]:
-    """By name: the attribute that carries it, and its samples. Raises FileNotFoundError without the traces."""
-    hand = pd.read_parquet(DATA / "imu-100hz.parquet")
+    """By name: the attribute that carries it, and its samples. Ends the program without the traces."""
+    hand = pd.read_parquet(data("imu-100hz.parquet"))
     at = np.searchsorted(hand["t_s"].to_numpy(), np.arange(SAMPLES) * INTERVAL_S)
     found = {
         f"{name}, {axis}": ("accel_x", hand[column.format(axis)].to_numpy()[at] * scale)
         for name, column, scale in (("acceleration", "acc_{}_g", 1), ("magnetometer", "mag_{}_uT", 0.01))
         for axis in "xy"
     }
-    light = pd.read_parquet(DATA / "light-steps.parquet")["Light"].to_numpy()[:SAMPLES]
+    light = pd.read_parquet(data("light-steps.parquet"))["Light"].to_numpy()[:SAMPLES]
     return {**found, "light (steps)": ("light", light)}
 
 

@@ -12,9 +12,17 @@ from skerry_testbed.network import Environment, Field, Mote, Network, Radio, che
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def data(name: str) -> Path:
+    """A file of the data sets, which lie beside the project. Who cannot do without one that is missing ends there, with a message."""
+    path = DATA / name
+    if not path.exists():
+        raise SystemExit(f"skipped: {path} is not here")
+    return path
+
+
 def positions() -> dict[int, tuple[float, float]]:
     """Of motes 1..54; the gateway, 0, whose place is not told, stands in the middle."""
-    lines = (DATA / "lab-mote-locations.txt").read_text().split("\n")
+    lines = data("lab-mote-locations.txt").read_text().split("\n")
     places = {
         int(n): (float(x), float(y)) for n, x, y in (line.split() for line in lines[1:] if line.strip())
     }
@@ -24,7 +32,7 @@ def positions() -> dict[int, tuple[float, float]]:
 def links() -> dict[tuple[int, int], float]:
     """Measured delivery; what the gateway sent was not measured: as what it heard."""
     found: dict[tuple[int, int], float] = {}
-    for line in (DATA / "lab-connectivity.txt").read_text().split("\n"):
+    for line in data("lab-connectivity.txt").read_text().split("\n"):
         fields = line.split()
         if len(fields) == 3 and fields[0] != fields[1]:
             found[int(fields[0]), int(fields[1])] = float(fields[2])

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from hil_tests.lab import DATA, lab, links, on_time, reachable
+from hil_tests.lab import DATA, data, lab, links, on_time, reachable
 from hil_tests.queries import ask, rows
 from skerry_testbed.pytest import NetworkHandle
 
@@ -15,6 +15,11 @@ EPOCHS = 10
 
 
 @pytest.mark.slow
+def test_data_that_is_missing_is_named() -> None:
+    with pytest.raises(SystemExit, match=r"no-such\.parquet is not here"):
+        data("no-such.parquet")
+
+
 @pytest.mark.skipif(not (DATA / "lab-connectivity.txt").exists(), reason=f"{DATA} is not here")
 @pytest.mark.parametrize("seed", [1, 14])
 def test_rows_arrive_over_the_labs_links_while_radios_sleep(seed: int) -> None:
