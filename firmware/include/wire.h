@@ -279,7 +279,7 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_NEIGHBOURS = 15, /* 1; motes that it hears */
     WIRE_ATTRIBUTE_RADIO_DUTY = 16, /* 10^-4 ; share of the time since boot with the radio on */
     WIRE_ATTRIBUTE_RESETS = 17, /* 1; times it has started, kept in EEPROM */
-    WIRE_ATTRIBUTE_UPTIME = 18, /* 1; s since it started */
+    WIRE_ATTRIBUTE_UPTIME = 18, /* s; time since it started */
     WIRE_ATTRIBUTE_DROPPED = 19, /* 1; records lost to a full queue since it started */
     WIRE_ATTRIBUTE_ENERGY = 35, /* 10^-3 J; what radio and standby have taken since it started, estimated */
     WIRE_ATTRIBUTE_CONTENTION = 39, /* 1; how often of late the channel was taken or a frame not acknowledged */
@@ -293,7 +293,7 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_EVENT_NODEID = 24, /* 1; short address of the mote that raised the event */
     WIRE_ATTRIBUTE_EVENT_XPOS = 25, /* 10^-2 m; its position, east */
     WIRE_ATTRIBUTE_EVENT_YPOS = 26, /* 10^-2 m; its position, north */
-    WIRE_ATTRIBUTE_EVENT_TIME = 27, /* 1; network time of the event, s */
+    WIRE_ATTRIBUTE_EVENT_TIME = 27, /* s; network time of the event */
     WIRE_ATTRIBUTE_EVENT_VALUE = 36, /* 1; what the query that raised it said with SIGNAL */
     WIRE_ATTRIBUTE_COUNT = 14,
 };

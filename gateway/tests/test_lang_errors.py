@@ -16,7 +16,10 @@ ATTRIBUTES = (
 )
 FORM = "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | LIFETIME n unit | ONCE"
 EXPRESSION = "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
-UNITS = "units are degC, C, °C, %RH, RH, lx, lux, klx, V, mV, g, mg, m, cm, mm, km, B, kB, KiB"
+UNITS = (
+    "units are degC, C, °C, %RH, RH, lx, lux, klx, V, mV, g, mg, m, cm, mm, km, mgauss, gauss, uT, J, mJ, B, kB, KiB, "
+    "ms, s, min, h, day, week"
+)
 
 # (query, what is marked by carets, one-line message)
 REFUSED = [

@@ -133,7 +133,7 @@ HEALTH_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(15, "neighbours", _F.U8, "", 0, (0, 255), "motes that it hears"),
     _attribute(16, "radio_duty", _F.U16, "", 4, (0, 1), "share of the time since boot with the radio on"),
     _attribute(17, "resets", _F.U16, "", 0, (0, 65535), "times it has started, kept in EEPROM"),
-    _attribute(18, "uptime", _F.I32, "", 0, (0, 2**31 - 1), "s since it started"),
+    _attribute(18, "uptime", _F.I32, "s", 0, (0, 2**31 - 1), "time since it started"),
     _attribute(19, "dropped", _F.U16, "", 0, (0, 65535), "records lost to a full queue since it started"),
     _attribute(35, "energy", _F.I32, "J", 3, (0, 2e6), "what radio and standby have taken since it started, estimated"),
     _attribute(39, "contention", _F.U8, "", 0, (0, 31), "how often of late the channel was taken or a frame not acknowledged"),
@@ -152,7 +152,7 @@ EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(24, "event.nodeid", _F.U16, "", 0, (0, 65534), "short address of the mote that raised the event"),
     _attribute(25, "event.xpos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "its position, east"),
     _attribute(26, "event.ypos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "its position, north"),
-    _attribute(27, "event.time", _F.I32, "", 0, (0, 2**31 - 1), "network time of the event, s"),
+    _attribute(27, "event.time", _F.I32, "s", 0, (0, 2**31 - 1), "network time of the event"),
     _attribute(36, "event.value", _F.I32, "", 0, (-(2**31) + 1, 2**31 - 1), "what the query that raised it said with SIGNAL"),
 )
 # fmt: on

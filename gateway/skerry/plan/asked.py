@@ -41,6 +41,7 @@ def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bo
     _check_pulses(select, plan)
     _check_signal(select, plan, scope)
     _check_switched(select, scope)
+    _check_arguments(select)
     check_all_speed(select, plan, stored=stored)
 
 
@@ -223,6 +224,23 @@ def _check_switched(select: ast.Select, scope: Scope) -> None:
         if not _of_mote(output.argument, scope):
             hint = f"write {command.name}: it acts on the mote whose row it is"
             raise QueryError(f"{command.name} cannot be sent to another mote", hint, output.argument.span)
+
+
+def _check_arguments(select: ast.Select) -> None:
+    """What no command can be told: a number of something, or NULL."""
+    for output in select.outputs:
+        command = find_or_none(output.name.name)
+        if command is None or output.argument is None:
+            continue
+        nodes = list(ast.walk(output.argument))
+        if isinstance(output.argument, ast.Null):
+            raise QueryError(
+                f"{command.name} cannot be told NULL", f"it is {command.takes}", output.argument.span
+            )
+        if not any(isinstance(node, ast.Name) for node in nodes):
+            for number in (node for node in nodes if isinstance(node, ast.Number) and node.unit is not None):
+                hint = f"leave {number.unit} out: it is {command.takes}"
+                raise QueryError(f"{command.name} takes a number without a unit", hint, number.span)
 
 
 def _of_mote(node: ast.Expression, scope: Scope) -> bool:

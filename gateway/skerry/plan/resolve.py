@@ -9,7 +9,7 @@ from decimal import Decimal
 from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
-from skerry.lang.units import UNITS
+from skerry.lang.units import unit_of, units_of
 from skerry.plan import build, functions, outside, places, temporal, windows
 from skerry.plan.expression import PLAIN, Expr, Kind
 from skerry.plan.scope import SENSORS, Scope
@@ -212,13 +212,14 @@ def _negated(expr: Expr, negated: bool) -> Expr:
 def _literal(node: ast.Number) -> Expr:
     unit, value = PLAIN, node.value
     if node.unit is not None:
-        if node.unit not in UNITS:
-            known = list(dict.fromkeys(UNITS))
+        meant = unit_of(node.unit)
+        if meant is None:
+            known = units_of()
             close = [u for u in known if u.lower() == node.unit.lower()]
             guess = f"did you mean {close[0]}? " if close else ""
             hint = f"{guess}units are {', '.join(known)}"
             raise QueryError(f"unknown unit '{node.unit}'", hint, node.span)
-        unit, factor = UNITS[node.unit]
+        unit, factor = meant
         value *= factor
     with _magnitude_at(node.span):
         return constant(value, unit)
