@@ -48,6 +48,25 @@ def test_in_a_star_one_slot_is_as_wide_as_there_is_room_for(network: MakeNetwork
     assert after < before
 
 
+def test_motes_that_meet_in_a_cell_number_their_frames_apart(network: MakeNetwork) -> None:
+    """An acknowledgement carries nothing but a number: none may be taken for that of another's frame."""
+    cells = 36  # of level 1 in a young network
+    numbers = [1, 1 + cells, 1 + 2 * cells, 1 + 3 * cells]
+    motes = [Mote(id=0, x=0, y=0, root=True), *(Mote(id=n, x=1, y=n / 100) for n in numbers)]
+    net = network(motes, radio=disc(10))
+    net.advance("30s")
+    ask(net, 1, "SELECT nodeid FROM sensors SAMPLE PERIOD 2 s")
+    net.frames.clear()
+    net.advance("80s")
+    used = defaultdict(set)
+    for _, mac, packet in net.packets():
+        if packet.type is PacketType.BUNDLE:
+            used[mac.source].add(mac.sequence)
+    assert sorted(used) == numbers
+    assert all(len(found) > 20 for found in used.values())
+    assert sum(map(len, used.values())) == len(set().union(*used.values()))
+
+
 def frames_per_row(net: NetworkHandle, query: MoteQuery) -> float:
     """Of all motes but the root, in the next 40 s."""
     sent = sum(mote.counters["sent"] for n, mote in net.motes.items() if n)

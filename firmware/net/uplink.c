@@ -18,6 +18,8 @@
  * listening: the root, and who has just been told that more follows. */
 #define TRIES 2
 #define GOES 4
+/* Numbers of frames that tell motes apart: a parent knows a repetition by the number of the last frame, which repeats after 64 now. */
+#define MEETING 4
 /* From one go to the next, up to so many ms more: not again with whom it collided. */
 #define SPREAD_AGAIN 12
 
@@ -40,10 +42,16 @@ bool uplink_outstanding(void) { return outstanding; }
 
 bool uplink_waiting(void) { return outstanding || backlog_next(true); }
 
+/* An acknowledgement names the frame's number alone: of two motes that send at once, one would take the other's for its own where both frames
+ * had one number. Motes of a level that meet in a cell differ in what is counted here. */
+static uint8_t meeting(void) { return (uint8_t)(settings()->nodeid / slots_cells(tree_own_level())) % MEETING; }
+
 /* Moves as many records as fit from the queue into the frame. */
 static void build(void)
 {
     struct wire_bundle *bundle = mac_begin(&frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
+    uint8_t *number = &((struct wire_mac_header *)frame.bytes)->sequence;
+    *number = (uint8_t)(*number * MEETING + meeting());
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
     reports = true;
