@@ -125,7 +125,7 @@ class Client:
         found: list[dict[str, Any]] = self._request("GET", f"/motes/{mote}/substitutes", params=params)
         return found
 
-    def tag(self, mote: int, **tags: str | None) -> dict[str, str]:
+    def tag(self, mote: int, /, **tags: str | None) -> dict[str, str]:
         """Set tags of a mote, take away those that are None; all it has then."""
         kept: dict[str, str] = self._request("PUT", f"/motes/{mote}/tags", json=tags)
         return kept

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable
 
+import httpx
 import pytest
 
 import skerry
@@ -55,6 +56,19 @@ def test_fewer_rows_than_none_are_refused(read: Callable[..., object]) -> None:
     rows = Rows(skerry.connect("http://127.0.0.1:1"), description)
     with pytest.raises(ValueError, match=r"^rows=-1: expected how many rows to read, 0 or more"):
         read(rows, rows=-1)
+
+
+def answering(answer: Callable[[httpx.Request], httpx.Response]) -> skerry.Client:
+    """A client whose requests are answered so."""
+    client = skerry.connect("http://127.0.0.1:1")
+    client.http = httpx.Client(base_url=client.url, transport=httpx.MockTransport(answer))
+    return client
+
+
+@pytest.mark.parametrize("key", ["room", "mote", "self"])
+def test_a_tag_may_have_any_name(key: str) -> None:
+    client = answering(lambda request: httpx.Response(200, content=request.read()))
+    assert client.tag(3, **{key: "iris"}) == {key: "iris"}
 
 
 def event(number: str, kind: str, data: object) -> list[str]:
