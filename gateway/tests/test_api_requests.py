@@ -90,6 +90,12 @@ def test_another_method_is_told_all_that_there_are(
         assert answer.json() == {"message": f"{method} {path}: there is {allowed}"}
 
 
+def test_a_path_that_is_none_is_named(gateway: NoGateway) -> None:
+    answer = request(gateway, "POST", "/events/a%2Fb")
+    assert answer.status_code == 404
+    assert answer.json() == {"message": "POST /events/a/b: there is nothing there"}
+
+
 def test_text_that_no_encoding_has_is_answered_all_the_same(gateway: NoGateway) -> None:
     answer = request(gateway, "POST", "/queries", json={"sql": SQL})
     assert (answer.status_code, answer.json()["message"]) == (400, "no \ud800")

@@ -43,8 +43,11 @@ def answer_errors(app: FastAPI) -> None:
         return _answer(405, f"{request.method} {path}: there is {allowed}", {"Allow": allowed})
 
     @app.exception_handler(HTTPException)
-    async def wrong(_: Request, error: HTTPException) -> JSONResponse:
-        return _answer(error.status_code, error.detail, error.headers)
+    async def wrong(request: Request, error: HTTPException) -> JSONResponse:
+        # The router names neither.
+        nowhere = error.status_code == 404 and error.detail == "Not Found"
+        said = f"{request.method} {request.url.path}: there is nothing there" if nowhere else error.detail
+        return _answer(error.status_code, said, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
