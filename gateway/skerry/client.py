@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -70,7 +71,7 @@ class Client:
 
     def stop(self, query: str) -> dict[str, Any]:
         """Stop a query."""
-        stopped: dict[str, Any] = self._request("DELETE", f"/queries/{query}")
+        stopped: dict[str, Any] = self._request("DELETE", "/queries", query)
         return stopped
 
     def stop_by(self, sql: str) -> list[str]:
@@ -87,7 +88,7 @@ class Client:
     def run(self, command: str, argument: int | None = None, mote: int | None = None) -> dict[str, Any]:
         """Run a command on a mote, or on all; ``token`` of the answer is for :meth:`command`."""
         sent: dict[str, Any] = self._request(
-            "POST", f"/commands/{command}", json={"argument": argument, "mote": mote}
+            "POST", "/commands", command, json={"argument": argument, "mote": mote}
         )
         return sent
 
@@ -98,7 +99,7 @@ class Client:
 
     def signal(self, event: str) -> list[str]:
         """Raise an event as if at the root; ids of the queries that it starts or stops."""
-        queries: list[str] = self._request("POST", f"/events/{event}")["queries"]
+        queries: list[str] = self._request("POST", "/events", event)["queries"]
         return queries
 
     def motes(
@@ -170,9 +171,15 @@ class Client:
         explained: dict[str, Any] = self._request("GET", "/explain", params={"sql": sql})
         return explained
 
-    def _request(self, method: str, path: str, **arguments: Any) -> Any:
+    def _request(self, method: str, path: str, name: str | None = None, **arguments: Any) -> Any:
+        """The answer to a request for a path, or for what has this name there."""
+        if name == "":
+            raise ArgumentError(
+                "'' is no name: expected the id of a query, or the name of an event or a command"
+            )
         try:
-            response = self.http.request(method, path, **arguments)
+            whole = path if name is None else f"{path}/{quote(name, safe='')}"
+            response = self.http.request(method, whole, **arguments)
         except UnicodeEncodeError as error:
             wrong = ascii(error.object[error.start : error.end])
             raise ArgumentError(f"{wrong} is half a character, or none: leave it out") from None
@@ -186,9 +193,16 @@ class Client:
             raise GatewayError(
                 f"no gateway at {self.url}: start one with 'skerry gateway --link …' or 'skerry up NETWORK.toml'"
             ) from None
-        if response.is_error:
+        if response.has_redirect_location:
+            raise GatewayError(f"{self.url}: it has moved: ask {response.headers['Location']}")
+        if not response.is_success:
             raise GatewayError(reason(response))
-        return response.json()
+        try:
+            return response.json()
+        except ValueError:
+            raise GatewayError(
+                f"{self.url}: what answers there is no gateway: expected JSON, not {response.text[:60]!r}"
+            ) from None
 
 
 def _check_url(url: str) -> None:

@@ -71,6 +71,43 @@ def test_a_tag_may_have_any_name(key: str) -> None:
     assert client.tag(3, **{key: "iris"}) == {key: "iris"}
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            httpx.Response(200, text="<html>It works!</html>"),
+            "no gateway: expected JSON, not '<html>It works!",
+        ),
+        (httpx.Response(308, headers={"Location": "https://b/status"}), "it has moved: ask https://b/status"),
+        (httpx.Response(204), "no gateway: expected JSON, not ''"),
+    ],
+)
+def test_what_is_no_gateway_is_named(answer: httpx.Response, message: str) -> None:
+    with pytest.raises(skerry.GatewayError, match=f"^http://127.0.0.1:1: .*{message}"):
+        answering(lambda _: answer).status()
+
+
+@pytest.mark.parametrize("name", ["1?x", "1#x", "../status", "a/b"])
+def test_a_name_is_asked_for_as_it_is(name: str) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200, json={"queries": []})
+
+    client = answering(answer)
+    client.stop(name)
+    client.signal(name)
+    client.run(name)
+    assert asked == [f"/queries/{name}", f"/events/{name}", f"/commands/{name}"]
+
+
+def test_no_name_at_all_is_one_line() -> None:
+    done = run("stop", "", "--url", f"http://127.0.0.1:{free_port()}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("skerry: '' is no name: expected the id of a query")
+
+
 def event(number: str, kind: str, data: object) -> list[str]:
     """A server-sent event's lines, the empty one included."""
     return [*([f"id: {number}"] if number else []), f"event: {kind}", f"data: {json.dumps(data)}", ""]
