@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -141,9 +142,10 @@ class Client:
         return self.selected(sql)[1]
 
     def selected(self, sql: str) -> tuple[list[str], list[dict[str, Any]]]:
-        """Its columns, which are there without rows too, and its rows."""
+        """Its columns, which are there without rows too, and its rows. Of two columns of one name the second has ``:1`` behind it, as
+        SQLite itself tells them apart."""
         found = self._request("GET", "/catalog", params={"sql": sql})
-        columns: list[str] = found["columns"]
+        columns = _distinct(found["columns"])
         return columns, [dict(zip(columns, row, strict=True)) for row in found["rows"]]
 
     def points(self) -> list[dict[str, Any]]:
@@ -203,6 +205,15 @@ class Client:
             raise GatewayError(
                 f"{self.url}: what answers there is no gateway: expected JSON, not {response.text[:60]!r}"
             ) from None
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, each once."""
+    found: list[str] = []
+    for name in names:
+        numbered = (f"{name}:{number}" for number in itertools.count(1))
+        found.append(name if name not in found else next(one for one in numbered if one not in found))
+    return found
 
 
 def _check_url(url: str) -> None:

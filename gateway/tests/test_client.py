@@ -71,6 +71,14 @@ def test_a_tag_may_have_any_name(key: str) -> None:
     assert client.tag(3, **{key: "iris"}) == {key: "iris"}
 
 
+def test_columns_of_one_name_keep_their_values() -> None:
+    """As of ``SELECT a.nodeid, b.nodeid FROM motes a JOIN motes b …``."""
+    found = {"columns": ["nodeid", "nodeid", "nodeid:1", "nodeid"], "rows": [[1, 2, 3, 4]]}
+    columns, rows = answering(lambda _: httpx.Response(200, json=found)).selected("SELECT …")
+    assert columns == ["nodeid", "nodeid:1", "nodeid:1:1", "nodeid:2"]
+    assert rows == [{"nodeid": 1, "nodeid:1": 2, "nodeid:1:1": 3, "nodeid:2": 4}]
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
