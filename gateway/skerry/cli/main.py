@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib.metadata import entry_points
 
 import typer
 
 from skerry.cli import ask, gateway, run, show
+from skerry.cli.output import leave_output
 from skerry.errors import ArgumentError, GatewayError
 
 app = typer.Typer(
@@ -38,13 +40,29 @@ for entry in entry_points(group="skerry.commands"):
     app.command(entry.name)(entry.load())
 
 
+#: What a write to standard output can meet.
+_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            # Here, where it can still be told; there is none when it was closed before.
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except GatewayError as error:
         print(f"skerry: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ArgumentError) else 1)
+    except OSError as error:
+        if error.errno not in _OUTPUT or error.filename is not None:
+            raise
+        leave_output()
+        if error.errno != errno.EPIPE:
+            print(f"skerry: standard output: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":
