@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal as signals
 import sys
 import threading
 import time
@@ -17,6 +19,7 @@ import typer
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, leave_output, writer
 from skerry.client import connect, stops
+from skerry.errors import GatewayError
 from skerry.rows import Rows
 
 Sql = Annotated[
@@ -87,9 +90,11 @@ def query(
                 f"its rows start query {inner['id']}: 'skerry rows {inner['id']}' shows what that says",
                 file=sys.stderr,
             )
+    # As by Ctrl-C, also where that is ignored.
+    signals.signal(signals.SIGALRM, signals.default_int_handler)
+    timer = threading.Timer(limit or 0.0, _stop, (answer,))
+    timer.daemon = True
     if limit is not None:
-        timer = threading.Timer(limit, answer.stop)
-        timer.daemon = True
         timer.start()
     began = time.monotonic()
     count = 0
@@ -99,12 +104,22 @@ def query(
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:
-        count -= 1
+        # Also the heading meets it.
+        count = max(0, count - 1)
         leave_output()
     finally:
+        timer.cancel()
         if answer.id in {entry["id"] for entry in client.queries()}:
             answer.stop()
     print(f"{count} rows in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _stop(answer: Rows) -> None:
+    """In a thread: at the gateway, which ends the rows; where it cannot be asked, here."""
+    try:
+        answer.stop()
+    except GatewayError:
+        os.kill(os.getpid(), signals.SIGALRM)
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,0 +1,79 @@
+"""``skerry query`` when the gateway, or who reads its output, goes away."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from skerry.cli import ask
+from skerry.errors import GatewayError
+
+SQL = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
+
+
+class Answer:
+    """A query whose gateway goes away after one row."""
+
+    id, into, srt = "1", None, None
+    columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0},)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        yield {"nodeid": 3}
+        time.sleep(30)
+
+    def stop(self) -> None:
+        raise GatewayError("no gateway")
+
+
+class Client:
+    """The gateway of it: there is none after the first ``answers``."""
+
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
+
+    def query(self, sql: str, linger_s: float) -> Answer:
+        assert sql == SQL
+        assert linger_s > 0
+        return Answer()
+
+    def queries(self) -> list[dict[str, Any]]:
+        self.answers -= 1
+        if self.answers < 0:
+            raise GatewayError("no gateway")
+        return []
+
+
+def test_the_time_is_over_also_when_the_gateway_is_gone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "asker", lambda *_: Client(1))
+    before = signal.getsignal(signal.SIGALRM)
+    began = time.monotonic()
+    try:
+        with pytest.raises(GatewayError, match="no gateway"):
+            ask.query(SQL, run_for="500ms")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - began < 10
+    said = capsys.readouterr()
+    assert said.out.split() == ["nodeid", "--------", "3"]
+    assert "Traceback" not in said.err
+
+
+def test_rows_that_nobody_reads_are_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader has gone before the heading."""
+
+    def broken(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(ask, "asker", lambda *_: Client(9))
+    monkeypatch.setattr(ask, "writer", broken)
+    monkeypatch.setattr(ask, "leave_output", lambda: None)
+    ask.query(SQL)
+    assert "\n0 rows in 0 s\n" in capsys.readouterr().err
