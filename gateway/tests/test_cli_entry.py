@@ -6,8 +6,11 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from gateway.tests.process import COMMAND
+from skerry.cli.gateway import _default_data
+from skerry.cli.options import asker
 
 EARLY = """
 import sys
@@ -46,3 +49,27 @@ def test_without_a_standard_output_there_is_nothing_to_tell() -> None:
         ["sh", "-c", f"{COMMAND} token ada >&-"], check=False, capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who runs this is in no list of users, as it may be in a container."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    for name in ("HOME", "XDG_STATE_HOME", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+
+
+def test_who_has_no_login_name_is_told_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody(monkeypatch)
+    with pytest.raises(typer.BadParameter, match="has no login name: say who asks"):
+        asker("http://127.0.0.1:1", None, None)
+    assert asker("http://127.0.0.1:1", "ada", None).user == "ada"
+
+
+def test_who_has_no_home_is_told_to_give_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody(monkeypatch)
+    with pytest.raises(OSError, match=r"has no home directory: .* --data"):
+        _default_data()

@@ -17,7 +17,12 @@ from skerry.history.retention import GIGABYTE, KEEP_MAXIMUM, Retention
 
 def _default_data() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "skerry"
+    try:
+        return (Path(state) if state else Path.home() / ".local" / "state") / "skerry"
+    except RuntimeError:
+        raise OSError(
+            f"user {os.getuid()} has no home directory: say where to keep everything, with --data"
+        ) from None
 
 
 def gateway(

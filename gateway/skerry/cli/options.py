@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from typing import Annotated
 
 import typer
@@ -39,4 +40,14 @@ URL = DEFAULT_URL
 
 def asker(url: str, user: str | None, token: str | None) -> Client:
     """A client that asks under a name: the one given, the token's, or the login name."""
-    return connect(url, user=user or (None if token else getpass.getuser()), token=token)
+    return connect(url, user=user or (None if token else _login()), token=token)
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # As in a container that runs under a number of nobody's.
+        raise typer.BadParameter(
+            f"user {os.getuid()} has no login name: say who asks", param_hint="--user or SKERRY_USER"
+        ) from None
