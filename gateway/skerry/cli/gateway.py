@@ -102,6 +102,7 @@ def gateway(
     from skerry.api.app import create_app
     from skerry.api.crowd import Crowded
     from skerry.api.listening import bind, connections
+    from skerry.api.server import Server
     from skerry.daemon import Gateway
     from skerry.link.link import PortError
     from skerry.plan import functions, outside, temporal
@@ -128,7 +129,7 @@ def gateway(
         application = Crowded(create_app(daemon, Access(tokens, limits)), connections())
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
         config.load()
-        server = uvicorn.Server(config)
+        server = Server(config)
         application.connections = server.server_state.connections
         daemon.start()
     except (DataError, PortError, TokenFileError, OSError, ValueError) as error:
