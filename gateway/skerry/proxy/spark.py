@@ -41,6 +41,11 @@ _ON_MACHINES = re.compile(r"(?:spark://|k8s://(?:https?://)?)(\[[^]]*]|[^:,/]+)(
 _HTTPS = "443"
 #: What of Spark's log is shown. One of Spark's own, set later, would let through what it says until then.
 LOGGING = (Path(__file__).parent / "log4j2.properties").as_uri()
+#: By these words Spark knows a batch that its own stop has interrupted, and says nothing of it. What really is raised then has a
+#: thousand lines, over which its search for them overflows the stack.
+INTERRUPTED = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
+)
 #: How the line of a worker's traceback begins that says why it cannot read the log.
 WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
 
@@ -101,6 +106,10 @@ def cause(error: Exception) -> str:
     """What ended a query, in a line: what a worker says about the log, else the error's kind."""
     told = [line for line in str(error).splitlines() if line.startswith(WORKERS_SAY)]
     return told[-1].removeprefix(WORKERS_SAY) if told else type(error).__name__
+
+
+class _StoppedError(Exception):
+    """The gateway ends in the middle of a batch."""
 
 
 class StreamingQuery:
@@ -166,13 +175,20 @@ class StreamingQuery:
     def _batch(self, frame: DataFrame, number: int) -> None:
         del number
         began = time.monotonic()
-        self._process(block_of(frame.toArrow()))
+        try:
+            self._process(block_of(frame.toArrow()))
+        except Exception:
+            if not self._stopping.is_set():
+                raise
+            # Not as done: it comes again.
+            raise _StoppedError(INTERRUPTED) from None
         self.batches += 1
         self.batch_seconds.append(time.monotonic() - began)
 
     def stop(self) -> None:
         """Stop query and session."""
         self._stopping.set()
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         if self._query is not None:
             self._query.stop()
         if self._spark is not None:
