@@ -8,10 +8,15 @@ import re
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "days": 86400.0, "week": 604800.0}
 
 
+#: 300 years: virtual time is counted in ns, in 64 bits.
+MAXIMUM_S = 1e10
+
+
 def seconds(text: str | float) -> float:
     """``"90s"``, ``"10 min"``, ``"500ms"`` or a number of seconds. Raises ValueError naming the text."""
     if isinstance(text, (int, float)):
-        value = float(text)
+        # Not as a float at once: a whole number may be larger than any.
+        value = float(text) if 0 <= text <= MAXIMUM_S else math.nan
     else:
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text)
         if not match or (match[2] or "s") not in _UNITS:
@@ -19,6 +24,6 @@ def seconds(text: str | float) -> float:
                 f"duration {text!r}: expected a number and ms, s, min, h, day or week, as in '10 min'"
             )
         value = float(match[1]) * _UNITS[match[2] or "s"]
-    if not 0 <= value < math.inf:
-        raise ValueError(f"duration {text!r}: expected 0 or more")
+    if not 0 <= value <= MAXIMUM_S:
+        raise ValueError(f"duration {text!r}: expected 0 to {MAXIMUM_S:.0f} s, which is 300 years")
     return value

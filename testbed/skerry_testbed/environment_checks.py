@@ -20,7 +20,8 @@ def check_environment(environment: Environment, folder: Path, ids: list[int]) ->
                 )
     for name, field in environment.fields.items():
         key = f"environment.fields.{name}"
-        require(duration(f"{key}.period", field.period) > 0, f"{key}.period", field.period, "more than 0")
+        period = duration(f"{key}.period", field.period)
+        require(period >= 1e-3, f"{key}.period", field.period, "at least 1 ms")
         require(0 <= field.noise < math.inf, f"{key}.noise", field.noise, "0 or more")
         for part in (field.base, *field.gradient, field.amplitude):
             require(math.isfinite(part), key, part, "finite numbers")

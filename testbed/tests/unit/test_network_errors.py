@@ -59,6 +59,12 @@ CASES = [
         ["environment.fields.temp.bse: no such key", "did you mean 'base'"],
     ),
     (TWO + "[environment.fields.temp]\nbase = 'warm'", ["environment.fields.temp.base = 'warm'", "a number"]),
+    (
+        TWO + "[environment.fields.temp]\nbase = 1\nperiod = 1e-320",
+        ["environment.fields.temp.period = 1e-320: expected at least 1 ms"],
+    ),
+    (TWO + "boot = 1e300", ["mote 1: boot", "1e+300", "0 to 10000000000 s"]),
+    (TWO + f"[[fault]]\nat = {10**400}\nkind = 'kill'\nmote = 1", ["fault kill: at", "000", "300 years"]),
     (TWO + "[environment.fields]\ntemp = 21.5", ["environment.fields.temp = 21.5: expected a table"]),
     (
         TWO + "[environment.fields.temp]\ngradient = [1]",
