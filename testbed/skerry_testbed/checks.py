@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,12 @@ def check_radio(network: Network, folder: Path, ids: set[int]) -> None:
         require({sender, receiver} <= ids, "radio.links", (sender, receiver), "ids of motes")
         require(sender != receiver, "radio.links", (sender, receiver), "two motes: none hears itself")
         require(0 <= probability <= 1, "radio.links", probability, "a probability 0..1")
+    _once("radio.links", [(sender, receiver) for sender, receiver, _ in radio.links])
+
+
+def _once(key: str, pairs: list[tuple[int, int]]) -> None:
+    twice = [pair for pair, count in Counter(pairs).items() if count > 1]
+    require(not twice, key, twice[:1], "each link and direction once")
 
 
 def _check_bursts(radio: Radio, ids: set[int]) -> None:
@@ -150,6 +157,7 @@ def _check_bursts(radio: Radio, ids: set[int]) -> None:
             require(node in ids, "radio.link_bursts", node, "ids of motes")
         require(link.mote != link.to, "radio.link_bursts: to", link.to, "another mote than `mote`")
         named.append((f"radio.link_bursts {link.mote} to {link.to}", link))
+    _once("radio.link_bursts", [(link.mote, link.to) for link in radio.link_bursts])
     for key, bursts in named:
         for name in ("good", "bad"):
             value = getattr(bursts, name)
@@ -163,7 +171,7 @@ def _check_bursts(radio: Radio, ids: set[int]) -> None:
 def check_interference(source: Interference) -> None:
     """One [[interference]]."""
     key = "interference"
-    require(11 <= (source.channel or 11) <= 26, f"{key}.channel", source.channel, "11..26")
+    require(source.channel is None or 11 <= source.channel <= 26, f"{key}.channel", source.channel, "11..26")
     placed = [name for name in ("x", "y", "power_dbm") if getattr(source, name) is not None]
     if source.level_dbm is None:
         missing = [name for name in ("x", "y", "power_dbm") if name not in placed]

@@ -33,6 +33,12 @@ def check_environment(environment: Environment, folder: Path, ids: list[int]) ->
             require(
                 value is None or value in ({}, []), f"environment.{key}", value, "environment.trace beside it"
             )
+        require(
+            environment.speedup == 1.0,
+            "environment.speedup",
+            environment.speedup,
+            "environment.trace beside it",
+        )
         return
     path = folder.resolve() / environment.trace
     require(path.is_file(), "environment.trace", environment.trace, f"a Parquet file; {path} is none")

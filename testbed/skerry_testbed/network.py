@@ -116,11 +116,22 @@ def _check_given(raw: dict[str, Any], network: Network) -> None:
                 kind = fault["kind"]
                 raise NetworkError(f"fault[{number}].{key}: kind = {kind!r} takes {', '.join(takes)}")
     require(
-        network.positions is not None or not network.motes,
-        "motes",
-        network.motes,
-        "positions = a file beside it",
+        not ("file" in radio and "links" in radio),
+        "radio.links",
+        network.radio.links,
+        "either it or radio.file",
     )
+    seen = raw.get("environment", {})
+    require(
+        not ("update" in seen and "step" in seen),
+        "environment.update",
+        network.environment.update,
+        "either it or environment.step, which says when samples come",
+    )
+    if network.positions is None:
+        require(not network.motes, "motes", network.motes, "positions = a file beside it")
+        right = "positions = a file beside it; in a [[mote]] there is a board of its own"
+        require("board" not in raw, "board", network.board, right)
 
 
 def _place(network: Network, folder: Path) -> None:

@@ -27,6 +27,7 @@ CASES = [
     ("motes = [1]", ["motes = [1]", "positions"]),
     ("positions = 'none.txt'", ["positions = 'none.txt'", "No such file"]),
     ("root = 7", ["root = 7", "the id of a mote"]),
+    ("board = 'cc2538'", ["board = 'cc2538'", "positions = a file beside it"]),
     ("firmware = 'none.elf'", ["firmware = 'none.elf'", "an ELF file"]),
     (TWO + "boot = 'x y'", ["mote 1: boot", "'x y'"]),
     (TWO + "rooot = true", ["mote[1].rooot: no such key", "did you mean 'root'"]),
@@ -53,6 +54,19 @@ CASES = [
     (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 9, 0.5]]", ["radio.links = (0, 9)", "ids of motes"]),
     (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 0, 0.9]]", ["radio.links = (0, 0)", "two motes"]),
     (TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 1, 5.0]]", ["radio.links = 5.0", "a probability 0..1"]),
+    (
+        TWO + "[radio]\nmodel = 'matrix'\nfile = 'm.txt'\nlinks = [[0, 1, 0.9]]",
+        ["radio.links = [(0, 1, 0.9)]", "either it or radio.file"],
+    ),
+    (
+        TWO + "[radio]\nmodel = 'matrix'\nlinks = [[0, 1, 0.9], [1, 0, 0.9], [0, 1, 0.1]]",
+        ["radio.links = [(0, 1)]", "each link and direction once"],
+    ),
+    (TWO + "[environment]\nspeedup = 2", ["environment.speedup = 2", "environment.trace beside it"]),
+    (
+        TWO + "[environment]\nstep = '1 s'\nupdate = '2 s'",
+        ["environment.update = '2 s'", "either it or environment.step"],
+    ),
     (TWO + "[environment.fields.pressure]\nbase = 1", ["environment.fields.pressure", "temp, humidity"]),
     (
         TWO + "[environment.fields.light]\nbase = 1\n[environment.fields.temp]\nbse = 1",
@@ -107,6 +121,10 @@ CASES = [
         ["radio.link_bursts = 8", "ids of motes"],
     ),
     (
+        TWO + 2 * "[[radio.link_bursts]]\nmote = 1\nto = 0\ngood = 1\nbad = 1\n",
+        ["radio.link_bursts = [(1, 0)]", "each link and direction once"],
+    ),
+    (
         TWO + "[[radio.link_bursts]]\nmote = 1\nto = 1\ngood = 1\nbad = 1",
         ["radio.link_bursts: to = 1", "another mote"],
     ),
@@ -116,6 +134,7 @@ CASES = [
         ["interference.level_dbm = -60", "either it or x"],
     ),
     (TWO + "[[interference]]\nlevel_dbm = -60\nchannel = 3", ["interference.channel = 3", "11..26"]),
+    (TWO + "[[interference]]\nlevel_dbm = -60\nchannel = 0", ["interference.channel = 0", "11..26"]),
     (TWO + "[[interference]]\nlevel_dbm = 90", ["interference.level_dbm = 90", "-150..60"]),
     (TWO + "[[interference]]\nlevel_dbm = -60\nduty = 0", ["interference.duty = 0", "more than 0"]),
     (TWO + "[[interference]]\nlevel_dbm = -60\nburst = '1 us'", ["interference.burst", "'1 us'"]),
