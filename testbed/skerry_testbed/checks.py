@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +30,8 @@ PPM_MAXIMUM = 500
 #: Shorter than a frame means little: the state at its first byte counts.
 BURST_MINIMUM_S, BURST_MAXIMUM_S = 1e-3, 604800.0
 _NODE_MAXIMUM = 65533
+#: How one begins; what begins otherwise may be a column's heading.
+_NUMBER = re.compile(r"[-+.]*\d")
 
 
 def check_motes(network: Network) -> None:
@@ -133,7 +136,7 @@ def check_radio(network: Network, folder: Path, ids: set[int]) -> None:
     if radio.model != "matrix":
         return
     if radio.file is not None:
-        radio.links = _matrix(folder / radio.file, ids)
+        radio.links = _matrix(radio.file, folder, ids)
         radio.file = None
     require(bool(radio.links), "radio.links", radio.links, "links, or a file of them, for model = 'matrix'")
     for sender, receiver, probability in radio.links:
@@ -194,24 +197,32 @@ def check_interference(source: Interference) -> None:
         require(end > begin, f"{key}.end", source.end, f"a time after begin = {source.begin!r}")
 
 
-def _matrix(path: Path, ids: set[int]) -> list[tuple[int, int, float]]:
+def table_of(key: str, name: str, folder: Path) -> list[tuple[int, str, list[str]]]:
+    """A text file's lines and what is in them: number, line and columns, without empty lines and without a heading, which is a first line
+    that begins with no number."""
+    try:
+        lines = (folder / name).read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise NetworkError(f"{key} = {name!r}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise NetworkError(f"{key} = {name!r}: no UTF-8 text: {error.reason} at byte {error.start}") from None
+    found = [(number, line, line.split()) for number, line in enumerate(lines, 1) if line.strip()]
+    return found[1:] if found and found[0][0] == 1 and not _NUMBER.match(found[0][2][0]) else found
+
+
+def _matrix(name: str, folder: Path, ids: set[int]) -> list[tuple[int, int, float]]:
     """``sender receiver probability`` lines between known motes. Shorter lines say nothing and are skipped, as is
     a matrix's diagonal: no mote hears itself."""
-    try:
-        lines = path.read_text().splitlines()
-    except OSError as error:
-        raise NetworkError(f"radio.file = {str(path)!r}: {error.strerror}") from None
     found = []
-    for number, line in enumerate(lines, 1):
-        columns = line.split()
+    for number, line, columns in table_of("radio.file", name, folder):
         if len(columns) < 3:
             continue
         try:
             link = int(columns[0]), int(columns[1]), float(columns[2])
         except ValueError:
-            if number == 1:
-                continue
-            raise NetworkError(f"{path}:{number}: {line!r}: expected 'sender receiver probability'") from None
+            raise NetworkError(
+                f"{folder / name}:{number}: {line!r}: expected 'sender receiver probability'"
+            ) from None
         if link[0] != link[1] and {link[0], link[1]} <= ids:
             found.append(link)
     return found

@@ -137,18 +137,11 @@ def _check_given(raw: dict[str, Any], network: Network) -> None:
 def _place(network: Network, folder: Path) -> None:
     """Add the motes of the positions file: ``id x y`` in each line, in m; the first line may be a heading."""
     if network.positions is not None:
-        path = folder / network.positions
-        try:
-            lines = path.read_text().splitlines()
-        except OSError as error:
-            raise NetworkError(f"positions = {network.positions!r}: {error.strerror}") from None
-        for number, line in enumerate(lines, 1):
-            columns = line.split()
-            if not columns or (number == 1 and not columns[0].isdigit()):
-                continue
+        for number, line, columns in checks.table_of("positions", network.positions, folder):
             try:
                 node, x, y = int(columns[0]), float(columns[1]), float(columns[2])
             except (ValueError, IndexError):
+                path = folder / network.positions
                 raise NetworkError(f"{path}:{number}: {line!r}: expected 'id x y'") from None
             if not network.motes or node in network.motes:
                 network.mote.append(Mote(id=node, x=x, y=y, board=network.board))

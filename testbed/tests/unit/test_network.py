@@ -32,6 +32,26 @@ def test_a_bad_line_of_positions_is_named(tmp_path: Path) -> None:
         load(described(tmp_path, "positions = 'bad.txt'\nroot = 1"))
 
 
+@pytest.mark.parametrize("first", ["-1 2 3", "1,2,3", "1.5 2 3", "1"])
+def test_a_first_line_with_numbers_is_no_heading(tmp_path: Path, first: str) -> None:
+    (tmp_path / "bad.txt").write_text(f"{first}\n2 4 3\n")
+    with pytest.raises(NetworkError, match=rf"bad\.txt:1: '{first}': expected 'id x y'|mote\.id = -1"):
+        load(described(tmp_path, "positions = 'bad.txt'\nroot = 2"))
+    (tmp_path / "m.txt").write_text("1 0 O.9\n0 1 0.9\n")
+    radio = "[radio]\nmodel = 'matrix'\nfile = 'm.txt'\n"
+    text = radio + "[[mote]]\nid = 0\nx = 0\ny = 0\nroot = true\n[[mote]]\nid = 1\nx = 1\ny = 1"
+    with pytest.raises(NetworkError, match=r"m\.txt:1: '1 0 O\.9': expected 'sender receiver probability'"):
+        load(described(tmp_path, text))
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "latin.txt").write_bytes("1 2 3 café\n".encode("latin-1"))
+    with pytest.raises(NetworkError, match=r"positions = 'latin\.txt': no UTF-8 text: .* at byte 9"):
+        load(described(tmp_path, "positions = 'latin.txt'\nroot = 1"))
+    (tmp_path / "marked.txt").write_text("\ufeff1 2 3\n2 3 4\n", encoding="utf-8")
+    assert len(load(described(tmp_path, "positions = 'marked.txt'\nroot = 1")).mote) == 2
+
+
 def test_motes_that_the_positions_lack_are_named(tmp_path: Path) -> None:
     (tmp_path / "some.txt").write_text("1 2 3\n")
     with pytest.raises(NetworkError, match=r"motes = \[4\]"):
