@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skerry_testbed.duration import seconds
+from skerry_testbed.environment_checks import ATTRIBUTES
 from skerry_testbed.network import Environment, Mote, NetworkError
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ class Trace:
         self._name = environment.trace
         frame = _read(str(environment.trace))
         time = environment.time or next((name for name in ("time", "epoch") if name in frame.columns), "time")
-        columns = environment.columns or {
-            name: name for name in ("temp", "humidity", "light", "voltage") if name in frame.columns
-        }
+        columns = environment.columns or {name: name for name in ATTRIBUTES if name in frame.columns}
         for name in (time, "nodeid", *columns.values()):
             if name not in frame.columns:
                 raise self._error(f"no column {name!r}; it has {', '.join(map(str, frame.columns))}")
@@ -68,22 +67,42 @@ class Trace:
         order = np.argsort(due, kind="stable")
         self._due = due[order]
         self._indices = [index_of[int(node)] for node in frame["nodeid"].to_numpy()[order]]
-        self._values = {name: frame[column].to_numpy(dtype=float)[order] for name, column in columns.items()}
+        self._values = {name: self._numbers(frame[column])[order] for name, column in columns.items()}
         self._motes = len(motes)
         self._next: int | None = None
 
     def _error(self, text: str) -> NetworkError:
         return NetworkError(f"environment.trace {self._name}: {text}")
 
+    def _numbers(self, column: pd.Series) -> npt.NDArray[np.float64]:
+        try:
+            return np.asarray(column.to_numpy(dtype=float))
+        except (TypeError, ValueError):
+            raise self._error(f"column {column.name!r} has {column.dtype}: expected numbers") from None
+
+    def _moments(self, stamp: pd.Series) -> npt.NDArray[np.float64]:
+        """Dates as seconds since 1970, or numbers of seconds as they are."""
+        import pandas as pd
+
+        missing = int(stamp.isna().sum())
+        if missing:
+            raise self._error(f"column {stamp.name!r} says no time in {missing} of {len(stamp)} rows")
+        if pd.api.types.infer_dtype(stamp) in ("date", "datetime", "datetime64"):
+            moments = pd.to_datetime(stamp, utc=True).dt.tz_localize(None).to_numpy()
+            return np.asarray(moments.astype("datetime64[ns]").astype("int64") / 1e9)
+        return self._numbers(stamp)
+
     def _due_times(self, stamp: pd.Series, environment: Environment) -> npt.NDArray[np.float64]:
         """Virtual time in s of each sample; negative before ``start``."""
-        if stamp.dtype.kind == "M":
-            moment = stamp.to_numpy().astype("datetime64[ns]").astype("int64") / 1e9
-        else:
-            moment = stamp.to_numpy(dtype=float)
-        if not len(moment):
+        if not len(stamp):
             raise self._error(
                 "none of the motes' nodes is in its nodeid column: map them with environment.nodes"
+            )
+        moment = self._moments(stamp)
+        last = float(moment.max())
+        if environment.start is not None and environment.start > last:
+            raise self._error(
+                f"start = {environment.start}: the last sample of these nodes is at {last:.15g}"
             )
         start = float(moment.min()) if environment.start is None else environment.start
         if environment.step is None:

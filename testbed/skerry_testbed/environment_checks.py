@@ -8,15 +8,16 @@ from pathlib import Path
 from skerry_testbed.checks import duration, require
 from skerry_testbed.description import Environment, NetworkError
 
-_ATTRIBUTES = ("temp", "humidity", "light", "accel_x", "accel_y", "voltage")
+#: That sensors measure.
+ATTRIBUTES = ("temp", "humidity", "light", "accel_x", "accel_y", "voltage")
 
 
 def check_environment(environment: Environment, folder: Path, ids: list[int]) -> None:
     for table in ("fields", "columns"):
         for name in getattr(environment, table):
-            if name not in _ATTRIBUTES:
+            if name not in ATTRIBUTES:
                 raise NetworkError(
-                    f"environment.{table}.{name}: no such attribute; motes can sense {', '.join(_ATTRIBUTES)}"
+                    f"environment.{table}.{name}: no such attribute; motes can sense {', '.join(ATTRIBUTES)}"
                 )
     for name, field in environment.fields.items():
         key = f"environment.fields.{name}"
@@ -40,6 +41,8 @@ def check_environment(environment: Environment, folder: Path, ids: list[int]) ->
             "environment.trace beside it",
         )
         return
+    start = environment.start or 0.0
+    require(math.isfinite(start), "environment.start", environment.start, "a finite number")
     path = folder.resolve() / environment.trace
     require(path.is_file(), "environment.trace", environment.trace, f"a Parquet file; {path} is none")
     require(
@@ -65,5 +68,5 @@ def check_environment(environment: Environment, folder: Path, ids: list[int]) ->
         )
     else:
         for node in environment.nodes:
-            require(node.isdigit() and int(node) in ids, "environment.nodes", node, "ids of motes")
+            require(node in map(str, ids), "environment.nodes", node, "ids of motes")
     environment.trace = str(path)

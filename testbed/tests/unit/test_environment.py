@@ -1,5 +1,6 @@
 """What the sensors see: formulas and recordings."""
 
+import datetime
 import math
 from pathlib import Path
 
@@ -123,3 +124,39 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
     path.write_text("no Parquet")
     with pytest.raises(NetworkError, match=r"trace\.parquet: no Parquet file"):
         Trace(Environment(trace=str(path)), MOTES)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [datetime.date(2004, 2, 28), datetime.date(2004, 2, 29)],
+        [datetime.datetime(2004, 2, 28), datetime.datetime(2004, 2, 29)],
+        pd.to_datetime(["2004-02-28 02:00", "2004-02-29 02:00"]).tz_localize("Asia/Tbilisi"),
+        [1077926400, 1078012800],
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_dates_of_each_kind_are_times(tmp_path: Path, times: list[object]) -> None:
+    path = tmp_path / "trace.parquet"
+    pd.DataFrame({"time": times, "nodeid": [1, 1], "accel_x": [0.1, 0.2]}).to_parquet(path)
+    trace = Trace(Environment(trace=str(path), speedup=86400), MOTES[:1])
+    assert [states[0, "accel_x"] for states in sampled(trace, 2)] == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"time": [pd.Timestamp(0), None], "temp": [1.0, 2.0]}, "column 'time' says no time in 1 of 2 rows"),
+        ({"time": [1.0, math.nan], "temp": [1.0, 2.0]}, "column 'time' says no time in 1 of 2 rows"),
+        ({"time": ["noon", "one"], "temp": [1.0, 2.0]}, "column 'time' has .*: expected numbers"),
+        ({"time": [1, 2], "temp": ["warm", "cold"]}, "column 'temp' has .*: expected numbers"),
+        ({"time": [1, 2], "temp": [1.0, 2.0]}, r"start = 9\.0: the last sample of these nodes is at 2"),
+    ],
+)
+def test_a_recording_that_cannot_be_read_is_told_by_its_column(
+    tmp_path: Path, columns: dict[str, list[object]], message: str
+) -> None:
+    path = tmp_path / "trace.parquet"
+    pd.DataFrame({"nodeid": [1, 1], **columns}).to_parquet(path)
+    with pytest.raises(NetworkError, match=rf"environment\.trace .*: {message}"):
+        Trace(Environment(trace=str(path), start=9.0 if "start" in message else None), MOTES[:1])

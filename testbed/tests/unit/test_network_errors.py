@@ -172,6 +172,21 @@ def test_an_impossible_description_is_refused(tmp_path: Path, text: str, expecte
         assert part in message
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("start = nan", "start = nan: expected a finite number"),
+        ("nodes = { 01 = 5 }", "nodes = '01': expected ids"),
+    ],
+)
+def test_a_key_that_no_recording_has_use_for_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "t.parquet").touch()
+    path = tmp_path / "network.toml"
+    path.write_text(f"{TWO}[environment]\ntrace = 't.parquet'\n{text}")
+    with pytest.raises(NetworkError, match=rf"network\.toml: environment\.{expected}"):
+        load(path)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match=r"none\.toml: No such file"):
         load(tmp_path / "none.toml")
