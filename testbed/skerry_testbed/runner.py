@@ -28,6 +28,8 @@ NS = 1_000_000_000
 SLICE_NS = 10_000_000
 #: Virtual time in s between two looks at the wall clock; at most this much is added to a row's latency.
 PACE_S = 0.02
+#: s between two looks at whether a run is to end, while it waits for the wall clock.
+LOOK_S = 0.1
 
 
 class Crystal(NamedTuple):
@@ -142,9 +144,9 @@ class Testbed:
         while not stopped() and self.now_s < limit:
             self.advance(min(PACE_S * max(1.0, min(speed, 10.0)), limit - self.now_s))
             progress()
-            ahead = (self.now_s - origin) / speed - (time.monotonic() - began)
-            if ahead > 0:
-                time.sleep(ahead)
+            due = began + (self.now_s - origin) / speed
+            while not stopped() and (ahead := due - time.monotonic()) > 0:
+                time.sleep(min(ahead, LOOK_S))
 
     def send(self, data: bytes) -> None:
         """Bytes for the root's serial line; they wait their turn when the line is busy."""

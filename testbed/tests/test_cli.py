@@ -85,6 +85,20 @@ def test_what_cannot_be_is_one_line_and_exit_1(description: Path, options: list[
     assert expected in failed.stderr
 
 
+def test_a_slow_run_ends_when_it_is_told_to(description: Path) -> None:
+    """Between two of its steps are four minutes."""
+    command = [SKERRY, "testbed", str(description), "--speed", "0.0001", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "socket://" in process.stderr.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
 def test_a_bad_description_is_one_line_and_exit_1(tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text("[radio]\nmodl = 'disc'\n")
