@@ -42,9 +42,9 @@ def testbed(
     ] = 7654,
 ) -> None:
     """Run emulated motes; the root's serial line is a TCP port."""
+    pace = _speed(speed)
+    limit = None if run_for is None else _duration("--for", run_for)
     with _one_line_errors():
-        pace = _speed(speed)
-        limit = None if run_for is None else duration.seconds(run_for)
         description = load(network)
         if report:
             report.open("a").close()  # before the run, not after it: can it be written?
@@ -96,9 +96,9 @@ def up(
     command = str(Path(sys.executable).parent / "skerry")
     gateway = [command, "gateway", "--listen", listen]
     testbeds = []
+    _speed(speed)
     with _one_line_errors():
         _check_addresses(networks)
-        _speed(speed)
         if port + len(networks) > 65536:
             raise TestbedError(
                 f"--port {port}: {len(networks)} networks need ports up to {port + len(networks) - 1}"
@@ -137,17 +137,16 @@ def renode(
     port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the root's serial line")] = 7654,
 ) -> None:
     """Print a network of CC2538 motes as a script for Renode."""
+    if speed not in ("1", "max"):
+        raise typer.BadParameter(f"{speed!r}: expected 1 or max", param_hint="--speed")
+    lock_step, length = _duration("--quantum", quantum), _duration("--for", run_for)
+    if lock_step < 1e-6:
+        raise typer.BadParameter(f"{quantum!r}: expected 0.001ms or more", param_hint="--quantum")
     with _one_line_errors():
-        if speed not in ("1", "max"):
-            raise TestbedError(f"--speed {speed}: expected 1 or max")
         text = renode_script(
-            load(network),
-            port=port,
-            quantum_s=duration.seconds(quantum),
-            duration_s=duration.seconds(run_for),
-            fastest=speed == "max",
+            load(network), port=port, quantum_s=lock_step, duration_s=length, fastest=speed == "max"
         )
-        sys.stdout.write(text)
+    sys.stdout.write(text)
 
 
 def _together(commands: list[list[str]]) -> list[int]:
@@ -169,8 +168,15 @@ def _speed(text: str) -> float:
     except ValueError:
         value = 0.0
     if not value > 0:
-        raise TestbedError(f"--speed {text}: expected max or a number above 0")
+        raise typer.BadParameter(f"{text!r}: expected max or a number above 0", param_hint="--speed")
     return value
+
+
+def _duration(option: str, text: str) -> float:
+    try:
+        return duration.seconds(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 class _one_line_errors:

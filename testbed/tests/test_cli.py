@@ -72,8 +72,6 @@ def test_interrupt_writes_the_report_and_ends_well(description: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--speed", "fast"], "--speed fast: expected max or a number above 0"),
-        (["--for", "soon"], "duration 'soon'"),
         (["--report", "/nonexistent/r.json"], "/nonexistent/r.json: No such file or directory"),
         (["--pcap", "/nonexistent/r.pcap"], "/nonexistent/r.pcap: No such file or directory"),
     ],
@@ -97,6 +95,23 @@ def test_a_slow_run_ends_when_it_is_told_to(description: Path) -> None:
             assert process.wait(10) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--speed", "fast"], "--speed: 'fast': expected max or a number above 0"),
+        (["--speed", "nan"], "--speed: 'nan': expected max or a number above 0"),
+        (["--for", "soon"], "--for: duration 'soon': expected a number and"),
+    ],
+)
+def test_an_option_that_cannot_be_is_wrong_usage(
+    description: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], expected: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    failed = run(description, *options)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert expected in failed.stderr
 
 
 def test_a_bad_description_is_one_line_and_exit_1(tmp_path: Path) -> None:
