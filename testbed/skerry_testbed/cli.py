@@ -46,14 +46,31 @@ def testbed(
     limit = None if run_for is None else _duration("--for", run_for)
     with _one_line_errors():
         description = load(network)
-        if report:
-            report.open("a").close()  # before the run, not after it: can it be written?
-        with Capture(pcap) if pcap else contextlib.nullcontext() as capture:
-            bed = Testbed(description, capture)
-            with contextlib.closing(SerialPort(bed, port)) as line:
+        _check_outputs(network, report, pcap)
+        bed = Testbed(description)
+        with contextlib.closing(SerialPort(bed, port)) as line:
+            # Now that the run can begin: can they be written? What was there before is lost.
+            if report:
+                report.open("a").close()
+            with Capture(pcap) if pcap else contextlib.nullcontext() as capture:
+                if capture:
+                    bed.air_listeners.append(capture.add)
                 _run(bed, line, pace, limit)
         if report:
-            report.write_text(json.dumps(bed.report(), indent=1) + "\n")
+            try:
+                report.write_text(json.dumps(bed.report(), indent=1) + "\n")
+            except OSError as error:
+                raise TestbedError(f"{report}: {error.strerror}") from None
+
+
+def _check_outputs(network: Path, report: Path | None, pcap: Path | None) -> None:
+    """Raises TestbedError where one would overwrite another, or the description."""
+    taken = {network.resolve(): "the network description"}
+    for option, path in (("--report", report), ("--pcap", pcap)):
+        if path is not None and (path.is_file() or not path.exists()):
+            other = taken.setdefault(path.resolve(), option)
+            if other != option:
+                raise TestbedError(f"{option} {path}: that is {other} already: give another file")
 
 
 def _run(bed: Testbed, line: SerialPort, pace: float, limit: float | None) -> None:

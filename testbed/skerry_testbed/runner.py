@@ -14,7 +14,6 @@ import numpy as np
 from skerry_protocol.mac import channel_mask
 from skerry_protocol.packets import SETTINGS_MAGIC, Settings
 from skerry_testbed import environment
-from skerry_testbed.capture import Capture
 from skerry_testbed.core import BUILD, AirFrame, TestbedError, World
 from skerry_testbed.duration import seconds
 from skerry_testbed.faults import Faults
@@ -80,7 +79,7 @@ class Testbed:
 
     __test__ = False
 
-    def __init__(self, network: Network, capture: Capture | None = None) -> None:
+    def __init__(self, network: Network) -> None:
         self.network = network
         # Copies: motes that move leave the description as it is.
         self.motes: list[Mote] = [msgspec.structs.replace(mote) for mote in network.mote]
@@ -92,7 +91,6 @@ class Testbed:
         #: What motes did that their chip's model does not know, or that stopped their CPU; a line each.
         self.messages: list[str] = []
         self.message_listeners: list[Callable[[str], None]] = []
-        self._capture = capture
         self._rng = np.random.default_rng(network.seed)
         self.world = World(
             network.seed, network.radio.noise_dbm, network.radio.capture_db, network.radio.collisions
@@ -168,8 +166,6 @@ class Testbed:
                 tell(message)
         for frame in self.world.frames():
             self.observer.air(frame)
-            if self._capture:
-                self._capture.add(frame)
             for hear in self.air_listeners:
                 hear(frame)
 

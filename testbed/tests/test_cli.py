@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -83,20 +84,6 @@ def test_what_cannot_be_is_one_line_and_exit_1(description: Path, options: list[
     assert expected in failed.stderr
 
 
-def test_a_slow_run_ends_when_it_is_told_to(description: Path) -> None:
-    """Between two of its steps are four minutes."""
-    command = [SKERRY, "testbed", str(description), "--speed", "0.0001", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert "socket://" in process.stderr.readline()
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        try:
-            assert process.wait(10) == 0
-        finally:
-            process.kill()
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -112,6 +99,63 @@ def test_an_option_that_cannot_be_is_wrong_usage(
     failed = run(description, *options)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert expected in failed.stderr
+
+
+@pytest.mark.parametrize("option", ["--report", "--pcap"])
+def test_a_file_that_cannot_be_written_to_the_end_is_named(description: Path, option: str) -> None:
+    failed = run(description, "--speed", "max", "--for", "1s", "--port", 0, option, "/dev/full")
+    assert failed.returncode == 1
+    assert failed.stderr.endswith("\nskerry: /dev/full: No space left on device\n")
+
+
+def test_a_run_that_cannot_begin_leaves_files_as_they_were(description: Path, tmp_path: Path) -> None:
+    report, pcap = tmp_path / "r.json", tmp_path / "r.pcap"
+    pcap.write_text("of the run before")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        failed = run(description, "--for", "1s", "--port", port, "--report", report, "--pcap", pcap)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"skerry: port {port}: Address already in use")
+    assert (report.exists(), pcap.read_text()) == (False, "of the run before")
+
+
+@pytest.mark.parametrize(
+    ("report", "pcap", "expected"),
+    [
+        ("pair.toml", "r.pcap", "--report {}/pair.toml: that is the network description already"),
+        ("r.json", "../{name}/pair.toml", "--pcap {}/../{name}/pair.toml: that is the network description"),
+        ("r", "r", "--pcap {}/r: that is --report already"),
+    ],
+)
+def test_no_file_is_written_over_another(
+    description: Path, tmp_path: Path, report: str, pcap: str, expected: str
+) -> None:
+    files = (tmp_path / text.format(name=tmp_path.name) for text in (report, pcap))
+    failed = run(
+        description,
+        "--for",
+        "1s",
+        "--port",
+        0,
+        *(f"{o}={f}" for o, f in zip(("--report", "--pcap"), files, strict=True)),
+    )
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"skerry: {expected.format(tmp_path, name=tmp_path.name)}")
+    assert description.read_text() == NETWORK
+
+
+def test_a_slow_run_ends_when_it_is_told_to(description: Path) -> None:
+    """Between two of its steps are four minutes."""
+    command = [SKERRY, "testbed", str(description), "--speed", "0.0001", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "socket://" in process.stderr.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
 
 
 def test_a_bad_description_is_one_line_and_exit_1(tmp_path: Path) -> None:
