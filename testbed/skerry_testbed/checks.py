@@ -230,6 +230,7 @@ def _matrix(name: str, folder: Path, ids: set[int]) -> list[tuple[int, int, floa
 
 def check_fault(fault: Fault, network: Network) -> None:
     """One [[fault]]: what its kind needs is there and possible."""
+    require(fault.kind in FAULT_ARGUMENTS, "fault: kind", fault.kind, " or ".join(FAULT_ARGUMENTS))
     key, motes = f"fault {fault.kind}", {mote.id: mote for mote in network.mote}
     duration(f"{key}: at", fault.at)
     for name in FAULT_ARGUMENTS[fault.kind]:

@@ -21,6 +21,7 @@ import pytest
 from skerry_protocol import codec, mac
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketError, Settings, VersionMismatchError
+from skerry_testbed.checks import check_fault
 from skerry_testbed.core import BUILD, AirFrame
 from skerry_testbed.duration import seconds
 from skerry_testbed.line import Line
@@ -149,8 +150,10 @@ class NetworkHandle:
             assert not fault, f"mote {mote.id}: {fault}"
 
     def inject(self, **fault: Any) -> None:
-        """A fault now: ``inject(kind="link_down", mote=1, to=2)``."""
-        self.bed.inject(Fault(at=self.now, **fault))
+        """A fault now: ``inject(kind="link_down", mote=1, to=2)``. Raises NetworkError for what a description could not say either."""
+        now = Fault(at=self.now, **fault)
+        check_fault(now, self.bed.network)
+        self.bed.inject(now)
 
     def packets(self) -> list[tuple[AirFrame, mac.MacFrame, Packet]]:
         """Frames seen on the air that carry packets, decoded."""

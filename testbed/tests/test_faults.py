@@ -3,7 +3,17 @@
 import pytest
 
 from skerry_testbed.links import NO_GAIN
-from skerry_testbed.network import Bursts, Crystals, Fault, Interference, Mote, Network, Radio, check
+from skerry_testbed.network import (
+    Bursts,
+    Crystals,
+    Fault,
+    Interference,
+    Mote,
+    Network,
+    NetworkError,
+    Radio,
+    check,
+)
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 from skerry_testbed.runner import SLICE_NS
 
@@ -18,6 +28,29 @@ def test_kill_and_reboot_happen_at_their_virtual_time(network: MakeNetwork) -> N
     net.advance(2)
     assert net.motes[1].alive
     assert net.motes[1].settings.boots == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"kind": "kil", "mote": 1}, "fault: kind = 'kil': expected kill or reboot"),
+        ({"kind": "kill"}, "fault kill: mote is missing; it takes mote"),
+        ({"kind": "kill", "mote": 9}, "fault kill: mote = 9: expected the id of a mote"),
+        ({"kind": "partition"}, "fault partition: motes is missing"),
+        (
+            {"kind": "clock_drift", "mote": 1, "ppm": 9000},
+            "fault clock_drift: ppm = 9000: expected -500..500",
+        ),
+    ],
+)
+def test_a_fault_that_cannot_be_is_refused_by_hand_as_in_a_description(
+    network: MakeNetwork, fault: dict[str, object], message: str
+) -> None:
+    net = network(line_of(2, spacing=10))
+    with pytest.raises(NetworkError, match=message):
+        net.inject(**fault)
+    with pytest.raises(NetworkError, match=message):
+        network(line_of(2, spacing=10), faults=[Fault(at=0, **fault)])  # type: ignore[arg-type]
 
 
 def test_a_drained_battery_ends_a_mote(network: MakeNetwork) -> None:
