@@ -38,7 +38,8 @@ def run(
             for node in sorted(answers.keys() - told.keys()):
                 print(f"mote {node}: {answers[node]}")
             told = answers
-            if expected <= told.keys() or time.monotonic() >= end:
+            # Before the first report nobody knows who will answer.
+            if (expected and expected <= told.keys()) or time.monotonic() >= end:
                 break
             time.sleep(_LOOK_S)
     except KeyboardInterrupt:
@@ -49,5 +50,8 @@ def run(
             f"no answer from {', '.join(f'mote {node}' for node in silent)} in {wait:g} s; it may still come",
             file=sys.stderr,
         )
+    if not expected | told.keys():
+        print(f"no mote has reported yet, and none answered in {wait:g} s", file=sys.stderr)
+        raise typer.Exit(1)
     if silent or any(said != "done" for said in told.values()):
         raise typer.Exit(1)
