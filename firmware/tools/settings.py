@@ -25,7 +25,7 @@ def intel_hex(data: bytes) -> str:
 def channels_of(text: str) -> tuple[int, ...]:
     """Channels from a list with commas, or ``none``. Raises ArgumentTypeError."""
     names = text.split(",") if text != "none" else []
-    wrong = [name for name in names if not (name.isdigit() and 11 <= int(name) <= 26)]
+    wrong = [name for name in names if not (name.isdecimal() and 11 <= int(name) <= 26)]
     if wrong:
         raise argparse.ArgumentTypeError(
             f"channel {wrong[0]!r}: 11..26, several with commas between, or none"

@@ -11,6 +11,7 @@ import typer
 from gateway.tests.process import COMMAND
 from skerry.cli.gateway import _default_data
 from skerry.cli.options import asker
+from skerry.lang.parser import _tables
 
 EARLY = """
 import sys
@@ -73,3 +74,10 @@ def test_who_has_no_home_is_told_to_give_a_directory(monkeypatch: pytest.MonkeyP
     nobody(monkeypatch)
     with pytest.raises(OSError, match=r"has no home directory: .* --data"):
         _default_data()
+
+
+def test_who_has_no_home_can_ask_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser's tables are made anew each time."""
+    nobody(monkeypatch)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert _tables() is False

@@ -138,7 +138,7 @@ def test_settings_that_no_mote_holds_are_one_line(tmp_path: Path, given: tuple[s
     assert done.stderr.splitlines()[-1].startswith(f"settings.py: error: {says}")
 
 
-@pytest.mark.parametrize("wrong", ["10", "27", "15,", "15 20", "x"])
+@pytest.mark.parametrize("wrong", ["10", "27", "15,", "15 20", "x", "²"])
 def test_settings_refuse_what_is_no_channel(tmp_path: Path, wrong: str) -> None:
     done = channels("--channels", wrong, str(tmp_path / "settings.bin"))
     assert done.returncode == 2

@@ -52,8 +52,8 @@ def _name_or_keyword(token: Token) -> Token:
 
 def _tables() -> str | bool:
     """Where the parser's tables are kept, which take most of a second to make; False: this user can keep none."""
-    directory = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skerry"
     try:
+        directory = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skerry"
         directory.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # RuntimeError: no home is known
         return False
