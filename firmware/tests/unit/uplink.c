@@ -1,6 +1,7 @@
-/* Which frame the parent may have, though it has not said so. sources: net/uplink.c */
+/* Which frame the parent may have, though it has not said so, and by which number it would. sources: net/uplink.c */
 #include "unit.h"
 
+#include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "net/mac.h"
 #include "net/outbox.h"
@@ -14,12 +15,16 @@
 enum { PARENT = 4, OTHER = 6 };
 
 struct mac_counters mac_counters;
+static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 1};
+static uint8_t next; /* number of a frame */
+static uint8_t number; /* … of what the radio has */
 static uint16_t parent = PARENT;
 static struct { struct queue_record record; uint8_t body[8]; } only = {.record = {.length = 8, .type = WIRE_PACKET_RESULT}};
 static bool queued;
 static mac_handler *under_way; /* of what the radio has */
 static uint16_t destination;   /* … and its way */
 
+const struct wire_settings *settings(void) { return &own; }
 uint16_t tree_own_parent(void) { return parent; }
 uint8_t tree_own_level(void) { return 2; }
 bool tree_is_root(void) { return false; }
@@ -35,6 +40,7 @@ void queue_forget(void) {}
 uint16_t queue_room(void) { return 100; }
 uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length) { (void)node; (void)state; return length; }
 bool schedule_expects_more(void) { return false; }
+uint8_t slots_cells(uint8_t level) { (void)level; return 20; }
 void slots_mote(uint8_t level) { (void)level; }
 void uplink_done(void) {}
 void uplink_sent(uint8_t flags) { (void)flags; }
@@ -48,6 +54,7 @@ void *mac_begin(struct mac_frame *frame, uint16_t to, uint8_t type)
 {
     (void)to;
     (void)type;
+    ((struct wire_mac_header *)frame->bytes)->sequence = next++;
     return frame->bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
 }
 void mac_finish(struct mac_frame *frame, uint8_t body) { frame->length = (uint8_t)(body + sizeof(struct wire_mac_header) + sizeof(struct wire_header)); }
@@ -56,7 +63,9 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     (void)tries;
     if (under_way) return false;
     under_way = done;
-    destination = ((const struct wire_mac_header *)frame->bytes)->destination;
+    const struct wire_mac_header *header = (const struct wire_mac_header *)frame->bytes;
+    destination = header->destination;
+    number = header->sequence;
     return true;
 }
 
@@ -116,8 +125,24 @@ static void a_frame_after_one_in_doubt_is_in_none(void)
     begin();
 }
 
+static void who_meets_in_a_cell_numbers_frames_apart(void)
+{
+    uint8_t by[256] = {0};
+    for (uint8_t cells = 0; cells < 4; cells++) { /* the numbers of motes that share the first of 20 cells at times */
+        own.nodeid = (uint16_t)(1 + 20 * cells);
+        for (uint8_t i = 0; i < 64; i++) {
+            begin();
+            CHECK_EQUAL(by[number], 0);
+            by[number] = 1;
+            says(RADIO_SENT);
+            uplink_stop();
+        }
+    }
+}
+
 static const struct test tests[] = {
     TEST(a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt), TEST(what_was_not_acknowledged_is_in_doubt),
     TEST(what_was_never_on_the_air_may_take_another_way), TEST(a_frame_after_one_in_doubt_is_in_none),
+    TEST(who_meets_in_a_cell_numbers_frames_apart),
 };
 UNIT_MAIN(tests)
