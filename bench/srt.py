@@ -137,8 +137,8 @@ class Outcome:
     seconds: float
 
 
-def run(network: Network, policy: str, attribute: str, queries: int) -> Outcome:
-    """One network with one policy."""
+def run(network: Network, policy: str, attribute: str, queries: int, settle_s: float = SETTLE_S) -> Outcome:
+    """One network with one policy, looked at when the tree is so old."""
     began = time.monotonic()
     net = NetworkHandle(network)
     net.advance(2.5)
@@ -148,7 +148,7 @@ def run(network: Network, policy: str, attribute: str, queries: int) -> Outcome:
     srt = create_srt(
         net, 1, f"CREATE SRT t ON sensors ({attribute}) POLICY {policy}", lambda _: list(values.values())
     )
-    net.advance(SETTLE_S)
+    net.advance(settle_s)
     net.frames.clear()
     net.advance(BEACONS_S)
     told = beacons(net, srt)
@@ -221,6 +221,9 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=20, help="motes along a side of the grid")
     parser.add_argument("--queries", type=int, default=100, help="ranges of each size")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--settle", type=float, default=SETTLE_S, help="s from the tree's making until it is looked at"
+    )
     parser.add_argument("--placement", choices=PLACEMENTS, action="append", help="all unless given")
     options = parser.parse_args()
     for placement in options.placement or PLACEMENTS:
@@ -228,7 +231,11 @@ def main() -> None:
         outcomes = {}
         for policy in POLICIES:
             outcomes[policy] = one = run(
-                network, policy, "xpos" if placement == "lab" else "nodeid", options.queries
+                network,
+                policy,
+                "xpos" if placement == "lab" else "nodeid",
+                options.queries,
+                options.settle,
             )
             asked = ", ".join(f"{size} %: {sent} of {held}" for size, sent, held in one.asked)
             print(
