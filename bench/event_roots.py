@@ -72,7 +72,7 @@ def collecting(links: dict[int, list[int]], collector: int) -> Tree:
 
 
 def frames_sent(net: NetworkHandle, query: int) -> float:
-    """Motes that sent states of an event, in each of its epochs but the last; repetitions once."""
+    """Motes that sent states of an event, in each epoch between its first and its last; repetitions once."""
     by_epoch: dict[int, set[int]] = {}
     for _, mac, packet in net.packets():
         if packet.type is not PacketType.BUNDLE:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bench.machine import table
-from hil_tests.lab import DATA, data
+from hil_tests.datasets import DATA, data
 from skerry_testbed.network import Bursts, Radio
 
 FILE = DATA / "library-links.parquet"

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.machine import table
-from hil_tests.lab import data
+from hil_tests.datasets import data
 from hil_tests.queries import ask, rows
 from skerry_testbed.network import Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, line_of

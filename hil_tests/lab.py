@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
+from hil_tests.datasets import data
 from skerry_testbed import radio
 from skerry_testbed.network import Environment, Field, Mote, Network, Radio, check
-
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-
-def data(name: str) -> Path:
-    """A file of the data sets, which lie beside the project. A program ends where one is missing, and says so: that is no failure."""
-    path = DATA / name
-    if not path.exists():
-        print(f"skipped: {path} is not here", file=sys.stderr)
-        raise SystemExit(0)
-    return path
 
 
 def positions() -> dict[int, tuple[float, float]]:

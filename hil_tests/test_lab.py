@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from hil_tests.lab import DATA, data, lab, links, on_time, reachable
+from hil_tests.datasets import DATA, data
+from hil_tests.lab import lab, links, on_time, reachable
 from hil_tests.queries import ask, rows
 from skerry_testbed.pytest import NetworkHandle
 

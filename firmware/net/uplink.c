@@ -18,7 +18,7 @@
  * listening: the root, and who has just been told that more follows. */
 #define TRIES 2
 #define GOES 4
-/* Numbers of frames that tell motes apart: a parent knows a repetition by the number of the last frame, which repeats after 64 now. */
+/* Numbers of frames that tell motes apart: a parent knows a repetition by the number of the last frame, and numbers come again after 64. */
 #define MEETING 4
 /* From one go to the next, up to so many ms more: not again with whom it collided. */
 #define SPREAD_AGAIN 12
