@@ -182,3 +182,12 @@ def test_a_sleeping_cc2538_mote_draws_microamperes(network: MakeNetwork) -> None
     assert spent["radio_rx_s"] < 0.05 * 60
     total = sum(value for key, value in spent.items() if key.endswith("_s"))
     assert total == pytest.approx(2 * 60, rel=1e-6), "each of CPU and radio is in one state at a time"
+
+
+@pytest.mark.parametrize("board", ["iris", "cc2538"])
+def test_a_busy_channel_leaves_no_mote_deaf(network: MakeNetwork, board: str) -> None:
+    """A frame that began while the chip was about to send held the interrupt line, and none was fetched until it slept."""
+    net = network(grid(5, 5, spacing=10, boards=[board]), radio=disc(25))
+    net.advance("60s")
+    assert sum(mote.counters["received"] for mote in net.motes.values()) > 2000
+    assert {id: mote.counters["overrun"] for id, mote in net.motes.items() if mote.counters["overrun"]} == {}

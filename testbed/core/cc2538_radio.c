@@ -141,6 +141,7 @@ static void receive_end(struct radio *radio, uint64_t now, const uint8_t *psdu, 
     if (length < 3 || !accepted(chip, psdu, length)) return;
     if (chip->overflow || chip->rx_count + length + 1 > CC2538_FIFO_BYTES) {
         chip->overflow = true;
+        radio->mote->counters.overrun++;
         raise_flags(chip, FLAG0_FIFOP, 0);
         return;
     }

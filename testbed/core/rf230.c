@@ -212,6 +212,8 @@ static void receive_end(struct radio *radio, uint64_t now, const uint8_t *psdu, 
     double steps = floor((dbm + 91.0) / 3.0) + 1.0;
     chip->registers[PHY_RSSI] = (uint8_t)((intact ? 0x80 : 0) | (uint8_t)fmax(0, fmin(28, steps)));
     chip->registers[PHY_ED_LEVEL] = (uint8_t)fmax(0, fmin(84, dbm + 91.0));
+    /* One buffer: the frame of an end that nobody has asked for yet is gone. */
+    chip->radio.mote->counters.overrun += (!aack || intact) && chip->interrupts & IRQ_TRX_END;
     if (!aack) { after_frame(chip, now, RX_ON); interrupt(chip, IRQ_TRX_END); return; }
     if (!intact || !accepted(chip, psdu, length, &acknowledge)) { after_frame(chip, now, RX_AACK_ON); return; }
     interrupt(chip, IRQ_TRX_END);

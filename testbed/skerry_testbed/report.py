@@ -156,6 +156,7 @@ class Observer:
                 "lost_to_link": counters["lost_link"],
                 "lost_to_collision": counters["lost_collision"],
                 "lost_to_interference": counters["lost_interference"],
+                "overrun": counters["overrun"],
                 "cca_busy": counters["cca_busy"],
             },
             "resets": counters["resets"],

@@ -115,10 +115,14 @@ static uint8_t listening_state(void) { return accept_unicast && !held && !snoopi
 
 static void tune(void) { write_register(PHY_CC_CCA, CCA_CARRIER_SENSE | channel); }
 
+/* What came in while it did not listen holds the interrupt line: unread, no later edge would tell of a frame. */
 static bool listen(void)
 {
+    board_interrupts state = board_interrupts_off();
     begun = NOT_SEEN;
     mode = LISTENING;
+    (void)read_register(IRQ_STATUS);
+    board_interrupts_restore(state);
     return go(listening_state());
 }
 

@@ -58,6 +58,7 @@ typedef struct {
     uint64_t resets;        /* watchdog and commanded */
     uint64_t crashes;       /* CPU stopped on a fault; skerry_mote_fault says which */
     uint64_t lost_interference; /* would have been received but for a source of interference */
+    uint64_t overrun;       /* received, and not fetched by the firmware before the next one came */
 } skerry_counters;
 
 /* One frame that was on the air. */
