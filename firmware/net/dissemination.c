@@ -279,6 +279,11 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
     begin_repair(source);
     memcpy(repair.lacks, ids, count);
     repair.count = count;
+    /* Who lacks what has just been flooded may be one of many that ask all at once, of whom hardly one is heard: they are awake now. */
+    struct install *flooded = count ? install_of(ids[0]) : NULL;
+    if (!flooded) return;
+    flooded->repeats = NEW;
+    common = true;
 }
 
 bool dissemination_waiting(void)

@@ -14,6 +14,7 @@ enum { PARENT = 4, NEIGHBOUR = 6 };
 struct mac_counters mac_counters;
 static uint16_t asked; /* to whom the last frame went */
 static bool children;
+static uint8_t lists; /* queries that are held, query 1 or none */
 static enum query_outcome outcome = QUERY_PASSED; /* of an install */
 
 bool tree_is_root(void) { return false; }
@@ -46,7 +47,7 @@ bool query_was_refused(uint8_t query) { (void)query; return false; }
 void query_learn(uint16_t theirs, const struct wire_routed_query *entry) { (void)theirs; (void)entry; }
 void query_stop(uint8_t query) { (void)query; }
 uint8_t query_known(uint8_t *ids) { (void)ids; return 0; }
-uint8_t query_list(uint8_t *ids) { (void)ids; return 0; }
+uint8_t query_list(uint8_t *ids) { ids[0] = 1; return lists; }
 uint8_t query_routes(uint8_t *entries) { (void)entries; return 0; }
 uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install) { (void)query; (void)install; return offset == 0; }
 enum query_outcome query_install(const struct wire_query_install *install, uint8_t length) { (void)install; (void)length; return outcome; }
@@ -134,6 +135,29 @@ static void a_query_that_was_asked_for_is_flooded_for_children_alone(void)
     outcome = QUERY_PASSED;
 }
 
+static void who_lacks_what_was_just_flooded_has_it_flooded_again(void)
+{
+    struct wire_query_install install = {.query = 1, .query_version = 8};
+    struct wire_query_request older = {.query_version = 7};
+    outcome = QUERY_COMPLETE;
+    lists = 1;
+    for (int windows = 1; windows <= 2; windows++) {
+        held(7);
+        dissemination_install(&install, sizeof install + 1, false);
+        for (int window = 0; window < windows; window++) (void)flooded();
+        dissemination_window(false); /* one in which they alone are awake that know that they lack it */
+        CHECK(!dissemination_waiting());
+        dissemination_summary(NEIGHBOUR, &older, sizeof older);
+        int broadcasts = 0, others = 0;
+        for (; dissemination_waiting(); asked == WIRE_BROADCAST ? broadcasts++ : others++)
+            if (!dissemination_send()) break;
+        CHECK_EQUAL(broadcasts, windows == 1 ? 2 : 0);
+        CHECK_EQUAL(others, 2); /* the program and what else is held, to the neighbour */
+    }
+    lists = 0;
+    outcome = QUERY_PASSED;
+}
+
 static void a_command_is_flooded_twice_in_two_windows(void)
 {
     struct wire_command command = {.target = WIRE_BROADCAST, .token = 77, .op = WIRE_COMMAND_PING};
@@ -146,6 +170,7 @@ static void a_command_is_flooded_twice_in_two_windows(void)
 }
 
 static const struct test tests[] = {
+    TEST(who_lacks_what_was_just_flooded_has_it_flooded_again),
     TEST(a_query_that_was_asked_for_is_flooded_for_children_alone), TEST(a_command_is_flooded_twice_in_two_windows),
     TEST(who_hears_of_newer_queries_is_behind_until_it_has_them), TEST(a_version_that_nobody_holds_is_forgotten),
     TEST(a_version_that_is_heard_of_again_is_looked_out_for),
