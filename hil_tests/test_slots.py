@@ -166,3 +166,25 @@ def test_a_mote_that_hears_nothing_of_the_change_learns_it_from_the_next_beacon(
     assert all(late.count(node) >= 9 for node in net.motes), late
     agree(net)
     assert len(slots(net)) == len(net.motes)
+
+
+@pytest.mark.parametrize(
+    "columns", ["temp, light, humidity", "temp, light, humidity, accel_x, accel_y, mag_x"]
+)
+def test_a_parent_listens_on_when_a_long_frame_says_that_more_follows(
+    network: MakeNetwork, columns: str
+) -> None:
+    """Such a frame ends when its cell's time is up: the radio went off before the main loop had read it."""
+    net = network(line_of(3, spacing=10), radio=disc(12))
+    net.advance("40s")
+    for query in range(1, 8):
+        ask(net, query, f"SELECT {columns} FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("30s")
+    net.frames.clear()
+    net.advance("100s")
+    sent = [
+        frame for frame, mac, packet in net.packets() if packet.type is PacketType.BUNDLE and mac.source == 2
+    ]
+    assert len(sent) >= 40
+    assert max(len(frame.psdu) for frame in sent) > 100
+    assert all(frame.received_by for frame in sent)

@@ -59,7 +59,11 @@
 #define GUARD CLOCK_MS(2)
 /* A parent listens so long in a child's cell, from GUARD before it on, unless a frame comes. */
 #define CELL_EAR (2 * GUARD + CLOCK_MS(4))
+/* Frames begin until so long after their slot, ms. */
+#define LAST_FRAME (SLOTS_CELL / 2)
 #define CELL_HEARD 6 /* ms from the cell's start */
+/* From a frame's beginning until what it says is known, at most. */
+#define LONGEST_FRAME CLOCK_MS(7)
 
 /* Who snoops is that early, and listens that long: what it misses is sent, and no harm is done. A frame begins within 2 ms of its cell. Where it
  * may be silent because of one other only, it listens to the end of that one's cell, as long frames are worth it too. */
@@ -323,6 +327,11 @@ static uint16_t send_start(void)
 static void listen_next(void)
 {
     if (hears_all()) return;
+    /* A frame that comes in, or has not reached the main loop yet, may say that more follows. */
+    if (ear && !snooping && clock_now() - radio_last_start() < LONGEST_FRAME) {
+        timer_after(&quiet_timer, CLOCK_MS(2), listen_next);
+        return;
+    }
     /* All in ms of the round: to reckon with network time takes a third of one. */
     uint16_t now = (uint16_t)((uint32_t)(clock_now() - at(0)) * 125 >> 12);
     uint8_t level = (uint8_t)(tree_own_level() + !snooping);
@@ -371,7 +380,7 @@ void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, u
 }
 
 /* Of the slot of this mote's children. */
-static ticks_t children_end(void) { return at(slots_end((uint8_t)(tree_own_level() + 1))) + GUARD; }
+static ticks_t children_end(void) { return at(slots_end((uint8_t)(tree_own_level() + 1)) + LAST_FRAME); }
 
 static void listen_until(ticks_t end)
 {
@@ -403,7 +412,9 @@ void schedule_heard(bool pending)
     if (in_control) timer_after(&quiet_timer, CLOCK_MS(QUIET_CONTROL), control_quiet);
     if (!listening && pending) listen_again();
     if (!listening) return;
-    accept_by_room();
+    /* A long frame ends when its cell's time is up: the radio may be off already, and more follows at once. */
+    if (pending) ear_open();
+    else accept_by_room();
     if (!hears_all()) timer_after(&quiet_timer, CLOCK_MS(pending ? QUIET_DATA : LINGER_DATA), listen_next);
 }
 
@@ -454,7 +465,7 @@ static void send_begin(void)
     sending = true;
     accept_by_room();
     radio_on();
-    timer_start(&send_timer, at(slots_end(tree_own_level()) + SLOTS_CELL / 2), send_end);
+    timer_start(&send_timer, at(slots_end(tree_own_level()) + LAST_FRAME), send_end);
     uplink_start();
 }
 
@@ -485,7 +496,7 @@ static void listen_step(void)
         if (fresh) told_done = WIRE_NO_NODE;
         listen_begin();
     }
-    if (tree_own_level() == 0) next_step(slots_over(), 0, over_step); /* the root has nobody to send to */
+    if (tree_own_level() == 0) next_step(slots_over() + LAST_FRAME, 0, over_step); /* the root has nobody to send to */
     else next_step(slots_start(tree_own_level()), SNOOP_GUARD, snoop_step);
 }
 
