@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -43,6 +44,42 @@ def test_a_full_disk_under_standard_output_is_one_line(arguments: list[str]) -> 
         )
     assert ended.returncode == 1
     assert ended.stderr == "skerry: standard output: No space left on device\n"
+
+
+CLOSED = """
+import sys
+from skerry.cli import main
+from skerry.cli.output import table
+
+def shown():
+    {output}
+
+main.app.command("shown")(shown)
+sys.argv = ["skerry", "shown"]
+main.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "code"),
+    [
+        ("table([{'nodeid': 3}], ('nodeid',))", 0),
+        ("print('{}')", 0),
+        ("print('{}', flush=True)", 0),
+        ("print('{}' * 100_000)", 0),
+        ("print('mote 3: refused'); raise main.typer.Exit(1)", 1),
+    ],
+)
+def test_who_reads_no_further_has_what_he_wanted(output: str, code: int) -> None:
+    reader, closed = os.pipe()
+    os.close(reader)
+    with os.fdopen(closed, "wb") as out:
+        ended = subprocess.run(
+            [sys.executable, "-c", CLOSED.format(output=output)],
+            check=False, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (code, "")
 
 
 def test_without_a_standard_output_there_is_nothing_to_tell() -> None:

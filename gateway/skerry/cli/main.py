@@ -5,15 +5,31 @@ from __future__ import annotations
 import errno
 import sys
 from importlib.metadata import entry_points
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from skerry.cli import ask, gateway, run, show
 from skerry.cli.output import leave_output
 from skerry.errors import ArgumentError, GatewayError
 
+
+class _Commands(TyperGroup):
+    """Commands whose output may be read in part, as by ``head``: who closes it has what he wanted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Else the library would end the command with 1, as if it had failed.
+            leave_output()
+            return None
+
+
 app = typer.Typer(
     name="skerry",
+    cls=_Commands,
     help="Ask a network of sensor motes a question in SQL; the answer streams back.",
     no_args_is_help=True,
     add_completion=False,
@@ -60,8 +76,10 @@ def main() -> None:
         if error.errno not in _OUTPUT or error.filename is not None:
             raise
         leave_output()
-        if error.errno != errno.EPIPE:
-            print(f"skerry: standard output: {error.strerror}", file=sys.stderr)
+        if error.errno == errno.EPIPE:
+            # What the command came to, and has told with this error, stands.
+            sys.exit(error.__context__.code if isinstance(error.__context__, SystemExit) else 0)
+        print(f"skerry: standard output: {error.strerror}", file=sys.stderr)
         sys.exit(1)
 
 

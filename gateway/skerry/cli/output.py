@@ -74,6 +74,13 @@ def leave_output() -> None:
     os.close(nowhere)
 
 
+class _Console(Console):
+    """One that tells of a closed standard output as ``print`` does."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - within the error's handler
+
+
 def _cell(value: Any, digits: int) -> str:
     if value is None:
         return "NULL"
@@ -90,7 +97,7 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> None:
     cells = [["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]
     lines = [list(columns), *cells]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    console = Console(highlight=False, markup=False)
+    console = _Console(highlight=False, markup=False)
     widest = max(range(len(widths)), key=widths.__getitem__)
     room = console.width - sum(widths) - _GAP * (len(widths) - 1) + widths[widest]
     if console.is_terminal and _FOLDED <= room < widths[widest]:
