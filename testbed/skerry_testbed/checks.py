@@ -251,6 +251,17 @@ def check_fault(fault: Fault, network: Network) -> None:
         require(not motes[fault.mote].path, f"{key}: mote", fault.mote, "a mote that has no path")
 
 
+def never_happens(network: Network, length_s: float) -> list[str]:
+    """What a run of this length ends before, a line each: a slip more often than a wish."""
+    planned = [(f"fault[{number}], {fault.kind}", fault.at) for number, fault in enumerate(network.fault)]
+    planned += [(f"mote {mote.id}: boot", mote.boot) for mote in network.mote if mote.boot is not None]
+    return [
+        f"{key} at {at!r} never happens: the run ends at {length_s:g} s"
+        for key, at in planned
+        if seconds(at) >= length_s
+    ]
+
+
 def duration(key: str, value: Duration) -> float:
     """In s."""
     try:

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skerry_testbed import duration
 from skerry_testbed.capture import Capture
+from skerry_testbed.checks import never_happens
 from skerry_testbed.children import Children
 from skerry_testbed.core import TestbedError
 from skerry_testbed.network import NetworkError, load
@@ -52,6 +53,8 @@ def testbed(
             # Now that the run can begin: can they be written? What was there before is lost.
             if report:
                 report.open("a").close()
+            for warning in never_happens(description, math.inf if limit is None else limit):
+                print(f"skerry: {network}: {warning}", file=sys.stderr)
             with Capture(pcap) if pcap else contextlib.nullcontext() as capture:
                 if capture:
                     bed.air_listeners.append(capture.add)

@@ -101,6 +101,17 @@ def test_an_option_that_cannot_be_is_wrong_usage(
     assert expected in failed.stderr
 
 
+def test_what_a_run_ends_before_is_told(description: Path) -> None:
+    faults = "".join(f"[[fault]]\nat = {at!r}\nkind = 'kill'\nmote = 1\n" for at in ("2 s", "3 s", "5 min"))
+    description.write_text(f"{NETWORK}boot = '4 s'\n{faults}")
+    done = run(description, "--speed", "max", "--for", "3s", "--port", 0)
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if "never" in line] == [
+        f"skerry: {description}: {key} never happens: the run ends at 3 s"
+        for key in ("fault[1], kill at '3 s'", "fault[2], kill at '5 min'", "mote 1: boot at '4 s'")
+    ]
+
+
 @pytest.mark.parametrize("option", ["--report", "--pcap"])
 def test_a_file_that_cannot_be_written_to_the_end_is_named(description: Path, option: str) -> None:
     failed = run(description, "--speed", "max", "--for", "1s", "--port", 0, option, "/dev/full")
