@@ -67,9 +67,11 @@ def _check_mote(mote: Mote, network: Network) -> None:
     if mote.boot is not None:
         duration(f"{key}: boot", mote.boot)
     _increasing(f"{key}: path", [at for at, _, _ in mote.path])
-    for _, x, y in mote.path:
+    for at, x, y in mote.path:
         _metres(f"{key}: path", x)
         _metres(f"{key}: path", y)
+        start = f"x = {mote.x:g}, y = {mote.y:g} at 0 s, where the mote is then"
+        require(seconds(at) > 0 or (x, y) == (mote.x, mote.y), f"{key}: path", [at, x, y], start)
     require(
         not mote.path or network.radio.model != "matrix",
         f"{key}: path",

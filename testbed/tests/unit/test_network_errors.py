@@ -98,6 +98,7 @@ CASES = [
         ["fault link_down: to = 1", "another mote"],
     ),
     (TWO + "path = [['1 s', 1, 1], ['1 s', 2, 2]]", ["mote 1: path", "later than the one before"]),
+    (TWO + "path = [[0, 20, 0], ['1 s', 2, 2]]", ["mote 1: path = [0, 20.0, 0.0]", "x = 5, y = 0 at 0 s"]),
     (TWO + "path = [['1 s', inf, 1]]", ["mote 1: path = inf", "metres within 1e7"]),
     (
         TWO + "path = [[1, 2, 3]]\n[radio]\nmodel = 'matrix'\nlinks = [[0, 1, 1.0]]",
