@@ -22,7 +22,7 @@ from skerry_protocol import codec, mac
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketError, Settings, VersionMismatchError
 from skerry_testbed.checks import check_fault
-from skerry_testbed.core import BUILD, AirFrame
+from skerry_testbed.core import BUILD, SENSORS, AirFrame
 from skerry_testbed.duration import seconds
 from skerry_testbed.line import Line
 from skerry_testbed.network import Environment, Fault, Interference, Mote, Network, Radio, check, load
@@ -110,6 +110,8 @@ class MoteHandle:
     def sense(self, **values: float) -> None:
         """Set what its sensors see from now on, in SI: ``sense(temp=25.5, light=300)``; NaN fails the sensor."""
         for attribute, value in values.items():
+            if attribute not in SENSORS:
+                raise TypeError(f"sense({attribute}=…): motes can sense {', '.join(SENSORS)}")
             self._network.bed.world.set_sensor(self.index, attribute, value)
 
     @property

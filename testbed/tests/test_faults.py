@@ -53,6 +53,12 @@ def test_a_fault_that_cannot_be_is_refused_by_hand_as_in_a_description(
         network(line_of(2, spacing=10), faults=[Fault(at=0, **fault)])  # type: ignore[arg-type]
 
 
+def test_what_no_mote_can_sense_is_named(network: MakeNetwork) -> None:
+    net = network(line_of(2, spacing=10))
+    with pytest.raises(TypeError, match=r"sense\(tmp=…\): motes can sense temp, humidity, light"):
+        net.motes[1].sense(tmp=1.0)
+
+
 def test_a_drained_battery_ends_a_mote(network: MakeNetwork) -> None:
     net = network(line_of(2, spacing=10))
     net.inject(kind="battery_drained", mote=1)
