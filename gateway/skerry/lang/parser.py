@@ -21,10 +21,18 @@ _KEYWORDS = frozenset({
     "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND", "SRT", "ROOT", "POLICY", "APPROXIMATE", "WITHIN",
 })  # fmt: skip
 
-#: Words of the full language (and of SQL) that begin what is not there yet → the clause's name.
-_UNSUPPORTED: dict[str, str] = {
-    "JOIN": "JOIN",
+#: Words of SQL for what is said otherwise here → how.
+_OTHERWISE = {
+    "JOIN": "write FROM sensors AS s, places AS p WHERE p.node = s.nodeid",
+    "DISTINCT": "GROUP BY gives a row for each value, and COUNT(DISTINCT a) their number",
 }
+#: The same for characters.
+_CHARACTERS = {
+    "&": "write AND", "|": "write OR", "!": "write NOT",
+    "'": "there are no texts: attributes are numbers",
+    '"': "names stand without quotation marks, and there are no texts: attributes are numbers",
+    "`": "names stand without quotation marks", "[": "names stand without brackets",
+}  # fmt: skip
 
 #: What names mean behind these words.
 _AFTER = {"FROM": "sensors or a storage point", "QUEUE": "NAIVE, WINAVG or DELTA"}
@@ -45,7 +53,7 @@ _CONTINUATIONS = frozenset({
 
 def _name_or_keyword(token: Token) -> Token:
     word = token.upper()
-    if word in _KEYWORDS or word in _UNSUPPORTED:
+    if word in _KEYWORDS or word in _OTHERWISE:
         token.type = word
     return token
 
@@ -99,9 +107,22 @@ def _unexpected_character(error: UnexpectedCharacters, text: str) -> QueryError:
     hint = "this character has no meaning in a query"
     if character.isdigit() or character == ".":
         hint = "this is no number: write 25.5 or 2.55e1"
-    elif character in "'\"":
-        hint = "there are no texts: attributes are numbers"
+    elif character.isalpha():
+        hint = "names are made of the letters A to Z, digits and _"
+    else:
+        hint = _CHARACTERS.get(character, hint)
     return QueryError(f"unexpected {character!r}", hint, Span(at, at + 1), text)
+
+
+def _otherwise(token: Token, before: str, behind: str) -> str | None:
+    """How that is said here which SQL says so; None: not otherwise."""
+    if before.rstrip().endswith(";"):
+        return "one statement at a time"
+    if "/*" in before[-1:] + token + behind[:1]:
+        return "a comment begins with --, and ends with its line"
+    if token.type == "COMMA" and before[-1:].isdigit() and behind[:1].isdigit():
+        return "decimal places stand behind a point, as in 25.5"
+    return _OTHERWISE.get(token.upper())
 
 
 def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
@@ -112,10 +133,9 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
         hint = _expected(expected, text[:end])
         return QueryError("the query ends too early", hint, Span(end, end + 1), text)
     span = Span(token.start_pos or 0, token.end_pos or 0)
-    word = token.upper()
-    clause = _UNSUPPORTED.get(word)
-    if clause is not None:
-        return _not_yet(clause, span, text)
+    otherwise = _otherwise(token, text[: span.start], text[span.end :])
+    if otherwise is not None:
+        return QueryError(f"unexpected '{token}'", otherwise, span, text)
     if token.type == "COMPARE":
         doubled = text[: span.start].rstrip()[-1:] in ("=", "<", ">", "!")
         hint = (
@@ -123,16 +143,6 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
         )
         return QueryError(f"unexpected '{token}'", hint, span, text)
     return QueryError(f"unexpected '{token}'", _expected(expected, text[: span.start]), span, text)
-
-
-def _not_yet(clause: str, span: Span, text: str) -> QueryError:
-    return QueryError(
-        f"{clause} is not supported by this version",
-        "queries are SELECT … FROM sensors [WHERE …] [GROUP BY …] [HAVING …] SAMPLE PERIOD n unit [FOR n unit] | "
-        "LIFETIME n unit | ONCE",
-        span,
-        text,
-    )
 
 
 def _expected(terminals: set[str], before: str) -> str:

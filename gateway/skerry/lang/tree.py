@@ -378,7 +378,9 @@ def _duration(tree: Tree[Token]) -> ast.Duration:
     size = time_of(unit)
     if size is None:
         units = ["ms", "s", "min", "h", "day", "week"]
-        hint = f"{did_you_mean(str(unit), list(TIMES))}times are in {', '.join(units)}"
+        # m is metres elsewhere, and minutes to many.
+        guess = did_you_mean("minutes" if unit == "m" else str(unit), list(TIMES))
+        hint = f"{guess}times are in {', '.join(units)}"
         raise QueryError(f"unknown unit of time '{unit}'", hint, _span(unit))
     return ast.Duration(_value(number) * size, _span(tree))
 

@@ -22,6 +22,9 @@ _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
 }  # fmt: skip
 _COMPARISON = {"=": Op.EQ, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 
+#: Functions as other languages call them, where another's name would be closer.
+_ELSEWHERE = {"MEAN": "avg", "VAR": "variance", "DISTANCE": "dist"}
+
 
 class Resolver:
     """Resolves the expressions of one clause. ``no_aggregates``: None, or why they are not allowed there.
@@ -53,7 +56,9 @@ class Resolver:
         if expr.kind is Kind.CONDITION:
             raise QueryError(
                 f"{operator} needs numbers, and this is a condition",
-                "join conditions with AND and OR",
+                "COUNT(*) with the condition in WHERE says how often it is true"
+                if operator in functions.NAMES
+                else "join conditions with AND and OR",
                 node.span,
             )
         return expr
@@ -131,7 +136,8 @@ class Resolver:
             raise QueryError("a point is a position, not a number", hint, node.span)
         known = (*functions.NAMES, *outside.names(), *temporal.NAMES, "ERROR")
         if name not in known:
-            guess = did_you_mean(node.function, [one.lower() for one in known])
+            meant = _ELSEWHERE.get(name, node.function)
+            guess = did_you_mean(meant, [one.lower() for one in (*known, "DIST")])
             over_time = dict.fromkeys(kind.name for kind in temporal.NAMES.values())
             hint = f"{guess}aggregates are {', '.join([*functions.NAMES, *outside.names()])}; over time {', '.join(over_time)}"
             raise QueryError(f"unknown function '{node.function}'", hint, node.span)

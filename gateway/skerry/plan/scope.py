@@ -29,6 +29,9 @@ _PAST_MAXIMUM_MS = 7 * 86_400_000
 _IN_EVERY_ROW = ("nodeid", "epoch")
 #: The sample time of a stored row, in s of network time.
 TIME = "time"
+#: What it is asked for of rows that are not stored, and what they have.
+_WHEN = frozenset({TIME, "timestamp", "now"})
+_EPOCHS = "a row says its epoch, which begins at network time epoch * SAMPLE PERIOD; in UTC its time stands in the history's files"
 #: Both coordinates.
 _LOC = "loc"
 
@@ -164,6 +167,8 @@ class Scope:
                 known += names
                 has.append(f"{called} has {', '.join(names)}")
         hint = did_you_mean(node.name.lower(), known) + "; ".join(has)
+        if table is None and not self._columns() and node.name.lower() in _WHEN:
+            hint = _EPOCHS
         return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
 
     def _columns(self) -> list[tuple[str, str, list[str]]]:
