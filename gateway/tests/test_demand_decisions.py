@@ -146,3 +146,20 @@ def test_explain_says_how_far_back_a_query_goes() -> None:
     assert "  joins with the past of sensors in the 2 h before where nodeid = h.nodeid" in explain_text(
         explain(joined)
     )
+
+
+@pytest.mark.parametrize(
+    ("event", "period", "waits"),
+    [
+        ("ON EVENT hot ", "1 s FOR 20 s", True),
+        ("ON EVENT every(1 h) ", "1 s FOR 20 s", True),
+        ("", "1 s FOR 20 s", False),
+        ("", "1 s STOP ON EVENT hot", False),
+    ],
+)
+def test_what_a_query_that_waits_takes_is_while_it_runs(event: str, period: str, waits: bool) -> None:
+    plan = plan_query(f"{event}SELECT nodeid, light SAMPLE PERIOD {period}")
+    assert isinstance(plan, QueryPlan)
+    explained = explain(plan, None, Demand())
+    assert explained["stream"]["decision"]["waits"] == waits
+    assert ("for 1 user, while it runs" in explain_text(explained)) == waits

@@ -99,6 +99,8 @@ def decided(query: MoteQuery, plans: Sequence[QueryPlan]) -> dict[str, Any]:
         "attributes": [BY_NUMBER[number].name for number in sorted(attributes)],
         "where": render(query.where) if query.where is not None else None,
         "aggregated_by_motes": query.aggregate,
+        # Costs are then of the time that it runs after an event, or each time of its timer.
+        "waits": any(clause.kind is Aggregate.ON_EVENT for clause in query.clauses),
         **cost.to_dict("this"),
         "alternatives": [other.to_dict(what) for what, other in _others(query, plans)],
     }
@@ -137,7 +139,9 @@ def _others(query: MoteQuery, plans: Sequence[QueryPlan]) -> list[tuple[str, Cos
 
 def decided_lines(found: dict[str, Any]) -> list[str]:
     """For people."""
-    lines = [f"  {_line(found)}: what it takes for {found['users']} user{'s' if found['users'] != 1 else ''}"]
+    runs = ", while it runs" if found["waits"] else ""
+    users = f"{found['users']} user{'s' if found['users'] != 1 else ''}"
+    lines = [f"  {_line(found)}: what it takes for {users}{runs}"]
     lines += [f"  {_line(other)}: {other['what']}" for other in found["alternatives"]]
     return lines
 
