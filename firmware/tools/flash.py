@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import shutil
 import subprocess
@@ -25,27 +26,18 @@ class FlashError(Exception):
     """It cannot be done; one line says what is wrong and what would be right."""
 
 
-def _relative(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
-
-
 def _settings(options: argparse.Namespace, path: Path) -> Command:
     values = [
         "--id",
-        str(options.id),
+        options.id,
         "--root",
-        str(options.root),
-        "--x",
-        f"{options.x:.10g}",
-        "--y",
-        f"{options.y:.10g}",
+        options.root,
+        f"--x={options.x}",
+        f"--y={options.y}",
         *(["--channel", options.channel] if options.channel else []),
         *(["--channels", options.channels] if options.channels else []),
     ]
-    return [sys.executable, _relative(SETTINGS), *values, _relative(path)]
+    return [sys.executable, str(SETTINGS), *values, str(path)]
 
 
 def iris(options: argparse.Namespace) -> list[Command]:
@@ -55,7 +47,7 @@ def iris(options: argparse.Namespace) -> list[Command]:
         _settings(options, settings),
         [
             "avrdude", "-p", "atmega1281", "-c", options.programmer, "-P", options.port,
-            "-U", f"flash:w:{_relative(image)}:i", "-U", f"eeprom:w:{_relative(settings)}:i",
+            "-U", f"flash:w:{image}:i", "-U", f"eeprom:w:{settings}:i",
         ],
     ]  # fmt: skip
 
@@ -66,11 +58,11 @@ def cc2538(options: argparse.Namespace) -> list[Command]:
     return [
         _settings(options, settings),
         [
-            "arm-none-eabi-objcopy", "-O", "ihex", "--add-section", f".settings={_relative(settings)}",
+            "arm-none-eabi-objcopy", "-O", "ihex", "--add-section", f".settings={settings}",
             "--set-section-flags", ".settings=alloc,load,contents", "--change-section-address", f".settings={CC2538_SETTINGS:#010x}",
-            _relative(BUILD / "cc2538.elf"), _relative(image),
+            str(BUILD / "cc2538.elf"), str(image),
         ],
-        ["cc2538-bsl", "-p", options.port, "-e", "-w", "-v", _relative(image)],
+        ["cc2538-bsl", "-p", options.port, "-e", "-w", "-v", str(image)],
     ]  # fmt: skip
 
 
@@ -89,21 +81,34 @@ BOARDS = {
 }
 
 
+def _check_metres(name: str, text: str) -> None:
+    try:
+        metres = float(text)
+    except ValueError:
+        metres = math.inf
+    if not abs(metres) <= METRES_MAXIMUM:
+        raise FlashError(f"{name}={text}: expected a position in m, within {METRES_MAXIMUM:,}")
+
+
 def check(options: argparse.Namespace) -> Board:
     """What is asked for. Raises FlashError."""
     if options.board not in BOARDS:
         raise FlashError(f"BOARD={options.board} is unknown: known are {', '.join(sorted(BOARDS))}")
-    if not 0 <= options.id <= 65533:
+    if not (options.id.isdecimal() and 0 <= int(options.id) <= 65533):
         raise FlashError(f"ID={options.id}: expected a short address, 0..65533")
+    if options.root not in ("0", "1"):
+        raise FlashError(f"ROOT={options.root}: expected 1, for the mote on the gateway's serial line, or 0")
+    for name, wanted in (("port", "a serial port"), ("programmer", "avrdude's name of it")):
+        if not getattr(options, name):
+            raise FlashError(f"{name.upper()}=: expected {wanted}")
     if options.channel and not (options.channel.isdecimal() and 11 <= int(options.channel) <= 26):
         raise FlashError(f"CHANNEL={options.channel}: expected 11..26")
     try:
         channels_of(options.channels or "none")
     except argparse.ArgumentTypeError as error:
         raise FlashError(f"CHANNELS={options.channels}: {error}") from None
-    for name, metres in (("X", options.x), ("Y", options.y)):
-        if not abs(metres) <= METRES_MAXIMUM:
-            raise FlashError(f"{name}={metres:g}: expected a position in m, within {METRES_MAXIMUM:,}")
+    for name in ("x", "y"):
+        _check_metres(name.upper(), getattr(options, name))
     board, image = BOARDS[options.board], BUILD / f"{options.board}.elf"
     if not image.exists():
         raise FlashError(f"{image} is missing: run 'make firmware'")
@@ -117,16 +122,14 @@ def check(options: argparse.Namespace) -> Board:
 
 
 def main() -> int:
-    """Command line."""
+    """Command line. What is wrong with a value is said by its variable's name: make gives them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--board", required=True, help=", ".join(sorted(BOARDS)))
     parser.add_argument("--port", required=True, help="serial port of the programmer or of the mote")
-    parser.add_argument("--id", type=int, required=True, help="short address, 0..65533")
-    parser.add_argument(
-        "--root", type=int, choices=(0, 1), default=0, help="1: stays on the gateway's serial line"
-    )
-    parser.add_argument("--x", type=float, default=0.0, help="position in m, east")
-    parser.add_argument("--y", type=float, default=0.0, help="position in m, north")
+    parser.add_argument("--id", required=True, help="short address, 0..65533")
+    parser.add_argument("--root", default="0", help="1: stays on the gateway's serial line")
+    parser.add_argument("--x", default="0", help="position in m, east")
+    parser.add_argument("--y", default="0", help="position in m, north")
     parser.add_argument("--channel", help="see settings.py")
     parser.add_argument("--channels", help="see settings.py")
     parser.add_argument(

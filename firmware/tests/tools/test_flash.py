@@ -45,7 +45,7 @@ def test_iris_is_programmed_by_avrdude_with_settings_in_eeprom() -> None:
     assert program[:7] == ["avrdude", "-p", "atmega1281", "-c", "stk500", "-P", "/dev/ttyUSB3"]
     assert program[8] == f"flash:w:{BUILD}/iris.hex:i"
     assert program[10] == f"eeprom:w:{settings[-1]}:i"
-    subprocess.run(settings, cwd=PROJECT / "firmware", check=True)
+    subprocess.run(settings, cwd="/", check=True)
     eeprom = intel_hex(Path(settings[-1]))
     own = Settings.parse(bytes(eeprom[at] for at in range(Settings.sizeof())))
     assert (own.nodeid, own.root, own.x, own.y, own.boots) == (7, 1, 250, -100, 0)
@@ -57,7 +57,7 @@ def test_cc2538_is_programmed_through_its_boot_loader_with_settings_in_flash() -
     settings, merge, program = [shlex.split(line) for line in done.stdout.splitlines()]
     assert program == ["cc2538-bsl", "-p", "/dev/ttyUSB1", "-e", "-w", "-v", merge[-1]]
     for command in (settings, merge):
-        subprocess.run(command, cwd=PROJECT / "firmware", check=True)
+        subprocess.run(command, cwd="/", check=True)
     flashed = intel_hex(Path(merge[-1]))
     own = Settings.parse(bytes(flashed[0x27F000 + at] for at in range(Settings.sizeof())))
     assert (own.nodeid, own.root, own.x) == (300, 0, 1200)
@@ -73,7 +73,7 @@ def test_cc2538_is_programmed_through_its_boot_loader_with_settings_in_flash() -
 
 def test_a_position_keeps_its_centimetres() -> None:
     done = flash(BOARD="iris", PORT="/dev/ttyUSB3", ID=7, X=12345.67, Y=-1234567.89, DRY_RUN=1)
-    assert "--x 12345.67 --y -1234567.89" in done.stdout
+    assert "--x=12345.67 --y=-1234567.89" in done.stdout
 
 
 def test_nothing_is_programmed_in_a_dry_run() -> None:
@@ -91,7 +91,12 @@ def test_nothing_is_programmed_in_a_dry_run() -> None:
         ({"BOARD": "cc2538", "ID": -1}, "flash: ID=-1: expected a short address, 0..65533"),
         ({"CHANNEL": 3}, "flash: CHANNEL=3: expected 11..26"),
         ({"CHANNELS": "15,2"}, "flash: CHANNELS=15,2: channel '2': 11..26, several with commas"),
-        ({"X": 3e7}, "flash: X=3e+07: expected a position in m, within 20,000,000"),
+        ({"ID": "seven"}, "flash: ID=seven: expected a short address, 0..65533"),
+        ({"ID": ""}, "flash: ID=: expected a short address, 0..65533"),
+        ({"ROOT": "yes"}, "flash: ROOT=yes: expected 1, for the mote on the gateway's serial line, or 0"),
+        ({"PROGRAMMER": ""}, "flash: PROGRAMMER=: expected avrdude's name of it"),
+        ({"X": "12,5"}, "flash: X=12,5: expected a position in m, within 20,000,000"),
+        ({"X": 3e7}, "flash: X=30000000.0: expected a position in m, within 20,000,000"),
         ({"Y": "nan"}, "flash: Y=nan: expected a position in m"),
     ],
 )
