@@ -345,6 +345,8 @@ def test_a_query_that_rows_start_comes_and_goes_with_theirs(peer: RootPeer, daem
     )
     (inner,) = [entry for entry in ada.queries() if entry["started_by"] == outer.id]
     assert [column["name"] for column in inner["columns"]] == ["AVG(light)"]
+    listed = run("list", "--url", daemon.url)
+    assert f" started by {outer.id}: SELECT AVG(light) FROM sensors SAMPLE" in listed.stdout
     wait_for(lambda: len(peer.programs()) == 2)
     clauses = [
         {

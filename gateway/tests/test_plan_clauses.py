@@ -543,6 +543,7 @@ def test_a_query_that_rows_start_waits_for_an_event_of_its_own() -> None:
     assert isinstance(plan, QueryPlan)
     (signal,) = plan.clauses
     assert plan.starts == (f"ON EVENT {signal.name}: SELECT AVG(light) FROM sensors ONCE",)
+    assert str(signal) == "start the query of OUTPUT ACTION with the first of several rows in a row"
     started = plan_query(plan.starts[0])
     assert isinstance(started, QueryPlan)
     assert [clause.name for clause in started.clauses] == [signal.name]

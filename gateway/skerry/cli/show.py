@@ -10,14 +10,22 @@ from typing import Annotated
 import typer
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
-from skerry.cli.output import Format, table, writer
+from skerry.cli.output import Format, Row, table, writer
 from skerry.client import connect
 
 
 def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:
     """The queries that run: of all users, of one, or your own where the gateway asks for a token."""
-    table(
-        connect(url, user=user, token=token).queries(), ("id", "user", "readers", "finished", "paused", "sql")
+    queries = connect(url, user=user, token=token).queries()
+    shown = [{**query, "sql": _asked(query)} for query in queries]
+    table(shown, ("id", "user", "readers", "finished", "paused", "sql"))
+
+
+def _asked(query: Row) -> str:
+    """What the user wrote: a query that another's rows start waits for an event to which nobody has given a name."""
+    sql: str = query["sql"]
+    return (
+        sql if query["started_by"] is None else f"started by {query['started_by']}: {sql.partition(': ')[2]}"
     )
 
 

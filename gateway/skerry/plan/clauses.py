@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from binascii import crc32
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -87,7 +88,12 @@ class Clause:
             case Aggregate.ACTION:
                 return f"run {self.name}({render(self.expr) if self.expr else ''}) with each row"
             case Aggregate.SIGNAL:
-                return f"raise event {self.name} with the first of several rows in a row"
+                does = (
+                    "start the query of OUTPUT ACTION"
+                    if _NESTED.fullmatch(self.name)
+                    else f"raise event {self.name}"
+                )
+                return f"{does} with the first of several rows in a row"
             case Aggregate.ON_EVENT:
                 return _waits(self)
             case Aggregate.FROM:
@@ -145,6 +151,10 @@ def clauses_of(
         hint = "let the query that waits for the event raise the next, or ask twice"
         raise QueryError("a query raises one event", hint, spans[-1])
     return tuple(found)
+
+
+#: What :func:`nested_event` calls one.
+_NESTED = re.compile("_[0-9a-f]{8}")
 
 
 def nested_event(text: str, span: Span) -> str:
