@@ -65,9 +65,11 @@ def refused(store: TableStore, table: str) -> str:
         ("a,a,b,a", "columns 1, 2 and 4 are all called a: rename all but one"),
         ("node,name,,", "columns 3 and 4 have no name: name them, or take them out"),
         ("node,,name,,", "columns 2, 4 and 5 have no name: name them, or take them out"),
+        ("node;name", "its columns are separated by semicolons: save it with commas"),
+        ("node\tname", "its columns are separated by tabs: save it with commas"),
     ],
 )
-def test_a_name_of_two_columns_is_said_and_the_other_files_are_read(
+def test_columns_that_cannot_be_told_apart_are_said_and_the_other_files_are_read(
     tmp_path: Path, header: str, trouble: str
 ) -> None:
     (tmp_path / "places.csv").write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
@@ -78,6 +80,13 @@ def test_a_name_of_two_columns_is_said_and_the_other_files_are_read(
     with pytest.raises(TableError, match=f"^table places cannot be read: {trouble}$"):
         store.get("places")
     assert refused(store, "places") == f"table places cannot be read: {trouble}"
+
+
+def test_no_table_takes_the_name_of_the_stream(tmp_path: Path) -> None:
+    (tmp_path / "Sensors.csv").write_text("node\n1\n")
+    good(tmp_path)
+    said = "sensors is the stream of motes' rows: give the table another name"
+    assert troubles(TableStore(tmp_path)) == {"zones of zones.csv": None, "sensors of Sensors.csv": said}
 
 
 def test_one_column_without_a_name_does_no_harm(tmp_path: Path) -> None:

@@ -54,6 +54,10 @@ def columns_of(table: pa.Table) -> dict[str, Column]:
         names = [name.lower() for name in table.column_names]
     except UnicodeDecodeError:
         raise TableError("names of its columns are not UTF-8: save it as UTF-8") from None
+    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and separator in names[0]:
+            # A CSV file as spreadsheets write it where commas stand in numbers.
+            raise TableError(f"its columns are separated by {called}: save it with commas")
     for name in names:
         places = [place for place, other in enumerate(names, 1) if other == name]
         if len(places) > 1:

@@ -220,6 +220,8 @@ class TableStore:
         for written, read in found:
             name = written.lower()
             try:
+                if name == "sensors":
+                    raise TableError("sensors is the stream of motes' rows: give the table another name")
                 table = read()
                 entry.tables.append(
                     Table(name, table.num_rows, columns_of(table), self._version, entry.file.path)
