@@ -163,7 +163,7 @@ REFUSED = [
     ("SELECT temp FROM sensors WHERE 1 < temp < 3 ONCE", "<",
      "unexpected '<' at column 41: comparisons do not chain: join two with AND"),
     ("SELECT temp FROM sensors WHERE temp > 'hot' ONCE", "'",
-     'unexpected "\'" at column 39: there are no texts: attributes are numbers'),
+     'unexpected "\'" at column 39: no texts can be written: attributes are numbers'),
     # as in other languages
     ("SELECT temp FROM sensors join places ONCE", "join",
      "unexpected 'join' at column 26: write FROM sensors AS s, places AS p WHERE p.node = s.nodeid"),
@@ -180,7 +180,7 @@ REFUSED = [
     ("SELECT `temp` ONCE", "`", "unexpected '`' at column 8: names stand without quotation marks"),
     ("SELECT [temp] ONCE", "[", "unexpected '[' at column 8: names stand without brackets"),
     ('SELECT temp AS "T" ONCE', '"', "unexpected '\"' at column 16: "
-     "names stand without quotation marks, and there are no texts: attributes are numbers"),
+     "names stand without quotation marks, and no texts can be written: attributes are numbers"),
     ("SELECT temp AS température ONCE", "é", "unexpected 'é' at column 20: names are made of the letters A to Z, digits and _"),
     ("SELECT 1.2.3 FROM sensors ONCE", "1",
      "unexpected '1' at column 8: this is no number: write 25.5 or 2.55e1"),

@@ -29,8 +29,8 @@ _OTHERWISE = {
 #: The same for characters.
 _CHARACTERS = {
     "&": "write AND", "|": "write OR", "!": "write NOT",
-    "'": "there are no texts: attributes are numbers",
-    '"': "names stand without quotation marks, and there are no texts: attributes are numbers",
+    "'": "no texts can be written: attributes are numbers",
+    '"': "names stand without quotation marks, and no texts can be written: attributes are numbers",
     "`": "names stand without quotation marks", "[": "names stand without brackets",
 }  # fmt: skip
 
