@@ -62,7 +62,7 @@ class Client:
         """The rows of a query that was asked before, behind a position (:attr:`skerry.Rows.position`)."""
         found = [entry for entry in self.queries() if entry["id"] == query]
         if not found:
-            raise GatewayError(f"no query {query}")
+            raise GatewayError(f"no query {query}: 'skerry list' shows those there are")
         return Rows(self, found[0], after)
 
     def queries(self) -> list[dict[str, Any]]:

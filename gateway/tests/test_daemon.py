@@ -470,5 +470,7 @@ def test_drop_all_stops_what_it_can_and_names_what_others_use(daemon: Daemon) ->
     assert [entry["id"] for entry in ada.queries()] == [point.id]
     reads.stop()
     assert ada.stop_by("DROP ALL") == [point.id]
+    with pytest.raises(skerry.GatewayError, match="no query 0: 'skerry list'"):
+        ada.resume("0")
     with pytest.raises(skerry.GatewayError, match="no query 0"):
         ada.stop_by("STOP QUERY 0")
