@@ -5,8 +5,19 @@ from __future__ import annotations
 import math
 import re
 
-_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "days": 86400.0, "week": 604800.0}
-
+#: By each of their names, which are those of the query language.
+_UNITS = {
+    name: length
+    for names, length in (
+        ("ms millisecond milliseconds", 1e-3),
+        ("s sec secs second seconds", 1.0),
+        ("min mins minute minutes", 60.0),
+        ("h hour hours", 3600.0),
+        ("d day days", 86400.0),
+        ("w week weeks", 604800.0),
+    )
+    for name in names.split()
+}
 
 #: 300 years: virtual time is counted in ns, in 64 bits.
 MAXIMUM_S = 1e10
@@ -18,7 +29,7 @@ def seconds(text: str | float) -> float:
         # Not as a float at once: a whole number may be larger than any.
         value = float(text) if 0 <= text <= MAXIMUM_S else math.nan
     else:
-        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text)
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text.lower())
         if not match or (match[2] or "s") not in _UNITS:
             raise ValueError(
                 f"duration {text!r}: expected a number and ms, s, min, h, day or week, as in '10 min'"

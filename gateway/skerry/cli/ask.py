@@ -20,6 +20,7 @@ from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, leave_output, writer
 from skerry.client import connect, stops
 from skerry.errors import GatewayError
+from skerry.lang.units import time_of
 from skerry.rows import Rows
 
 Sql = Annotated[
@@ -37,14 +38,13 @@ class ExplainFormat(StrEnum):
 #: A query of a command that was killed is stopped after so long, in s.
 LINGER_S = 60.0
 
-_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
-
 
 def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|day)?\s*", text)
-    seconds = float(match[1]) * _UNITS[match[2] or "s"] if match else 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    unit = time_of(match[2] or "s") if match else None
+    seconds = float(match[1]) * unit / 1000 if match and unit else 0.0
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise typer.BadParameter(f"{text!r}: expected a duration as in 60s or 10min", param_hint="--for")
     return seconds

@@ -14,6 +14,8 @@ from skerry_testbed.duration import seconds
         ("500ms", 0.5),
         ("1.5 h", 5400),
         ("1 day", 86400),
+        ("10 Minutes", 600),
+        ("2 weeks", 1_209_600),
         ("7", 7),
         (2.5, 2.5),
         (0, 0),
