@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from skerry_testbed.environment_checks import ATTRIBUTES
+
 _PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.?(?P<name>[A-Za-z_][\w-]*)|\[(?P<index>\d*|\.\.\.)\]")
 
@@ -25,13 +27,25 @@ def explain(error: msgspec.ValidationError, raw: Any, schema: type[msgspec.Struc
         return _unknown(key, unknown[1], _table(_type_at(path, schema)))
     if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
         return f"{_join(key, missing[1])} is missing"
-    allowed = _literals(_type_at(path, schema))
+    annotation, value = _type_at(path, schema), _value_at(named, raw)
+    allowed = _literals(annotation)
     expected = " or ".join(allowed) if allowed else _expected(text)
-    return f"{key} = {_value_at(named, raw)!r}: expected {expected}"
+    if allowed and _list(annotation) is not annotation:
+        expected += " or a list"
+    if isinstance(value, dict):
+        # A table where there are several: TOML writes these in twice as many brackets.
+        if _is_table(_member(annotation)):
+            return f"[{key}]: expected [[{key}]], as there may be several"
+        one = key.partition("s[")[0]
+        if _is_table(_member(_type_at(f".{one}", schema))):
+            expected += f"; a table for each is [[{one}]]"
+    return f"{key} = {value!r}: expected {expected}"
 
 
 def _unknown(key: str, name: str, struct: Any) -> str:
     known = list(struct.__struct_fields__)
+    if "fields" in known and name in ATTRIBUTES:
+        return f"{_join(key, name)}: no such key; what {name} is stands in [{_join(key, 'fields')}]"
     close = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(known)}"
     return f"{_join(key, name)}: no such key; {hint}"
@@ -93,6 +107,15 @@ def _type_at(path: str, schema: Any) -> Any:
     return schema
 
 
+def _member(annotation: Any) -> Any:
+    """What a list has; None: it is none."""
+    return typing.get_args(annotation)[0] if typing.get_origin(annotation) is list else None
+
+
+def _is_table(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
 def _alternatives(annotation: Any) -> list[Any]:
     union = typing.get_origin(annotation) in (typing.Union, UnionType)
     return list(typing.get_args(annotation)) if union else [annotation]
@@ -100,9 +123,7 @@ def _alternatives(annotation: Any) -> list[Any]:
 
 def _table(annotation: Any) -> Any:
     """The structure among the alternatives of a type."""
-    found = [
-        one for one in _alternatives(annotation) if isinstance(one, type) and issubclass(one, msgspec.Struct)
-    ]
+    found = [one for one in _alternatives(annotation) if _is_table(one)]
     return found[0] if found else annotation
 
 

@@ -109,6 +109,17 @@ CASES = [
     (TWO + "[crystal]\ntemperature = 'outside'", ["crystal.temperature = 'outside'", "environment"]),
     (TWO + "[crystal]\nturnovr = 25", ["crystal.turnovr: no such key", "did you mean 'turnover'"]),
     (TWO + "[crystal]\ntemperature = [[1, 'cold']]", ["crystal.temperature", "'cold'", "a number"]),
+    (TWO + "[crystal]\ntemperature = 25", ["crystal.temperature = 25: expected environment or a list"]),
+    (
+        TWO + "[fault]\nat = 1\nkind = 'kill'\nmote = 1",
+        ["[fault]: expected [[fault]], as there may be several"],
+    ),
+    (TWO + "[[radio.link_bursts.x]]\nmote = 1", ["[radio.link_bursts]: expected [[radio.link_bursts]]"]),
+    (TWO.replace("[[mote", "[[motes"), ["motes[0] = {", "a whole number; a table for each is [[mote]]"]),
+    (
+        TWO + "[environment]\ntemp = 21",
+        ["environment.temp: no such key; what temp is stands in [environment.fields]"],
+    ),
     (TWO + "[crystal]\ntemperature = []", ["crystal.temperature = []", "[time, °C] pairs"]),
     (TWO + "[crystal]\nparabola = 0.034", ["crystal.parabola = 0.034", "ppm/°C², -1..0"]),
     (TWO + "[crystal]\nturnover = 500", ["crystal.turnover = 500", "-55..125"]),
