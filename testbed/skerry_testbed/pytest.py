@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from skerry_protocol import codec, mac
@@ -180,6 +181,7 @@ MakeNetwork = Callable[..., NetworkHandle]
 @pytest.fixture
 def network() -> Iterator[MakeNetwork]:
     """``network(motes, radio=…, environment=…, seed=…, firmware=…)`` or ``network(path)`` makes a network whose root is connected.
+    ``network(path, seed=…)`` draws another run of the same description.
 
     Skips where the emulator or the firmware has not been built.
     """
@@ -193,25 +195,33 @@ def network() -> Iterator[MakeNetwork]:
             pytest.skip(f"{path} is missing: run 'make {target}'")
 
     def make(
-        motes: list[Mote] | Path | Network,
+        motes: list[Mote] | Path | str | Network,
         *,
         radio: Radio | None = None,
         environment: Environment | None = None,
-        seed: int = 1,
+        seed: int | None = None,
         faults: list[Fault] | None = None,
         interference: list[Interference] | None = None,
-        clock_ppm: float = 40.0,
+        clock_ppm: float | None = None,
         firmware: Path | dict[str, str] | None = None,
     ) -> NetworkHandle:
-        if isinstance(motes, Network):
-            description = motes
-        elif isinstance(motes, Path):
-            description = load(motes)
+        if isinstance(motes, (Path, str, Network)):
+            description = motes if isinstance(motes, Network) else load(Path(motes))
+            given = {
+                "radio": radio, "environment": environment, "faults": faults, "interference": interference, "clock_ppm": clock_ppm,
+                "firmware": firmware,
+            }  # fmt: skip
+            for name, value in given.items():
+                if value is not None:
+                    raise TypeError(f"network(…, {name}=…): a description says that; beside it goes seed=")
+            if seed is not None:
+                description = msgspec.structs.replace(description, seed=seed)
         else:
             description = check(
                 Network(
-                    name="test", seed=seed, mote=motes, radio=radio or disc(15), environment=environment or Environment(),
-                    fault=faults or [], interference=interference or [], clock_ppm=clock_ppm,
+                    name="test", seed=1 if seed is None else seed, mote=motes, radio=radio or disc(15),
+                    environment=environment or Environment(), fault=faults or [], interference=interference or [],
+                    clock_ppm=40.0 if clock_ppm is None else clock_ppm,
                     firmware=str(firmware) if isinstance(firmware, Path) else firmware,
                 )
             )  # fmt: skip
