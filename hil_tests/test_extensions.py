@@ -6,16 +6,23 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gateway.tests.pasts import ORIGIN, plain_records, plan_of, stream_of
 from hil_tests.queries import ask
+from skerry.history.answer import Answer
+from skerry.history.reader import Reader
+from skerry.history.store import History
 from skerry.lang.errors import QueryError
 from skerry.plan import actions, functions, outside, temporal
+from skerry.plan.explain import explain, explain_text
 from skerry.plan.model import QueryPlan
 from skerry.plan.partials import from_packet, merge_partials, partials_batch
 from skerry.plan.planner import plan_query
 from skerry.plan.residual import Residual, Rows
+from skerry.streams.log import StreamLog
 from skerry_protocol.extensions import ExtensionError
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
@@ -26,7 +33,7 @@ FIRMWARE = HERE.parent / "firmware"
 TAKEN = {*functions.NAMES, *temporal.NAMES}
 
 
-def make(build: Path, extensions: Path) -> subprocess.CompletedProcess[str]:
+def make(build: Path, extensions: Path, *targets: str) -> subprocess.CompletedProcess[str]:
     command = [
         "make",
         "-s",
@@ -35,6 +42,7 @@ def make(build: Path, extensions: Path) -> subprocess.CompletedProcess[str]:
         f"PYTHON={sys.executable}",
         f"BUILD={build}",
         f"EXTENSIONS={extensions}",
+        *targets,
     ]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
 
@@ -75,6 +83,35 @@ def test_an_aggregate_is_one_file_and_so_is_a_command(network: MakeNetwork, tmp_
     assert len(whole) >= 5
     assert all(row["RANGE(temp)"] == row["same"] == pytest.approx(4.0, abs=0.1) for row in whole)
     assert [net.motes[node].outputs for node in range(5)] == [set(), set(), set(), {"red", "green"}, set()]
+
+
+@pytest.mark.usefixtures("nothing_known")
+def test_an_aggregate_is_asked_of_the_past_and_called_by_its_name(tmp_path: Path) -> None:
+    code, table = tmp_path / "extensions" / "extensions.so", tmp_path / "iris" / "registry.c"
+    built = make(tmp_path, HERE / "extensions", str(code), str(table))
+    assert built.returncode == 0, built.stderr
+    outside.load(code.parent, TAKEN)
+    stream = stream_of(1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    log, history = StreamLog(tmp_path, 1000), History(tmp_path)
+    log.append(plain_records(stream, range(200), [1, 2, 3]))
+
+    def asked(sql: str) -> list[dict[str, Any]]:
+        plan = plan_of(f"SELECT {sql} HISTORY 1 day ONLY")
+        reader = Reader(history, log.path, [stream], plan.attributes, ORIGIN)
+        return [row for _, row in Answer(plan, reader, log.rows).after(-1)[0]]
+
+    both = "RANGE(temp) AS own, MAX(temp) - MIN(temp) AS same"
+    for condition, groups in (("", 1), ("GROUP BY nodeid", 3)):
+        rows = asked(f"{both} FROM sensors {condition}")
+        assert [row["own"] for row in rows] == [row["same"] for row in rows]
+        assert len(rows) == groups
+    assert asked(f"{both} FROM sensors WHERE nodeid = 9") == [{"own": None, "same": None}]
+    live = plan_of("SELECT RANGE(temp) FROM sensors HAVING RANGE(temp) > 3 SAMPLE PERIOD 4 s")
+    text = explain_text(explain(live))
+    assert "  send RANGE(temp)\n" in text
+    assert "keeps epochs having RANGE(temp) > 3" in text
+    with pytest.raises(QueryError, match="RANGE cannot be approximated"):
+        plan_of("SELECT RANGE(temp) FROM sensors SAMPLE PERIOD 4 s APPROXIMATE WITHIN 1")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from skerry.history.layout import Int64
 from skerry.history.ordered import check_room, sequence
 from skerry.history.reader import Samples
-from skerry.plan import build, summaries
+from skerry.plan import build, outside, summaries
 from skerry.plan.evaluate import Evaluator, Vector
 from skerry.plan.expression import Expr, Kind
 from skerry.plan.finals import list_type
@@ -119,8 +119,8 @@ class Aggregation:
     def _add_values(
         self, node: Expr, keys: dict[str, pa.Array], array: pa.Array, samples: Samples, places: Int64
     ) -> None:
-        """How often each value occurs, of TOP and BOTTOM with its mote."""
-        ranked = node.aggregate in _RANKED
+        """How often each value occurs; with its mote where that may count."""
+        ranked = node.aggregate in _RANKED or _is_outside(node)
         names = [*self._keys, "value", *(["nodeid"] if ranked else [])]
         gathered = self._values.setdefault(node, _Gathered(names, {"times": "sum"}, []))
         columns = dict(keys, value=array, times=pa.array(np.ones(len(array), np.int64)))
@@ -186,7 +186,8 @@ class Aggregation:
                 lists[node] = pa.array([_list(node, [])], list_type(node))
             else:
                 counts = node.aggregate is Aggregate.COUNT or node.final[:1] == ("distinct",)
-                evaluate.add(node, _numbers([0 if counts else None]))
+                nothing = _final(node, []) if _is_outside(node) else None
+                evaluate.add(node, _numbers([0 if counts else nothing]))
         passing = np.flatnonzero(evaluate.truth(self._plan.having, self._plan.period_ms))
         return self._projected(evaluate, lists, np.array([last]), passing)
 
@@ -240,8 +241,15 @@ def _numbers(found: Sequence[int | None]) -> Vector:
     return np.array(values, np.int64), np.array(known, np.bool_)
 
 
+def _is_outside(node: Expr) -> bool:
+    return node.final[:1] == ("outside",)
+
+
 def _final(node: Expr, pairs: Sequence[tuple[int, ...]]) -> int | None:
     """What a summary comes to that has seen each value so many times; see :mod:`skerry.plan.finals`."""
+    if _is_outside(node):
+        aggregate = outside.by_number(node.aggregate)
+        return aggregate.evaluate(aggregate.over(pairs))
     count = sum(pair[1] for pair in pairs)
     match node.final:
         case ("variance",) | ("stddev",):

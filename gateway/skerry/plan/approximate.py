@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.lang.units import units_of
-from skerry.plan import build
+from skerry.plan import build, outside
 from skerry.plan.build import INT32_MAXIMUM
 from skerry.plan.expression import PLAIN, Expr, decimal_text, render
 from skerry.plan.model import Column, QueryPlan
@@ -42,7 +42,7 @@ def within_of(select: ast.Select, plan: QueryPlan) -> Expr | None:
     other = next((node for node in aggregates if node.aggregate not in KINDS), None)
     if other is not None:
         hint = "AVG, SUM and COUNT can be: ask for the others in a query without it"
-        raise QueryError(f"{other.aggregate.name} cannot be approximated", hint, asked.span)
+        raise QueryError(f"{outside.name_of(other.aggregate)} cannot be approximated", hint, asked.span)
     value = value_of(aggregates)
     if any(node.aggregate is not Aggregate.COUNT and node.args[0] != value for node in aggregates):
         raise QueryError("APPROXIMATE has one tolerance, for one value", "ask in two queries", asked.span)

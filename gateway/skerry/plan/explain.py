@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from skerry.lang.units import duration_text
-from skerry.plan import approximate
+from skerry.plan import approximate, outside
 from skerry.plan.assembler import obstacle
 from skerry.plan.batching import batching, events_of
 from skerry.plan.clauses import aligned_ms
@@ -136,7 +136,7 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
             for clause in query.clauses
         ],
         "columns": [
-            _column(c.expr, c.aggregate.name if query.aggregate else "")
+            _column(c.expr, outside.name_of(c.aggregate) if query.aggregate else "")
             for c in query.columns
             if c.is_field and c.aggregate is not Aggregate.SPEAKER
         ],

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from skerry.lang.units import duration_text
+from skerry.plan import outside
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
@@ -175,7 +176,7 @@ def _render_aggregate(expr: Expr) -> str:
             inner = f"{inner}, {duration_text(window * period)}, {duration_text(slide * period)}"
         case ("temporal", int(window), int(slide), _):
             inner = f"{window}, {inner}" if slide == 1 else f"{window}, {slide}, {inner}"
-    return f"{expr.aggregate.name}({inner})"
+    return f"{outside.name_of(expr.aggregate)}({inner})"
 
 
 def _is_binary(expr: Expr) -> bool:

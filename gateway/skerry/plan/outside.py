@@ -1,4 +1,4 @@
-"""Aggregates from outside this tree: a C file each, whose merge and evaluate run here as they do on motes.
+"""Aggregates from outside this tree: a C file each, whose code runs here as it does on motes.
 
 ``make firmware EXTENSIONS=folder`` builds them into the images and, for the gateway, into
 ``build/firmware/extensions``: ``extensions.json`` says what there is, ``extensions.so`` has the code.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skerry.plan import actions
 from skerry_protocol.extensions import Declared, ExtensionError
+from skerry_protocol.packets import Aggregate
 
 if TYPE_CHECKING:
     from skerry.plan.summaries import Cell, State
@@ -27,6 +28,7 @@ class _Cell(ctypes.LittleEndianStructure):
     _fields_ = (("count", ctypes.c_uint16), ("value", ctypes.c_int32))
 
 
+_INITIALISE = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Cell), ctypes.c_uint8, ctypes.c_int32, ctypes.c_uint16)
 _MERGE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(_Cell), ctypes.POINTER(_Cell), ctypes.c_uint8)
 _EVALUATE = ctypes.CFUNCTYPE(
     ctypes.c_bool, ctypes.POINTER(_Cell), ctypes.c_uint8, ctypes.POINTER(ctypes.c_int64)
@@ -36,7 +38,7 @@ _EVALUATE = ctypes.CFUNCTYPE(
 class _Struct(ctypes.Structure):
     """struct aggregate."""
 
-    _fields_ = (("cells", ctypes.c_uint8), ("initialise", ctypes.c_void_p), ("merge", _MERGE))
+    _fields_ = (("cells", ctypes.c_uint8), ("initialise", _INITIALISE), ("merge", _MERGE))
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,22 @@ class OutsideAggregate:
     digits: int
     description: str
     properties: tuple[str, ...]
+    initialise_cells: Any
     merge_cells: Any
     evaluate_cells: Any
+
+    def over(self, readings: Iterable[tuple[int, ...]]) -> list[Cell]:
+        """The state over readings: each with how often it was taken, and the mote that took it."""
+        whole: list[Cell] = [(0, 0)] * self.cells
+        for value, count, mote in readings:
+            cells = _cells([(0, 0)] * self.cells)
+            self.initialise_cells(cells, self.cells, value, mote)
+            state: list[Cell] = [(cell.count, cell.value) for cell in cells]
+            for power in range(count.bit_length()):
+                if count >> power & 1:
+                    whole = self.merge(whole, state)
+                state = self.merge(state, state)
+        return whole
 
     def merge(self, a: State, b: State) -> list[Cell]:
         """Two states as one."""
@@ -103,7 +119,15 @@ def _take(one: Declared, library: ctypes.CDLL, taken: Collection[str]) -> None:
     except (AttributeError, ValueError) as error:
         raise ExtensionError(f"{one.path}: {error}") from None
     _BY_NAME[name] = OutsideAggregate(
-        name, one.number, one.low, one.high, one.description, one.properties, code.merge, evaluate
+        name,
+        one.number,
+        one.low,
+        one.high,
+        one.description,
+        one.properties,
+        code.initialise,
+        code.merge,
+        evaluate,
     )
 
 
@@ -115,6 +139,11 @@ def names() -> list[str]:
 def find(name: str) -> OutsideAggregate | None:
     """By name in upper case."""
     return _BY_NAME.get(name)
+
+
+def name_of(kind: Aggregate) -> str:
+    """How the language calls an aggregate; one whose extension is not loaded goes by its number."""
+    return next((name for name, one in _BY_NAME.items() if one.number == kind), kind.name)
 
 
 def by_number(number: int) -> OutsideAggregate:
