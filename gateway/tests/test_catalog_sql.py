@@ -23,12 +23,14 @@ from skerry.inventory import Inventory
 from skerry.lang.errors import QueryError
 from skerry.network import Common, Network
 from skerry.networks import Networks
+from skerry.plan import actions
 from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.queries import Queries, UserQuery
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import decode, encode
 from skerry_protocol.commands import event_number
+from skerry_protocol.extensions import Declared
 from skerry_protocol.packets import PacketType
 
 NOW = 1e9
@@ -59,6 +61,15 @@ def test_all_tables_are_there_before_anything_is_known() -> None:
     assert attributes == len(BY_NAME)
     assert made.select("SELECT low, high FROM commands WHERE command = 'leds'")[1] == [[0, 7]]
     assert ["boot"] in made.select("SELECT event FROM events WHERE query IS NULL")[1]
+
+
+def test_commands_of_extensions_are_among_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "_KNOWN", dict(actions._KNOWN))
+    actions.extend([Declared("COMMAND", "blink", 130, 0, 3, "so many LEDs", "blink.c", ())])
+    made, _ = inventory()
+    assert made.select("SELECT * FROM commands WHERE number > 100")[1] == [
+        ["blink", 130, 0, 3, "so many LEDs"]
+    ]
 
 
 def test_events_with_how_often_they_come() -> None:

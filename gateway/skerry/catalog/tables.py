@@ -12,10 +12,11 @@ from skerry.catalog.events import Events, Heard
 from skerry.catalog.places import silent, substitutes
 from skerry.catalog.sql import Table
 from skerry.catalog.tags import Tags
+from skerry.plan.actions import find, known
 from skerry.plan.radio import flood_energy
 from skerry.queries import UserQuery
 from skerry.streams.stream import Stream
-from skerry_protocol.commands import ACTIONS, MOTE_EVENTS, event_number
+from skerry_protocol.commands import MOTE_EVENTS, event_number
 from skerry_protocol.packets import Aggregate
 
 #: Columns of motes: what they report, without the bits of ``attributes``, and when they were heard.
@@ -53,7 +54,7 @@ def tables(
         "events": Table(_EVENT, list(_events(queries, catalog.events, now))),
         "commands": Table(
             ("command", "number", "low", "high", "description"),
-            [(action.name, action.number, action.low, action.high, action.description) for action in ACTIONS],
+            [(one.name, one.number, one.low, one.high, one.description) for one in map(find, known())],
         ),
         "streams": Table(
             ("stream", "root", "session", "query", "runs", "period_ms", "aggregate", "columns"),
