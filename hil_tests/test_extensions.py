@@ -120,6 +120,15 @@ def test_an_aggregate_is_asked_of_the_past_and_called_by_its_name(tmp_path: Path
         ("AGGREGATE(range, 5, 2, 0, SUMMARY)", "aggregate number 5: from outside they are 16..31"),
         ("AGGREGATE(range, 16, 13, 0, SUMMARY)", "13 cells: a state has 1..12"),
         ("AGGREGATE(range, 16, 2, 0, SMALL)", "property SMALL: there are EXEMPLARY, SUMMARY, MONOTONIC"),
+        ("COMMAND(blink, 130, 3, 0)", "bounds 3, 0: the lower one stands first"),
+        (
+            "COMMAND(blink, 130, 0, LEDS)",
+            "COMMAND(blink, 130, 0, LEDS): expected COMMAND(name, number, low, high) with",
+        ),
+        (
+            "AGGREGATE (range, 16, 2, 0, SUMMARY)",
+            "expected AGGREGATE(name, number, cells, digits, properties) with",
+        ),
         ("COMMAND(blink, 5, 0, 3)", "command number 5: from outside they are 128..255"),
         ("COMMAND(leds, 130, 0, 3)", "COMMAND(leds, 130) and COMMAND(leds, 1)"),
     ],

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,10 +66,10 @@ def test_all_tables_are_there_before_anything_is_known() -> None:
 
 def test_commands_of_extensions_are_among_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actions, "_KNOWN", dict(actions._KNOWN))
-    actions.extend([Declared("COMMAND", "blink", 130, 0, 3, "so many LEDs", "blink.c", ())])
+    actions.extend([Declared("COMMAND", "Blink", 130, 0, 3, "so many LEDs", Path("blink.c"))])
     made, _ = inventory()
     assert made.select("SELECT * FROM commands WHERE number > 100")[1] == [
-        ["blink", 130, 0, 3, "so many LEDs"]
+        ["Blink", 130, 0, 3, "so many LEDs"]
     ]
 
 

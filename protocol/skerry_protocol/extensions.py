@@ -18,6 +18,12 @@ _DECLARATION = re.compile(
     r"^(COMMAND|AGGREGATE)\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*([\w\s|]+?)\s*)?\)",
     re.MULTILINE,
 )
+#: What is meant for one, and how it is written.
+_MEANT = re.compile(r"^(COMMAND|AGGREGATE)\s*\(.*", re.MULTILINE)
+_WRITTEN = {
+    "COMMAND": "COMMAND(name, number, low, high)",
+    "AGGREGATE": "AGGREGATE(name, number, cells, digits, properties)",
+}
 #: What an aggregate may say of itself (TinyDB 2005, table I): a sample of the readings or a summary of them; never smaller,
 #: or never larger, for more readings.
 PROPERTIES = ("EXEMPLARY", "SUMMARY", "MONOTONIC")
@@ -59,6 +65,10 @@ def declarations(paths: Iterable[Path]) -> list[Declared]:
         text = path.read_text()
         comment = _COMMENT.match(text)
         about = re.sub(r"\s*\n \* ?", " ", comment[1]) if comment else ""
+        for meant in _MEANT.finditer(text):
+            if not _DECLARATION.match(text, meant.start()):
+                form = f"expected {_WRITTEN[meant[1]]} with its numbers in digits"
+                raise ExtensionError(f"{path}: {meant[0].rstrip()}: {form}")
         for kind, name, number, low, high, words in _DECLARATION.findall(text):
             properties = tuple(word.strip() for word in words.split("|")) if words else ()
             wrong = [word for word in properties if word not in PROPERTIES]
@@ -88,6 +98,8 @@ def outside(folder: Path) -> list[Declared]:
             raise ExtensionError(
                 f"{one.path}: command number {one.number}: from outside they are {ACTIONS_OUTSIDE}..255"
             )
+        if one.kind == "COMMAND" and one.low > one.high:
+            raise ExtensionError(f"{one.path}: bounds {one.low}, {one.high}: the lower one stands first")
         if one.kind == "AGGREGATE" and not 1 <= one.low <= FIELDS_MAXIMUM:
             raise ExtensionError(f"{one.path}: {one.low} cells: a state has 1..{FIELDS_MAXIMUM}")
         if one.kind == "AGGREGATE" and one.number not in AGGREGATES_OUTSIDE:

@@ -15,11 +15,11 @@ def extend(found: Iterable[Declared]) -> None:
     for one in found:
         if one.kind != "COMMAND":
             continue
-        if one.name in ACTION_BY_NAME:
+        if one.name.lower() in ACTION_BY_NAME:
             raise ValueError(f"{one.path}: command '{one.name}' exists already: give it another name")
         takes = (one.low, one.high) != (0, 0)
         low, high = (one.low, one.high) if takes else (None, None)
-        _KNOWN[one.name] = Action(one.number, one.name, low, high, one.description)
+        _KNOWN[one.name.lower()] = Action(one.number, one.name, low, high, one.description)
 
 
 def known() -> Iterable[str]:
