@@ -174,6 +174,7 @@ def test_tags_are_set_as_a_whole_or_not_at_all() -> None:
     for changes, message in (
         ({"room": "13", "1st": "x"}, "tag '1st': a key is a word"),
         ({"room": "13", "other": None}, "mote 7 has no tag 'other': its tags are floor, room"),
+        ({"new": "1", "other": None}, "its tags are floor, room$"),
         ({"room": ""}, "a value is 1 to 256 printable characters"),
         ({"room": "x" * (VALUE_MAXIMUM + 1)}, "a value is 1 to 256 printable characters"),
         ({"room": "a\nb"}, "on one line"),

@@ -56,7 +56,7 @@ class Tags:
                 )
             if value is None:
                 if key not in tags:
-                    known = ", ".join(sorted(tags)) or "none"
+                    known = ", ".join(self.of(nodeid)) or "none"
                     raise TagError(f"mote {nodeid} has no tag {key!r}: its tags are {known}")
                 del tags[key]
                 continue
