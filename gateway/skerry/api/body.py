@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from skerry.encoding import escaped, is_whole
@@ -25,14 +25,20 @@ def _whole(text: str) -> str:
 Text = Annotated[str, AfterValidator(_whole)]
 
 
-class Command(BaseModel):
+class _Body(BaseModel):
+    """What is misspelt is no wish to be passed over."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Command(_Body):
     """A command's argument, where it takes one, and the mote that runs it: none, all of them."""
 
     argument: int | None = None
     mote: int | None = None
 
 
-class Question(BaseModel):
+class Question(_Body):
     """A query and who asks: here or as parameter ``user``."""
 
     sql: Text

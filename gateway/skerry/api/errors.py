@@ -56,8 +56,7 @@ def answer_errors(app: FastAPI) -> None:
             # It is not read all the same: pages of others can send any other kind from a browser unasked.
             said = f"Content-Type {sent}" if sent else "no Content-Type"
             return _answer(415, f"{said}: send the body as JSON, with Content-Type: application/json")
-        found = (f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
-        return _answer(400, "; ".join(found))
+        return _answer(400, "; ".join(map(_wrong, error.errors())))
 
     @app.exception_handler(AccessError)
     async def denied(_: Request, error: AccessError) -> JSONResponse:
@@ -80,6 +79,16 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(StorageError)
     async def full(_: Request, error: StorageError) -> JSONResponse:
         return _answer(507, f"this could not be remembered: {error}")
+
+
+def _wrong(entry: Any) -> str:
+    """One thing that is wrong with a request, by its place in it."""
+    match entry["type"]:
+        case "json_invalid":
+            return f"the body is no JSON: {entry['ctx']['error']} at character {entry['loc'][-1]}"
+        case "extra_forbidden":
+            return f"{'.'.join(map(str, entry['loc']))}: there is no such field"
+    return f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}"
 
 
 def _answer(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
