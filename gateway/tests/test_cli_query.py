@@ -18,7 +18,7 @@ SQL = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
 class Answer:
     """A query whose gateway goes away after one row."""
 
-    id, into, srt = "1", None, None
+    id, into, srt, never = "1", None, None, "nodeid is 0 to 65534"
     columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0},)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -76,4 +76,6 @@ def test_rows_that_nobody_reads_are_none(
     monkeypatch.setattr(ask, "writer", broken)
     monkeypatch.setattr(ask, "leave_output", lambda: None)
     ask.query(SQL)
-    assert "\n0 rows in 0 s\n" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "\nWHERE is never true: nodeid is 0 to 65534\n" in said
+    assert "\n0 rows in 0 s\n" in said

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import inf
 
 from skerry.plan import build
-from skerry.plan.expression import Expr, conjuncts
+from skerry.plan.expression import Expr, Kind, conjuncts, render
 from skerry.plan.model import RangeFilter
-from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER
 from skerry_protocol.bytecode import Op
 
 _EPOCH = BY_NAME["epoch"].number
+_COMPARISONS = (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE)
 
 
 @lru_cache(maxsize=65536)
@@ -39,6 +41,22 @@ def split_range(where: Expr | None) -> tuple[RangeFilter | None, Expr | None]:
     chosen = min(ranges, key=_width)
     rest = [c for c in conjuncts(where) if (r := as_range(c)) is None or r.attribute != chosen.attribute]
     return chosen, build.join(Op.AND, rest)
+
+
+def never_true(where: Expr | None) -> str | None:
+    """Why a condition is true of no row, as far as its AND-joined comparisons with constants tell; None: it may be."""
+    for condition in conjuncts(where):
+        if condition.op in _COMPARISONS and any(side.kind is Kind.NULL for side in condition.args):
+            return f"{render(condition)} asks of what is unknown: write IS NULL"
+    for bounds in ranges_of(where):
+        entry = BY_NUMBER[bounds.attribute]
+        low = -inf if bounds.low is None else bounds.low / 10**entry.digits
+        high = inf if bounds.high is None else bounds.high / 10**entry.digits
+        if low > high:
+            return f"it leaves no value of {entry.name}"
+        if low > entry.maximum or high < entry.minimum:
+            return f"{entry.name} is {entry.minimum:.10g} to {entry.maximum:.10g} {entry.unit}".rstrip()
+    return None
 
 
 def condition_of(bounds: RangeFilter, attribute: Expr) -> Expr:
