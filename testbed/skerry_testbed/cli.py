@@ -111,6 +111,9 @@ def up(
     ] = 7654,
     listen: Annotated[str, typer.Option(help="address of the gateway's HTTP API")] = "127.0.0.1:8642",
     data: Annotated[Path | None, typer.Option(help="the gateway's data directory")] = None,
+    extensions: Annotated[
+        Path | None, typer.Option(help="folder of built extensions, as of skerry gateway")
+    ] = None,
 ) -> None:
     """Testbeds and gateway together, until Ctrl-C."""
     command = str(Path(sys.executable).parent / "skerry")
@@ -126,8 +129,9 @@ def up(
         for own, network in enumerate(networks, start=port):
             gateway += ["--link", f"socket://127.0.0.1:{own}"]
             testbeds.append([command, "testbed", str(network), "--speed", speed, "--port", str(own)])
-        if data is not None:
-            gateway += ["--data", str(data)]
+        for option, path in (("--data", data), ("--extensions", extensions)):
+            if path is not None:
+                gateway += [option, str(path)]
         codes = _together([*testbeds, gateway])
     raise typer.Exit(1 if any(codes) else 0)
 

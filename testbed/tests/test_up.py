@@ -26,6 +26,7 @@ def end(*_):
 
 notes = pathlib.Path(__file__).parent / sys.argv[1]
 signal.signal(signal.SIGINT, end)
+notes.with_suffix(".asked").write_text(" ".join(sys.argv[2:]))
 notes.with_suffix(".pid").write_text(f"{{os.getpid()}}\\n")
 while True:
     time.sleep(60)
@@ -39,7 +40,17 @@ def up(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (tmp_path / "one.toml").write_text(ROOT)
     (tmp_path / "skerry").write_text(CHILD)
     (tmp_path / "skerry").chmod(0o755)
-    command = [sys.executable, "-c", UP, str(tmp_path / "python"), "skerry", "up", str(tmp_path / "one.toml")]
+    options = ["--data", "kept", "--extensions", "built", "--port", "7700"]
+    command = [
+        sys.executable,
+        "-c",
+        UP,
+        str(tmp_path / "python"),
+        "skerry",
+        "up",
+        str(tmp_path / "one.toml"),
+        *options,
+    ]
     process = subprocess.Popen(command, start_new_session=True)
     wait_for(lambda: len(list(tmp_path.glob("*.pid"))) == 2 and all(pids(tmp_path)))
     yield process
@@ -86,6 +97,12 @@ def test_whatever_ends_it_leaves_nothing_behind(
     assert up.wait(60) == 0
     assert [runs(pid) for pid in pids(tmp_path)] == [False, False]
     assert {path.name for path in tmp_path.glob("*.ended")} == {"testbed.ended", "gateway.ended"}
+
+
+@pytest.mark.usefixtures("up")
+def test_the_gateway_is_told_of_root_data_and_extensions(tmp_path: Path) -> None:
+    asked = (tmp_path / "gateway.asked").read_text()
+    assert asked == "--listen 127.0.0.1:8642 --link socket://127.0.0.1:7700 --data kept --extensions built"
 
 
 def test_one_that_ends_ends_the_others(up: subprocess.Popen[bytes], tmp_path: Path) -> None:
