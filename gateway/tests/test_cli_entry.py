@@ -11,6 +11,7 @@ import typer
 
 from gateway.tests.process import COMMAND
 from skerry.cli.gateway import _default_data
+from skerry.cli.main import main
 from skerry.cli.options import asker
 from skerry.lang.parser import _tables
 
@@ -87,6 +88,22 @@ def test_without_a_standard_output_there_is_nothing_to_tell() -> None:
         ["sh", "-c", f"{COMMAND} token ada >&-"], check=False, capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["query", "explain", "catalog"])
+def test_a_query_without_quotation_marks_is_told_so(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "argv", ["skerry", command, "SELECT", "nodeid", "FROM", "sensors", "ONCE"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert (
+        f"'nodeid FROM sensors ONCE' stands apart: put the query in quotation marks, as in skerry {command}"
+        in said
+    )
 
 
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:

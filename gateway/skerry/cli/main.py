@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from skerry.cli import ask, gateway, run, show
 from skerry.cli.output import leave_output
@@ -27,6 +27,19 @@ class _Commands(TyperGroup):
             return None
 
 
+class _Asks(TyperCommand):
+    """Takes a query, which a shell takes apart where it stands without quotation marks."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        left = super().parse_args(ctx, args)
+        if ctx.args:
+            right = f'put the query in quotation marks, as in skerry {ctx.info_name} "SELECT nodeid, temp …"'
+            raise typer.BadParameter(f"{' '.join(ctx.args)!r} stands apart: {right}", ctx, param_hint="SQL")
+        return left
+
+
 app = typer.Typer(
     name="skerry",
     cls=_Commands,
@@ -35,14 +48,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("query")(ask.query)
+app.command("query", cls=_Asks)(ask.query)
 app.command("rows")(ask.rows)
-app.command("explain")(ask.explain)
+app.command("explain", cls=_Asks)(ask.explain)
 app.command("stop")(ask.stop)
 app.command("signal")(ask.signal)
 app.command("run")(run.run)
 app.command("list")(show.list_queries)
-app.command("catalog")(show.catalog)
+app.command("catalog", cls=_Asks)(show.catalog)
 app.command("motes")(show.motes)
 app.command("substitutes")(show.substitutes)
 app.command("tag")(show.tag)
