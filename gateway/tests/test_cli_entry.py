@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import typer
@@ -14,6 +15,7 @@ from skerry.cli.gateway import _default_data
 from skerry.cli.main import main
 from skerry.cli.options import asker
 from skerry.lang.parser import _tables
+from skerry_protocol.packets import PROTOCOL_VERSION
 
 EARLY = """
 import sys
@@ -88,6 +90,11 @@ def test_without_a_standard_output_there_is_nothing_to_tell() -> None:
         ["sh", "-c", f"{COMMAND} token ada >&-"], check=False, capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_it_says_which_version_it_is() -> None:
+    ended = subprocess.run([COMMAND, "--version"], check=True, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == f"skerry {version('skerry')}, protocol {PROTOCOL_VERSION}\n"
 
 
 @pytest.mark.parametrize("command", ["query", "explain", "catalog"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import sys
-from importlib.metadata import entry_points
-from typing import Any
+from importlib.metadata import entry_points, version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from skerry.cli import ask, gateway, run, show
 from skerry.cli.output import leave_output
 from skerry.errors import ArgumentError, GatewayError
+from skerry_protocol.packets import PROTOCOL_VERSION
 
 
 class _Commands(TyperGroup):
@@ -48,6 +49,29 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        print(f"skerry {version('skerry')}, protocol {PROTOCOL_VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _begin(
+    asked: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="this version, and that of the motes' packets",
+            callback=_tell_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Options that go with no command."""
+
+
 app.command("query", cls=_Asks)(ask.query)
 app.command("rows")(ask.rows)
 app.command("explain", cls=_Asks)(ask.explain)
