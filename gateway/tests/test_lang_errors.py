@@ -177,6 +177,12 @@ REFUSED = [
     ("SELECT temp WHERE temp > 2 && light > 3 ONCE", "&", "unexpected '&' at column 28: write AND"),
     ("SELECT temp WHERE temp > 2 || light > 3 ONCE", "|", "unexpected '|' at column 28: write OR"),
     ("SELECT temp WHERE !(temp > 2) ONCE", "!", "unexpected '!' at column 19: write NOT"),
+    ("SELECT temp WHERE temp ≥ 25 ONCE", "≥", "unexpected '≥' at column 24: write >="),
+    ("SELECT temp WHERE temp > −5 ONCE", "−", "unexpected '−' at column 26: write -"),
+    ("SELECT temp WHERE room = “3” ONCE", "“", "unexpected '“' at column 26: "
+     "names stand without quotation marks, and no texts can be written: attributes are numbers"),
+    ("SELECT temp WHERE humidity > 50 % ONCE", "ONCE",
+     "unexpected 'ONCE' at column 35: % is for remainders: a relative humidity is written 50 %RH, or 50"),
     ("SELECT `temp` ONCE", "`", "unexpected '`' at column 8: names stand without quotation marks"),
     ("SELECT [temp] ONCE", "[", "unexpected '[' at column 8: names stand without brackets"),
     ('SELECT temp AS "T" ONCE', '"', "unexpected '\"' at column 16: "

@@ -26,12 +26,16 @@ _OTHERWISE = {
     "JOIN": "write FROM sensors AS s, places AS p WHERE p.node = s.nodeid",
     "DISTINCT": "GROUP BY gives a row for each value, and COUNT(DISTINCT a) their number",
 }
-#: The same for characters.
+#: The same for characters that mean nothing here.
 _CHARACTERS = {
     "&": "write AND", "|": "write OR", "!": "write NOT",
     "'": "no texts can be written: attributes are numbers",
     '"': "names stand without quotation marks, and no texts can be written: attributes are numbers",
     "`": "names stand without quotation marks", "[": "names stand without brackets",
+    # As text processors and phones write them.
+    "≥": "write >=", "≤": "write <=", "≠": "write <>", "−": "write -", "–": "write -", "×": "write *", "·": "write *", "÷": "write /",
+    **dict.fromkeys("“”„«»", "names stand without quotation marks, and no texts can be written: attributes are numbers"),
+    **dict.fromkeys("‘’‚", "no texts can be written: attributes are numbers"),
 }  # fmt: skip
 
 #: What names mean behind these words.
@@ -120,6 +124,8 @@ def _otherwise(token: Token, before: str, behind: str) -> str | None:
         return "one statement at a time"
     if "/*" in before[-1:] + token + behind[:1]:
         return "a comment begins with --, and ends with its line"
+    if before.rstrip().endswith("%"):
+        return "% is for remainders: a relative humidity is written 50 %RH, or 50"
     if token.type == "COMMA" and before[-1:].isdigit() and behind[:1].isdigit():
         return "decimal places stand behind a point, as in 25.5"
     return _OTHERWISE.get(token.upper())
