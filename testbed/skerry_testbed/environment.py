@@ -57,8 +57,9 @@ class Trace:
         frame, due = frame[due >= 0], due[due >= 0]
         for mote, node in zip(motes, nodes, strict=True):
             if node not in frame["nodeid"].to_numpy():
+                other = f"{mote.id} = {frame['nodeid'].iloc[0]}"
                 raise self._error(
-                    f"no sample of node {node}, for mote {mote.id}: map it with environment.nodes"
+                    f"no sample of node {node}, for mote {mote.id}: give it another's, as in nodes = {{ {other} }}"
                 )
         self.step_s = seconds(environment.update if environment.step is None else environment.step)
         index_of: dict[int, list[int]] = {}

@@ -105,7 +105,7 @@ def test_times_may_be_dates(tmp_path: Path) -> None:
     [
         ({"columns": {"temp": "tmp"}}, "no column 'tmp'; it has epoch, nodeid, temperature, humidity"),
         ({"columns": {"temp": "temperature"}, "time": "when"}, "no column 'when'"),
-        ({"nodes": [7, 9]}, "no sample of node 9, for mote 2"),
+        ({"nodes": [7, 9]}, r"no sample of node 9, for mote 2: give it another's, as in nodes = \{ 2 = 7 \}"),
         ({"columns": {"temp": "temperature"}}, "environment.nodes"),
         ({"columns": {"temp": "temperature"}, "nodes": [7, 9]}, "no sample of node 9, for mote 2"),
         (
