@@ -247,6 +247,13 @@ def check_fault(fault: Fault, network: Network) -> None:
     require(1 <= fault.bytes <= 100_000, f"{key}: bytes", fault.bytes, "1..100000")
     require(0 < fault.share <= 1, f"{key}: share", fault.share, "more than 0, up to 1")
     duration(f"{key}: within", fault.within)
+    if fault.kind == "partition":
+        require(
+            set(fault.motes) < set(motes),
+            f"{key}: motes",
+            fault.motes,
+            "some of the motes: who is outside hears none of them",
+        )
     if fault.kind == "move" and fault.mote is not None:
         right = "a radio model with distances; a matrix has none"
         require(network.radio.model != "matrix", f"{key}: mote", fault.mote, right)

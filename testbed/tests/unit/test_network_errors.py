@@ -94,6 +94,10 @@ CASES = [
     (TWO + "[[fault]]\nat = 3\nkind = 'kill'\nmote = 1\nppm = 3", ["fault[0].ppm", "takes mote"]),
     (TWO + "[[fault]]\nat = 3\nkind = 'link_down'\nmote = 1", ["fault link_down: to is missing"]),
     (
+        TWO + "[[fault]]\nat = 3\nkind = 'partition'\nmotes = [0, 1]",
+        ["fault partition: motes = [0, 1]", "some of the motes: who is outside hears none of them"],
+    ),
+    (
         TWO + "[[fault]]\nat = 3\nkind = 'link_down'\nmote = 1\nto = 1",
         ["fault link_down: to = 1", "another mote"],
     ),
