@@ -187,3 +187,14 @@ def test_queries_of_one_instant_read_a_sensor_once(mote: Mote) -> None:
     mote.run(1)
     assert mote.acquisitions == 1
     assert len(list(mote.records())) == 2
+
+
+@pytest.mark.parametrize(
+    "condition", ["dist(loc, point(3 m, 4 m)) < 10 m", "xpos < 10 m", "ypos - xpos >= 2 m"]
+)
+def test_the_range_of_positions_says_nothing_of_where_motes_are(condition: str) -> None:
+    """It is what a mote can be told, thousands of km: a room would be a share of nothing."""
+    plan = plan_query(f"SELECT light WHERE {condition} SAMPLE PERIOD 10 s")
+    assert isinstance(plan, QueryPlan)
+    assert plan.where is not None
+    assert selectivity(plan.where) == pytest.approx(1 / 3)

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from skerry.plan.expression import Expr, Kind, attributes_of, conjuncts, render
 from skerry.plan.model import MoteQuery
 from skerry.plan.pushdown import derived
-from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, EVENT_BY_NAME
 from skerry_protocol.bytecode import Op
 
 #: Conditions whose every order is considered: 120 orders.
@@ -31,6 +31,10 @@ _ESTIMATED: Mapping[Expr, float] = MappingProxyType({})
 #: Share of rows that pass where nothing is known (System R's, as in the paper's time).
 _FIXED = {Op.EQ: 0.1, Op.NE: 0.9}
 _OTHER = 1 / 3
+#: Attributes whose range, what a mote can be told, says nothing of where motes are.
+_PLACES = frozenset(BY_NAME[name].number for name in ("xpos", "ypos")) | {
+    EVENT_BY_NAME[name].number for name in ("event.xpos", "event.ypos")
+}
 _FLIPPED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 
 
@@ -81,7 +85,7 @@ def _of_comparison(condition: Expr) -> float:
     (left, right), op = condition.args, condition.op
     if left.is_constant:
         left, right, op = right, left, _FLIPPED[op]
-    if not right.is_constant or right.operand is None:
+    if not right.is_constant or right.operand is None or attributes_of(left) & _PLACES:
         return _OTHER
     low, high = float(left.low), float(left.high)
     if left.is_attribute and left.operand is not None:
