@@ -201,6 +201,8 @@ def test_a_password_that_others_can_read_is_refused(tmp_path: Path) -> None:
     jar.touch()
     path = described(tmp_path, "jdbc:h2:tcp://127.0.0.1/site")
     path.write_text(path.read_text().replace(str(JAR), str(jar)))
+    # As some editors begin a file.
+    path.write_text(f"\ufeff{path.read_text()}")
     connection = connection_of(path)
     assert isinstance(connection, Connection)
     assert connection.password == PASSWORD

@@ -49,7 +49,7 @@ __all__ = [
 def load(path: Path) -> Network:
     """Read and check a description. Raises NetworkError; relative paths inside it are relative to its folder."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         network = msgspec.convert(raw, Network)
         _check_given(raw, network)
         return check(network, path.parent)

@@ -68,7 +68,7 @@ class Connection:
 def connection_of(path: Path) -> Connection:
     """What a file says. Raises TableError, OSError."""
     try:
-        said = tomllib.loads(path.read_text("utf-8"))
+        said = tomllib.loads(path.read_text("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         # The line is not shown: it might be the password's.
         raise TableError(f"it is no TOML: {str(error).splitlines()[0].partition(chr(39))[0]}") from None

@@ -26,6 +26,13 @@ def test_positions_come_from_a_file_with_or_without_heading(tmp_path: Path) -> N
         ]
 
 
+def test_files_may_begin_and_end_their_lines_as_on_windows(tmp_path: Path) -> None:
+    (tmp_path / "places.txt").write_bytes("\ufeffid x y\r\n1 21.5 23\r\n".encode())
+    path = tmp_path / "network.toml"
+    path.write_bytes("\ufeffpositions = 'places.txt'\r\nroot = 1\r\n".encode())
+    assert [(mote.id, mote.x, mote.y) for mote in load(path).mote] == [(1, 21.5, 23)]
+
+
 def test_a_bad_line_of_positions_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("1 2 3\n2 east 3\n")
     with pytest.raises(NetworkError, match=r"bad\.txt:2: '2 east 3': expected 'id x y'"):
