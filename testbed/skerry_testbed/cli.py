@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -41,12 +42,18 @@ def testbed(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="TCP port of the root's serial line; 0: any free one")
     ] = 7654,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=(1 << 64) - 1, help="instead of the description's: another run of it"),
+    ] = None,
 ) -> None:
     """Run emulated motes; the root's serial line is a TCP port."""
     pace = _speed(speed)
     limit = None if run_for is None else _duration("--for", run_for)
     with _one_line_errors():
         description = load(network)
+        if seed is not None:
+            description = msgspec.structs.replace(description, seed=seed)
         _check_outputs(network, report, pcap)
         bed = Testbed(description)
         with contextlib.closing(SerialPort(bed, port)) as line:

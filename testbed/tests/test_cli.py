@@ -58,6 +58,18 @@ def test_two_runs_of_a_seed_are_equal_to_the_bit(description: Path, tmp_path: Pa
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 
+def test_another_seed_is_another_run(description: Path, tmp_path: Path) -> None:
+    report, pcap = tmp_path / "r.json", tmp_path / "r.pcap"
+    runs = []
+    for seed in ("1", "2", None):
+        options = ["--speed", "max", "--for", "10s", "--report", report, "--pcap", pcap, "--port", 0]
+        done = run(description, *options, *(["--seed", seed] if seed is not None else []))
+        assert done.returncode == 0, done.stderr
+        runs.append((json.loads(report.read_text())["seed"], pcap.read_bytes()))
+    assert [seed for seed, _ in runs] == [1, 2, 1]
+    assert runs[0] == runs[2] != runs[1]
+
+
 def test_interrupt_writes_the_report_and_ends_well(description: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     command = [SKERRY, "testbed", str(description), "--speed", "10", "--report", str(report), "--port", "0"]
