@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +13,7 @@ from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 from skerry.lang.ast import Span, Statement
 from skerry.lang.errors import QueryError
 from skerry.lang.tree import TreeBuilder
+from skerry_protocol.attributes import BY_NAME
 
 #: Words of the grammar.
 _KEYWORDS = frozenset({
@@ -21,6 +23,11 @@ _KEYWORDS = frozenset({
     "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND", "SRT", "ROOT", "POLICY", "APPROXIMATE", "WITHIN",
 })  # fmt: skip
 
+#: Those that begin a clause.
+_CLAUSES = (
+    "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OUTPUT", "INTO", "SAMPLE", "SAMPLE PERIOD", "LIFETIME", "ONCE",
+    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "HISTORY",
+)  # fmt: skip
 #: Words of SQL for what is said otherwise here → how.
 _OTHERWISE = {
     "JOIN": "write FROM sensors AS s, places AS p WHERE p.node = s.nodeid",
@@ -148,7 +155,24 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
             "comparisons are = <> != < <= > >=" if doubled else "comparisons do not chain: join two with AND"
         )
         return QueryError(f"unexpected '{token}'", hint, span, text)
-    return QueryError(f"unexpected '{token}'", _expected(expected, text[: span.start]), span, text)
+    hint = _expected(expected, text[: span.start])
+    if token.type == "NAME" and {"AS", "FROM"} <= expected:
+        hint = "expected a comma, FROM, or AS before a column's name"
+    return QueryError(
+        f"unexpected '{token}'", _misspelt(token, text[: span.start], expected) + hint, span, text
+    )
+
+
+def _misspelt(token: str, before: str, expected: set[str]) -> str:
+    """Which clause may be meant where one may stand: by this word, or by the one before, which passes for the name of a table."""
+    words = [token, *(before.split()[-1:] if "FROM" not in expected else [])] if "SAMPLE" in expected else []
+    for word in words:
+        close = get_close_matches(word.upper(), _CLAUSES, n=1, cutoff=0.7)
+        if close and word.upper() not in _KEYWORDS and word.lower() not in BY_NAME:
+            return (
+                f"did you mean {close[0]}? " if word == token else f"did you mean {close[0]} for '{word}'? "
+            )
+    return ""
 
 
 def _expected(terminals: set[str], before: str) -> str:
