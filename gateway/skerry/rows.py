@@ -74,8 +74,8 @@ class Rows:
         #: The storage point on the motes that the rows go to: then none arrive here.
         self.into: str | None = description["into"]
         self.srt: str | None = description["srt"]
-        #: Why WHERE is true of no row that a mote can have; None: it may be.
-        self.never: str | None = description.get("never")
+        #: What cannot have been meant by WHERE, as it is never true, or always; None: nothing.
+        self.doubt: str | None = description.get("doubt")
         #: Number of the last row that was handed out, for :meth:`skerry.Client.resume`; None: none yet.
         self.position = position
         #: What was dropped because the reader was too slow; each comes with a RowsDroppedWarning too.

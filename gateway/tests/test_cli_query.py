@@ -18,7 +18,7 @@ SQL = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
 class Answer:
     """A query whose gateway goes away after one row."""
 
-    id, into, srt, never = "1", None, None, "nodeid is 0 to 65534"
+    id, into, srt, doubt = "1", None, None, "WHERE is never true: nodeid is 0 to 65534"
     columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0},)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
 from skerry.catalog.places import Wanted, place_of
 from skerry.daemon import Gateway, Stopped
-from skerry.plan.ranges import never_true
+from skerry.plan.ranges import doubt
 from skerry.queries import Ended, UserQuery
 from skerry.state import StorageError
 
@@ -174,7 +174,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "into": query.plan.into,
         "srt": query.srt.name if query.srt is not None else None,
         "started_by": query.started_by,
-        "never": never_true(query.plan.where),
+        "doubt": doubt(query.plan.where),
         "refused": gateway.refused(query),
         "paused": gateway.paused(query),
     }
@@ -183,7 +183,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
 def _describe_ended(ended: Ended) -> dict[str, Any]:
     """The same of one that could not go on."""
     return {
-        **dict.fromkeys(("linger_s", "into", "srt", "started_by", "never")),
+        **dict.fromkeys(("linger_s", "into", "srt", "started_by", "doubt")),
         "id": ended.id,
         "user": ended.user,
         "sql": ended.sql,

@@ -84,8 +84,8 @@ def query(
         )
         return
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
-    if answer.never is not None:
-        print(f"WHERE is never true: {answer.never}", file=sys.stderr)
+    if answer.doubt is not None:
+        print(answer.doubt, file=sys.stderr)
     for inner in client.queries():
         if inner["started_by"] == answer.id:
             print(

@@ -20,7 +20,7 @@ from skerry.plan.optimiser import SamplingPlan, considered
 from skerry.plan.program import chosen, program_size
 from skerry.plan.queueing import describe, held_ms
 from skerry.plan.radio import record_energy, record_seconds
-from skerry.plan.ranges import never_true
+from skerry.plan.ranges import doubt
 from skerry.plan.routing import best_route, routed
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.commands import event_number
@@ -78,7 +78,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "stream": None,
         "route": describe_route(route, catalog) if route is not None else None,
         "lacking": {},
-        "never": never_true(plan.where),
+        "doubt": doubt(plan.where),
         # Why it could not be asked now; None: it could.
         "refused": None,
     }
@@ -251,7 +251,7 @@ def explain_text(explained: dict[str, Any]) -> str:
         f"note: {name} is NULL on {len(lacking)} motes ({', '.join(map(str, lacking[:10]))})"
         for name, lacking in explained["lacking"].items()
     ]
-    lines += [f"note: WHERE is never true: {explained['never']}"] if explained["never"] is not None else []
+    lines += [f"note: {explained['doubt']}"] if explained["doubt"] is not None else []
     lines += [f"refused now: {explained['refused']}"] if explained["refused"] is not None else []
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from math import inf
 from skerry.plan import build
 from skerry.plan.expression import Expr, Kind, conjuncts, render
 from skerry.plan.model import RangeFilter
-from skerry_protocol.attributes import BY_NAME, BY_NUMBER
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute
 from skerry_protocol.bytecode import Op
 
 _EPOCH = BY_NAME["epoch"].number
@@ -43,8 +43,29 @@ def split_range(where: Expr | None) -> tuple[RangeFilter | None, Expr | None]:
     return chosen, build.join(Op.AND, rest)
 
 
-def never_true(where: Expr | None) -> str | None:
-    """Why a condition is true of no row, as far as its AND-joined comparisons with constants tell; None: it may be."""
+def doubt(where: Expr | None) -> str | None:
+    """What cannot have been meant by a condition, as far as its AND-joined comparisons with constants tell; None: nothing."""
+    never = _never(where)
+    if never is not None:
+        return f"WHERE is never true: {never}"
+    for condition in conjuncts(where):
+        bounds = as_range(condition)
+        if bounds is None:
+            continue
+        entry = BY_NUMBER[bounds.attribute]
+        value = (bounds.low if bounds.low is not None else bounds.high or 0) / 10**entry.digits
+        # So far beyond what there is another unit is meant: voltage < 2700.
+        if abs(value) > 10 * max(abs(entry.minimum), abs(entry.maximum)):
+            return f"{render(condition)} is always true: {_range_of(entry)}"
+    return None
+
+
+def _range_of(entry: Attribute) -> str:
+    return f"{entry.name} is {entry.minimum:.10g} to {entry.maximum:.10g} {entry.unit}".rstrip()
+
+
+def _never(where: Expr | None) -> str | None:
+    """Why it is true of no row; None: it may be."""
     for condition in conjuncts(where):
         if condition.op in _COMPARISONS and any(side.kind is Kind.NULL for side in condition.args):
             return f"{render(condition)} asks of what is unknown: write IS NULL"
@@ -55,7 +76,7 @@ def never_true(where: Expr | None) -> str | None:
         if low > high:
             return f"it leaves no value of {entry.name}"
         if low > entry.maximum or high < entry.minimum:
-            return f"{entry.name} is {entry.minimum:.10g} to {entry.maximum:.10g} {entry.unit}".rstrip()
+            return _range_of(entry)
     return None
 
 
