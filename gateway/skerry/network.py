@@ -152,8 +152,8 @@ class Network:
 
     def greet(self, hello: Container[Any]) -> bool:
         """The root's HELLO; whether a new session begins with it."""
-        if self.clock.known:
-            self._last_time = self.clock.now()
+        # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
+        self._last_time = self.clock.now() if self.clock.known else max(self._last_time, self.clock.now())
         # As of a root that was replaced by another of its number, or has lost what it counts its boots in.
         back = self.session & _ONE_LIFE == session_of(hello) and self.clock.now() - hello.seconds > BACK_S
         self.clock.restart(hello.seconds, hello.ticks, time.time())

@@ -290,6 +290,38 @@ def test_after_a_restart_of_network_time_streams_begin_anew_with_the_rest_of_for
     assert (feed.since_ms, feed.until_ms) == (10_000, 60_000)
 
 
+@pytest.mark.parametrize("last", [195, 201, 1000])
+def test_what_for_has_had_of_its_epochs_is_not_asked_for_anew(last: int) -> None:
+    demand = Demand(lead_seconds=8)
+    demand.add_user("a", rows("temp", "10 s", length="FOR 100 s"), 90)
+    demand.add_user("b", rows("light", "10 s"), 90)
+    feed = demand.feeds("a")[0]
+    assert (feed.since_ms, feed.until_ms) == (100_000, 200_000)
+    (new,) = demand.restart(last=last, now=2).install
+    assert (demand.feeds("a"), new.end) == ((), FOREVER)
+    assert demand.feeds("b")[0].since_ms == 10_000
+    assert kept(demand).advance(2).finished == ("a",)
+    assert demand.advance(2).finished == ("a",)
+    # All epochs of b's were to come with what a asked, too.
+    assert [column.name for column in demand.installations()[0].mote_query.columns] == ["light"]
+
+
+def test_a_query_alone_whose_epochs_have_been_ends_with_its_session() -> None:
+    demand = Demand(lead_seconds=8)
+    demand.add_user("a", rows("temp", "10 s", length="FOR 100 s"), 90)
+    assert not demand.restart(last=195, now=2)
+    assert demand.installations() == ()
+    assert demand.advance(2).finished == ("a",)
+
+
+@pytest.mark.parametrize(("last", "again"), [(17, True), (25, True), (29, False)])
+def test_once_is_asked_anew_as_long_as_its_rows_may_have_been_under_way(last: float, again: bool) -> None:
+    demand = Demand(lead_seconds=8, linger_seconds=10)
+    demand.add_user("a", plan("SELECT temp FROM sensors ONCE"), 10)
+    assert bool(demand.restart(last=last, now=2).install) is again
+    assert demand.advance(2).finished == (() if again else ("a",))
+
+
 def test_name_taken_and_unknown_user() -> None:
     demand = Demand()
     demand.add_user("a", rows("temp"), 0)

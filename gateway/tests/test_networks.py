@@ -107,6 +107,25 @@ def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:
     assert sorted(after.feeds("u")) == [1, 2, 3]
 
 
+def test_time_goes_on_for_what_has_an_end_while_gateway_and_root_are_off() -> None:
+    before = networks(1, 0)
+    plan = plan_of(f"{FAST} FOR 1 h")
+    before.add_user("u", plan)
+    state = remembered(before, ["a"])
+    for hours, left_s in ((0.5, 1800), (2, None)):
+        state["roots"][0]["origin"] -= hours * 3600
+        after = networks(1)
+        after.restore(state, ["a"], {"u": plan}, ["u"])
+        assert after.all[0].greet(hello(0, session=2, seconds=5))
+        if left_s is None:
+            assert after.feeds("u") == {}
+            assert after.advance()[1] == ["u"]
+        else:
+            [feed] = after.feeds("u").values()
+            assert feed.until_ms is not None
+            assert (feed.until_ms - feed.since_ms) / 1000 == pytest.approx(left_s, abs=20)
+
+
 def changed(made: Networks, of: str) -> list[str]:
     return list(made.texts([], changed=True)[of])
 

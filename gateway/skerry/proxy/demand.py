@@ -26,7 +26,7 @@ from skerry.plan.queueing import held_ms, waits_ms
 from skerry.plan.routing import routed, routed_as
 from skerry.plan.srt import Srt
 from skerry.plan.windows import PERIODS_BEHIND
-from skerry.proxy.demand_state import Group, Running, User
+from skerry.proxy.demand_state import OVER_MS, Group, Running, User
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
 #: Query ids on the wire: 1..255.
@@ -188,14 +188,7 @@ class Demand:
     def advance(self, now: float) -> Difference:
         """Time goes on: stops what is due, ends users whose FOR is over."""
         total = Difference(stop=self._stop(self._due(now), now))
-        ended = [
-            user
-            for user, state in self._users.items()
-            if state.until_ms is not None
-            and state.until_ms + self._linger * 1000 + _late_ms(state.plan) <= now * 1000
-            # A storage point is there until it is dropped, filled or not.
-            and not state.plan.creates
-        ]
+        ended = [user for user, state in self._users.items() if self._is_over(state, now)]
         for user in ended:
             total = _both(total, self.remove_user(user, now))
         for group in self._groups.values():
@@ -203,6 +196,13 @@ class Demand:
                 total = _both(total, self._narrow(group, now))
         self._forget_old(now)
         return replace(total, finished=tuple(ended))
+
+    def _is_over(self, state: User, now: float) -> bool:
+        """Whether a user's FOR or ONCE is over, and no row can be under way any more."""
+        if state.until_ms is None or state.plan.creates:
+            # A storage point is there until it is dropped, filled or not.
+            return False
+        return state.until_ms + self._linger * 1000 + _late_ms(state.plan) <= now * 1000
 
     def restart(self, last: float, now: float) -> Difference:
         """Network time began anew (the root has rebooted): all streams begin again, under new ids.
@@ -212,12 +212,23 @@ class Demand:
         """
         self._running.clear()
         self._readers.clear()
-        for state in self._users.values():
-            if state.until_ms is not None and state.length_ms is not None:
-                rest = state.until_ms - max(_ms(last), state.since_ms)
+        for user, state in self._users.items():
+            if state.until_ms is None or state.length_ms is None:
+                continue
+            rest = state.until_ms - ceiling(max(_ms(last), state.since_ms), state.plan.period_ms)
+            # The rows of a single epoch may all have been under way. A storage point is there until it is dropped.
+            again = state.plan.creates or (state.plan.once and not self._is_over(state, last))
+            if rest > 0 or again:
                 state.length_ms = max(state.plan.period_ms, rest)
+            else:
+                self._changed.add(user)
+                state.feeds, state.until_ms = [], OVER_MS
         total = Difference()
         for group in self._groups.values():
+            if all(self._users[user].until_ms == OVER_MS for user in group.users):
+                # :meth:`advance` ends them.
+                group.current, group.previous = 0, None
+                continue
             wanted = self._merged(group)
             total = _both(total, self._begin(group, wanted, now))
         return total
@@ -292,7 +303,8 @@ class Demand:
         group.current, group.previous, group.stale = running.installation.query, None, False
         for user in group.users:
             self._users[user].feeds.clear()
-            self._start_reading(user, running, cut)
+            if self._users[user].until_ms != OVER_MS:
+                self._start_reading(user, running, cut)
         return Difference(install=(self._program(running, group),), stop=stop)
 
     def _slow(self, now: float) -> bool:

@@ -10,6 +10,9 @@ from typing import Any
 from skerry.plan.merge import Union
 from skerry.plan.model import Feed, Installation, MoteQuery, QueryPlan
 
+#: The end of what was over when network time began anew: long before that.
+OVER_MS = -(1 << 62)
+
 
 @dataclass(slots=True)
 class User:
