@@ -273,6 +273,7 @@ class Gateway:
             except (StorageError, OSError) as error:
                 text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
                 self.alarms.on("intake", f"no rows are taken in: {text}; motes and root keep what they can")
+                root.network.missed()
                 raise StorageError(text) from None
             self.alarms.off("intake")
             for packet in packets:

@@ -72,8 +72,9 @@ class Network:
         #: See :func:`session_of`; 0 until the root has been heard for the first time.
         self.session = 0
         self.query_version = 0
-        #: Whether its root can say something now.
+        #: Whether its root can say something now, and since when it has without a break (monotonic).
         self.reachable = True
+        self._heard_since = time.monotonic()
         self._last_time = 0.0
         #: What the motes hold or will have been sent: checksums of programs by query id.
         self._told: dict[int, int] = {}
@@ -90,6 +91,14 @@ class Network:
     def root(self) -> int:
         """The root's short address."""
         return root_of(self.session)
+
+    def heard(self) -> float:
+        """For how long its root has been heard without a break, in s."""
+        return time.monotonic() - self._heard_since if self.reachable else 0.0
+
+    def missed(self) -> None:
+        """What its root says cannot be taken in now."""
+        self._heard_since = time.monotonic()
 
     def now(self) -> int:
         """Network time in whole s; before the root is heard, what it is if the root has gone on, or 0."""
@@ -152,6 +161,7 @@ class Network:
 
     def greet(self, hello: Container[Any]) -> bool:
         """The root's HELLO; whether a new session begins with it."""
+        self._heard_since = time.monotonic()
         # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
         self._last_time = self.clock.now() if self.clock.known else max(self._last_time, self.clock.now())
         # As of a root that was replaced by another of its number, or has lost what it counts its boots in.

@@ -169,7 +169,7 @@ class Networks:
 
     def advance(self) -> tuple[bool, list[str]]:
         """Time goes on where it is known: whether anything changes, and whose queries are over in every network."""
-        differences = [(n, n.demand.advance(n.now())) for n in self.all if n.clock.known]
+        differences = [(n, n.demand.advance(n.now(), n.heard())) for n in self.all if n.clock.known]
         for network, difference in differences:
             network.adopt(difference)
         ended = dict.fromkeys(user for _, difference in differences for user in difference.finished)

@@ -62,6 +62,24 @@ def test_kill_9_while_rows_flow_loses_and_doubles_nothing(
     assert len(expected) == 300 - sum(2000 + e * 10 + n <= 2100 for e in period_epochs for n in range(1, 4))
 
 
+@pytest.mark.parametrize("away", ["root", "gateway"])
+def test_a_query_that_ends_while_the_line_is_down_has_the_rows_that_waited(
+    peer: RootPeer, daemon: Daemon, away: str
+) -> None:
+    daemon.start()
+    asked = daemon.client("ada").query(f"{SQL} FOR 2 s")
+    wait_for(peer.programs)
+    [(query, program)] = peer.programs().items()
+    first, end = codec.decode_program(program).start, codec.decode_program(program).end
+    peer.close() if away == "root" else daemon.kill()
+    wait_for(lambda: time.monotonic() - peer.began > end + 13)
+    peer.open() if away == "root" else daemon.start()
+    wait_for(lambda: daemon.client().status()["link"]["state"] == "connected")
+    time.sleep(2)
+    queue_rows(peer, query, range(first, end), program)
+    assert len(list(asked)) == 6
+
+
 def test_two_users_share_one_mote_query(peer: RootPeer, daemon: Daemon) -> None:
     daemon.start()
     fast = skerry.connect(daemon.url, user="ada").query(

@@ -80,6 +80,35 @@ def test_a_query_ends_when_it_has_ended_where_roots_are_heard() -> None:
     assert made.feeds("u") == {}
 
 
+def test_a_query_does_not_end_while_its_rows_may_wait_at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = networks(1, 0)
+    [network] = made.all
+    made.add_user("u", plan_of(f"{FAST} FOR 5 s"))
+    real = time.monotonic
+    network.reachable = False
+    network.clock.restart(140, 0, time.time())
+    assert made.advance() == (False, [])
+    network.reachable = True
+    network.greet(hello(0, seconds=141))
+    assert made.advance() == (False, [])
+    monkeypatch.setattr("time.monotonic", lambda: real() + 11)
+    network.missed()
+    assert made.advance() == (False, [])
+    monkeypatch.setattr("time.monotonic", lambda: real() + 22)
+    assert made.advance() == (True, ["u"])
+
+
+def test_a_query_does_not_wait_for_ever_for_a_root_that_is_lost() -> None:
+    made = networks(1, 0)
+    [network] = made.all
+    made.add_user("u", plan_of(f"{FAST} FOR 5 s"))
+    network.reachable = False
+    network.clock.restart(700, 0, time.time())
+    assert made.advance() == (False, [])
+    network.clock.restart(750, 0, time.time())
+    assert made.advance() == (True, ["u"])
+
+
 def test_a_root_whose_time_has_gone_back_has_begun_anew_with_whatever_boot_count() -> None:
     made = networks(1, 0)
     [network] = made.all

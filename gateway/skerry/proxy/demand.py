@@ -11,6 +11,7 @@ Nothing here knows a clock or a network: ``now`` is network time in seconds, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -185,10 +186,12 @@ class Demand:
             return Difference(stop=self._stop(ids, now))
         return self._narrow(group, now)
 
-    def advance(self, now: float) -> Difference:
-        """Time goes on: stops what is due, ends users whose FOR is over."""
+    def advance(self, now: float, heard: float = math.inf) -> Difference:
+        """Time goes on: stops what is due, ends users whose FOR is over. ``heard``: for how long the root has been heard without a break,
+        in s; while it is not, it and the motes keep the rows."""
         total = Difference(stop=self._stop(self._due(now), now))
-        ended = [user for user, state in self._users.items() if self._is_over(state, now)]
+        since = now if heard >= self._linger else now - self._forget
+        ended = [user for user, state in self._users.items() if self._is_over(state, since)]
         for user in ended:
             total = _both(total, self.remove_user(user, now))
         for group in self._groups.values():
