@@ -94,7 +94,9 @@ class Reader:
 
     @property
     def _in_past(self) -> bool:
-        return self._past is not None and self.position < self._query.position - 1
+        # Of a log without rows, too, a past that ends may have an answer: that there are none.
+        least = 0 if self._query.past_only else -1
+        return self._past is not None and self.position < max(self._query.position - 1, least)
 
     def read(self) -> Portion:
         """The next portion; moves on. Raises UnknownQueryError once the query is stopped."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from gateway.tests.logs import STREAMS, plan_of
+from gateway.tests.opened import opened
+from gateway.tests.peer import RootPeer
 from skerry.plan.model import Feed
 from skerry.proxy.engine import Engine
 from skerry.queries import UserQuery
@@ -64,3 +67,25 @@ def test_he_is_read_for_when_his_query_is_over(tmp_path: Path) -> None:
     silent.query.finished = False
     silent.engine.unsubscribe("u")
     assert silent.reader.due
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT COUNT(*), MAX(temp) FROM sensors HISTORY 1 day ONLY", [{"COUNT(*)": 0, "MAX(temp)": None}]),
+        ("SELECT nodeid, temp FROM sensors HISTORY 1 day ONLY", []),
+        ("SELECT nodeid, temp FROM sensors ORDER BY temp HISTORY 1 day ONLY", []),
+        ("SELECT nodeid, COUNT(*) FROM sensors GROUP BY nodeid HISTORY 1 day ONLY", []),
+    ],
+)
+def test_a_past_in_which_nobody_has_asked_is_a_past_without_rows(
+    peer: RootPeer, tmp_path: Path, sql: str, rows: list[dict[str, object]]
+) -> None:
+    with opened(peer, tmp_path) as gateway:
+        query = gateway.ask(sql, "ada")
+        assert isinstance(query, UserQuery)
+        reader = gateway.reader(query, None)
+        portion = reader.read()
+        assert not portion.more
+        assert [row for part in portion.deliveries for _, row in part.values()] == rows
+        assert reader.read().deliveries == [], "once"
