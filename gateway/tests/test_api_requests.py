@@ -68,6 +68,9 @@ def request(gateway: NoGateway, method: str, path: str, **arguments: Any) -> htt
         ("PUT", "/motes/3/tags", f'{{"{HALF}": 12}}', "Input should be a valid string"),
         ("PUT", "/motes/x/tags", "{}", "path.mote: Input should be a valid integer"),
         ("POST", "/commands/leds", '{"mote": "x"}', "body.mote: Input should be a valid integer"),
+        ("POST", "/commands/power_on", '{"mote": true}', "body.mote: Input should be a valid integer"),
+        ("POST", "/commands/set_room", '{"argument": true}', "body.argument: Input should be a valid integer"),
+        ("POST", "/queries", f'{{"sql": "{SQL}", "linger_s": true}}', "body.linger_s: Input should be a valid number"),
     ],
 )  # fmt: skip
 def test_a_request_that_is_wrong_is_told_so_and_does_nothing(

@@ -23,6 +23,8 @@ def _whole(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_whole)]
+#: A number: true is none, and neither is a text.
+Whole = Annotated[int, Field(strict=True)]
 
 
 class _Body(BaseModel):
@@ -34,8 +36,8 @@ class _Body(BaseModel):
 class Command(_Body):
     """A command's argument, where it takes one, and the mote that runs it: none, all of them."""
 
-    argument: int | None = None
-    mote: int | None = None
+    argument: Whole | None = None
+    mote: Whole | None = None
 
 
 class Question(_Body):
@@ -44,4 +46,4 @@ class Question(_Body):
     sql: Text
     user: Text | None = None
     #: The query is stopped once nobody has read it for so long, in s.
-    linger_s: float | None = Field(None, ge=1, allow_inf_nan=False)
+    linger_s: float | None = Field(None, ge=1, allow_inf_nan=False, strict=True)
