@@ -7,7 +7,9 @@ import os
 import sqlite3
 import time
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +20,7 @@ from skerry.plan.model import QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.tables import files as files_module
 from skerry.tables import store as store_module
-from skerry.tables.columns import TableError
+from skerry.tables.columns import TableError, column_of
 from skerry.tables.jdbc import connection_of
 from skerry.tables.store import TableStore
 
@@ -231,6 +233,38 @@ def test_one_table_of_a_database_that_cannot_be_used_leaves_the_others(tmp_path:
         store.get("odd")
     with pytest.raises(TableError, match=r"site\.db, table orphan: no such table"):
         store.get("elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "digits"),
+    [
+        (pa.decimal128(10, 2), ["1.50", "-2"], 2),
+        (pa.decimal128(38, 10), ["1.5", "-2.25"], 10),
+        (pa.decimal128(38, 18), ["1.5", "-20.25"], 6),
+        (pa.decimal128(38, 18), ["1.12345678", None], 8),
+        (pa.decimal256(60, 4), ["1.5"], 4),
+        (pa.decimal128(38, 18), ["1234567.1234567891"], None),
+        (pa.decimal128(38, 0), ["1e17"], None),
+        (pa.int64(), [1, -(2**63)], None),
+        (pa.int64(), [-(10**15), 10**15], 0),
+    ],
+)
+def test_numbers_have_the_places_that_there_is_room_for(
+    kind: pa.DataType, numbers: list[Any], digits: int | None
+) -> None:
+    """As databases have them: a number of no declared places comes with 18 of them."""
+    values = [Decimal(number) if isinstance(number, str) else number for number in numbers]
+    array = pa.chunked_array([pa.array(values, kind)])
+    if digits is None:
+        with pytest.raises(
+            TableError, match=r"^column x has numbers beyond 1e.15 in their last decimal place$"
+        ):
+            column_of("x", array)
+        return
+    column = column_of("x", array)
+    assert column.described.digits == digits
+    found = zip(column.values.tolist(), column.known.tolist(), strict=True)
+    assert [Decimal(value).scaleb(-digits) if known else None for value, known in found] == values
 
 
 def test_a_database_that_is_none_is_trouble_under_its_own_name(tmp_path: Path) -> None:

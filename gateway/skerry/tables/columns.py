@@ -32,6 +32,8 @@ class Column:
     known: npt.NDArray[np.bool_]
     text: pa.Array | None = None
     blank: bool = False
+    #: The greatest of its numbers, whatever their signs, scaled as they are.
+    most: int = 0
 
     def of_kind(self, text: bool) -> Column | None:
         """The column as one of texts, or of numbers; None: it is not."""
@@ -90,8 +92,7 @@ def column_of(name: str, array: pa.ChunkedArray) -> Column:
         milliseconds = array.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
         return _integers(name, milliseconds, 3)
     if pa.types.is_decimal(kind):
-        scaled = pc.multiply(array, pa.scalar(10**kind.scale, pa.decimal128(19, 0)))
-        return _integers(name, scaled.cast(pa.decimal128(38, 0), safe=False).cast(pa.int64()), kind.scale)
+        return _of_decimals(name, array)
     if pa.types.is_floating(kind):
         return _decimals(name, array.cast(pa.float64()))
     if pa.types.is_null(kind):
@@ -105,9 +106,29 @@ def _integers(name: str, array: pa.ChunkedArray, digits: int) -> Column:
     whole = array.combine_chunks()
     known = _known(whole)
     values = np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-    if len(values) and int(np.abs(values).max()) > NUMBER_LIMIT:
-        raise TableError(f"column {name} has numbers beyond {NUMBER_LIMIT:.0e} in their last decimal place")
-    return Column(TableColumn(name, digits), values, known)
+    # The least of 64 bits has no counterpart among them.
+    most = max(-int(values.min()), int(values.max())) if len(values) else 0
+    if most > NUMBER_LIMIT:
+        raise _beyond(name)
+    return Column(TableColumn(name, digits), values, known, most=most)
+
+
+def _beyond(name: str) -> TableError:
+    return TableError(f"column {name} has numbers beyond {NUMBER_LIMIT:.0e} in their last decimal place")
+
+
+def _of_decimals(name: str, array: pa.ChunkedArray) -> Column:
+    """With the decimal places of their type, or where that are more than can be reckoned with, as many as they need."""
+    scale = array.type.scale
+    for digits in (scale, *range(DIGITS_MAXIMUM, scale)):
+        try:
+            narrow = array.cast(pa.decimal128(18, digits))
+            scaled = pc.multiply(narrow, pa.scalar(10**digits, pa.decimal128(19, 0)))
+            return _integers(name, scaled.cast(pa.decimal128(38, 0), safe=False).cast(pa.int64()), digits)
+        except (pa.ArrowInvalid, TableError):
+            # There is no room for so many places, or there are more.
+            continue
+    raise _beyond(name)
 
 
 def _decimals(name: str, array: pa.ChunkedArray) -> Column:
@@ -122,9 +143,10 @@ def _decimals(name: str, array: pa.ChunkedArray) -> Column:
     ):
         digits += 1
     scaled = np.rint(values * 10.0**digits)
-    if len(values) and float(np.abs(scaled).max()) > NUMBER_LIMIT:
-        raise TableError(f"column {name} has numbers beyond {NUMBER_LIMIT:.0e} in their last decimal place")
-    return Column(TableColumn(name, digits), scaled.astype(np.int64), known)
+    most = float(np.abs(scaled).max()) if len(values) else 0.0
+    if most > NUMBER_LIMIT:
+        raise _beyond(name)
+    return Column(TableColumn(name, digits), scaled.astype(np.int64), known, most=int(most))
 
 
 def _known(array: pa.Array) -> npt.NDArray[np.bool_]:
