@@ -216,6 +216,20 @@ def test_a_table_is_read_again_when_it_changes_and_missed_when_it_vanishes(tmp_p
     assert {r["p.name"] for r in joined(plan, store)} == {"lab"}
 
 
+def test_numbers_that_have_no_room_in_the_places_of_a_query_make_it_wait(tmp_path: Path) -> None:
+    store, path = TableStore(tmp_path), tmp_path / "places.csv"
+    path.write_text("node,height\n1,0.000001\n2,1.5\n")
+    sql = "SELECT p.node, p.height FROM sensors s, places p WHERE p.node = s.nodeid SAMPLE PERIOD 1 s"
+    plan = planned(sql, store)
+    path.write_text("node,height\n1,100000000\n2,1.5\n")
+    assert {r["p.height"] for r in joined(plan, store)} == {1e8, 1.5}
+    path.write_text("node,height\n1,200000000000000\n2,3\n")
+    why = "table places has changed: column height has numbers beyond 1e.15 in the last of the 6 decimal places that it had"
+    with pytest.raises(TableError, match=why):
+        joined(plan, store)
+    assert {r["p.height"] for r in joined(planned(sql, store), store)} == {2e14, 3}
+
+
 def test_a_column_with_nothing_in_it_is_of_any_kind(tmp_path: Path) -> None:
     """As are all of a CSV file that has a header alone: the query goes on, as with a Parquet file without rows."""
     store, path = TableStore(tmp_path), tmp_path / "places.csv"

@@ -13,7 +13,17 @@ from skerry.plan.evaluate import Evaluator, Vector
 from skerry.plan.expression import Expr, Kind
 from skerry.plan.model import QueryPlan
 from skerry.plan.residual import Indices, Rows, to_array, type_of
-from skerry.plan.tables import EPOCH, NOW, TIME, Probe, columns_read, reads_stream, tables_in
+from skerry.plan.tables import (
+    EPOCH,
+    NOW,
+    NUMBER_LIMIT,
+    TIME,
+    Probe,
+    TableColumn,
+    columns_read,
+    reads_stream,
+    tables_in,
+)
 from skerry.tables.columns import Column, TableError
 from skerry.tables.store import Table
 
@@ -156,12 +166,9 @@ class Joiner:
     def _table(self, probe: Probe) -> Table:
         table = self._tables(probe.table.schema.name)
         for wanted in probe.table.schema.columns:
-            column = table.columns.get(wanted.name)
+            what = _changed(table.columns.get(wanted.name), wanted)
             used = ("table", probe.table.called, wanted.name)
-            if column is None or column.of_kind(wanted.text) is None:
-                if not any(node.final == used for node in self._leaves()):
-                    continue
-                what = "is gone" if column is None else "is no longer of its kind"
+            if what is not None and any(node.final == used for node in self._leaves()):
                 raise TableError(f"table {table.name} has changed: column {wanted.name} {what}")
         return table
 
@@ -225,6 +232,18 @@ class Joiner:
                 evaluate = evaluate or self._evaluator(rows, left, chosen, self._exprs)
                 arrays.append(to_array(*evaluate(expr, self._plan.period_ms), output))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _changed(column: Column | None, wanted: TableColumn) -> str | None:
+    """Why a column cannot be read as a query was planned with it; None: it can."""
+    if column is None:
+        return "is gone"
+    if column.of_kind(wanted.text) is None:
+        return "is no longer of its kind"
+    if column.most * 10 ** max(0, wanted.digits - column.described.digits) > NUMBER_LIMIT:
+        places = f"the {wanted.digits} decimal places that it had"
+        return f"has numbers beyond {NUMBER_LIMIT:.0e} in the last of {places}: ask the query anew"
+    return None
 
 
 def _from_stream(outer: Vector, keys: _Keys) -> tuple[Int64, Int64]:
