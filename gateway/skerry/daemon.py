@@ -202,6 +202,10 @@ class Gateway:
         self._network.route_by(self._queries.srts().values())
         self.inventory.restore(state.get("tags", []))
         self._refresh_feeds()
+        for query in self._queries.all():
+            if query.finished and not query.past_only:
+                # No network knows of it, and its rows are read all the same.
+                self.engine.set_feeds(query.id, dict(query.feeds))
 
     def _give_up(self, entry: Mapping[str, Any], error: QueryError) -> None:
         """A query whose plan cannot be made again: what it read is gone, or this program lacks what another knew."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pytest
 
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import SQL, wait_for
+from gateway.tests.process import SQL, queue_rows, wait_for
 from skerry.daemon import Gateway
 from skerry.queries import UnknownQueryError, UserQuery
 from skerry.state import DataError
+from skerry_protocol import codec
 from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
 
 
@@ -36,6 +38,36 @@ def test_ids_of_queries_that_were_stopped_are_not_given_again(peer: RootPeer, tm
     with opened(peer, tmp_path) as gateway:
         assert gateway.queries() == []
         assert asked(gateway).id == "5"
+
+
+@pytest.mark.parametrize(
+    ("select", "count"),
+    [
+        ("SELECT nodeid, temp FROM sensors", 12),
+        ("SELECT nodeid, MAX(temp, 2 s) AS most FROM sensors GROUP BY nodeid", 6),
+        ("SELECT MAX(temp, start, 2 s) AS most FROM sensors", 2),
+    ],
+)
+def test_what_has_ended_is_read_after_a_restart_too(
+    peer: RootPeer, tmp_path: Path, select: str, count: int
+) -> None:
+    with opened(peer, tmp_path) as gateway:
+        query = asked(gateway, f"{select} SAMPLE PERIOD 1 s FOR 4 s")
+        wait_for(peer.programs)
+        [(number, program)] = peer.programs().items()
+        first = codec.decode_program(program).start
+        queue_rows(peer, number, range(first, first + 6), program)
+        wait_for(lambda: gateway.rows == 18)
+        clock = gateway.roots[0].network.clock
+        clock.restart(round(clock.now()) + 1000, 0, time.time())
+        wait_for(lambda: query.finished)
+    with opened(peer, tmp_path) as gateway:
+        query = gateway.query(query.id, "ada")
+        assert query.finished
+        portion = gateway.reader(query, None).read()
+        rows = [values for part in portion.deliveries for _, values in part.values()]
+        assert len(rows) == count
+        assert max(row.get("most", row.get("temp")) for row in rows) == (2000 + (first + 3) * 10 + 3) / 100
 
 
 def test_explain_says_when_motes_have_no_room_for_a_query(peer: RootPeer, tmp_path: Path) -> None:
