@@ -19,7 +19,7 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import COMMAND, SQL, Daemon, ask, free_port, queue_rows, wait_for
 from skerry.streams.log import read
 from skerry_protocol import codec, packets
-from skerry_protocol.packets import PROTOCOL_VERSION, Aggregate, CommandOp, PacketType
+from skerry_protocol.packets import PROTOCOL_VERSION, Aggregate, CommandOp, PacketType, RefusalReason
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -420,6 +420,20 @@ def test_commands_go_out_and_answers_come_back(peer: RootPeer, daemon: Daemon) -
         assert message in refused.stderr
     silent = run("run", "leds", "1", "--mote", "9", "--wait", "0", "--url", daemon.url)
     assert (silent.returncode, silent.stderr) == (1, "no answer from mote 9 in 0 s; it may still come\n")
+
+
+def test_what_motes_refused_is_listed(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    _, query, _ = ask(peer, daemon)
+    assert "refused" in run("list", "--url", daemon.url).stdout.splitlines()[0].split()
+    for node in (3, 4):
+        refusal = codec.encode(
+            PacketType.REFUSAL, node=node, query=query, reason=RefusalReason.MEMORY, missing=28
+        )
+        peer.waiting.append(refusal)
+        wait_for(lambda: not peer.waiting)
+    (listed,) = run("list", "--url", daemon.url).stdout.splitlines()[1:]
+    assert "mote 3 has 28 bytes too few for its program and windows; 1 more in 'skerry status'" in listed
 
 
 def test_rows_that_wait_for_spark_are_an_alarm(peer: RootPeer, daemon: Daemon) -> None:

@@ -17,8 +17,8 @@ from skerry.client import connect
 def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:
     """The queries that run: of all users, of one, or your own where the gateway asks for a token."""
     queries = connect(url, user=user, token=token).queries()
-    shown = [{**query, "sql": _asked(query)} for query in queries]
-    table(shown, ("id", "user", "readers", "finished", "paused", "sql"))
+    shown = [{**query, "sql": _asked(query), "refused": _few(query["refused"])} for query in queries]
+    table(shown, ("id", "user", "readers", "finished", "paused", "refused", "sql"))
 
 
 def _asked(query: Row) -> str:
@@ -27,6 +27,12 @@ def _asked(query: Row) -> str:
     return (
         sql if query["started_by"] is None else f"started by {query['started_by']}: {sql.partition(': ')[2]}"
     )
+
+
+def _few(sentences: list[str]) -> str:
+    """One in full, of which the others are mostly copies for other motes."""
+    more = f"; {len(sentences) - 1} more in 'skerry status'" if len(sentences) > 1 else ""
+    return "".join(sentences[:1]) + more
 
 
 def catalog(
