@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, steady
+from gateway.tests.logs import PERIODS, STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.windowed import User, ordered, users
 from skerry.lang.errors import QueryError
 from skerry.plan.model import Feed
@@ -81,6 +81,36 @@ def test_panes_go_on_when_the_motes_query_changes() -> None:
         user.read(engine, log, 60)
         assert ordered(user.got) == ordered(user.alone(log))
         assert len(user.got) > 20
+
+
+def test_rows_of_what_was_called_off_are_in_no_window() -> None:
+    """Somebody came and left again before his mote query began: motes send rows by it until they hear of that."""
+    times = [(t, stream) for t in range(160) for stream, ms in PERIODS.items() if t * 1000 % ms == 0]
+    steps = [(n, t * 1000 // PERIODS[n]) for t, n in times if n == 1 or t >= 100]
+    records = np.zeros(len(steps), RECORD)
+    records["stream"], records["epoch"] = zip(*steps, strict=True)
+    engine = Engine(STREAMS.get)
+    users = [("a", 5), ("b", 5), ("c", 20)]
+    before = Feed("", 1, 5000, 5000, 0)
+    for user, slide in users:
+        plan = plan_of(f"SELECT epoch, COUNT(*, 20 s, {slide} s) AS n FROM sensors SAMPLE PERIOD 5 s")
+        engine.subscribe(user, plan, 0)
+        engine.set_feeds(user, {1: before})
+    engine.process(Block(0, records[:19]))
+    after = Feed("", 2, 5000, 2000, 100_000, None, 95_000)
+    for user, _ in users:
+        engine.set_feeds(user, {1: replace(before, until_ms=100_000), 2: after})
+    engine.process(Block(19, records[19:20]))
+    for user, _ in users:
+        engine.set_feeds(user, {1: before})
+    engine.process(Block(20, records[20:]))
+    assert len(engine._windows._shared) == 2
+    for user, slide in users:
+        subscriber = engine.subscriber(user)
+        assert subscriber is not None
+        rows = subscriber.buffer.after(-1) or []
+        assert rows == engine.replay(user, Block(0, records), -1)
+        assert [row["n"] for _, row in rows] == [4] * len(range(20, 151, slide))
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,8 @@ class Selection:
     """Which rows of which streams go into panes of which width, by which group.
 
     ``feeds``: by stream, of one session of the network, by time; for all users alike, whenever they came. What of them is new or has
-    changed since the panes numbered ``after``, which these go on from; 0: they go on from none.
+    changed since the panes numbered ``after``, which these go on from; 0: they go on from none. ``off``: streams that these had, and that
+    were called off.
     """
 
     where: Expr | None
@@ -196,6 +197,7 @@ class Selection:
     width_ms: int
     after: int
     feeds: tuple[tuple[int, Feed], ...]
+    off: tuple[int, ...] = ()
 
 
 @dataclass
@@ -301,14 +303,19 @@ class Windows:
         width = window.width_ms
         known = {} if before is None else before.views
         fresh = self._fresh(feeds, before)
-        if before is not None and not fresh:
+        going = {n: view for n, view in known.items() if not self._is_over(n, view.feed, before)}
+        # Motes may send rows by them until they hear of it.
+        off = tuple(n for n in going if n not in feeds)
+        if before is not None and not fresh and not off:
             return before
         after = 0 if before is None else before.number
-        selection = Selection(plan.where, plan.groups, plan.period_ms, width, after, tuple(fresh.items()))
+        selection = Selection(
+            plan.where, plan.groups, plan.period_ms, width, after, tuple(fresh.items()), off
+        )
         found = self._shared.get(selection)
         if found is None:
             base = Residual(plan.without_windows())
-            views = {n: view for n, view in known.items() if not self._is_over(n, view.feed, before)}
+            views = {n: view for n, view in going.items() if n in feeds}
             views |= {number: View(base, feed) for number, feed in fresh.items()}
             self._numbers += 1
             panes = Panes(width, plan.period_ms) if before is None else before.panes.copy()
