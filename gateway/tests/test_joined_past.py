@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,14 +12,18 @@ from hypothesis import strategies as st
 
 from gateway.tests.generated import NAMES, in_database
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, seen, steady
-from gateway.tests.pasts import Gone, of_one_stream
+from gateway.tests.pasts import Gone, ended, of_one_stream, plain_records, stream_of
 from gateway.tests.windowed import ordered
 from skerry.history.before import Before
+from skerry.history.reader import Reader
+from skerry.history.store import History
 from skerry.lang.errors import QueryError
 from skerry.plan.model import Feed, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.plan.tables import NO_TABLES
 from skerry.proxy.engine import Engine
+from skerry.streams.log import StreamLog
+from skerry.streams.record import Block
 from skerry.tables.join import Joiner
 
 #: Further conditions → the same for DuckDB.
@@ -106,6 +111,43 @@ def test_windows_over_a_stream_beside_its_past(tmp_path: Path) -> None:
     assert rows[0] == {"epoch": 3, "rise": 0.02, "n": 2}
     assert rows[1:] == [{"epoch": 4 * i + 3, "rise": 0.02, "n": 4} for i in range(1, len(rows))]
     assert len(rows) > 5
+
+
+def test_the_past_goes_on_when_the_motes_query_changes(tmp_path: Path) -> None:
+    """Somebody else comes, and what motes run from then on is another stream."""
+    sql = "SELECT nodeid, {} FROM sensors SAMPLE PERIOD 5 s"
+    streams = {1: stream_of(1, sql.format("temp"))}
+    log, history, engine = StreamLog(tmp_path), History(tmp_path), Engine(streams.get)
+    plan = plan_of(
+        "SELECT s.nodeid, s.epoch AS epoch FROM sensors AS s, sensors HISTORY 1 min AS h "
+        "WHERE h.nodeid = s.nodeid AND h.epoch = s.epoch - 1 SAMPLE PERIOD 5 s"
+    )
+    [probe] = plan.probes
+    before = Before(plan, probe.table, lambda *what: Reader(history, log.path, list(streams.values()), *what))
+    engine.subscribe(
+        "u",
+        plan,
+        0,
+        Joiner(plan, NO_TABLES.__getitem__, {probe.table.called: before.table}),  # type: ignore[arg-type]
+    )
+    feed = Feed("u", 1, 5000, 5000, 0)
+    engine.set_feeds("u", {1: feed})
+    position, found = -1, []
+    for epochs in (range(10), range(10, 20), range(20, 30), range(30, 60)):
+        if epochs.start == 20:
+            streams[1] = ended(streams[1], 110_000)
+            streams[2] = stream_of(2, sql.format("temp, light"), 100_000)
+            feeds = {
+                1: replace(feed, until_ms=100_000),
+                2: replace(feed, query=2, since_ms=100_000, before_ms=95_000),
+            }
+            engine.set_feeds("u", feeds)
+        rows = plain_records(streams[max(streams)], epochs, [1, 2, 3])
+        engine.process(Block(log.append(rows), rows))
+        parts, position = engine.subscriber("u").buffer.deliveries(position, through=log.rows)  # type: ignore[union-attr, misc]
+        found += [tuple(row.values()) for part in parts for row in part.columns.to_pylist()]
+    log.close()
+    assert found == [(node, epoch) for epoch in range(1, 60) for node in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(

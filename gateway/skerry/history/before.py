@@ -33,7 +33,8 @@ _SLACK = 1.0
 
 
 class Before:
-    """The past of one query's stream, as far as its readers have come. ``reader``: of rows sampled from a time on, UTC in us."""
+    """The past of one query's stream, as far as its readers have come. ``reader``: of rows sampled from a time on, UTC in us, of the
+    streams that there are when it is asked for."""
 
     def __init__(
         self, plan: QueryPlan, joined: JoinedTable, reader: Callable[[frozenset[int], int], Reader]
@@ -45,9 +46,9 @@ class Before:
         self._open = partial(reader, attributes)
         self._thinned = Past(joined.past_ms, only=False, recorded=False)
         self._lock = threading.Lock()
-        self._reader: Reader | None = None
         self._since_ms = 0
-        self._at = 0
+        #: How far the log has been read; None: it has not.
+        self._at: int | None = None
         self._columns = self._empty()
         self._version = 0
 
@@ -56,14 +57,16 @@ class Before:
         with self._lock:
             since_ms = int(utc_ms.min()) - self._span_ms if len(utc_ms) else self._since_ms
             last = int(numbers.max()) if len(numbers) else -1
-            if self._reader is None or since_ms < self._since_ms:
-                self._since_ms, self._reader = since_ms, self._open(since_ms * 1000)
-                self._at, self._columns = self._reader.first(), self._empty()
+            if self._at is None or since_ms < self._since_ms:
+                self._since_ms = since_ms
+                self._at, self._columns = self._open(since_ms * 1000).first(), self._empty()
                 self._version += 1
-            while self._at < last:
-                upto = min(self._at + _PIECE_ROWS, last)
-                self._add(self._reader, self._reader.read(self._at, upto))
-                self._at = upto
+            if self._at < last:
+                reader = self._open(self._since_ms * 1000)
+                while self._at < last:
+                    upto = min(self._at + _PIECE_ROWS, last)
+                    self._add(reader, reader.read(self._at, upto))
+                    self._at = upto
             self._leave_old(since_ms)
             columns = {
                 name: Column(TableColumn(name, _DIGITS.get(name, 0)), values, known)
