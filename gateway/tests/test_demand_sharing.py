@@ -290,6 +290,23 @@ def test_after_a_restart_of_network_time_streams_begin_anew_with_the_rest_of_for
     assert (feed.since_ms, feed.until_ms) == (10_000, 60_000)
 
 
+def test_what_has_ended_does_not_begin_anew_while_its_last_rows_are_under_way() -> None:
+    """Others come before and after its end."""
+    demand = Demand(lead_seconds=8, linger_seconds=10)
+    demand.add_user("a", rows("temp", "4 s", length="FOR 40 s"), 20)
+    demand.add_user("b", rows("temp", "4 s"), 20)
+    assert demand.feeds("a")[0].until_ms == 68_000
+    demand.add_user("c", rows("light", "4 s"), 62)
+    demand.advance(71)
+    before = demand.feeds("a")
+    demand.add_user("d", rows("humidity", "4 s"), 72)
+    demand.add_user("e", rows("humidity", "2 s"), 73)
+    demand.remove_user("e", 74)
+    demand.remove_user("d", 75)
+    assert demand.feeds("a") == before
+    assert demand.advance(78).finished == ("a",)
+
+
 @pytest.mark.parametrize("last", [195, 201, 1000])
 def test_what_for_has_had_of_its_epochs_is_not_asked_for_anew(last: int) -> None:
     demand = Demand(lead_seconds=8)

@@ -207,6 +207,12 @@ class Demand:
             return False
         return state.until_ms + self._linger * 1000 + _late_ms(state.plan) <= now * 1000
 
+    def _has_ended(self, user: str, now: float) -> bool:
+        """Whether a user's FOR or ONCE has had its time: he stays until his last rows have had theirs to come, and begins with no query
+        any more."""
+        until_ms = self._users[user].until_ms
+        return until_ms is not None and until_ms <= _ms(now)
+
     def restart(self, last: float, now: float) -> Difference:
         """Network time began anew (the root has rebooted): all streams begin again, under new ids.
 
@@ -222,7 +228,7 @@ class Demand:
             # The rows of a single epoch may all have been under way. A storage point is there until it is dropped.
             again = state.plan.creates or (state.plan.once and not self._is_over(state, last))
             if rest > 0 or again:
-                state.length_ms = max(state.plan.period_ms, rest)
+                state.length_ms, state.until_ms = max(state.plan.period_ms, rest), None
             else:
                 self._changed.add(user)
                 state.feeds, state.until_ms = [], OVER_MS
@@ -306,7 +312,7 @@ class Demand:
         group.current, group.previous, group.stale = running.installation.query, None, False
         for user in group.users:
             self._users[user].feeds.clear()
-            if self._users[user].until_ms != OVER_MS:
+            if not self._has_ended(user, now):
                 self._start_reading(user, running, cut)
         return Difference(install=(self._program(running, group),), stop=stop)
 
@@ -332,7 +338,8 @@ class Demand:
         group.current, group.previous, group.stale = running.installation.query, old, False
         last = last_sample_before(cut, before.period_ms)
         for user in group.users:
-            self._hand_over(user, old, running, last)
+            if self._reading(user, old) is not None or not self._has_ended(user, now):
+                self._hand_over(user, old, running, last)
         return Difference(install=(self._program(running, group),), stop=stop)
 
     def _revert(self, group: Group, now: float) -> Difference:
@@ -345,10 +352,10 @@ class Demand:
         for user in group.users:
             state = self._users[user]
             feed = self._reading(user, group.current)
-            if feed is None:
-                self._start_reading(user, running, max(_ms(now), running.cut_ms))
-            else:
+            if feed is not None:
                 self._set_feed(state, replace(feed, until_ms=state.until_ms))
+            elif not self._has_ended(user, now):
+                self._start_reading(user, running, max(_ms(now), running.cut_ms))
         return Difference(stop=stop)
 
     def _cut(self, before: Running, wanted: MoteQuery, group: Group, now: float) -> int:
