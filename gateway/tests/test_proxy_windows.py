@@ -83,6 +83,30 @@ def test_panes_go_on_when_the_motes_query_changes() -> None:
         assert len(user.got) > 20
 
 
+@pytest.mark.parametrize("batch", [1, 5, 30])
+def test_groups_of_a_window_stand_in_one_order_whatever_was_seen_before(batch: int) -> None:
+    """Who comes back amid them leaves out so many as he has had."""
+    log = steady(60)
+    log.records["node"] = np.concatenate([np.random.default_rng(i).permutation(6) for i in range(10)])
+    engine = Engine(STREAMS.get, log.block)
+    early, late = (
+        User([(60_000, 30_000)], "nodeid", None, None, None, None, since, None, name=str(since), began=row)
+        for since, row in ((0, 0), (151_000, 30))
+    )
+    early.join(engine)
+    for first in range(0, 60, batch):
+        if first == 30:
+            late.join(engine)
+        engine.process(log.block(first, first + batch))
+    for user in (early, late):
+        buffer = engine.subscriber(user.name).buffer  # type: ignore[union-attr]
+        live = [row for row in buffer.after(29) or [] if row[0] >= 30]
+        assert live == engine.replay(user.name, log.block(30, 60), 29)
+        groups = [row["nodeid"] for _, row in live]
+        assert groups == list(range(6)) * (len(groups) // 6)
+        assert groups
+
+
 def test_rows_of_what_was_called_off_are_in_no_window() -> None:
     """Somebody came and left again before his mote query began: motes send rows by it until they hear of that."""
     times = [(t, stream) for t in range(160) for stream, ms in PERIODS.items() if t * 1000 % ms == 0]

@@ -14,7 +14,7 @@ Source for panes: Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,6 +60,13 @@ class Result:
     groups: list[int] = field(default_factory=list)
     revisions: list[int] = field(default_factory=list)
     states: dict[tuple[Window, Expr | None], list[list[int]]] = field(default_factory=dict)
+
+    def at(self, places: Sequence[int]) -> Result:
+        """Those in these places."""
+        lists = (self.numbers, self.ends, self.groups, self.revisions)
+        numbers, ends, groups, revisions = ([values[place] for place in places] for values in lists)
+        states = {key: [cells[place] for place in places] for key, cells in self.states.items()}
+        return Result(numbers, ends, groups, revisions, states)
 
 
 @dataclass(slots=True)

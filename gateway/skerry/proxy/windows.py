@@ -463,5 +463,21 @@ def part_of(
             np.array([value or 0 for value in values], np.int64),
             np.array([value is not None for value in values], np.bool_),
         )
+    if groups:
+        places = _by_group(result, list(groups.values()))
+        result = result.at(places.tolist())
+        groups = {expr: (values[places], there[places]) for expr, (values, there) in groups.items()}
     begins = np.array([course.begin(end) for end in result.ends], np.int64)
     return WindowPart(result, WindowRows(result, groups, of_text), begins)
+
+
+def _by_group(result: Result, groups: Sequence[Vector]) -> Int64:
+    """Places of the rows, those of one window by group: a reader who comes back amid them finds them as they were, whatever had been seen
+    before them."""
+    windows = np.array([result.numbers, result.ends, result.revisions], np.int64)
+    begins = np.any(np.diff(windows, prepend=windows[:, :1]) != 0, axis=0)
+    keys: list[Int64] = [np.cumsum(begins)]
+    for values, known in groups:
+        keys += [(~known).astype(np.int64), values]
+    places: Int64 = np.lexsort(keys[::-1])
+    return places
