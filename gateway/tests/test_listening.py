@@ -7,6 +7,7 @@ import resource
 import socket
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -49,6 +50,13 @@ def test_connections_answer_at_once_and_leave_the_first_files_to_others() -> Non
 def test_an_address_that_is_none_is_refused(listen: str) -> None:
     with pytest.raises(ValueError, match="expected HOST:PORT"):
         bind(listen, guarded=True)
+
+
+def test_a_port_is_taken_before_the_server_has_started() -> None:
+    with closing(bind("127.0.0.1:0", guarded=False)) as first:
+        address = f"127.0.0.1:{first.getsockname()[1]}"
+        with pytest.raises(OSError, match=f"^--listen {address}: Address already in use$"):
+            bind(address, guarded=False)
 
 
 def test_others_are_kept_out_without_tokens() -> None:

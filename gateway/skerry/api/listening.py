@@ -14,6 +14,8 @@ FILES = 65_536
 #: The first one that is a connection, where there may be so many. Those below are left for the log, and for Spark, which goes through
 #: ``select``, which knows no further ones: thousands of readers may be back before Spark is.
 FIRST = 1024
+#: Connections that wait for the server, which takes a while to start.
+_BACKLOG = 2048
 
 
 def connections() -> int:
@@ -64,6 +66,8 @@ def bind(listen: str, *, guarded: bool) -> Listening:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(found[0][4])
+        # Until somebody listens, others may bind to it as well, and a gateway that starts at the same time would.
+        bound.listen(_BACKLOG)
     except OSError as error:
         raise OSError(f"--listen {listen}: {error.strerror}") from None
     return bound
