@@ -110,7 +110,10 @@ class Networks:
                 continue
             before, now_ms = joints.get(network.root), network.now() * 1000
             joint = joints[network.root] = joint_of(before, feeds, network.session, now_ms)
-            found.update(joined_feeds(feeds, joint, user, period_ms, list(self.streams.values())))
+            if joint.session == network.session:
+                feeds = joined_feeds(feeds, joint, user, period_ms, list(self.streams.values()))
+            # Of a session that is over he has the feeds that he had.
+            found.update(feeds)
         return found
 
     def called_off(self, user: str, had: Mapping[int, Feed], feeds: Mapping[int, Feed]) -> list[int]:

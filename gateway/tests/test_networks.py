@@ -11,6 +11,7 @@ import pytest
 from construct import Container
 
 from gateway.tests.logs import plan_of
+from skerry.history.joint import Joint
 from skerry.lang.errors import QueryError
 from skerry.network import Common, Network, root_of
 from skerry.networks import Networks
@@ -153,6 +154,18 @@ def test_time_goes_on_for_what_has_an_end_while_gateway_and_root_are_off() -> No
             [feed] = after.feeds("u").values()
             assert feed.until_ms is not None
             assert (feed.until_ms - feed.since_ms) / 1000 == pytest.approx(left_s, abs=20)
+
+
+def test_who_asked_for_the_past_keeps_what_he_had_when_the_root_restarts() -> None:
+    made = networks(1, 0)
+    made.add_user("other", plan_of(FAST))
+    made.all[0].clock.restart(200, 0, time.time())
+    made.add_user("u", plan_of(f"{FAST} HISTORY 1 h"))
+    joints: dict[int, Joint] = {}
+    had = made.joined_feeds("u", joints, 1000)
+    assert (had[1].since_ms, had[1].until_ms) == (108_000, None)
+    made.all[0].greet(hello(0, session=2, seconds=3))
+    assert sorted(made.joined_feeds("u", joints, 1000)) == [2]
 
 
 def changed(made: Networks, of: str) -> list[str]:
