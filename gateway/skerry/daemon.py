@@ -312,7 +312,7 @@ class Gateway:
             for query in abandoned:
                 log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)
                 self._remove(query)
-            if changed or abandoned or self._unsaved:
+            if changed or abandoned or self._unsaved or self._network.strayed():
                 self._try_commit()
 
     def _release(self) -> None:

@@ -47,8 +47,8 @@ class Common:
         return self.token
 
 
-#: A session whose time has gone back by more than this, in s, is another one.
-BACK_S = 60.0
+#: A session whose time has gone back by more than this, in s, is another one; and what share of it roots' crystals may be off.
+BACK_S, DRIFT = 60.0, 1e-4
 #: Bits of a session below the number of lives: see :func:`session_of`.
 _LIVES = 32
 _ONE_LIFE = (1 << _LIVES) - 1
@@ -165,7 +165,8 @@ class Network:
         # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
         self._last_time = self.clock.now() if self.clock.known else max(self._last_time, self.clock.now())
         # As of a root that was replaced by another of its number, or has lost what it counts its boots in.
-        back = self.session & _ONE_LIFE == session_of(hello) and self.clock.now() - hello.seconds > BACK_S
+        late = BACK_S + DRIFT * self.clock.now()
+        back = self.session & _ONE_LIFE == session_of(hello) and self.clock.now() - hello.seconds > late
         self.clock.restart(hello.seconds, hello.ticks, time.time())
         programs = {i.query: crc32(i.program) for i in self.demand.installations()}
         lives = (self.session >> _LIVES) + back if root_of(self.session) == hello.node else 0

@@ -20,6 +20,9 @@ from skerry.plan.srt import Srt
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.commands import Action
 
+#: A root's time is remembered anew when it is so far off what was remembered, in s.
+STRAYED_S = 5.0
+
 
 class Networks:
     """Not locked: its owner calls it under his lock. ``networks``: in the order of the links."""
@@ -28,8 +31,9 @@ class Networks:
         self.all = tuple(networks)
         self._common = common
         self._alignment = Alignment(self.all)
-        #: Streams as they were remembered last.
+        #: Streams as they were remembered last, and UTC of the networks' beginnings.
         self._remembered: dict[int, Stream] = {}
+        self._origins: list[float | None] = []
 
     @property
     def catalog(self) -> Catalog:
@@ -249,8 +253,15 @@ class Networks:
     def remembered(self) -> None:
         """What :meth:`to_dict` and :meth:`texts` said has been written."""
         self._remembered = dict(self.streams)
+        self._origins = [network.clock.origin for network in self.all]
         for network in self.all:
             network.demand.remembered()
+
+    def strayed(self) -> bool:
+        """Whether a root's time is no longer where it would be looked for after a restart: crystals drift, while nothing else changes
+        for weeks."""
+        pairs = zip((network.clock.origin for network in self.all), self._origins, strict=False)
+        return any(now is not None and (was is None or abs(now - was) > STRAYED_S) for now, was in pairs)
 
     def to_dict(self, urls: Sequence[str]) -> dict[str, Any]:
         """Everything else, for JSON; ``urls`` of the links."""

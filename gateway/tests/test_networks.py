@@ -123,6 +123,24 @@ def test_a_root_whose_time_has_gone_back_has_begun_anew_with_whatever_boot_count
     assert network.greet(hello(0, session=2, seconds=1))
 
 
+def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts() -> None:
+    before = networks(1, 0)
+    plan, weeks = plan_of(FAST), 20 * 86_400
+    before.add_user("u", plan)
+    before.remembered()
+    assert not before.strayed()
+    before.all[0].clock.restart(90, 0, time.time())
+    assert before.strayed()
+    before.remembered()
+    assert not before.strayed()
+    state = remembered(before, ["a"])
+    for seconds, new in ((weeks - 150, False), (weeks - 300, True)):
+        after = networks(1)
+        after.restore(state, ["a"], {"u": plan}, ["u"])
+        after.all[0].clock.restart(weeks, 0, time.time())
+        assert after.all[0].greet(hello(0, seconds=seconds)) is new
+
+
 def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:
     before = networks(2, 0, 1)
     plan = plan_of(FAST)
