@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
 from gateway.tests.logs import STREAMS, plan_of
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
+from skerry.access import Access
+from skerry.api.app import create_app
 from skerry.plan.model import Feed
 from skerry.proxy.engine import Engine
 from skerry.queries import UserQuery
@@ -89,3 +93,26 @@ def test_a_past_in_which_nobody_has_asked_is_a_past_without_rows(
         assert not portion.more
         assert [row for part in portion.deliveries for _, row in part.values()] == rows
         assert reader.read().deliveries == [], "once"
+
+
+def test_a_row_that_is_still_to_come_is_no_position(peer: RootPeer, tmp_path: Path) -> None:
+    """Who asks for what is behind it would miss that row."""
+    with opened(peer, tmp_path) as gateway:
+
+        async def said(query: UserQuery, after: int) -> tuple[int, str]:
+            transport = httpx.ASGITransport(create_app(gateway, Access()))
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+                answer = await http.get(f"/queries/{query.id}/rows?after={after}")
+                return answer.status_code, answer.text
+
+        query = gateway.ask("SELECT COUNT(*) FROM sensors HISTORY 1 day ONLY", "ada")
+        assert isinstance(query, UserQuery)
+        assert asyncio.run(said(query, 0))[0] == 200
+        gateway._log.append(np.zeros(5, RECORD))
+        query = gateway.ask("SELECT COUNT(*) FROM sensors HISTORY 1 day ONLY", "ada")
+        assert isinstance(query, UserQuery)
+        assert asyncio.run(said(query, 4))[0] == 200
+        status, text = asyncio.run(said(query, 5))
+        assert status == 400
+        assert "position '5': expected the id of an event" in text
+        assert "the log ends before row 5" in text

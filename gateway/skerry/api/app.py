@@ -209,7 +209,8 @@ def _position(gateway: Gateway, text: str | None) -> int | None:
     if text is None or text == "-1":
         return None
     # Python makes no number of thousands of digits.
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) > gateway.rows:
+    # An answer over a log without rows is at 0 all the same.
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) > max(gateway.rows - 1, 0):
         raise HTTPException(
             400,
             f"position {text!r}: expected the id of an event of this query, or the last {ROW} of its Arrow stream; "
