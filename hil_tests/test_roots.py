@@ -16,6 +16,7 @@ import pytest
 
 import skerry
 from skerry.streams.log import read
+from skerry_testbed.pytest import skip_unless_built
 
 COMMAND = str(Path(sys.executable).parent / "skerry")
 #: Mean temperatures of the two, far from each other: °C.
@@ -68,13 +69,7 @@ class Site:
 
 @pytest.fixture
 def sites(tmp_path: Path) -> Iterator[list[Site]]:
-    built = Path(__file__).resolve().parents[1] / "build"
-    for path, target in (
-        (built / "testbed" / "libskerry_core.so", "testbed"),
-        (built / "firmware" / "iris.elf", "firmware"),
-    ):
-        if not path.exists():
-            pytest.skip(f"{path} is missing: run 'make {target}'")
+    skip_unless_built()
     made = [
         Site(tmp_path / "here.toml", description(0, HERE, 15)),
         Site(tmp_path / "there.toml", description(100, THERE, 20)),

@@ -59,9 +59,9 @@
 #define GUARD CLOCK_MS(2)
 /* A parent listens so long in a child's cell, from GUARD before it on, unless a frame comes. */
 #define CELL_EAR (2 * GUARD + CLOCK_MS(4))
-/* Frames begin until so long after their slot, ms. */
-#define LAST_FRAME (SLOTS_CELL / 2)
 #define CELL_HEARD 6 /* ms from the cell's start */
+/* Frames begin until so long behind their slot, ms. */
+#define LAST_FRAME (SLOTS_CELL / 2)
 /* From a frame's beginning until what it says is known, at most. */
 #define LONGEST_FRAME CLOCK_MS(7)
 

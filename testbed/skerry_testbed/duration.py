@@ -5,19 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-#: By each of their names, which are those of the query language.
-_UNITS = {
-    name: length
-    for names, length in (
-        ("ms millisecond milliseconds", 1e-3),
-        ("s sec secs second seconds", 1.0),
-        ("min mins minute minutes", 60.0),
-        ("h hour hours", 3600.0),
-        ("d day days", 86400.0),
-        ("w week weeks", 604800.0),
-    )
-    for name in names.split()
-}
+from skerry.lang.units import time_of
 
 #: 300 years: virtual time is counted in ns, in 64 bits.
 MAXIMUM_S = 1e10
@@ -29,12 +17,13 @@ def seconds(text: str | float) -> float:
         # Not as a float at once: a whole number may be larger than any.
         value = float(text) if 0 <= text <= MAXIMUM_S else math.nan
     else:
-        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text.lower())
-        if not match or (match[2] or "s") not in _UNITS:
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]*)\s*", text)
+        unit_ms = time_of(match[2] or "s") if match else None
+        if match is None or unit_ms is None:
             raise ValueError(
                 f"duration {text!r}: expected a number and ms, s, min, h, day or week, as in '10 min'"
             )
-        value = float(match[1]) * _UNITS[match[2] or "s"]
+        value = float(match[1]) * unit_ms / 1000
     if not 0 <= value <= MAXIMUM_S:
         raise ValueError(f"duration {text!r}: expected 0 to {MAXIMUM_S:.0f} s, which is 300 years")
     return value

@@ -178,13 +178,8 @@ class NetworkHandle:
 MakeNetwork = Callable[..., NetworkHandle]
 
 
-@pytest.fixture
-def network() -> Iterator[MakeNetwork]:
-    """``network(motes, radio=…, environment=…, seed=…, firmware=…)`` or ``network(path)`` makes a network whose root is connected.
-    ``network(path, seed=…)`` draws another run of the same description.
-
-    Skips where the emulator or the firmware has not been built.
-    """
+def skip_unless_built() -> None:
+    """Skip the test that calls it where the emulator or the motes' images have not been built: the reason names what is missing."""
     for path, target in (
         (BUILD / "testbed" / "libskerry_core.so", "testbed"),
         (BUILD / "testbed" / "libskerry_arm.so", "testbed"),
@@ -193,6 +188,16 @@ def network() -> Iterator[MakeNetwork]:
     ):
         if not path.exists():
             pytest.skip(f"{path} is missing: run 'make {target}'")
+
+
+@pytest.fixture
+def network() -> Iterator[MakeNetwork]:
+    """``network(motes, radio=…, environment=…, seed=…, firmware=…)`` or ``network(path)`` makes a network whose root is connected.
+    ``network(path, seed=…)`` draws another run of the same description.
+
+    Skips where the emulator or the firmware has not been built.
+    """
+    skip_unless_built()
 
     def make(
         motes: list[Mote] | Path | str | Network,

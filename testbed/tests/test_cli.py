@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry_testbed.core import BUILD
+from skerry_testbed.pytest import skip_unless_built
 from testbed.tests.descriptions import ROOT
 
 SKERRY = str(Path(sys.executable).parent / "skerry")
@@ -25,8 +25,7 @@ y = 0
 
 @pytest.fixture
 def description(tmp_path: Path) -> Path:
-    if not (BUILD / "firmware" / "iris.elf").exists():
-        pytest.skip("no firmware: run 'make firmware'")
+    skip_unless_built()
     path = tmp_path / "pair.toml"
     path.write_text(NETWORK)
     return path

@@ -10,15 +10,14 @@ import pytest
 
 from skerry_testbed.core import BUILD, TestbedError, World
 from skerry_testbed.network import NetworkError, load
+from skerry_testbed.pytest import skip_unless_built
 
 IMAGES = {board: BUILD / "firmware" / f"{board}.elf" for board in ("iris", "cc2538")}
 
 
 @pytest.fixture(autouse=True)
 def _built() -> None:
-    for path in IMAGES.values():
-        if not path.exists():
-            pytest.skip(f"{path} is missing: run 'make firmware'")
+    skip_unless_built()
 
 
 def reason(board: str, elf: Path) -> str:
