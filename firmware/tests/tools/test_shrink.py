@@ -223,3 +223,28 @@ def test_what_is_shared_jumped_to_or_left_out_is_proven() -> None:
     before = "main:\ncall f\n.L1:\nrjmp .L1\nf:\ninc r24\ninc r25\ncall g\nret\ng:\ninc r24\ninc r25\nret"
     after = "main:\nrcall f\n.L1:\nrjmp .L1\nf:\nrcall s\ng:\nrjmp t\nt:\ns:\ninc r24\ninc r25\nret"
     prove(read_lines(before.splitlines()).functions, read_lines(after.splitlines()).functions, {"s", "t"})
+
+
+def test_what_lies_behind_a_call_that_does_not_return_may_be_anything() -> None:
+    """The compiler writes no return there, and other functions lie behind it afterwards."""
+    before = "main:\ninc r24\ncall f\nf:\ninc r25\nrjmp f\ng:\ninc r26\nret"
+    after = "main:\ninc r24\nrcall f\ng:\ninc r26\nret\nf:\ninc r25\nrjmp f"
+    prove(read_lines(before.splitlines()).functions, read_lines(after.splitlines()).functions, set())
+
+
+def test_functions_that_call_each_other_lie_in_one_block(shrinker: Shrinker) -> None:
+    """Sixteen KB, in whose file each function calls one from the other end: in that order none would be reached by a short call."""
+    half = 80
+    filler = "\n".join(f"out {number % 32},r{number % 7 + 20}" for number in range(50))
+    functions = [
+        f"static f{number}:\n{filler}\neor r{number % 13},r{number // 13}\n"
+        + (f"call f{number + half}\ninc r24\nret" if number < half else "ret")
+        for number in range(2 * half)
+    ]
+    calls = "\n".join(f"call f{number}" for number in range(half))
+    shrinker.file("a", f"main:\n{calls}\nrjmp main", *functions)
+    text = shrinker.run("--untouched", "a")
+    pairs = re.findall(r"\tr?call f(?:8\d|9\d|1\d\d)$", text, re.M)
+    assert len(pairs) == half
+    assert sum(pair.startswith("\trcall") for pair in pairs) > 0.9 * half
+    assert text == shrinker.run("--untouched", "a")

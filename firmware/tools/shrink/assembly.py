@@ -110,6 +110,11 @@ class Program:
     data: list[str] = field(default_factory=list)
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
 
+    def copy(self) -> Program:
+        """With functions of its own."""
+        functions = [Function(f.name, f.file, list(f.items), f.exported) for f in self.functions]
+        return Program(functions, self.data, self.renamed)
+
     def named_in_data(self) -> set[str]:
         """Names in what is not code."""
         return {name for line in self.data for name in NAME.findall(line)}

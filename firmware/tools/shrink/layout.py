@@ -1,6 +1,6 @@
 """Where functions lie, and the short form of what reaches.
 
-Functions lie in blocks, in the order of their files, and what is shared on islands between them, as near to both sides as a relative
+Functions lie in blocks (:mod:`placement`), and what is shared on islands between them, as near to both sides as a relative
 call reaches. A function goes before the one that it ends with a jump to, which is then left out. What is often called from too far has a
 jump on an island.
 """
@@ -15,19 +15,6 @@ from .repeats import FAR, cover
 
 #: Bytes from an instruction's end that a branch reaches, and a relative call or jump (instruction set manual, 0856L).
 BRANCH, RELATIVE = 126, 4094
-#: Bytes of a block and an island, which are to reach each other. Blocks are about an eighth shorter in the end.
-BLOCK = 4400
-
-
-def blocks(functions: list[Function]) -> dict[str, int]:
-    """Places of functions, in the order given: 0, 2, 4, …, about as many bytes in each. Between them lie islands: 1, 3, 5, …"""
-    total = sum(function.size for function in functions)
-    count = max(1, round(total / BLOCK))
-    places, before = {}, 0
-    for function in functions:
-        places[function.name] = 2 * min(count - 1, before * count // total)
-        before += function.size
-    return places
 
 
 def arranged(functions: list[Function], places: dict[str, int]) -> list[Function]:
@@ -80,6 +67,11 @@ class Lengths:
         self.sizes = [0 if isinstance(item, Label) else item.size for item in self._items]
         self.places: list[int] = []
         self._settle()
+
+    @property
+    def total(self) -> int:
+        """Bytes of all."""
+        return self.places[-1]
 
     def _settle(self) -> None:
         while True:

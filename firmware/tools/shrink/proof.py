@@ -29,14 +29,16 @@ class State:
 
 
 _RETURN, _END = Instruction("ret"), Instruction("end")
+#: Behind a call that does not return, at the end of a function.
+_NEVER = Instruction("never")
 
 
 class Walk:
-    """One of the programs. ``order``: its functions as they lie; ``shared``: which of them are sequences."""
+    """One of the programs. ``shared``: which of its functions are sequences; ``laid``: behind one the next is gone on with."""
 
-    def __init__(self, order: list[Function], shared: set[str]) -> None:
-        self._items: dict[str, list[Item]] = {function.name: function.items for function in order}
-        self._following = {a.name: b.name for a, b in itertools.pairwise(order)}
+    def __init__(self, functions: list[Function], shared: set[str], laid: bool) -> None:
+        self._items: dict[str, list[Item]] = {function.name: function.items for function in functions}
+        self._following = {a.name: b.name for a, b in itertools.pairwise(functions)} if laid else {}
         self._shared = shared
         self._labels = {name: State(name) for name in shared}
         for name, items in self._items.items():
@@ -52,7 +54,7 @@ class Walk:
                 return (_RETURN, state) if not back else self.next(back[-1])
             if i == len(self._items[name]):
                 target = self._following.get(name)
-                item: Item = Instruction("jmp", target=target) if target else _END
+                item: Item = Instruction("jmp", target=target) if target else _NEVER
             else:
                 item = self._items[name][i]
             if isinstance(item, Label):
@@ -102,7 +104,7 @@ class Walk:
 
 def prove(before: list[Function], after: list[Function], shared: set[str]) -> None:
     """Raises Difference unless all functions of the first program do in the second, which has ``shared`` sequences, what they do there."""
-    old, new = Walk(before, set()), Walk(after, shared)
+    old, new = Walk(before, set(), laid=False), Walk(after, shared, laid=True)
     seen: set[tuple[State, State]] = set()
     for function in before:
         waiting = [(State(function.name), State(function.name))]
@@ -117,6 +119,8 @@ def _step(old: Walk, new: Walk, pair: tuple[State, State], function: str) -> lis
     """What follows one instruction on both sides."""
     a, was = old.next(pair[0])
     b, now = new.next(pair[1])
+    if a == _NEVER:
+        return []
     if isinstance(a, Opaque) or isinstance(b, Opaque):
         if a != b:
             raise Difference(f"{function}: assembly of the source has changed")
