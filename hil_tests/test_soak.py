@@ -19,6 +19,10 @@ RUNS = [
     (21, 10.0, 400.0),
     # Half of the motes found no way to the root again: what they had tried in vain they forgot, and tried again.
     (53, 10.0, 600.0),
+    # Five motes heard nothing of the root's new session, each of whom had a parent among the others; one found it only an hour later.
+    (71, 10.0, 900.0),
+    # The root took motes for its children that lived in the session before, and their rows for those of its own.
+    (75, 10.0, 400.0),
     *(
         (1000 + more, MINUTES, soak.RECOVER_S)
         for more in range(int(os.environ.get("SKERRY_SOAK_SEEDS", "0")))

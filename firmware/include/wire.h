@@ -12,7 +12,7 @@
 #error "wire.h lays structs over wire bytes and needs a little-endian chip"
 #endif
 
-#define WIRE_PROTOCOL_VERSION 2U /* first byte of every packet */
+#define WIRE_PROTOCOL_VERSION 3U /* first byte of every packet */
 #define WIRE_PACKET_MAXIMUM 116U /* bytes */
 #define WIRE_BROADCAST 0xFFFFU /* short address of all in range */
 #define WIRE_NO_NODE 0xFFFFU /* no parent */
@@ -349,6 +349,7 @@ struct wire_beacon {
     uint16_t root; /* short address of the root of this network */
     uint16_t session; /* boot count of that root: a change restarts the network */
     uint8_t sequence; /* counts this mote's beacons, for link estimation */
+    uint8_t root_sequence; /* of the latest beacon of the root that the sender's way stands on, its own or by its parent's */
     uint8_t level; /* hops to the root, 0 at the root; 255 none */
     uint16_t parent; /* short address; 65535 none */
     uint16_t cost; /* expected transmissions to the root, 1/16 each; 65535 none */
@@ -360,7 +361,7 @@ struct wire_beacon {
     uint8_t srts_length; /* up to two SlotsEntry, for slots that hold and that follow; a SrtEntry for each tree that it holds */
     struct wire_neighbour_entry neighbours[]; /* some of those it hears, at most 11, in turn */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_beacon) == 23, "wire_beacon");
+_Static_assert(sizeof(struct wire_beacon) == 24, "wire_beacon");
 
 /* QUERY_INSTALL: a fragment of a query program. */
 struct wire_query_install {
@@ -527,9 +528,10 @@ _Static_assert(sizeof(struct wire_bundle) == 1, "wire_bundle");
 /* JOIN: its sender is the receiver's child. */
 struct wire_join {
     uint8_t level; /* hops to the root of the sender, who has chosen the receiver as its parent */
+    uint16_t session; /* of the root, that the sender lives in */
     struct wire_srt_entry srts[]; /* one for each semantic routing tree that it holds */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_join) == 1, "wire_join");
+_Static_assert(sizeof(struct wire_join) == 3, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
@@ -606,8 +608,9 @@ struct wire_status {
     uint32_t sent; /* data frames put on the air, repetitions included */
     uint32_t repeated; /* of them repetitions */
     uint16_t malformed; /* frames and packets refused */
+    uint16_t loops; /* parents that were given up for standing below the mote itself */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_status) == 58, "wire_status");
+_Static_assert(sizeof(struct wire_status) == 60, "wire_status");
 
 /* COMMAND_ACK. */
 struct wire_command_ack {

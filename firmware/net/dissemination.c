@@ -316,6 +316,7 @@ static bool send_greeting(void)
     greeting_due = false;
     struct wire_join *join = mac_begin(&frame, greeted, WIRE_PACKET_JOIN);
     join->level = tree_own_level();
+    join->session = tree_session();
     mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
     return mac_send(&frame, UNICAST_TRIES, greeting_sent);
 }

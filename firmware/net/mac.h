@@ -35,7 +35,7 @@ void mac_cancel(void);
 
 extern struct mac_counters {
     uint32_t sent, repeated;
-    uint16_t malformed;
+    uint16_t malformed, loops;
 } mac_counters;
 
 /* Implemented by net.c: a packet from a neighbour, version checked, no bundle that was here before. */

@@ -127,6 +127,7 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
         neighbour->heard = blend(neighbour->heard, true);
     }
     neighbour->sequence = beacon->sequence;
+    neighbour->root_sequence = beacon->root_sequence;
     neighbour->level = beacon->level;
     neighbour->cost = beacon->cost;
     neighbour->parent = beacon->parent;

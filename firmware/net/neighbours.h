@@ -27,6 +27,7 @@ struct neighbour {
     uint16_t cost;    /* its own, to the root */
     uint8_t level;
     uint8_t sequence; /* of its last beacon */
+    uint8_t root_sequence; /* that it told */
     uint8_t heard;    /* share of its beacons that arrive here, 255 = all */
     uint8_t hears;    /* share of ours that arrive there, as it says; 0 unknown */
     uint8_t acknowledged; /* share of frames to it acknowledged; meaningful once `used` */

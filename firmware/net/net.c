@@ -77,6 +77,11 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         return;
     case WIRE_PACKET_JOIN:
         if (!unicast || length < sizeof(struct wire_join)) break;
+        /* What it would send is of a session that is over, or has not been heard of here. */
+        if (((const struct wire_join *)body)->session != tree_session()) {
+            net_stale_neighbour();
+            return;
+        }
         tree_child_heard(source, frame->lqi);
         tree_child_srts(source, (const struct wire_join *)body, length);
         schedule_heard(false);

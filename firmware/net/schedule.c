@@ -49,8 +49,10 @@
 #define BEACON_SOON 16
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
-/* Who begins a session stays awake for so long, s: neighbours that still live in the one before beacon by another clock. */
+/* Who begins a session stays awake for so long, s; longer where there was one before: neighbours that still live in that beacon by another clock,
+ * in a slow network each 48 s. */
 #define AWAKE_SECONDS 13
+#define AWAKE_AGAIN_SECONDS 50
 /* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
 #define SETTLING_SECONDS 300
 /* Bytes of the queue that the records of a frame take: each has two more there than in the frame, and a row takes twelve. */
@@ -79,7 +81,7 @@ static uint16_t told_done = WIRE_NO_NODE; /* the parent that has been told that 
 static bool ear; /* while listening: the radio is on for a child's cell */
 static uint8_t since_rows = UINT8_MAX; /* rounds since the last for an epoch's rows */
 static ticks_t control_began;
-static bool awake = true;
+static uint8_t awake_seconds; /* 0: no more */
 static uint32_t session_began;
 static struct mac_frame beacon;
 
@@ -100,8 +102,8 @@ static ticks_t at(uint16_t ms)
 
 bool schedule_session_young(void)
 {
-    if (awake && clock_uptime() - session_began >= AWAKE_SECONDS) awake = false;
-    return awake;
+    if (clock_uptime() - session_began >= awake_seconds) awake_seconds = 0;
+    return awake_seconds > 0;
 }
 
 bool schedule_session_settling(void) { return clock_uptime() - session_began < SETTLING_SECONDS; }
@@ -155,9 +157,9 @@ void schedule_queue_grew(void)
     if (ear || sending) accept_by_room();
 }
 
-void schedule_session(void)
+void schedule_session(bool again)
 {
-    awake = true;
+    awake_seconds = again ? AWAKE_AGAIN_SECONDS : AWAKE_SECONDS;
     session_began = clock_uptime();
 }
 
@@ -552,4 +554,8 @@ void schedule_restart(void)
     if (!tree_is_root()) schedule_beacon_now();
 }
 
-void schedule_init(void) { schedule_restart(); }
+void schedule_init(void)
+{
+    schedule_session(tree_is_root() && settings()->boots > 1);
+    schedule_restart();
+}

@@ -25,8 +25,8 @@ bool schedule_expects_more(void);
 void schedule_beacon_heard(void);
 /* Beacons at once, in a control window of its own: somebody listens who knows no better. */
 void schedule_beacon_now(void);
-/* A session of the root has begun. */
-void schedule_session(void);
+/* A session of the root has begun, in place of another one or `again` as the root has restarted. */
+void schedule_session(bool again);
 /* … and that is not long ago. */
 bool schedule_session_young(void);
 /* For some minutes more, motes may be in the session before. */

@@ -55,7 +55,10 @@ static void window(void)
     listen();
     clocksync_tick(false);
     if (tree_farewell()) schedule_farewell(EARLY);
+    bool had = neighbour_count();
     tree_age();
+    /* Who was known is heard no more, and may have gone over to another session: the search begins anew. */
+    if (had && !neighbour_count()) searched = 0;
     wait();
 }
 

@@ -77,6 +77,7 @@ void status_report(void)
         .sent = mac_counters.sent,
         .repeated = mac_counters.repeated,
         .malformed = capped((uint32_t)mac_counters.malformed + radio_malformed() + query_refused()),
+        .loops = mac_counters.loops,
     };
     queue_push(WIRE_PACKET_STATUS, &status, sizeof status);
 }

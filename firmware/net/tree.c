@@ -39,12 +39,16 @@
 #define VAIN_PARENTS 3
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
-/* After losing its parent a mote ignores lower levels' offers for so many windows, so that its own children find out. */
-#define ORPHAN_WINDOWS 2
+/* Who has left the tree says so for so many windows, so that its own children look around. */
+#define FAREWELL_WINDOWS 2
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
 #define LONELY_WINDOWS 8
+/* … and whatever way to the root: numbers of its beacons may have come round, and whoever had its way from this mote has left. */
+#define ALONE_WINDOWS 100
+/* Numbers of the root's beacons are compared across so many, of the 127 that can be told apart. */
+#define SEQUENCES 64
 /* Deeper is no tree but a loop counting up. */
 #define LEVEL_MAXIMUM 32
 /* In a steady network a mote beacons in one window of three; with news, and at the root, in all. */
@@ -69,7 +73,13 @@ static uint16_t parent = WIRE_NO_NODE;
 static uint8_t level = WIRE_NO_LEVEL;
 static uint16_t root, session;
 static bool session_known;
-static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, orphaned, lonely;
+/* Of the latest beacon of the root that this mote's way to it was known by (Perkins and Bhagwat 1994: destination sequence number). Whoever
+ * got its way from this mote has none that is later: outside the tree a mote joins who has one, and a parent that neither has one nor is of a
+ * lower level is no parent, but below this mote. */
+static uint8_t root_sequence;
+/* … since when this mote has had its level, or as many beacons ago as matter: what others told before may be by its level of then. */
+static uint8_t level_sequence;
+static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
 static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
@@ -89,6 +99,7 @@ void tree_init(void)
 bool tree_is_root(void) { return settings()->root; }
 bool tree_joined(void) { return level != WIRE_NO_LEVEL; }
 uint8_t tree_own_level(void) { return level; }
+uint16_t tree_session(void) { return session; }
 uint16_t tree_own_parent(void) { return parent; }
 
 struct neighbour *tree_up(void) { return parent == WIRE_NO_NODE ? NULL : neighbour_find(parent); }
@@ -124,10 +135,14 @@ static uint16_t own_cost(void)
     return up ? path_cost(up) : COST_NONE;
 }
 
-/* Only who stands strictly closer to the root, above this level that is, may become the parent of a mote in the tree: no loops. */
+static bool later(uint8_t sequence) { return (int8_t)(sequence - root_sequence) > 0; }
+
+/* Who may become the parent of a mote in the tree stands above this level, and strictly closer to the root unless it has later news of it: no loops. */
 static bool eligible(const struct neighbour *n, uint8_t above)
 {
     if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
+    bool closer = tree_joined() ? n->level < level && (int8_t)(n->root_sequence - level_sequence) >= 0 : lonely == ALONE_WINDOWS;
+    if (!closer && !later(n->root_sequence)) return false;
     return n->age <= DEAD_WINDOWS && n->heard >= HEARD_LEAST && n->level < above;
 }
 
@@ -146,13 +161,21 @@ static struct neighbour *best(uint16_t except, uint8_t above)
     return choice;
 }
 
+/* A level below this parent. */
+static void stand(const struct neighbour *up)
+{
+    if (later(up->root_sequence)) root_sequence = up->root_sequence;
+    if (level != up->level + 1) level_sequence = root_sequence;
+    level = (uint8_t)(up->level + 1);
+}
+
 static void adopt(const struct neighbour *up)
 {
     bool joined = tree_joined(), changed = parent != up->node;
     /* Its children, and those that might be, go by its level; the parent of before and the new one hear of the change. */
     uint8_t windows = level == up->level + 1 ? NEWS_WINDOWS_FEW : NEWS_WINDOWS;
     parent = up->node;
-    level = (uint8_t)(up->level + 1);
+    stand(up);
     silent_slots = 0;
     lonely = 0;
     if (changed) {
@@ -170,8 +193,7 @@ static void leave(void)
     parent = WIRE_NO_NODE;
     level = WIRE_NO_LEVEL;
     dissemination_greet(WIRE_NO_NODE, false);
-    orphaned = ORPHAN_WINDOWS;
-    news = ORPHAN_WINDOWS;
+    news = FAREWELL_WINDOWS;
     net_left();
 }
 
@@ -211,16 +233,23 @@ static bool replace_parent(void)
 
 static bool heard_well(const struct neighbour *n) { return n->heard >= NEIGHBOUR_HEARD_WELL; }
 
+static void give_parent_up(void)
+{
+    if (!replace_parent()) leave();
+}
+
+/* … for its silence. */
 static void lose_parent(void)
 {
     struct neighbour *lost = tree_up();
     /* A link that was poor all the time is known by its share. */
     if (lost && heard_well(lost)) neighbour_vain(lost);
-    if (!replace_parent()) leave();
+    give_parent_up();
 }
 
 static void restart(const struct wire_beacon *beacon)
 {
+    schedule_session(session_known);
     root = beacon->root;
     session = beacon->session;
     session_known = true;
@@ -230,13 +259,13 @@ static void restart(const struct wire_beacon *beacon)
     neighbours_clear();
     slots_forget();
     if (tree_joined()) leave();
-    orphaned = news = 0;
-    schedule_session();
+    news = 0;
+    root_sequence = (uint8_t)(beacon->root_sequence - 1);
 }
 
 static void choose(void)
 {
-    if (tree_is_root() || orphaned) return;
+    if (tree_is_root()) return;
     struct neighbour *up = tree_up();
     /* Whose parent hardly hears it may go a level down, unless it has children: those of its own level may be all that hear it. */
     bool in_vain = up && !tree_has_children() && neighbour_link_cost(up) >= COST_VAIN;
@@ -265,7 +294,7 @@ static void child_told(void)
 static void choose_by_values(void)
 {
     struct neighbour *up = tree_up(), *least = best(WIRE_NO_NODE, level);
-    if (!up || !least || orphaned || uplink_doubtful()) return;
+    if (!up || !least || uplink_doubtful()) return;
     const struct neighbour *choice = by_values(least, up);
     if (choice != up) adopt(choice);
 }
@@ -300,11 +329,13 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (!neighbour || tree_is_root()) return true;
     if (neighbour_is_child(neighbour)) child_told();
     if (source == parent) {
-        if (beacon->level >= LEVEL_MAXIMUM || beacon->parent == settings()->nodeid) {
-            lose_parent();
+        bool below = beacon->parent == settings()->nodeid || (!later(beacon->root_sequence) && beacon->level >= level && beacon->level != WIRE_NO_LEVEL);
+        if (below) mac_counters.loops++;
+        if (below || beacon->level >= LEVEL_MAXIMUM) {
+            give_parent_up();
             return true;
         }
-        level = (uint8_t)(beacon->level + 1);
+        stand(neighbour);
     }
     /* Of a parent that is hardly heard, no stamp comes for minutes; without the time its windows are missed, and so are all others'. */
     if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined() || (beacon->level < level && clocksync_stale()))) {
@@ -351,6 +382,8 @@ uint8_t tree_write_beacon(struct wire_beacon *beacon)
     beacon->skew = clock.skew;
     beacon->root = root;
     beacon->session = session;
+    if (tree_is_root()) root_sequence = beacon_sequence;
+    beacon->root_sequence = root_sequence;
     beacon->sequence = beacon_sequence++;
     beacon->level = level;
     beacon->parent = parent;
@@ -417,9 +450,9 @@ void tree_age(void)
     if (news) news--;
     refresh_srts(true);
     if (child_age < CHILD_WINDOWS) child_age++;
+    if ((uint8_t)(root_sequence - level_sequence) > SEQUENCES) level_sequence = (uint8_t)(root_sequence - SEQUENCES);
     if (tree_is_root()) return;
-    if (!tree_joined() && lonely < LONELY_WINDOWS) lonely++;
-    if (orphaned) orphaned--;
+    if (!tree_joined() && lonely < ALONE_WINDOWS) lonely++;
     const struct neighbour *up = tree_up();
     if (tree_joined() && (!up || up->age > DEAD_WINDOWS)) lose_parent();
     else choose();

@@ -14,6 +14,8 @@ bool tree_is_root(void);
 /* In the tree: the root, or with a parent. */
 bool tree_joined(void);
 uint8_t tree_own_level(void);
+/* Of the root, which counts them. */
+uint16_t tree_session(void);
 /* WIRE_NO_NODE without one. */
 uint16_t tree_own_parent(void);
 /* What is known of it as a neighbour; NULL: nothing, or there is none. */

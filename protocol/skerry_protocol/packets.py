@@ -26,7 +26,7 @@ from construct import (
 )
 
 #: Raised with every change that an older peer would misread.
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 #: Longest packet in bytes: 127 (PSDU) - 9 (MAC header) - 2 (FCS).
 PACKET_MAXIMUM = 116
@@ -282,6 +282,7 @@ Beacon = Struct(
     "root" / Int16ul * "short address of the root of this network",
     "session" / Int16ul * "boot count of that root: a change restarts the network",
     "sequence" / Int8ul * "counts this mote's beacons, for link estimation",
+    "root_sequence" / Int8ul * "of the latest beacon of the root that the sender's way stands on, its own or by its parent's",
     "level" / Int8ul * "hops to the root, 0 at the root; 255 none",
     "parent" / Int16ul * "short address; 65535 none",
     "cost" / Int16ul * "expected transmissions to the root, 1/16 each; 65535 none",
@@ -441,6 +442,7 @@ Command = Struct(
 
 Join = Struct(
     "level" / Int8ul * "hops to the root of the sender, who has chosen the receiver as its parent",
+    "session" / Int16ul * "of the root, that the sender lives in",
     "srts" / GreedyRange(SrtEntry) * "one for each semantic routing tree that it holds",
 )
 
@@ -519,6 +521,7 @@ Status = Struct(
     "sent" / Int32ul * "data frames put on the air, repetitions included",
     "repeated" / Int32ul * "of them repetitions",
     "malformed" / Int16ul * "frames and packets refused",
+    "loops" / Int16ul * "parents that were given up for standing below the mote itself",
 )
 
 CommandAck = Struct(

@@ -110,11 +110,11 @@ def test_other_version_is_refused_with_both_named(version: int) -> None:
     ("data", "says"),
     [
         (b"", "at least 2"),
-        (b"\x02", "at least 2"),
-        (b"\x02\x7f", "type 0x7f is unknown"),
-        (b"\x02\x03\x05", "QUERY_STOP of 1 bytes is cut off"),
-        (b"\x02\x03\x05\x00\x01\x00", "QUERY_STOP has 1 bytes left over"),
-        (b"\x02\x06\x00\x10\x05ab", "BUNDLE has 4 bytes left over"),
+        (b"\x03", "at least 2"),
+        (b"\x03\x7f", "type 0x7f is unknown"),
+        (b"\x03\x03\x05", "QUERY_STOP of 1 bytes is cut off"),
+        (b"\x03\x03\x05\x00\x01\x00", "QUERY_STOP has 1 bytes left over"),
+        (b"\x03\x06\x00\x10\x05ab", "BUNDLE has 4 bytes left over"),
     ],
 )
 def test_error_names_what_is_wrong(data: bytes, says: str) -> None:

@@ -56,7 +56,7 @@ static const struct member srt_entry_members[] = {
     MEMBER(srt_entry, high2), MEMBER(srt_entry, value), MEMBER(srt_entry, value2), MEMBER(srt_entry, cells)};
 LAYOUT(srt_entry, NULL, NULL, NULL);
 static const struct member beacon_members[] = {
-    MEMBER(beacon, root), MEMBER(beacon, session), MEMBER(beacon, sequence), MEMBER(beacon, level),
+    MEMBER(beacon, root), MEMBER(beacon, session), MEMBER(beacon, sequence), MEMBER(beacon, root_sequence), MEMBER(beacon, level),
     MEMBER(beacon, parent), MEMBER(beacon, cost), MEMBER(beacon, seconds), MEMBER(beacon, ticks),
     MEMBER(beacon, offset), MEMBER(beacon, skew), MEMBER(beacon, query_version)};
 LAYOUT(beacon, "srts", "neighbours", &neighbour_entry);
@@ -76,7 +76,7 @@ static const struct member query_program_members[] = {
 LAYOUT(query_program, "where", "fields", &program_field);
 static const struct member command_members[] = {MEMBER(command, target), MEMBER(command, token), MEMBER(command, op)};
 LAYOUT(command, NULL, "arguments", NULL);
-static const struct member join_members[] = {MEMBER(join, level)};
+static const struct member join_members[] = {MEMBER(join, level), MEMBER(join, session)};
 LAYOUT(join, NULL, "srts", &srt_entry);
 static const struct member record_members[] = {MEMBER(record, type)};
 LAYOUT(record, "body", NULL, NULL);
@@ -98,7 +98,7 @@ static const struct member status_members[] = {
     MEMBER(status, neighbours), MEMBER(status, query_version), MEMBER(status, x), MEMBER(status, y),
     MEMBER(status, voltage), MEMBER(status, free_ram), MEMBER(status, queue_length), MEMBER(status, seconds),
     MEMBER(status, radio_on), MEMBER(status, uptime), MEMBER(status, rows), MEMBER(status, dropped),
-    MEMBER(status, sent), MEMBER(status, repeated), MEMBER(status, malformed)};
+    MEMBER(status, sent), MEMBER(status, repeated), MEMBER(status, malformed), MEMBER(status, loops)};
 LAYOUT(status, NULL, NULL, NULL);
 static const struct member command_ack_members[] = {
     MEMBER(command_ack, node), MEMBER(command_ack, token), MEMBER(command_ack, status)};

@@ -19,6 +19,7 @@ static enum query_outcome outcome = QUERY_PASSED; /* of an install */
 
 bool tree_is_root(void) { return false; }
 uint8_t tree_own_level(void) { return 2; }
+uint16_t tree_session(void) { return 1; }
 uint16_t tree_own_parent(void) { return PARENT; }
 bool tree_has_children(void) { return children; }
 void tree_greeted(bool acknowledged) { (void)acknowledged; }

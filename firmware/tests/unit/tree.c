@@ -40,7 +40,7 @@ uint16_t dissemination_version(void) { return 0; }
 static int wanted, beacons;
 void dissemination_want(void) { wanted++; }
 void schedule_beacon_now(void) { beacons++; }
-void schedule_session(void) { restarted++; }
+void schedule_session(bool again) { (void)again; restarted++; }
 void uplink_forget(void) {}
 static bool doubtful;
 bool uplink_doubtful(void) { return doubtful; }
@@ -76,13 +76,17 @@ uint16_t srt_distance(uint8_t neighbour, bool parent)
 uint16_t random_below(uint16_t limit) { (void)limit; return 0; }
 
 static uint8_t sequence[256];
+/* Of the root's latest beacon, that all others of a test have heard of; it stands still while a test says so. */
+static uint8_t root_sequence;
+static bool cut_off;
 
 /* A beacon of `node`, heard with `lqi`, that says it hears this mote as well. */
 static bool beacon_of(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi, uint16_t session)
 {
+    root_sequence += !cut_off;
     uint8_t bytes[sizeof(struct wire_beacon) + sizeof(struct wire_neighbour_entry)] = {0};
     struct wire_beacon *beacon = (struct wire_beacon *)bytes;
-    *beacon = (struct wire_beacon){.root = ROOT, .session = session, .sequence = sequence[node & 255]++, .level = level, .parent = parent, .cost = cost};
+    *beacon = (struct wire_beacon){.root = ROOT, .session = session, .sequence = sequence[node & 255]++, .root_sequence = root_sequence, .level = level, .parent = parent, .cost = cost};
     beacon->neighbours[0].node = ME;
     beacon->neighbours[0].heard = lqi;
     struct radio_frame frame = {.lqi = lqi};
@@ -227,6 +231,68 @@ static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)
     hear(2, 1, ROOT, 16, 255);
     hear(2, 1, ME, 16, 255);
     CHECK_EQUAL(tree_own_parent(), WIRE_NO_NODE);
+}
+
+static void what_was_joined_by_way_of_this_mote_is_no_way_for_it(void)
+{
+    tree_init();
+    cut_off = false;
+    hear(2, 1, ROOT, 16, 255);
+    cut_off = true;
+    hear(3, 3, 5, 60, 255); /* a child's child, that this mote does not know as such */
+    hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
+    CHECK(!tree_joined());
+    for (int i = 0; i < 20; i++) {
+        hear(3, 3, 5, 60, 255);
+        tree_age();
+    }
+    CHECK(!tree_joined());
+    cut_off = false; /* it has another way */
+    hear(3, 3, 5, 60, 255);
+    CHECK_EQUAL(tree_own_parent(), 3);
+    CHECK_EQUAL(tree_own_level(), 4);
+}
+
+static void numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out(void)
+{
+    tree_init();
+    cut_off = false;
+    hear(2, 1, ROOT, 16, 255);
+    hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
+    root_sequence += 200; /* of 256: less than before, as it seems */
+    cut_off = true;
+    windows(99, other_beacon);
+    CHECK(!tree_joined());
+    windows(2, other_beacon);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    cut_off = false;
+}
+
+static void a_parent_that_stands_below_this_mote_is_given_up_and_counted(void)
+{
+    tree_init();
+    cut_off = false;
+    uint16_t loops = mac_counters.loops;
+    hear(2, 1, ROOT, 16, 255);
+    hear(2, 4, 7, 70, 255); /* by another way, with news of the root */
+    CHECK_EQUAL(tree_own_level(), 5);
+    CHECK_EQUAL(mac_counters.loops, loops);
+    cut_off = true;
+    hear(2, 6, 3, 99, 255);
+    CHECK(!tree_joined());
+    CHECK_EQUAL(mac_counters.loops, loops + 1);
+    cut_off = false;
+}
+
+static void a_link_is_as_good_as_before_when_its_mote_is_back_in_the_tree(void)
+{
+    tree_init();
+    hear(2, 1, ROOT, 16, 255);
+    hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
+    CHECK(!tree_joined());
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    CHECK(neighbour_link_cost(neighbour_find(2)) < 2 * COST_UNIT);
 }
 
 static void levels_end_at_32(void)
@@ -447,7 +513,9 @@ static const struct test tests[] = {
     TEST(nobody_at_the_same_depth_or_below_becomes_the_parent), TEST(a_weak_neighbour_is_not_taken), TEST(whose_parent_hardly_hears_it_may_go_a_level_down),
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
-    TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(levels_end_at_32),
+    TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
+    TEST(numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out), TEST(a_parent_that_stands_below_this_mote_is_given_up_and_counted),
+    TEST(a_link_is_as_good_as_before_when_its_mote_is_back_in_the_tree), TEST(levels_end_at_32),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root), TEST(a_child_without_a_place_counts_for_a_while),
     TEST(beacons_that_cannot_be_change_nothing), TEST(values_decide_among_parents_that_are_about_as_good),
     TEST(once_a_tree_has_stood_for_minutes_only_what_fits_far_better_is_taken), TEST(more_below_is_news),

@@ -52,6 +52,7 @@ class Mote:
     sent: int
     repeated: int
     malformed: int
+    loops: int = 0
     #: The root that this report came through; None: of a gateway that knew but one.
     root: int | None = None
 
@@ -181,7 +182,7 @@ class Catalog:
 
 def _mote(status: Mapping[str, Any], received: float, root: int | None) -> Mote:
     same = ("boots", "reset_cause", "attributes", "neighbours", "query_version", "free_ram", "queue_length",
-            "uptime", "rows", "dropped", "sent", "repeated", "malformed")  # fmt: skip
+            "uptime", "rows", "dropped", "sent", "repeated", "malformed", "loops")  # fmt: skip
     return Mote(
         nodeid=status["node"],
         board=BOARDS.get(status["board"], f"board {status['board']}"),
