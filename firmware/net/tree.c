@@ -79,6 +79,9 @@ static bool session_known;
 static uint8_t root_sequence;
 /* … since when this mote has had its level, or as many beacons ago as matter: what others told before may be by its level of then. */
 static uint8_t level_sequence;
+/* The latest that a mote without children has gone by, and whether a neighbour has a later one: its way may be any then, as none leads by it. */
+static uint8_t told_sequence;
+static bool told;
 static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
 static uint16_t told_version;
@@ -135,15 +138,27 @@ static uint16_t own_cost(void)
     return up ? path_cost(up) : COST_NONE;
 }
 
-static bool later(uint8_t sequence) { return (int8_t)(sequence - root_sequence) > 0; }
+static bool after(uint8_t sequence, uint8_t other) { return (int8_t)(sequence - other) > 0; }
+static bool later(uint8_t sequence) { return after(sequence, root_sequence); }
 
 /* Who may become the parent of a mote in the tree stands above this level, and strictly closer to the root unless it has later news of it: no loops. */
 static bool eligible(const struct neighbour *n, uint8_t above)
 {
     if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
-    bool closer = tree_joined() ? n->level < level && (int8_t)(n->root_sequence - level_sequence) >= 0 : lonely == ALONE_WINDOWS;
+    bool closer = tree_joined() ? n->level < level && !after(level_sequence, n->root_sequence) : told || lonely == ALONE_WINDOWS;
     if (!closer && !later(n->root_sequence)) return false;
     return n->age <= DEAD_WINDOWS && n->heard >= HEARD_LEAST && n->level < above;
+}
+
+/* Outside the tree: whether there is news of the root. */
+static void look_around(void)
+{
+    if (!later(told_sequence)) told_sequence = root_sequence;
+    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
+        if (n->level < LEVEL_MAXIMUM && n->age <= DEAD_WINDOWS && after(n->root_sequence, told_sequence)) {
+            told_sequence = n->root_sequence;
+            told = !tree_has_children();
+        }
 }
 
 static struct neighbour *best(uint16_t except, uint8_t above)
@@ -175,6 +190,7 @@ static void adopt(const struct neighbour *up)
     /* Its children, and those that might be, go by its level; the parent of before and the new one hear of the change. */
     uint8_t windows = level == up->level + 1 ? NEWS_WINDOWS_FEW : NEWS_WINDOWS;
     parent = up->node;
+    told = false;
     stand(up);
     silent_slots = 0;
     lonely = 0;
@@ -266,6 +282,7 @@ static void restart(const struct wire_beacon *beacon)
 static void choose(void)
 {
     if (tree_is_root()) return;
+    if (!tree_joined()) look_around();
     struct neighbour *up = tree_up();
     /* Whose parent hardly hears it may go a level down, unless it has children: those of its own level may be all that hear it. */
     bool in_vain = up && !tree_has_children() && neighbour_link_cost(up) >= COST_VAIN;

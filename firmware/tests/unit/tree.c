@@ -253,6 +253,35 @@ static void what_was_joined_by_way_of_this_mote_is_no_way_for_it(void)
     CHECK_EQUAL(tree_own_level(), 4);
 }
 
+static void news_that_one_neighbour_has_let_a_mote_without_children_join_any(void)
+{
+    for (int children = 0; children < 2; children++) {
+        tree_init();
+        cut_off = false;
+        beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 15, (uint16_t)(SESSION + 1 + children)); /* too weak for a parent */
+        uint16_t session = (uint16_t)(SESSION + 1 + children);
+        beacon_of(3, 2, 4, 90, 255, session);
+        beacon_of(2, 1, ROOT, 16, 255, session);
+        CHECK_EQUAL(tree_own_parent(), 2);
+        if (children) tree_child_heard(8, 255);
+        beacon_of(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255, session);
+        CHECK(!tree_joined());
+        beacon_of(5, 2, 4, 900, 255, session);
+        CHECK_EQUAL(tree_own_parent(), children ? 5 : 3);
+        if (children) continue;
+        cut_off = true; /* once by the same news */
+        beacon_of(3, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255, session);
+        CHECK_EQUAL(tree_own_parent(), 5); /* closer to the root than this mote was */
+        beacon_of(5, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255, session);
+        for (int i = 0; i < 20; i++) {
+            beacon_of(3, 2, 4, 90, 255, session);
+            tree_age();
+        }
+        CHECK(!tree_joined());
+    }
+    cut_off = false;
+}
+
 static void numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out(void)
 {
     tree_init();
@@ -514,6 +543,7 @@ static const struct test tests[] = {
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
+    TEST(news_that_one_neighbour_has_let_a_mote_without_children_join_any),
     TEST(numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out), TEST(a_parent_that_stands_below_this_mote_is_given_up_and_counted),
     TEST(a_link_is_as_good_as_before_when_its_mote_is_back_in_the_tree), TEST(levels_end_at_32),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root), TEST(a_child_without_a_place_counts_for_a_while),
