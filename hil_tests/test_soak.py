@@ -23,6 +23,8 @@ RUNS = [
     (71, 10.0, 900.0),
     # The root took motes for its children that lived in the session before, and their rows for those of its own.
     (75, 10.0, 400.0),
+    # The end of a line of eight was looking for the old session's windows, and slept, while its only neighbour came over to the new one.
+    (122, 10.0, 400.0),
     *(
         (1000 + more, MINUTES, soak.RECOVER_S)
         for more in range(int(os.environ.get("SKERRY_SOAK_SEEDS", "0")))

@@ -83,6 +83,9 @@ static uint8_t since_rows = UINT8_MAX; /* rounds since the last for an epoch's r
 static ticks_t control_began;
 static uint8_t awake_seconds; /* 0: no more */
 static uint32_t session_began;
+static struct timer former_timer;
+static uint8_t former; /* counts the windows of the session before that come each 16 s: they are on both channels by turns */
+static ticks_t former_due;
 static struct mac_frame beacon;
 
 /* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never meet; others do in one round and not
@@ -157,11 +160,6 @@ void schedule_queue_grew(void)
     if (ear || sending) accept_by_room();
 }
 
-void schedule_session(bool again)
-{
-    awake_seconds = again ? AWAKE_AGAIN_SECONDS : AWAKE_SECONDS;
-    session_began = clock_uptime();
-}
 
 /* ---- control window ---- */
 static void control_end(void)
@@ -254,6 +252,29 @@ void schedule_beacon_now(void)
     beacon_due = true;
     timer_after(&beacon_timer, CLOCK_MS(2) + random_below(CLOCK_MS(BEACON_SOON)), beacon_or_flood);
     timer_after(&quiet_timer, CLOCK_MS(QUIET_CONTROL), control_quiet);
+}
+
+/* A window of the session before: whoever is left in it, or looks for it without a word, listens now, and hears of this one. */
+static void former_window(void)
+{
+    if (tree_joined() && !in_control) {
+        radio_channel(channel_search(former));
+        schedule_beacon_now();
+    }
+    former++;
+    former_due += CONTROL_SELDOM * CLOCK_TICKS_PER_SECOND;
+    if (schedule_session_young()) timer_start(&former_timer, former_due, former_window);
+}
+
+void schedule_session(bool again)
+{
+    awake_seconds = again ? AWAKE_AGAIN_SECONDS : AWAKE_SECONDS;
+    session_began = clock_uptime();
+    if (!again || !time_known()) return;
+    uint32_t window = time_at(clock_now()).seconds / CONTROL_SELDOM + 1;
+    former = (uint8_t)window;
+    former_due = time_local((struct net_time){window * CONTROL_SELDOM, 0});
+    timer_start(&former_timer, former_due, former_window);
 }
 
 void schedule_beacon_heard(void)
