@@ -50,9 +50,9 @@
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
 /* Who begins a session stays awake for so long, s; longer where there was one before: neighbours that still live in that beacon by another clock,
- * in a slow network each 48 s. */
+ * in a slow network each 48 s, on both channels by turns. */
 #define AWAKE_SECONDS 13
-#define AWAKE_AGAIN_SECONDS 50
+#define AWAKE_AGAIN_SECONDS 100
 /* For so long, some in a slow network may not have heard of a new session: they beacon in one window of three, one of which is each 16 s. */
 #define SETTLING_SECONDS 300
 /* Bytes of the queue that the records of a frame take: each has two more there than in the frame, and a row takes twelve. */
