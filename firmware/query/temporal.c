@@ -166,8 +166,8 @@ static void take_average(const struct wire_temporal *p, struct average *average,
     average->begun = true;
 }
 
-/* Due when the reading is at least the threshold away from the one last reported. ADPDELTA doubles its threshold with each report
- * and halves it with each row that is none, down to the one asked for: a signal that never rests does not fill the radio. */
+/* Due when the reading is at least the threshold away from the one last reported, which is that of the last row: other fields of the
+ * query may not be due with this one. */
 static bool take_delta(const struct program_field *field, struct delta *delta, bool known, int32_t reading)
 {
     uint32_t least = threshold(parameters(field));
@@ -176,15 +176,20 @@ static bool take_delta(const struct program_field *field, struct delta *delta, b
     delta->now_known = known;
     delta->now = reading;
     bool due = known && (!delta->begun || wide_distance(reading, delta->reported) >= least);
-    if (due) {
-        delta->begun = true;
-        delta->reported = reading;
-        if (delta->factor < ADAPTED_MAXIMUM)
-            delta->factor = delta->factor == 0 ? 1 : (uint8_t)(delta->factor * 2);
-    } else if (delta->factor > 1) {
+    if (!due && delta->factor > 1)
         delta->factor /= 2;
-    }
     return due;
+}
+
+/* The row goes. ADPDELTA doubles its threshold with each report and halves it with each row that is none, down to the one asked for: a
+ * signal that never rests does not fill the radio. */
+static bool report_delta(struct delta *delta, int32_t *value)
+{
+    *value = delta->reported = delta->now;
+    delta->begun = true;
+    if (delta->factor < ADAPTED_MAXIMUM)
+        delta->factor = delta->factor == 0 ? 1 : (uint8_t)(delta->factor * 2);
+    return delta->now_known;
 }
 
 bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool passes, int32_t reading)
@@ -301,7 +306,6 @@ bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *
     const struct wire_temporal *p = parameters(field);
     const struct window *window = (const struct window *)state;
     const struct average *average = (const struct average *)state;
-    const struct delta *delta = (const struct delta *)state;
     int64_t sum = 0;
     uint32_t divisor = 0; /* 0: too few readings are known */
     uint8_t count = 0;
@@ -329,8 +333,7 @@ bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *
     case WIRE_AGGREGATE_WINRAND:
         return any_of(p, window, count, value);
     default: /* DELTA, ADPDELTA */
-        *value = delta->now;
-        return delta->now_known;
+        return report_delta((struct delta *)state, value);
     }
     return wide_quotient(sum, power(p), divisor, value) && *value != NOTHING;
 }

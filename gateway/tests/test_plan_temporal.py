@@ -205,6 +205,23 @@ def test_delta_reports_what_differs(library: Path, temps: list[int | None], thre
     assert [(row["epoch"], row["t"]) for row in rows] == expected
 
 
+@settings(max_examples=40)
+@given(readings, st.integers(1, 3000), st.integers(1, 5))
+def test_delta_beside_a_slide_differs_from_the_last_row(
+    library: Path, temps: list[int | None], threshold: int, slide: int
+) -> None:
+    """Not from a reading that the window's slide left without a row."""
+    expected, last = [], None
+    for epoch, temp in enumerate(temps, 100):
+        due = (epoch - 99) % slide == 0
+        if due and temp is not None and (last is None or abs(temp - last) >= threshold):
+            expected.append((epoch, temp / 100))
+            last = temp
+    delta = f"DELTA({Decimal(threshold) / 100:f}, temp) AS t"
+    rows = on_mote(library, plan(f"epoch, {delta}, WINCOUNT(1, {slide}, temp)"), temps)
+    assert [(row["epoch"], row["t"]) for row in rows] == expected
+
+
 @given(st.integers(1, 40))
 def test_adaptive_delta_grows_quiet(library: Path, length: int) -> None:
     """A signal that jumps by 8 degrees each second: thresholds 1, 1, 2, 4, 8, 16, 8, 16, … times 0.5 degrees."""
