@@ -8,7 +8,7 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
 {
     (void)cells, (void)node;
     uint32_t size = wide_magnitude(reading);
-    /* What is too large for 48 bits overflows with the next reading; of one alone the variance is 0 in any case. */
+    /* What is too large for 48 bits overflows with the next reading, be it 0: all bits set are no sum. Of one alone there is no variance. */
     uint64_t square = size >> 24 ? UINT64_MAX : (uint64_t)size * size;
     state[0].count = 1;
     state[0].value = reading;
@@ -23,7 +23,7 @@ static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_s
     uint32_t high = (uint32_t)into[1].count + from[1].count + (low < (uint32_t)from[1].value);
     into[1].value = (int32_t)low;
     into[1].count = (uint16_t)high;
-    return aggregate_add(into, from) && high <= UINT16_MAX;
+    return aggregate_add(into, from) && high + (low == UINT32_MAX) <= UINT16_MAX;
 }
 
 const struct aggregate aggregate_variance = {2, begin, add};

@@ -104,6 +104,11 @@ def test_variance_and_deviation(library: Path, temps: list[int | None], seed: in
     assert row["s"] == pytest.approx(s, abs=0.5000001e-5, rel=1e-9)
 
 
+def test_variance_beyond_a_motes_bits_is_null(library: Path) -> None:
+    """The one's square leaves 48 bits, and the other adds nothing to it."""
+    assert in_network(library, "VARIANCE(temp * 2000) AS v", [12500, 0], 1) == {"v": None}
+
+
 @settings(max_examples=25)
 @given(readings, st.integers(0, 2**32), st.sampled_from(["0", "0.1", "0.5", "0.9", "1"]))
 def test_quantiles_are_between_their_bounds(

@@ -50,8 +50,10 @@ def test_squares_beyond_48_bits_overflow_and_are_not_cut_off(mote: Mote) -> None
     for reading in (1 << 24, (1 << 24) - 1, -(1 << 31)):
         other = Mote(host.query_library())
         parts.append(own_partial(other, data, reading))
-    for part in (parts[1], parts[2]):
+    nothing = own_partial(Mote(host.query_library()), data, 0)
+    for part in (parts[1], parts[2], nothing):
         assert merge_all(mote, [parts[0], part]).overflow != 0
+        assert merge_all(mote, [part, parts[0]]).overflow != 0
     small = own_partial(Mote(host.query_library()), data, 3)
     merged = merge_all(mote, [parts[1], small])
     assert merged.overflow == 0

@@ -17,6 +17,8 @@ from skerry_protocol.packets import Aggregate
 Cell = tuple[int, int | None]
 State = Sequence[Cell]
 _COUNT_MAXIMUM = 0xFFFF
+#: A sum of squares that a mote's bits do not hold.
+_SQUARES_BEYOND = (1 << 48) - 1
 #: Readings that fall into one cell of a histogram are counted in three bins.
 BINS_OF_CELL = 3
 #: Bits of a cell that stand for readings in COUNT DISTINCT.
@@ -44,7 +46,7 @@ def _squares(state: State) -> int:
 def _merge_variance(a: State, b: State) -> list[Cell]:
     squares = _squares(a) + _squares(b)
     count, total = _counts(a[0][0], b[0][0]), None
-    if a[0][1] is not None and b[0][1] is not None and squares < 1 << 48:
+    if a[0][1] is not None and b[0][1] is not None and squares < _SQUARES_BEYOND:
         total = a[0][1] + b[0][1]
         total = total if -(1 << 31) <= total < 1 << 31 else None
     return [(count, total), (squares >> 32 & 0xFFFF, _signed(squares))]
