@@ -149,8 +149,10 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
     if (fast && slot->left > 0)
         return;
     if (runs && slot->state & SLOT_PLANNED) {
-        /* The main loop was busy: epochs that have begun since are sampled late rather than not at all. */
-        if (fast && epoch - slot->next < LATE_MS / (uint16_t)slot_program(slot)->period)
+        /* The main loop was busy: epochs that have begun since are sampled late rather than not at all. Or the clock has stepped back by
+         * several: none is sampled again. */
+        uint16_t near = fast ? LATE_MS / (uint16_t)slot_program(slot)->period : 0;
+        if (epoch - slot->next + near < 2U * near)
             epoch = slot->next;
         /* Never the same epoch twice: neither the one just taken, nor, after a small step back of the clock,
          * the one before the planned one. */

@@ -240,3 +240,24 @@ def test_rows_are_counted(mote: Mote) -> None:
     mote.run(4)
     assert mote.rows == 4
     assert all(record.type is PacketType.RESULT for record in mote.records())
+
+
+@pytest.mark.parametrize("period", [5, 10, 20])
+@pytest.mark.parametrize("back", [0.004, 0.02, 0.049])
+@pytest.mark.parametrize("after", [1.5, 1.99])
+def test_no_fast_epoch_comes_twice_when_the_clock_steps_back(
+    mote: Mote, period: int, back: float, after: float
+) -> None:
+    """By less than makes time a new one, and by several sample periods."""
+    mote.synchronise(99.9)
+    mote.install(
+        program([field(ValueFormat.U16, instruction(Op.ATTR, BY_NAME["nodeid"].number))], period=period), 1
+    )
+    mote.run(after)
+    mote.synchronise(99.9 + after - back)
+    mote.run(1.5)
+    found = [
+        record.body.epoch + i for record in mote.records() for i in range(len(record.body["values"]) // 2)
+    ]
+    assert found == list(range(found[0], found[-1] + 1))
+    assert len(found) > 2000 / period
