@@ -225,7 +225,8 @@ static NOT_INLINED void blend(const struct slot *point, struct stored_row *row, 
     }
 }
 
-/* Puts into `to` the point's values one of its periods ago, between two of its rows; false: there are no two around that moment. */
+/* Puts into `to` the point's values one of its periods ago, between two of its rows; false: there are no two of this session around that
+ * moment. */
 static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to, const struct source *rows)
 {
     struct stored_row next;
@@ -240,7 +241,7 @@ static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to, con
     } while (age < period);
     if (age == period)
         return true;
-    if (next.number == rows->end)
+    if (next.number == rows->end || age == UNKNOWN)
         return false;
     blend(to->point, &to->row, &next, age - period, age - newer);
     return true;

@@ -1,0 +1,91 @@
+"""Storage points on one mote, by programs of the gateway's planner: what its queries meet."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firmware.tests.query.mote import COMPLETE, Mote
+from skerry.lang.ast import CreatePoint
+from skerry.plan.merge import merge
+from skerry.plan.model import MoteQuery, QueryPlan
+from skerry.plan.planner import plan_point, plan_query
+from skerry.plan.points import Point
+from skerry.plan.program import encode
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.codec import decode_values
+from skerry_protocol.packets import PacketType
+
+
+class Asked:
+    """A mote, the storage points and the queries that it was given."""
+
+    def __init__(self, library: Path, seconds: float) -> None:
+        self.mote = Mote(library)
+        self.mote.synchronise(seconds)
+        self._points: dict[str, Point] = {}
+        self._queries: dict[int, MoteQuery] = {}
+
+    def restart_root(self, seconds: float) -> None:
+        """Network time begins anew, and what was asked is gone."""
+        self.mote.stop(0)
+        self._points.clear()
+        self.mote.synchronise(seconds)
+
+    def create(self, query: int, sql: str) -> Point:
+        """Make a storage point."""
+        statement = plan_query(sql, self._points)
+        assert isinstance(statement, CreatePoint)
+        point, plan = plan_point(statement, 0x4000 + query, self._points)
+        self._points[point.name.lower()] = point
+        self._install(query, plan)
+        return point
+
+    def ask(self, query: int, sql: str) -> None:
+        """Ask something of it."""
+        plan = plan_query(sql, self._points)
+        assert isinstance(plan, QueryPlan)
+        self._install(query, plan)
+
+    def _install(self, query: int, plan: QueryPlan) -> None:
+        self._queries[query] = merge([plan])
+        assert self.mote.install(encode(self._queries[query], 0), query, query) == COMPLETE
+
+    def sense(self, **values: int | None) -> None:
+        """What sensors read from now on."""
+        for name, value in values.items():
+            self.mote.sensor(BY_NAME[name].number, value)
+
+    def run(self, seconds: float) -> list[tuple[int, int, list[Any]]]:
+        """Rows of so many seconds: query, epoch, columns."""
+        self.mote.run(seconds)
+        rows = []
+        for record in self.mote.records():
+            assert record.type is PacketType.RESULT
+            columns = self._queries[record.body.query].columns
+            layout = struct.Struct("<" + "".join(column.format.letter for column in columns))
+            values, _, _ = decode_values(record.body["values"], layout)
+            known = [None if record.body.nulls >> i & 1 else value for i, value in enumerate(values)]
+            rows.append((record.body.query, record.body.epoch, known))
+        return rows
+
+
+@pytest.mark.parametrize("seconds", [20, 100])
+def test_no_line_leads_to_a_session_that_is_over(query_library: Path, seconds: int) -> None:
+    """What was stored before the root restarted has no age: the value of one period ago is known from two rows of now on."""
+    log = "CREATE STORAGE POINT log SIZE 60 rows AS SELECT light FROM sensors SAMPLE PERIOD 4 s"
+    asked = Asked(query_library, 500)
+    asked.sense(light=100)
+    assert asked.create(1, log).block is not None
+    asked.run(20)
+    asked.restart_root(seconds)
+    asked.sense(light=900)
+    asked.create(1, log)
+    asked.ask(2, "SELECT light FROM log INTERPOLATE LINEAR SAMPLE PERIOD 1 s")
+    assert asked.run(3.5) == []
+    assert {(epoch, values[1]) for _, epoch, values in asked.run(4)} == {
+        (seconds + after, 900) for after in range(4, 8)
+    }
