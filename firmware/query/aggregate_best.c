@@ -1,5 +1,5 @@
 /* TOP(n, a) and BOTTOM(n, a): a cell for each of the n best readings, best first; its `count` is the mote's address + 1, 0 where
- * there is none. Of equal readings the one of the lower address comes first. */
+ * there is none. Of equal readings the one of the lower address comes first. Of a storage point's rows a mote has several. */
 #include "query/aggregate.h"
 #include "query/calls.h"
 
@@ -21,8 +21,8 @@ static void insert(struct wire_aggregate_state *list, uint8_t cells, const struc
 {
     uint8_t at = 0;
     while (at < cells && list[at].count != 0 && !better(entry, &list[at], largest)) {
-        if (list[at].count == entry->count)
-            return; /* the same mote's, heard twice */
+        if (list[at].count == entry->count && list[at].value == entry->value)
+            return; /* the same one, heard twice */
         at++;
     }
     if (at == cells)

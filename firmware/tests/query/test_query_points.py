@@ -12,12 +12,13 @@ from firmware.tests.query.mote import COMPLETE, Mote
 from skerry.lang.ast import CreatePoint
 from skerry.plan.merge import merge
 from skerry.plan.model import MoteQuery, QueryPlan
+from skerry.plan.partials import from_packet, merge_partials
 from skerry.plan.planner import plan_point, plan_query
 from skerry.plan.points import Point
 from skerry.plan.program import encode
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import decode_values
-from skerry_protocol.packets import PacketType
+from skerry_protocol.packets import PacketType, Partial
 
 
 class Asked:
@@ -44,11 +45,12 @@ class Asked:
         self._install(query, plan)
         return point
 
-    def ask(self, query: int, sql: str) -> None:
+    def ask(self, query: int, sql: str) -> MoteQuery:
         """Ask something of it."""
         plan = plan_query(sql, self._points)
         assert isinstance(plan, QueryPlan)
         self._install(query, plan)
+        return self._queries[query]
 
     def _install(self, query: int, plan: QueryPlan) -> None:
         self._queries[query] = merge([plan])
@@ -64,13 +66,37 @@ class Asked:
         self.mote.run(seconds)
         rows = []
         for record in self.mote.records():
-            assert record.type is PacketType.RESULT
+            if record.type is not PacketType.RESULT:
+                continue
             columns = self._queries[record.body.query].columns
             layout = struct.Struct("<" + "".join(column.format.letter for column in columns))
             values, _, _ = decode_values(record.body["values"], layout)
             known = [None if record.body.nulls >> i & 1 else value for i, value in enumerate(values)]
             rows.append((record.body.query, record.body.epoch, known))
         return rows
+
+
+@pytest.mark.parametrize("readings", [(5, 7, 9, 3), (9, 7, 5, 3), (3, 5, 7, 9), (4, 9, 9, 4)])
+def test_the_best_of_a_points_rows_may_be_one_motes(query_library: Path, readings: tuple[int, ...]) -> None:
+    """In whatever order they are merged, and by whom."""
+    asked = Asked(query_library, 99.5)
+    asked.create(1, "CREATE STORAGE POINT p SIZE 4 AS SELECT light FROM sensors SAMPLE PERIOD 1 s")
+    query = asked.ask(2, "SELECT TOP(3, light) FROM p SAMPLE PERIOD 4 s")
+    for reading in readings:
+        asked.sense(light=reading)
+        asked.run(1)
+    asked.mote.run(1)
+    parts = [bytes(Partial.build(record.body)) for record in asked.mote.records()]
+    assert len(parts) == len(readings) + 1
+    whole = merge_partials(query, [from_packet(query, Partial.parse(part)) for part in parts])
+    merged = parts[0]
+    for part in parts[1:]:
+        both = asked.mote.merge(merged, part)
+        assert both is not None
+        merged = both
+    assert from_packet(query, Partial.parse(merged)) == whole
+    found = [value for node, value in whole.states if node]
+    assert found == sorted(set(readings), reverse=True)[:3]
 
 
 @pytest.mark.parametrize("seconds", [20, 100])

@@ -55,8 +55,8 @@ def _merge_variance(a: State, b: State) -> list[Cell]:
 def _merge_best(largest: bool) -> Callable[[State, State], list[Cell]]:
     def merged(a: State, b: State) -> list[Cell]:
         sign = -1 if largest else 1
-        cells = {cell[0]: cell for cell in (*a, *b) if cell[0]}
-        best = sorted(cells.values(), key=lambda cell: (sign * (cell[1] or 0), cell[0]))[: len(a)]
+        cells = {cell for cell in (*a, *b) if cell[0]}
+        best = sorted(cells, key=lambda cell: (sign * (cell[1] or 0), cell[0]))[: len(a)]
         return [*best, *[(0, 0)] * (len(a) - len(best))]
 
     return merged
