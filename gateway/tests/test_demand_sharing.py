@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skerry.lang.ast import CreatePoint
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
 from skerry.plan.explain import explain, explain_text
@@ -16,7 +17,7 @@ from skerry.plan.expression import render
 from skerry.plan.merge import Union, merge
 from skerry.plan.model import Difference, Installation, QueryPlan
 from skerry.plan.partials import Partial, merge_partials
-from skerry.plan.planner import plan_query
+from skerry.plan.planner import plan_point, plan_query
 from skerry.proxy.demand import Demand
 from skerry_protocol.codec import decode_program
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, QueryFlag
@@ -608,3 +609,24 @@ def test_windows_that_an_older_gateway_let_share_go_on_in_queries_of_their_own()
     assert [column.name for column in begun.mote_query.columns] == ["light", "w0"]
     assert [feed.query for feed in read.feeds("b")] == [begun.query]
     assert read.remove_user("a", 300).stop == (shared.query,)
+
+
+@pytest.mark.parametrize("now", range(100, 106))
+@pytest.mark.parametrize(
+    ("period", "length", "number"),
+    [("1500 ms", "FOR 3", 3), ("1500 ms", "FOR 3 s", 2), ("1500 ms", "FOR 3200 ms", 3), ("2 s", "FOR 5 s", 3),
+     ("2500 ms", "FOR 1", 1), ("1001 ms", "FOR 9", 9), ("250 ms", "FOR 3 s", 12)],
+)  # fmt: skip
+def test_motes_run_as_many_epochs_as_for_says(now: int, period: str, length: str, number: int) -> None:
+    """Where the last one ends within a second, too: they keep and act on rows that the gateway never sees."""
+    text = f"CREATE STORAGE POINT p SIZE 20 AS SELECT accel_x FROM sensors SAMPLE PERIOD {period} {length}"
+    statement = plan_query(text)
+    assert isinstance(statement, CreatePoint)
+    demand = Demand()
+    (made,) = demand.add_user("a", plan_point(statement, 1)[1], now).install
+    period_ms = made.mote_query.period_ms
+    first = -(-made.start * 1000 // period_ms)
+    epochs = [n for n in range(first, first + 50) if n * period_ms // 1000 < made.end]
+    assert len(epochs) == number
+    (feed,) = demand.feeds("a")
+    assert epochs == [n for n in range(first, first + 50) if feed.passes(n * period_ms)]

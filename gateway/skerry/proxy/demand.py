@@ -291,7 +291,8 @@ class Demand:
             return True
         since = ceiling(max(_ms(now), current.cut_ms), newcomer.plan.period_ms)
         return (
-            newcomer.length_ms is not None and since + newcomer.length_ms <= current.installation.end * 1000
+            newcomer.length_ms is not None
+            and _end(since + newcomer.length_ms, current.period_ms) <= current.installation.end
         )
 
     def _join(self, group: Group, user: str, now: float) -> Difference:
@@ -438,8 +439,8 @@ class Demand:
     def _reserve(self, wanted: MoteQuery, cut_ms: int, source: int | None = None) -> Running:
         """An id for a query; :meth:`_program` completes it once its users' ends are known, unless it is made of ``source``."""
         query = self._next_id()
-        # What is true at the cut-over has become true before it.
-        early = WARM_UP_SECONDS if is_fast(wanted.period_ms) else 0
+        # What is true at the cut-over has become true before it. What motes store or queue begins with it.
+        early = WARM_UP_SECONDS if is_fast(wanted.period_ms) and not wanted.clauses else 0
         installation = Installation(query, wanted, max(0, cut_ms // 1000 - early), FOREVER, b"")
         running = Running(installation, cut_ms, source=source)
         self._running[query] = running
@@ -449,8 +450,8 @@ class Demand:
     def _program(self, running: Running, group: Group) -> Installation:
         ends = [self._users[user].until_ms for user in group.users]
         known = [until for until in ends if until is not None]
-        end = FOREVER if len(known) < len(ends) else -(-max(known) // 1000)
         plain = running.installation
+        end = FOREVER if len(known) < len(ends) else _end(max(known), plain.mote_query.period_ms)
         program = encode(plain.mote_query, plain.start, end)
         running.installation = replace(plain, end=end, program=program)
         return running.installation
@@ -637,6 +638,14 @@ def _length(plan: QueryPlan) -> int | None:
     if plan.window is not None and plan.duration_ms is not None:
         return plan.duration_ms + PERIODS_BEHIND * plan.period_ms
     return plan.period_ms if plan.once else plan.duration_ms
+
+
+def _end(until_ms: int, period_ms: int) -> int:
+    """Network second from which motes begin no epoch, so that the last one lies before ``until_ms``: what they store and do with rows
+    more than FOR says the gateway could not take back."""
+    if until_ms % 1000 == 0:
+        return until_ms // 1000
+    return (until_ms - 1) // period_ms * period_ms // 1000 + 1
 
 
 def _late_ms(plan: QueryPlan) -> int:
