@@ -90,6 +90,19 @@ static void a_new_position_is_kept(void)
     }
 }
 
+static void what_is_the_same_is_not_written_again(void)
+{
+    blank();
+    put(3);
+    struct wire_settings changed = *settings_load();
+    changed.room = 214;
+    settings_keep(&changed);
+    int before = written + erased;
+    for (int row = 0; row < 300; row++) settings_keep(&changed);
+    CHECK_EQUAL(written + erased, before);
+    CHECK_EQUAL(settings_load()->room, 214);
+}
+
 /* From every state of the two pages, power lost at every step of a start: the next start knows the mote, and counts on or counts again. */
 static void a_loss_of_power_at_any_step_loses_no_settings(void)
 {
@@ -118,6 +131,7 @@ static void a_loss_of_power_at_any_step_loses_no_settings(void)
 
 static const struct test tests[] = {
     TEST(unset_flash_gives_the_defaults), TEST(what_the_tool_wrote_is_read_and_each_start_counted), TEST(a_new_position_is_kept),
+    TEST(what_is_the_same_is_not_written_again),
     TEST(a_loss_of_power_at_any_step_loses_no_settings),
 };
 UNIT_MAIN(tests)
