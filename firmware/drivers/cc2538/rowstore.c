@@ -33,7 +33,7 @@ void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes
     uint32_t from = address_of(ring, place);
     uint8_t left = ring->size;
     for (uint8_t *to = bytes; left > 0; from += 4) {
-        uint32_t word = REGISTER(from);
+        uint32_t word = REGISTER((uintptr_t)from);
         uint8_t part = left < 4 ? left : 4;
         memcpy(to, &word, part);
         to += part;
@@ -44,16 +44,30 @@ void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes
 static bool erased(const struct rowstore_ring *ring, uint16_t place)
 {
     for (uint8_t i = 0; i < words(ring); i++)
-        if (REGISTER(address_of(ring, place) + 4U * i) != 0xFFFFFFFFUL)
+        if (REGISTER((uintptr_t)address_of(ring, place) + 4U * i) != 0xFFFFFFFFUL)
             return false;
     return true;
 }
 
+/* Erases a place in the midst of its page, and keeps those before it. */
+static void clear(const struct rowstore_ring *ring, uint16_t place)
+{
+    static uint32_t kept[FLASH_PAGE / 4];
+    uint32_t page = page_of(ring, place), count = (address_of(ring, place) - page) / 4;
+    for (uint32_t i = 0; i < count; i++)
+        kept[i] = REGISTER((uintptr_t)page + 4 * i);
+    flash_erase(page);
+    for (uint32_t i = 0; i < count; i++)
+        if (kept[i] != 0xFFFFFFFFUL)
+            flash_write(page + 4 * i, kept[i]);
+}
+
 bool rowstore_write(const struct rowstore_ring *ring, uint16_t place, const void *bytes)
 {
-    /* In the midst of a page there is something where another ring was, or a loss of power cut a row short. */
-    if (place % places_of_page(ring) == 0 || !erased(ring, place))
+    if (place % places_of_page(ring) == 0)
         flash_erase(page_of(ring, place));
+    else if (!erased(ring, place)) /* a loss of power has cut a row short */
+        clear(ring, place);
     const uint8_t *from = bytes;
     for (uint8_t i = 0; i < words(ring); i++) {
         uint32_t word = 0xFFFFFFFFUL;

@@ -1,0 +1,87 @@
+/* The CC2538's rows in flash: power goes at every step of writing one. sources: drivers/cc2538/rowstore.c */
+#define _GNU_SOURCE
+#include "unit.h"
+
+#include <setjmp.h>
+#include <sys/mman.h>
+
+#include "drivers/cc2538/flash.h"
+#include "drivers/cc2538/registers.h"
+#include "drivers/rowstore.h"
+#include "wire.h"
+
+#define PAGES (FLASH_BASE + 0x40000UL)
+#define LENGTH 0x40000UL
+#define SIZE 22
+#define PLACES_OF_PAGE (FLASH_PAGE / 24)
+
+static const struct rowstore_ring ring = {3, 2, SIZE};
+static jmp_buf power;
+static long steps_left = -1;
+
+static void step(void)
+{
+    if (steps_left == 0) longjmp(power, 1);
+    if (steps_left > 0) steps_left--;
+}
+
+void flash_erase(uint32_t address)
+{
+    CHECK_EQUAL(address % FLASH_PAGE, 0);
+    step();
+    memset((void *)(uintptr_t)address, 0xFF, FLASH_PAGE);
+}
+
+void flash_write(uint32_t address, uint32_t word)
+{
+    step();
+    CHECK_EQUAL(REGISTER((uintptr_t)address), 0xFFFFFFFF); /* each word once between two erasures */
+    REGISTER((uintptr_t)address) = word;
+}
+
+static void blank(void)
+{
+    void *pages = (void *)PAGES;
+    if (mmap(pages, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != pages) CHECK(!"the flash's address is free");
+    memset(pages, 0xFF, LENGTH);
+}
+
+static void put(uint16_t place)
+{
+    uint8_t row[SIZE];
+    memset(row, place + 1, sizeof row);
+    CHECK(rowstore_write(&ring, place, row));
+}
+
+static bool kept(uint16_t place)
+{
+    uint8_t row[SIZE], expected[SIZE];
+    rowstore_read(&ring, place, row);
+    memset(expected, place + 1, sizeof expected);
+    return memcmp(row, expected, sizeof row) == 0;
+}
+
+static void a_page_takes_the_rows_that_fit_it(void)
+{
+    blank();
+    CHECK_EQUAL(rowstore_places(&ring), 2 * PLACES_OF_PAGE);
+    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++) put(place);
+    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++) CHECK(kept(place));
+}
+
+static void a_row_cut_short_takes_none_before_it_along(void)
+{
+    blank();
+    for (volatile long steps = 1; steps < 6; steps++) {
+        for (volatile uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++) {
+            steps_left = steps;
+            if (!setjmp(power)) put(place);
+            steps_left = -1;
+            put(place);
+            for (uint16_t before = 0; before <= place; before++) CHECK(kept(before));
+        }
+    }
+}
+
+static const struct test tests[] = {TEST(a_page_takes_the_rows_that_fit_it), TEST(a_row_cut_short_takes_none_before_it_along)};
+UNIT_MAIN(tests)
