@@ -93,6 +93,8 @@ void events_row(struct slot *slot)
     slot->state |= SLOT_RAISED;
 }
 
+void events_forget(const struct slot *slot) { raised &= (uint8_t)~slot_bit(slot); }
+
 void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
 
 static bool raise(uint16_t number, int32_t value)

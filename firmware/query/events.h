@@ -30,6 +30,8 @@ bool events_each(const struct slot *slot);
 uint16_t events_size(const struct slot *slot);
 /* Whether a later epoch may run without another event, though that of `start` does not: it waits for a timer, or its epochs are aligned. */
 bool events_goes_on(const struct slot *slot, uint32_t start);
+/* The slot's query ends: what it has raised, and found no room, is not told. */
+void events_forget(const struct slot *slot);
 /* Queries or network time have become known, or floods have found room: what waits for them can be raised. */
 void events_changed(void);
 /* Whether the slot is to be kept though it runs no more: another event may start it, or the gateway has not stopped it yet. */

@@ -31,6 +31,7 @@ void slot_free(struct slot *slot)
 {
     if (slot->state & SLOT_WHOLE)
         queue_query_ended(slot->query);
+    events_forget(slot);
     memory_release(&slot->block);
     slot->query = 0;
     slot->state = 0;

@@ -217,6 +217,24 @@ def test_a_threshold_raises_its_event_once_for_each_crossing(mote: Mote) -> None
         assert mote.signals == signals, temp
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_an_event_that_waits_for_room_goes_with_its_query(mote: Mote, stopped: bool) -> None:
+    """And not with the next one that has its place on the mote."""
+    hot = encode(mote_query("SELECT temp WHERE temp > 25 SIGNAL hot SAMPLE PERIOD 1 s"), 0)
+    mote.install(hot, 1)
+    mote.sensor(BY_NAME["temp"].number, 3000)
+    mote.signal_room(False)
+    mote.run(2)
+    if stopped:
+        mote.stop(1)
+        mote.sensor(BY_NAME["temp"].number, 2000)
+        mote.install(hot, 2, 2)
+    mote.signal_room(True)
+    mote.window()
+    mote.run(2)
+    assert mote.signals == (not stopped)
+
+
 def test_a_signal_starts_what_waits_for_it(mote: Mote) -> None:
     """The query that detects and the one that follows run on the same mote."""
     mote.install(encode(mote_query("SELECT temp WHERE temp > 25 SIGNAL hot SAMPLE PERIOD 1 s"), 0), 1)

@@ -43,6 +43,7 @@ static uint8_t tree_hops;
 static struct environment_refusal refusal;
 static uint8_t refusals;
 static uint16_t signalled, actions;
+static bool signal_room;
 static int32_t action;
 static struct wire_settings mote = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
 
@@ -209,6 +210,8 @@ bool net_health(uint8_t attribute, int32_t *value)
 /* net/net: the flood comes back at once. */
 bool net_signal(const struct wire_event *event)
 {
+    if (!signal_room)
+        return false;
     signalled++;
     query_event(event);
     return true;
@@ -226,6 +229,7 @@ uint16_t environment_actions(void) { return actions; }
 int32_t environment_action(void) { return action; }
 uint8_t environment_refusals(void) { return refusals; }
 const struct environment_refusal *environment_refusal(void) { return &refusal; }
+void environment_signal_room(bool room) { signal_room = room; }
 void environment_identify(uint16_t node) { mote.nodeid = node; }
 
 /* net/tree and net/queue. */
@@ -294,6 +298,7 @@ void environment_reset(uint32_t local)
     mote.nodeid = 7;
     refusals = 0;
     signalled = actions = 0;
+    signal_room = true;
     network_known = false;
     available = null_mask = valid = last_mask = 0;
     memset(reads, 0, sizeof reads);

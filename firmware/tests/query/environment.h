@@ -44,6 +44,8 @@ uint8_t environment_refusals(void);
 uint16_t environment_signals(void);
 uint16_t environment_actions(void);
 int32_t environment_action(void);
+/* Whether floods have room for events, as they have after environment_reset. */
+void environment_signal_room(bool room);
 /* Another short address than 7, until environment_reset. */
 void environment_identify(uint16_t node);
 uint16_t environment_records(void);

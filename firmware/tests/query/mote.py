@@ -224,6 +224,14 @@ class Mote:
         """Events raised."""
         return int(self._c.environment_signals())
 
+    def signal_room(self, room: bool) -> None:
+        """Whether floods have room for events; one that finds none is tried again in a control window."""
+        self._c.environment_signal_room(ctypes.c_bool(room))
+
+    def window(self) -> None:
+        """A control window begins."""
+        self._c.query_window()
+
     @property
     def actions(self) -> tuple[int, int, int]:
         """Commands run, and the last one's operation and argument."""
