@@ -179,10 +179,11 @@ static void forget_refusal(uint8_t query)
 
 static uint16_t missing_bytes(uint16_t needed) { return (uint16_t)(needed - memory_free()); }
 
-/* Whether the slot's whole program stays what it is: the fragment repeats a part of it, or is older. */
+/* Whether the slot's whole program stays what it is: the fragment repeats a part of it, or is older. Of one as new as the part that was
+ * repeated last the rest may be another. */
 static bool known(struct slot *slot, const struct wire_query_install *install)
 {
-    if (!newer(install->query_version, slot->version))
+    if (newer(slot->version, install->query_version))
         return true;
     if (install->total != slot->length ||
         memcmp(&slot->block.bytes[install->offset], install->data, fragment_size(install->total, install->offset)) != 0)

@@ -117,6 +117,26 @@ def test_reused_id_replaces_its_query_only_when_newer(mote: Mote) -> None:
     assert mote.fragment(4, 0)[5:] == other
 
 
+@pytest.mark.parametrize("order", [(0, 1, 0), (1, 0, 1), (0, 0, 1, 0), (1, 1, 0, 1)])
+@pytest.mark.parametrize("changed", [0, 1])
+def test_reused_id_replaces_a_query_of_which_one_fragment_is_the_same(
+    mote: Mote, order: tuple[int, ...], changed: int
+) -> None:
+    """What repeats a part of the old program says nothing of the other part."""
+    before = fragments(LONG, 4, version=10)
+    constant = bytecode.constant(1000)
+    place = LONG.index(constant) if changed == 0 else LONG.rindex(constant)
+    other = LONG[:place] + bytecode.constant(1001) + LONG[place + len(constant) :]
+    after = fragments(other, 4, version=31)
+    assert [a[5:] == b[5:] for a, b in zip(before, after, strict=True)] == [changed == 1, changed == 0]
+    for body in before:
+        mote.install_fragment(body)
+    for index in order:
+        mote.install_fragment(after[index])
+    assert mote.queries() == [4]
+    assert [mote.fragment(4, offset)[5:] for offset in (0, 96)] == [body[5:] for body in after]
+
+
 def test_version_comparison_survives_the_wrap(mote: Mote) -> None:
     other = program([field(ValueFormat.U8, NODEID)])
     mote.install(SMALL, 4, version=65535)
