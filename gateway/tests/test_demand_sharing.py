@@ -340,6 +340,30 @@ def test_once_is_asked_anew_as_long_as_its_rows_may_have_been_under_way(last: fl
     assert demand.advance(2).finished == (() if again else ("a",))
 
 
+@pytest.mark.parametrize("period", ["10 s", "1500 ms", "250 ms"])
+@pytest.mark.parametrize(("epochs", "had"), [(8, 0), (8, 4), (8, 8), (8, 9)])
+def test_a_storage_point_is_there_again_and_stores_what_is_left_of_for(
+    period: str, epochs: int, had: int
+) -> None:
+    text = (
+        f"CREATE STORAGE POINT p SIZE 20 AS SELECT accel_x FROM sensors SAMPLE PERIOD {period} FOR {epochs}"
+    )
+    statement = plan_query(text)
+    assert isinstance(statement, CreatePoint)
+    demand = Demand()
+    (made,) = demand.add_user("a", plan_point(statement, 1)[1], 98).install
+    period_ms = made.mote_query.period_ms
+    (feed,) = demand.feeds("a")
+    for now in (2, 200):
+        (again,) = demand.restart(last=(feed.since_ms + had * period_ms) / 1000, now=now).install
+        demand.advance(now + 1000)
+        assert demand.installations() == (again,)
+        first = -(-again.start * 1000 // period_ms)
+        stored = [n for n in range(first, first + 20) if n * period_ms // 1000 < again.end]
+        assert len(stored) == max(0, epochs - had)
+        epochs, had = max(0, epochs - had), 99
+
+
 def test_name_taken_and_unknown_user() -> None:
     demand = Demand()
     demand.add_user("a", rows("temp"), 0)

@@ -228,7 +228,9 @@ class Demand:
             # The rows of a single epoch may all have been under way. A storage point is there until it is dropped.
             again = state.plan.creates or (state.plan.once and not self._is_over(state, last))
             if rest > 0 or again:
-                state.length_ms, state.until_ms = max(state.plan.period_ms, rest), None
+                # One that has had its epochs keeps its rows and stores no more.
+                least = 0 if state.plan.creates else state.plan.period_ms
+                state.length_ms, state.until_ms = max(least, rest), None
             else:
                 self._changed.add(user)
                 state.feeds, state.until_ms = [], OVER_MS
