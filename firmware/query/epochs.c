@@ -26,8 +26,6 @@
 #define LATE_TICKS CLOCK_MS(LATE_MS)
 /* A finished query is kept this long, in s, so that its last partial state records are merged. */
 #define LINGER_SECONDS 10
-/* The lifetime is reckoned anew at each so many epochs: the battery's voltage falls slowly. */
-#define RECKON_EPOCHS 16
 
 static struct timer timer;
 static void update_all(void);
@@ -83,15 +81,18 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
     return epoch_from(slot_program(slot)->start, 0, slot_program(slot)->period, &first) && epoch == first;
 }
 
-/* Whether the battery allows this epoch, where the query has a lifetime. */
+/* Whether the battery allows this epoch, where the query has a lifetime. It is reckoned anew in epochs that it allows: in others the next one
+ * could move away by more than the query lets go by. */
 static bool affordable(struct slot *slot, uint32_t now)
 {
     const struct wire_budget *budget = slot_first_clause(slot, WIRE_AGGREGATE_BUDGET);
     if (budget == NULL)
         return true;
-    if (slot->divisor == 0 || (uint8_t)slot->next % RECKON_EPOCHS == 0)
-        slot->divisor = budget_divisor(budget, slot_program(slot)->period, now, slot_program(slot)->end);
-    return slot->divisor == 0 || slot->next % slot->divisor == 0;
+    if (slot->divisor != 0 && slot->next % slot->divisor != 0)
+        return false;
+    bool goes_on = slot->divisor != 0;
+    slot->divisor = budget_divisor(budget, slot_program(slot)->period, now, slot_program(slot)->end);
+    return goes_on || slot->divisor == 0 || slot->next % slot->divisor == 0;
 }
 
 /* Whether this mote itself has a part in the query, and not only motes below it. */

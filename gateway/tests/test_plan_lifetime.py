@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,24 @@ def test_refusals(query: str, message: str) -> None:
     with pytest.raises(QueryError) as raised:
         plan_query(query)
     assert raised.value.summary == message
+
+
+def test_no_mote_samples_less_often_than_min_sample_rate() -> None:
+    """While its voltage changes, and with it what it can afford, too."""
+    wanted = plan("SELECT nodeid LIFETIME 400 day MIN SAMPLE RATE 5 min")
+    assert wanted.budget is not None
+    mote = Mote(host.query_library())
+    mote.synchronise(1000)
+    mote.install(encode(merge([wanted]), 0, 400 * 86_400), 1)
+    epochs: list[int] = []
+    draw = Random(1)
+    for _ in range(2000):
+        mote.sensor(BY_NAME["voltage"].number, draw.randrange(EMPTY, FULL))
+        mote.run(wanted.period_ms / 1000)
+        epochs += [record.body.epoch for record in mote.records()]
+    steps = [after - before for before, after in pairwise(epochs)]
+    assert 1 in steps
+    assert max(steps) == wanted.budget.most
 
 
 @given(voltage=st.integers(EMPTY - 100, FULL + 100), days=st.integers(10, 190), age=st.floats(0, 0.95))
