@@ -106,3 +106,26 @@ def test_motes_behind_a_busy_one_are_heard(network: MakeNetwork) -> None:
     net.advance("40s")
     arrived = [row["nodeid"] for row in rows(net.line, 1, query)]
     assert min(arrived.count(mote) for mote in range(4)) > len(arrived) / 20
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ON EVENT hot SELECT light FROM sensors SAMPLE PERIOD 1 s FOR 10 s QUEUE NAIVE SEND PERIOD 3 s",
+        "SELECT light FROM sensors SAMPLE PERIOD 1 s STOP ON EVENT hot QUEUE NAIVE SEND PERIOD 3 s",
+    ],
+)
+def test_what_waits_behind_an_events_last_epoch_goes(network: MakeNetwork, query: str) -> None:
+    """And not with the next event, which may never come."""
+    net = network(line_of(2, spacing=10), radio=disc(12))
+    net.advance("20s")
+    ask(net, 1, "SELECT nodeid FROM sensors WHERE temp > 50 SIGNAL hot SAMPLE PERIOD 1 s")
+    asked = ask(net, 2, query)
+    net.advance("20s")
+    net.motes[1].sense(temp=60.0)
+    net.advance("40s")
+    for mote in range(2):
+        epochs = [row["epoch"] for row in rows(net.line, 2, asked) if row["nodeid"] == mote]
+        assert epochs == list(range(epochs[0], epochs[0] + len(epochs)))
+        assert len(epochs) >= 10
+        assert len(epochs) == 10 or "STOP" in query

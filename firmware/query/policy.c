@@ -44,7 +44,8 @@ uint16_t policy_left_out(uint8_t query, uint16_t rows)
 bool policy_may_go(uint8_t query)
 {
     const struct slot *slot = slot_of(query);
-    return slot == NULL || !(slot->state & SLOT_HELD);
+    /* Behind the last epoch of an event none would let the others go. */
+    return slot == NULL || (slot->state & (SLOT_HELD | SLOT_PLANNED)) != (SLOT_HELD | SLOT_PLANNED);
 }
 
 void policy_gone(uint8_t query)
