@@ -147,6 +147,8 @@ class Network:
         catalog = self._common.catalog
         if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK):
             catalog.hear(packet.body.node, time.time())
+        if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.PARTIAL):
+            self.demand.row_came(packet.body.query, self.now())
         if packet.type is PacketType.STATUS:
             catalog.update(packet.body, time.time(), self.root)
             self.clock.sighting(packet.body.seconds, time.time())

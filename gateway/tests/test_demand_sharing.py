@@ -654,3 +654,22 @@ def test_motes_run_as_many_epochs_as_for_says(now: int, period: str, length: str
     assert len(epochs) == number
     (feed,) = demand.feeds("a")
     assert epochs == [n for n in range(first, first + 50) if feed.passes(n * period_ms)]
+
+
+def test_the_rows_of_a_storage_point_are_waited_for_while_they_come() -> None:
+    """ONCE has an epoch of a second, and a long log takes the radio minutes."""
+    statement = plan_query("CREATE STORAGE POINT p SIZE 200 (n uint16)")
+    assert isinstance(statement, CreatePoint)
+    point, _ = plan_point(statement, 1)
+    fetch = plan_query("SELECT n FROM p ONCE", {"p": point})
+    assert isinstance(fetch, QueryPlan)
+    demand = Demand(lead_seconds=8, linger_seconds=10)
+    (made,) = demand.add_user("a", fetch, 100).install
+    for second in range(110, 300, 35):
+        demand.row_came(made.query, second)
+        assert not demand.advance(second + 39)
+    assert demand.advance(second + 40) == Difference(stop=(made.query,), finished=("a",))
+    demand.add_user("b", fetch, 300)
+    until_ms = demand.feeds("b")[0].until_ms
+    assert until_ms is not None
+    assert demand.advance(until_ms / 1000 + 10).finished == ("b",), "nothing has come"

@@ -37,6 +37,8 @@ _IDS = 255
 _SLOW_FROM_S, _SLOW_PERIOD_MS, _SLOW_WINDOW_S = 150, 10_000, 16
 #: So long before its cut-over a query of fast samples begins: no pulse is cut in two that is shorter.
 WARM_UP_SECONDS = 3
+#: Rows of a join that come later behind each other than this do not come: two windows of a network that has nothing fast to do, and some.
+_QUIET_MS = 40_000
 
 
 class Demand:
@@ -205,13 +207,24 @@ class Demand:
         if state.until_ms is None or state.plan.creates:
             # A storage point is there until it is dropped, filled or not.
             return False
-        return state.until_ms + self._linger * 1000 + _late_ms(state.plan) <= now * 1000
+        over_ms = state.until_ms + self._linger * 1000 + _late_ms(state.plan)
+        if state.plan.reads:
+            # The rows of storage points go out as the radio has room, behind their epoch as well.
+            running = (self._running.get(feed.query) for feed in state.feeds)
+            over_ms = max([over_ms, *(one.row_ms + _QUIET_MS for one in running if one is not None)])
+        return over_ms <= now * 1000
 
     def _has_ended(self, user: str, now: float) -> bool:
         """Whether a user's FOR or ONCE has had its time: he stays until his last rows have had theirs to come, and begins with no query
         any more."""
         until_ms = self._users[user].until_ms
         return until_ms is not None and until_ms <= _ms(now)
+
+    def row_came(self, query: int, now: float) -> None:
+        """Motes have sent a row of a mote query, or a partial state."""
+        running = self._running.get(query)
+        if running is not None:
+            running.row_ms = _ms(now)
 
     def restart(self, last: float, now: float) -> Difference:
         """Network time began anew (the root has rebooted): all streams begin again, under new ids.

@@ -57,6 +57,8 @@ class Running:
     stop_at: int | None = None
     stopped_at: int | None = None
     source: int | None = None
+    #: Network ms at which its last row came, as far as this gateway has heard.
+    row_ms: int = 0
     #: What :meth:`text` said last, and of what: conditions of many users are long.
     _written: tuple[object, str] = field(default=(None, ""), init=False, repr=False, compare=False)
 
