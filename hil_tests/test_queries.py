@@ -117,7 +117,8 @@ def test_once_gives_each_mote_one_row(network: MakeNetwork) -> None:
     found = rows(net.line, 1, query)
     assert sorted(row["nodeid"] for row in found) == list(range(6))
     assert all(row["voltage"] == pytest.approx(3.0, abs=0.02) for row in found)
-    assert all(row["free_ram"] > 1000 for row in found)
+    # Of 8 KB, data and stack may take 7.5.
+    assert all(row["free_ram"] > 512 for row in found)
 
 
 def test_once_is_heard_of_in_time_where_motes_listen_seldom(network: MakeNetwork) -> None:

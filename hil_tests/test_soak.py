@@ -25,6 +25,8 @@ RUNS = [
     (75, 10.0, 400.0),
     # The end of a line of eight was looking for the old session's windows, and slept, while its only neighbour came over to the new one.
     (122, 10.0, 400.0),
+    # Its spells of listening were shorter than the time between two beacons of its only neighbour on the same channel.
+    (191, 10.0, 600.0),
     *(
         (1000 + more, MINUTES, soak.RECOVER_S)
         for more in range(int(os.environ.get("SKERRY_SOAK_SEEDS", "0")))

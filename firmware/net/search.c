@@ -17,6 +17,9 @@
  * all the time in one spell of SPELLS unless it hears neighbours. */
 #define WINDOWS 72
 #define SPELL 8
+/* Spells of the beginning: a mote in a slow network beacons each 96 s on the same channel. The first one is among those that have their turn. */
+#define SPELL_LONG 24
+#define SPELL_FIRST 3
 #define CYCLE 248
 #define SPELLS 4
 #define EAR 100
@@ -37,12 +40,12 @@ static void ear_close(void)
  * are at other times and could be on the other channel each time: one spell of a few is as if it did not know it. */
 static void listen(void)
 {
-    uint8_t spell = (uint8_t)(searched / SPELL);
+    uint8_t spell = (uint8_t)(searched < WINDOWS ? searched / SPELL_LONG + SPELL_FIRST : searched / SPELL);
     bool now = searched < WINDOWS || (searched - WINDOWS) % CYCLE < SPELL || tree_farewell();
     bool by_time = time_known() && (neighbour_count() || (spell + 1) % SPELLS);
     uint32_t second = time_at(clock_now() + EARLY).seconds;
     if (by_time) radio_channel(channel_control(second));
-    else radio_channel(channel_search(time_known() ? spell / SPELLS : spell));
+    else radio_channel(channel_search(time_known() ? spell / SPELLS : spell + 1));
     if (now || (by_time && (uint8_t)second % CONTROL_SELDOM == 0)) radio_on();
     else radio_off();
     if (by_time) timer_after(&ear_timer, CLOCK_MS(EAR), ear_close);

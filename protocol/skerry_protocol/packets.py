@@ -282,7 +282,9 @@ Beacon = Struct(
     "root" / Int16ul * "short address of the root of this network",
     "session" / Int16ul * "boot count of that root: a change restarts the network",
     "sequence" / Int8ul * "counts this mote's beacons, for link estimation",
-    "root_sequence" / Int8ul * "of the latest beacon of the root that the sender's way stands on, its own or by its parent's",
+    "root_sequence"
+    / Int8ul
+    * "of the latest beacon of the root that the sender's way stands on, its own or by its parent's",
     "level" / Int8ul * "hops to the root, 0 at the root; 255 none",
     "parent" / Int16ul * "short address; 65535 none",
     "cost" / Int16ul * "expected transmissions to the root, 1/16 each; 65535 none",

@@ -22,7 +22,7 @@ HEAD = [
 ]
 
 #: Placements that are drawn, a second each; the one by which the program is the shortest is taken: they differ by a hundred bytes or two.
-PLACEMENTS = 6
+PLACEMENTS = 12
 
 
 def used(program: Program) -> list[Function]:

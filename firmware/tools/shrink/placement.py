@@ -1,6 +1,6 @@
 """Which block a function lies in: with what it calls and what calls it, for calls within a block are short.
 
-By simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983), for half a second: functions move to the block of another that they call or
+By simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983), for a second: functions move to the block of another that they call or
 that calls them. A seed gives the same image each time.
 """
 
@@ -19,7 +19,7 @@ UNEVEN = 1.05
 #: Bytes that a call from another block takes more; two of the same function share a jump on an island (:func:`layout.relays`), which takes
 #: as many as both. Half where the blocks are next to each other: every other call reaches.
 LONGER, RELAY, NEXT = 2.0, 4.0, 0.5
-MOVES = 150_000
+MOVES = 250_000
 #: At the beginning a move that makes the program longer by so many bytes is taken one time in e.
 HEAT = 2.0
 
