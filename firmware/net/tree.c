@@ -39,8 +39,8 @@
 #define VAIN_PARENTS 3
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
-/* Who has left the tree says so for so many windows, so that its own children look around. */
-#define FAREWELL_WINDOWS 2
+/* Who has left the tree says so until so many windows are over, so that its own children look around: that in which it left may be the first. */
+#define FAREWELL_WINDOWS 3
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
