@@ -1,12 +1,7 @@
 /* The CC2538's rows in flash: power goes at every step of writing one. sources: drivers/cc2538/rowstore.c */
 #define _GNU_SOURCE
-#include "unit.h"
+#include "flash_memory.h"
 
-#include <setjmp.h>
-#include <sys/mman.h>
-
-#include "drivers/cc2538/flash.h"
-#include "drivers/cc2538/registers.h"
 #include "drivers/rowstore.h"
 #include "wire.h"
 
@@ -16,35 +11,8 @@
 #define PLACES_OF_PAGE (FLASH_PAGE / 24)
 
 static const struct rowstore_ring ring = {3, 2, SIZE};
-static jmp_buf power;
-static long steps_left = -1;
 
-static void step(void)
-{
-    if (steps_left == 0) longjmp(power, 1);
-    if (steps_left > 0) steps_left--;
-}
-
-void flash_erase(uint32_t address)
-{
-    CHECK_EQUAL(address % FLASH_PAGE, 0);
-    step();
-    memset((void *)(uintptr_t)address, 0xFF, FLASH_PAGE);
-}
-
-void flash_write(uint32_t address, uint32_t word)
-{
-    step();
-    CHECK_EQUAL(REGISTER((uintptr_t)address), 0xFFFFFFFF); /* each word once between two erasures */
-    REGISTER((uintptr_t)address) = word;
-}
-
-static void blank(void)
-{
-    void *pages = (void *)PAGES;
-    if (mmap(pages, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != pages) CHECK(!"the flash's address is free");
-    memset(pages, 0xFF, LENGTH);
-}
+static void blank(void) { blank_at(PAGES, LENGTH); }
 
 static void put(uint16_t place)
 {

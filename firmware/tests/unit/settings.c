@@ -1,50 +1,13 @@
 /* The CC2538's settings in flash: the flash is memory at its real address, power goes at every single step. sources: drivers/cc2538/settings.c */
 #define _GNU_SOURCE
-#include "unit.h"
+#include "flash_memory.h"
 
-#include <setjmp.h>
-#include <sys/mman.h>
-
-#include "drivers/cc2538/flash.h"
-#include "drivers/cc2538/registers.h"
 #include "drivers/settings.h"
 
 #define PAGES (FLASH_BASE + 0x7E000UL)
 #define FIRST (FLASH_BASE + 0x7F000UL)
 
-static jmp_buf power;
-static long steps_left = -1;
-static int erased, written;
-
-static void step(void)
-{
-    if (steps_left == 0) longjmp(power, 1);
-    if (steps_left > 0) steps_left--;
-}
-
-void flash_erase(uint32_t address)
-{
-    CHECK_EQUAL(address % FLASH_PAGE, 0);
-    step();
-    memset((void *)(uintptr_t)address, 0xFF, FLASH_PAGE);
-    erased++;
-}
-
-void flash_write(uint32_t address, uint32_t word)
-{
-    CHECK_EQUAL(address % 4, 0);
-    step();
-    CHECK_EQUAL(REGISTER((uintptr_t)address), 0xFFFFFFFF); /* each word once between two erasures */
-    REGISTER((uintptr_t)address) = word;
-    written++;
-}
-
-static void blank(void)
-{
-    void *pages = (void *)PAGES;
-    if (mmap(pages, 0x2000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != pages) CHECK(!"the flash's address is free");
-    memset(pages, 0xFF, 0x2000);
-}
+static void blank(void) { blank_at(PAGES, 0x2000); }
 
 static void put(uint16_t node)
 {
