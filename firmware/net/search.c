@@ -28,6 +28,7 @@
 
 static struct timer window_timer, ear_timer;
 static uint16_t searched; /* windows */
+static bool renewed;
 
 static void wait(void);
 
@@ -60,8 +61,11 @@ static void window(void)
     if (tree_farewell()) schedule_farewell(EARLY);
     bool had = neighbour_count();
     tree_age();
-    /* Who was known is heard no more, and may have gone over to another session: the search begins anew. */
-    if (had && !neighbour_count()) searched = 0;
+    /* Who was known is heard no more, and may have gone over to another session: the search begins anew. Once: some hear others now and then. */
+    if (had && !neighbour_count() && !renewed) {
+        renewed = true;
+        searched = 0;
+    }
     wait();
 }
 
@@ -79,6 +83,7 @@ void search_begin(void)
     radio_channel(channel_home());
     radio_on();
     searched = 0;
+    renewed = false;
     wait();
 }
 

@@ -437,7 +437,9 @@ void tree_sent(bool acknowledged)
     if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
-    uint8_t limit = !heard_well(up) && !up->hears ? POOR_SLOTS : up->age >= DOUBTFUL_WINDOWS ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
+    /* Whoever is heard well, and does not acknowledge in control windows either, is not just crowded. */
+    bool silent = up->age >= DOUBTFUL_WINDOWS || (vain_greetings && heard_well(up));
+    uint8_t limit = !heard_well(up) && !up->hears ? POOR_SLOTS : silent ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
     if (silent_slots >= limit) lose_parent();
 }
 
