@@ -9,7 +9,7 @@ from hil_tests.lab import on_time
 from hil_tests.queries import ask, rows
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Crystals, Mote, Network, check
-from skerry_testbed.pytest import MakeNetwork, disc, line_of
+from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 
 
 def test_a_mote_that_comes_late_gets_the_queries_that_run(network: MakeNetwork) -> None:
@@ -158,3 +158,29 @@ def test_a_slow_network_comes_over_to_a_new_session_of_its_root_within_three_min
         if packet.type is PacketType.BEACON
     }
     assert sessions == dict.fromkeys(range(8), 2)
+
+
+@pytest.mark.parametrize(("period", "late"), [(30, 62), (5, 30)])
+def test_rows_take_a_detour_where_a_link_dies(network: MakeNetwork, period: int, late: int) -> None:
+    """Rows of half a minute come with those of the epoch after next at the latest; a network that samples faster finds out no sooner
+    than its control windows tell, which are each four seconds."""
+    net = network(grid(5, 4, spacing=10), radio=disc(15, 0.95))
+    net.advance("20s")
+    query = ask(net, 1, f"SELECT parent FROM sensors SAMPLE PERIOD {period} s")
+    net.advance("400s")
+    for mote in (4, 9, 12):
+        parent = next(row["parent"] for row in reversed(rows(net.line, 1, query)) if row["nodeid"] == mote)
+        cut, network_time = net.now, net.line.network_time()
+        for sender, receiver in ((mote, parent), (parent, mote)):
+            net.inject(kind="link_down", mote=sender, to=receiver)
+        net.advance("150s")
+        delays = [
+            row["at"] - cut - (row["epoch"] * period - network_time)
+            for row in rows(net.line, 1, query)
+            if row["nodeid"] == mote and network_time < row["epoch"] * period < network_time + 60
+        ]
+        assert len(delays) == 60 // period
+        assert max(delays) < late
+        for sender, receiver in ((mote, parent), (parent, mote)):
+            net.inject(kind="link_up", mote=sender, to=receiver)
+        net.advance("60s")

@@ -225,6 +225,21 @@ static void a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a
     CHECK(asked_again > 1);
 }
 
+static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon(void)
+{
+    tree_init();
+    hear(2, 0, WIRE_NO_NODE, 0, 255);
+    hear(3, 0, WIRE_NO_NODE, 8, 255);
+    for (int i = 0; i < 20; i++) tree_sent(false); /* the slot may be crowded */
+    CHECK_EQUAL(tree_own_parent(), 2);
+    tree_sent(true);
+    tree_greeted(false);
+    for (int i = 0; i < 7; i++) tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), 3);
+}
+
 static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)
 {
     tree_init();
@@ -542,6 +557,7 @@ static const struct test tests[] = {
     TEST(nobody_at_the_same_depth_or_below_becomes_the_parent), TEST(a_weak_neighbour_is_not_taken), TEST(whose_parent_hardly_hears_it_may_go_a_level_down),
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
+    TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
     TEST(news_that_one_neighbour_has_let_a_mote_without_children_join_any),
     TEST(numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out), TEST(a_parent_that_stands_below_this_mote_is_given_up_and_counted),
