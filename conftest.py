@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from itertools import groupby
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import HealthCheck, settings
 from gateway.tests import java
 
 java.use()
+
+# A shell's background jobs ignore it, and so would whatever tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "skerry", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 
 import duckdb
@@ -206,17 +207,21 @@ def test_events_of_two_motes_run_around_each_of_them(network: MakeNetwork) -> No
 
 
 def test_many_motes_raise_an_event_at_once(network: MakeNetwork) -> None:
-    """A flood from each of 36, which hear up to 20 others: nobody hears of one twice, and most are heard of at the root."""
-    net = network(grid(6, 6, spacing=10), radio=disc(22), environment=LIGHT)
-    net.advance("60s")
-    ask(net, 1, "SELECT nodeid FROM sensors WHERE light > 0 OUTPUT ACTION SIGNAL hot SAMPLE PERIOD 4 s")
-    net.advance("100s")
-    heard = Counter(record.body.node for record in net.line.of(PacketType.EVENT))
-    assert set(heard.values()) == {1}
-    assert len(heard) >= 27
-    before = len(commands(net))
-    net.advance("60s")
-    assert len(commands(net)) == before, "the floods have ended"
+    """A flood from each of 36, which hear up to 20 others: nobody hears of one twice, and most are heard of at the root: with single seeds
+    25 to 33."""
+    found = []
+    for seed in (1, 2, 3, 4):
+        net = network(grid(6, 6, spacing=10), radio=disc(22), environment=LIGHT, seed=seed)
+        net.advance("60s")
+        ask(net, 1, "SELECT nodeid FROM sensors WHERE light > 0 OUTPUT ACTION SIGNAL hot SAMPLE PERIOD 4 s")
+        net.advance("100s")
+        heard = Counter(record.body.node for record in net.line.of(PacketType.EVENT))
+        assert set(heard.values()) == {1}
+        found.append(len(heard))
+        before = len(commands(net))
+        net.advance("60s")
+        assert len(commands(net)) == before, "the floods have ended"
+    assert statistics.mean(found) >= 27, found
 
 
 def commands(net: NetworkHandle) -> list[int]:
