@@ -160,7 +160,6 @@ void schedule_queue_grew(void)
     if (ear || sending) accept_by_room();
 }
 
-
 /* ---- control window ---- */
 static void control_end(void)
 {

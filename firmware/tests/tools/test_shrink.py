@@ -230,6 +230,9 @@ def test_what_lies_behind_a_call_that_does_not_return_may_be_anything() -> None:
     before = "main:\ninc r24\ncall f\nf:\ninc r25\nrjmp f\ng:\ninc r26\nret"
     after = "main:\ninc r24\nrcall f\ng:\ninc r26\nret\nf:\ninc r25\nrjmp f"
     prove(read_lines(before.splitlines()).functions, read_lines(after.splitlines()).functions, set())
+    cut = read_lines(before.replace("call f\n", "", 1).splitlines()).functions
+    with pytest.raises(Difference, match=re.escape("main: end has become call g")):
+        prove(cut, read_lines(after.replace("rcall f\n", "").splitlines()).functions, set())
 
 
 def test_functions_that_call_each_other_lie_in_one_block(shrinker: Shrinker) -> None:

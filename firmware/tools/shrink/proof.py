@@ -54,7 +54,7 @@ class Walk:
                 return (_RETURN, state) if not back else self.next(back[-1])
             if i == len(self._items[name]):
                 target = self._following.get(name)
-                item: Item = Instruction("jmp", target=target) if target else _NEVER
+                item: Item = Instruction("jmp", target=target) if target else self._behind_the_end(name)
             else:
                 item = self._items[name][i]
             if isinstance(item, Label):
@@ -72,6 +72,11 @@ class Walk:
             else:
                 return self._with_target(item), State(name, i + 1, back)
         return _END, state  # in circles, and does nothing there
+
+    def _behind_the_end(self, name: str) -> Instruction:
+        """A function that does not end with a return or a jump ends with a call that never comes back."""
+        last = self._items[name][-1] if self._items[name] else None
+        return _NEVER if isinstance(last, Instruction) and last.operation == "call" else _END
 
     def at(self, label: str, back: tuple[State, ...]) -> State:
         """At a label, or at the beginning of a sequence."""
