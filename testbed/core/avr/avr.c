@@ -386,9 +386,14 @@ static void radio_interrupt(skerry_cpu *cpu, int level)
     avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_TIMER_GETIRQ('1'), TIMER_IRQ_IN_ICP), (uint32_t)level);
 }
 
+/* As an external level, too: with each write to the port, simavr lets pins that are pulled up go back to 1, and the radio's chip select is
+ * on the same port. */
 static void button(skerry_cpu *cpu, int down)
 {
-    if (cpu->avr) avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_IOPORT_GETIRQ('B'), 5), !down);
+    if (!cpu->avr) return;
+    avr_ioport_external_t level = {.name = 'B', .mask = 1 << 5, .value = down ? 0 : 1 << 5};
+    avr_ioctl(cpu->avr, AVR_IOCTL_IOPORT_SET_EXTERNAL('B'), &level);
+    avr_raise_irq(avr_io_getirq(cpu->avr, AVR_IOCTL_IOPORT_GETIRQ('B'), 5), !down);
 }
 
 static int uart_receive(skerry_cpu *cpu, uint8_t byte)
