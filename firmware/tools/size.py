@@ -33,6 +33,12 @@ class Architecture:
     call: re.Pattern[str]
     #: A jump to the middle of one: back to where a shared sequence of instructions was jumped to from (tools/shrink), or into libgcc.
     back: re.Pattern[str]
+    #: What goes anywhere by name, up to the address; the address; the name.
+    direct: re.Pattern[str]
+    #: A jump, whatever comes before it: its own address, where it goes, and that by name.
+    jump: re.Pattern[str]
+    #: What a function ends with that does not run on into the next one.
+    end: re.Pattern[str]
     #: A call through a pointer.
     indirect: re.Pattern[str]
     #: Names of interrupt handlers.
@@ -41,12 +47,15 @@ class Architecture:
 
 AVR = Architecture(
     "avr-", 2, 0, 20, re.compile(r"\tr?(?:call|jmp)\t.*; 0x[0-9a-f]+ <([^>+]+)(?:\+0x[0-9a-f]+)?>"),
-    re.compile(r"\tr?jmp\t.*; 0x[0-9a-f]+ <(?!__)[^>+]+\+0x[0-9a-f]+>"), re.compile(r"\te?icall"), re.compile(r"__vector_\d+"),
+    re.compile(r"\tr?jmp\t.*; 0x[0-9a-f]+ <(?!__)[^>+]+\+0x[0-9a-f]+>"),
+    re.compile(r"(\tr?(?:call|jmp)\t.*; )0x([0-9a-f]+) <([^>]+)>"),
+    re.compile(r"^ *([0-9a-f]+):\t.*\tr?jmp\t.*; 0x([0-9a-f]+) <([^>]+)>"),
+    re.compile(r"^$|\tret|jmp|\.word|\.\.\."), re.compile(r"\te?icall"), re.compile(r"__vector_\d+"),
 )  # fmt: skip
 #: Return addresses are part of the frames there (the link register is saved); an exception pushes eight words, and one more to align.
 ARM = Architecture(
     "arm-none-eabi-", 0, 36, 40, re.compile(r"\tb(?:l|\w{0,2}(?:\.[nw])?)?\t[0-9a-f]+ <([^>+]+)(?:\+0x[0-9a-f]+)?>"),
-    re.compile(r"(?!)"), re.compile(r"\tblx\t"), re.compile(r"\w+_isr"),
+    re.compile(r"(?!)"), re.compile(r"(?!)"), re.compile(r"(?!)"), re.compile(""), re.compile(r"\tblx\t"), re.compile(r"\w+_isr"),
 )  # fmt: skip
 #: By e_machine of the ELF header.
 ARCHITECTURES = {83: AVR, 40: ARM}
@@ -90,17 +99,52 @@ def run(command: str, *arguments: str) -> str:
     return subprocess.run([command, *arguments], check=True, capture_output=True, text=True).stdout
 
 
+def through_jumps(text: str, arch: Architecture) -> str:
+    """A disassembly in which calls and jumps name what they go to in the end, where there is a jump on the way (tools/shrink)."""
+    jumps: dict[str, tuple[str, str]] = {}
+    for line in text.splitlines():
+        if match := arch.jump.search(line):
+            jumps[match[1]] = match[2], match[3]
+
+    def end(match: re.Match[str]) -> str:
+        address, name = match[2], match[3]
+        for _ in range(len(jumps)):
+            if address not in jumps:
+                break
+            address, name = jumps[address]
+        return f"{match[1]}0x{address} <{name}>"
+
+    return arch.direct.sub(end, text)
+
+
+def shared_addresses(elf: Path, arch: Architecture, sizes: dict[str, int]) -> None:
+    """Gives functions that begin at the same address (one of which runs on into the other at once) the larger frame: the disassembly names
+    only one of them."""
+    there: dict[str, list[str]] = defaultdict(list)
+    for line in run(f"{arch.tools}nm", str(elf)).splitlines():
+        address, _, symbol = line.strip().partition(" ")
+        if symbol[:2] in ("T ", "t "):
+            there[address].append(symbol[2:])
+    for names in there.values():
+        if frame := max(sizes.get(name, 0) for name in names):
+            sizes |= dict.fromkeys(names, frame)
+
+
 def calls(elf: Path, arch: Architecture) -> tuple[dict[str, dict[str, int]], set[str]]:
     """Whom a function goes to, with the bytes that this takes (a jump takes none), and who calls through pointers."""
-    text = run(f"{arch.tools}objdump", "-d", str(elf))
+    text = through_jumps(run(f"{arch.tools}objdump", "-d", str(elf)), arch)
     graph: dict[str, dict[str, int]] = {}
     indirect: set[str] = set()
-    current = ""
+    current = last = ""
     for line in text.splitlines():
         if match := FUNCTION.match(line):
-            current = match[1]
+            if current and not arch.end.search(last):
+                graph[current].setdefault(match[1], 0)
+            current, last = match[1], ""
             graph.setdefault(current, {})
-        elif arch.back.search(line):
+            continue
+        last = line.strip() or last
+        if arch.back.search(line):
             continue
         elif (match := arch.call.search(line)) and match[1] != current:
             address = 0 if "jmp" in line else arch.return_address
@@ -177,6 +221,7 @@ def main() -> int:
     data, bss = (sections.get(name, 0) for name in (".data", ".bss"))
     bss += sections.get(".noinit", 0)
     sizes, files = frames(options.stack_usage)
+    shared_addresses(options.elf, arch, sizes)
     graph, indirect = calls(options.elf, arch)
     targets = handlers(Path(__file__).parent.parent, set(graph))
     for name in indirect:

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from firmware.tools.shrink.assembly import read_lines
+from firmware.tools.shrink.layout import Lengths
+from firmware.tools.shrink.order import ordered
 from firmware.tools.shrink.proof import Difference, prove
+from firmware.tools.shrink.relays import with_relays
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
@@ -235,7 +238,7 @@ def test_what_lies_behind_a_call_that_does_not_return_may_be_anything() -> None:
         prove(cut, read_lines(after.replace("rcall f\n", "").splitlines()).functions, set())
 
 
-def test_functions_that_call_each_other_lie_in_one_block(shrinker: Shrinker) -> None:
+def test_functions_that_call_each_other_lie_near_each_other(shrinker: Shrinker) -> None:
     """Sixteen KB, in whose file each function calls one from the other end: in that order none would be reached by a short call."""
     half = 80
     filler = "\n".join(f"out {number % 32},r{number % 7 + 20}" for number in range(50))
@@ -251,3 +254,105 @@ def test_functions_that_call_each_other_lie_in_one_block(shrinker: Shrinker) -> 
     assert len(pairs) == half
     assert sum(pair.startswith("\trcall") for pair in pairs) > 0.9 * half
     assert text == shrinker.run("--untouched", "a")
+
+
+def far(number: int) -> str:
+    """Some instructions of a function that is like no other, 1 KB."""
+    return "\n".join(f"ldi r{16 + i % 16},{(i * 7 + number * 13) % 251}" for i in range(512))
+
+
+def test_a_call_goes_by_a_jump_that_is_there_anyway() -> None:
+    """What calls g lies out of reach of it, and the jump at the end of h between."""
+    program = read_lines(
+        f"g:\ninc r24\nret\na:\n{far(1)}\n{far(2)}\n{far(3)}\nret\nh:\ndec r24\njmp g\n"
+        f"b:\n{far(4)}\n{far(5)}\ncall g\ninc r25\ncall g\nret".splitlines()
+    ).functions
+    lengths = Lengths(program, set())
+    lines = [line.strip() for line in lengths.lines()]
+    way = lines[lines.index("rjmp g") - 1]
+    assert [line for line in lines if "call" in line] == 2 * [f"rcall {way.removesuffix(':')}"]
+    assert lengths.total == sum(function.size for function in program)
+    prove(program, read_lines(lengths.lines()).functions, set())
+
+
+def test_no_two_jumps_lend_to_each_other() -> None:
+    """Both are too far from where they go, and within reach of each other: one of them stays long."""
+    program = read_lines(
+        f"g:\ninc r24\nret\na:\n{far(1)}\n{far(2)}\n{far(3)}\n{far(4)}\n{far(5)}\nret\nb:\ninc r25\njmp g\n"
+        f"c:\ninc r26\njmp g\nd:\n{far(6)}\ninc r27\njmp g".splitlines()
+    ).functions
+    lengths = Lengths(program, set())
+    lines = [line.strip() for line in lengths.lines()]
+    assert sum(line == "jmp g" for line in lines) == 1
+    assert sum(line.startswith("rjmp .Lway") for line in lines) == 2
+    prove(program, read_lines(lengths.lines()).functions, set())
+
+
+def test_a_branch_goes_by_a_jump_or_a_branch_on_the_same_condition() -> None:
+    filler = "\n".join(f"ldi r{16 + i % 16},{i % 251}" for i in range(50))
+    text = f"f:\nbreq .L1\n{filler}\nbreq .L1\n{filler}\nbrne .L2\ninc r24\njmp .L1\n.L2:\n{filler}\n.L1:\ninc r25\nret"
+    program = read_lines(text.splitlines()).functions
+    lengths = Lengths(program, set())
+    lines = [line.strip() for line in lengths.lines() if not line.startswith("\tldi")]
+    assert sum(line.startswith("breq .Lway") for line in lines) == 2
+    assert lengths.total == program[0].size
+    prove(program, read_lines(lengths.lines()).functions, set())
+    timed = Lengths(program, {"f"})
+    assert timed.total == program[0].size + 4
+    assert not any(".Lway" in line for line in timed.lines())
+
+
+def test_calls_from_afar_share_a_jump_made_for_them() -> None:
+    """And it lies where nothing runs on into it: not between e and g, which lie next to each other so that e need not jump."""
+    program = read_lines(
+        f"main:\ncall b\ncall d\njmp main\ne:\ninc r24\njmp g\ng:\ninc r24\nret\na:\n{far(1)}\n{far(2)}\n{far(3)}\nret\n"
+        f"b:\n{far(4)}\n{far(5)}\ncall g\ninc r26\ncall g\nret\nd:\ncall g\ninc r27\ncall g\nret".splitlines()
+    ).functions
+    before = Lengths(program, set()).total
+    functions, lengths = with_relays(program, set())
+    assert [f.name for f in functions if f.name.startswith("__far_")]
+    assert lengths.total == before - 6
+    prove(program, read_lines(lengths.lines()).functions, {f.name for f in functions if f.file == "shared"})
+
+
+def test_what_goes_a_way_is_proven_to_get_there() -> None:
+    before = (
+        "main:\ncall f\njmp main\nf:\ncpi r24,1\nbreq .L1\ninc r24\n.L1:\ncall g\ninc r25\njmp g\ng:\nret"
+    )
+    after = (
+        "main:\nrcall f\nrjmp main\nf:\ncpi r24,1\nbreq .Lway_1\ninc r24\n.L1:\nrcall .Lway_2\ninc r25\n.Lway_2:\nrjmp g\ng:\nret\n"
+        "u:\n.Lway_1:\n{0} .L1\nret"
+    )
+    old = read_lines(before.splitlines()).functions
+    for way in ("breq", "rjmp"):
+        prove(old, read_lines(after.format(way).splitlines()).functions, {"u"})
+    with pytest.raises(Difference, match=re.escape("f: call g has become brne .L1")):
+        prove(old, read_lines(after.format("brne").splitlines()).functions, {"u"})
+    wrong = after.format("rjmp").replace("rjmp g", "rjmp main")
+    with pytest.raises(Difference, match=re.escape("f: call g has become call main")):
+        prove(old, read_lines(wrong.splitlines()).functions, {"u"})
+
+
+@pytest.mark.parametrize("jump", ["rjmp .L1", "rjmp .L2"])
+def test_the_jump_in_a_long_branch_is_a_way(jump: str) -> None:
+    before = "main:\nbreq .L1\ninc r24\njmp .L1\n.L2:\ninc r26\n.L1:\ninc r25\njmp main"
+    after = f"main:\nbrne .+2\n.Lwayjump_1:\n{jump}\ninc r24\nrjmp .Lwayjump_1\n.L2:\ninc r26\n.L1:\ninc r25\nrjmp main"
+    old, new = (read_lines(text.splitlines()).functions for text in (before, after))
+    if jump == "rjmp .L1":
+        prove(old, new, set())
+    else:
+        with pytest.raises(Difference, match=re.escape("main: inc r25 has become inc r26")):
+            prove(old, new, set())
+
+
+def test_a_function_goes_before_the_one_that_it_ends_with_a_jump_to() -> None:
+    program = read_lines(
+        "a:\ninc r24\nret\nb:\ninc r25\njmp e\nc:\ninc r26\njmp b\nd:\ninc r27\njmp a\ne:\ninc r28\nret".splitlines()
+    ).functions
+    found = ordered(Lengths(program, set()), program, 2000, 2)
+    names = "".join(function.name for function in found)
+    assert "cbe" in names
+    assert "da" in names
+    assert sorted(names) == list("abcde")
+    assert found == ordered(Lengths(program, set()), program, 2000, 2)
+    assert Lengths(found, set()).total == Lengths(program, set()).total - 6

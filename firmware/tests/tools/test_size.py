@@ -118,3 +118,47 @@ def test_what_is_no_known_elf_is_named(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1
     assert "x.elf: not an ELF file for a known machine" in done.stderr
+
+
+RUN_ON = """
+        .global main, aside, first, second, deep
+        .section .text
+        main: rcall .Lway
+        rjmp main
+        aside: inc r24
+        .Lway: rjmp first
+        first:
+        second: push r24
+        rcall deep
+        pop r24
+        inc r25
+        deep: ret
+        .global __vector_1
+        __vector_1: reti
+        .type main, @function
+        .type aside, @function
+        .type first, @function
+        .type second, @function
+        .type deep, @function
+"""
+
+
+def test_ways_and_functions_that_run_on_into_the_next_are_followed(tmp_path: Path) -> None:
+    """As tools/shrink leaves them: a call of a jump, two functions at one address, one that ends where another begins."""
+    if not shutil.which("avr-gcc"):
+        pytest.skip("avr-gcc is not installed")
+    (tmp_path / "program.s").write_text(RUN_ON)
+    frames = {"main": 0, "aside": 100, "first": 0, "second": 5, "deep": 50, "__vector_1": 0}
+    usage = "".join(f"program.c:0:0:{name}\t{size}\tstatic\n" for name, size in frames.items())
+    (tmp_path / "program.su").write_text(usage)
+    subprocess.run(
+        ["avr-gcc", "-mmcu=atmega1281", "program.s", "-o", "program.elf"], cwd=tmp_path, check=True
+    )
+    done = subprocess.run(
+        [sys.executable, str(SIZE), "--flash-limit", "10000", "--ram-limit", "2000", "--stack-usage", "program.su", "program.elf"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    stack = next(line for line in done.stdout.splitlines() if line.startswith("stack"))
+    # Two bytes for each of the calls of main, first and deep, and the interrupt's.
+    assert int(stack.split()[1]) == 5 + 50 + 4 * 2

@@ -1,6 +1,6 @@
 """One assembly file of all that avr-gcc has compiled, smaller: prologues are calls, what occurs several times is there once, and
-functions lie so that calls between them are short. What comes out is proven to do the same. Prints nothing; exits with 1 where the
-compiler wrote what is not known here."""
+functions lie so that calls between them are short, or reach something that goes on to where they go. What comes out is proven to do the
+same. Prints nothing; exits with 1 where the compiler wrote what is not known here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import frames, layout, placement, proof, repeats
+from . import frames, layout, order, proof, relays, repeats
 from .assembly import NAME, AssemblyError, Function, Instruction, Opaque, Program, read, read_lines
 
 #: Names that avr-gcc gives at the head of each file.
@@ -21,8 +21,9 @@ HEAD = [
     "__zero_reg__ = 1",
 ]
 
-#: Placements that are drawn, a second each; the one by which the program is the shortest is taken: they differ by a hundred bytes or two.
-PLACEMENTS = 12
+#: Moves that are tried in the search for an order, twice, and bytes by which one may make the program longer at the beginning: the second
+#: time lengths are known better.
+SEARCHES = ((400_000, 4), (400_000, 2))
 
 
 def used(program: Program) -> list[Function]:
@@ -47,13 +48,15 @@ def used(program: Program) -> list[Function]:
     return [function for function in program.functions if function.name in found]
 
 
-def laid_out(program: Program, kept: set[str], seed: int) -> tuple[Program, layout.Lengths]:
-    """The program with what its functions share, as they lie with the placement drawn from a seed."""
-    program = program.copy()
-    places = placement.blocks(program.functions, seed)
-    repeats.Sharer(program, places, kept).rounds()
-    layout.relays(program, places, layout.Lengths(layout.arranged(program.functions, places)))
-    return program, layout.Lengths(layout.arranged(program.functions, places))
+def laid_out(program: Program, timed: set[str]) -> layout.Lengths:
+    """The program in the order found for it, with relays."""
+    lengths = layout.Lengths(program.functions, timed)
+    if lengths.far:
+        for moves, heat in SEARCHES:
+            program.functions = order.ordered(lengths, program.functions, moves, heat)
+            lengths = layout.Lengths(program.functions, timed)
+    program.functions, lengths = relays.with_relays(program.functions, timed)
+    return lengths
 
 
 def shrink(program: Program, untouched: list[str]) -> list[str]:
@@ -68,9 +71,8 @@ def shrink(program: Program, untouched: list[str]) -> list[str]:
     }
     frames.share_frames(program, kept)
     before = program.copy().functions
-    tries = (laid_out(program, kept, seed) for seed in range(PLACEMENTS if placement.several(before) else 1))
-    best, laid = min(tries, key=lambda found: found[1].total)
-    program.functions = best.functions
+    repeats.Sharer(program, kept).rounds()
+    laid = laid_out(program, kept)
     shared = {f.name for f in program.functions if f.file == "shared"}
     proof.prove(before, read_lines(laid.lines()).functions, shared)
     exported = [f"\t.global {f.name}" for f in program.functions if f.exported]

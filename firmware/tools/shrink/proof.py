@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from .assembly import Function, Instruction, Item, Label, Opaque
+from .assembly import OPPOSITE, Function, Instruction, Item, Label, Opaque
 from .frames import PROLOGUE
 
 
@@ -29,6 +29,8 @@ class State:
 
 
 _RETURN, _END = Instruction("ret"), Instruction("end")
+#: Operands of a branch around a jump.
+AROUND = (".+2", ".+4")
 #: Behind a call that does not return, at the end of a function.
 _NEVER = Instruction("never")
 
@@ -45,6 +47,7 @@ class Walk:
             self._labels |= {
                 item.name: State(name, i) for i, item in enumerate(items) if isinstance(item, Label)
             }
+        self._names = {name: State(name) for name in self._items} | self._labels
 
     def next(self, state: State) -> tuple[Instruction | Opaque, State]:
         """The next instruction that does something, and where it is gone on. A jump to a function is a call of it before a return."""
@@ -52,26 +55,42 @@ class Walk:
             name, i, back = state.function, state.item, state.back
             if not name:
                 return (_RETURN, state) if not back else self.next(back[-1])
-            if i == len(self._items[name]):
-                target = self._following.get(name)
-                item: Item = Instruction("jmp", target=target) if target else self._behind_the_end(name)
-            else:
-                item = self._items[name][i]
+            item, following = self._item(name, i)
             if isinstance(item, Label):
-                state = State(name, i + 1, back)
+                state = State(name, following, back)
             elif isinstance(item, Opaque):
-                return item, State(name, i + 1, back)
+                return item, State(name, following, back)
             elif item.operation == "jmp" and item.target in self._labels:
                 state = self.at(item.target, back)
             elif item.operation == "jmp":
                 return Instruction("call", target=self._called(item.target)), self._returned(back)
-            elif item.operation == "call" and item.target in self._shared:
-                state = self.at(item.target, (*back, State(name, i + 1, back)))
+            elif item.operation == "call" and (called := self._called(item.target)) in self._shared:
+                state = self.at(called or "", (*back, State(name, following, back)))
             elif item == _RETURN and back:
                 state = back[-1]
             else:
-                return self._with_target(item), State(name, i + 1, back)
+                return self._with_target(item), State(name, following, back)
         return _END, state  # in circles, and does nothing there
+
+    def _item(self, name: str, i: int) -> tuple[Item, int]:
+        """What stands there, and where it is gone on behind. A branch around a jump, which may have a name, is the opposite branch."""
+        items = self._items[name]
+        if i >= len(items):
+            return self._at_the_end(name), i
+        item = items[i]
+        if isinstance(item, Instruction) and item.conditional and item.operands in AROUND:
+            over = i + 1
+            while over < len(items) and isinstance(items[over], Label):
+                over += 1
+            jump = items[over] if over < len(items) else _END
+            if over > i + 1 and isinstance(jump, Instruction) and jump.operation == "jmp":
+                return Instruction(OPPOSITE[item.operation], target=jump.target), over + 1
+        return item, i + 1
+
+    def _at_the_end(self, name: str) -> Instruction:
+        """What is gone on with behind a function."""
+        target = self._following.get(name)
+        return Instruction("jmp", target=target) if target else self._behind_the_end(name)
 
     def _behind_the_end(self, name: str) -> Instruction:
         """A function that does not end with a return or a jump ends with a call that never comes back."""
@@ -98,13 +117,37 @@ class Walk:
         return Instruction("call", target=self._called(item.target)) if item.operation == "call" else item
 
     def _called(self, target: str | None) -> str | None:
-        """The function, where a sequence of nothing but a jump to it is called."""
-        while target in self._shared and len(self._items[target or ""]) == 1:
-            jump = self._items[target or ""][0]
-            if not isinstance(jump, Instruction) or jump.operation != "jmp":
+        """The function or the sequence that a call goes to in the end, where it calls a jump."""
+        for _ in range(1000):
+            jump = self._first(target)
+            function = target in self._items and target not in self._shared
+            if function or jump is None or jump.operation != "jmp":
                 break
             target = jump.target
         return target
+
+    def _first(self, target: str | None) -> Instruction | None:
+        """The instruction at a name, or none where something else is there, or code that is not known."""
+        place = self._names.get(target or "")
+        if place is None:
+            return None
+        items, i = self._items[place.function], place.item
+        while i < len(items) and isinstance(items[i], Label):
+            i += 1
+        item, _ = self._item(place.function, i)
+        return item if isinstance(item, Instruction) else None
+
+    def taken(self, branch: Instruction, back: tuple[State, ...]) -> State:
+        """Where a branch goes that is taken: what it meets on the way that branches on the same condition is taken as well."""
+        target = branch.target or ""
+        for _ in range(1000):
+            met = self._first(target)
+            if met is None or not met.target or met.operation not in ("jmp", branch.operation):
+                break
+            if met.operation == "jmp" and met.target not in self._labels:
+                break
+            target = met.target
+        return self.at(target, back)
 
 
 def prove(before: list[Function], after: list[Function], shared: set[str]) -> None:
@@ -139,7 +182,7 @@ def _step(old: Walk, new: Walk, pair: tuple[State, State], function: str) -> lis
         return []
     following = [(was, now)]
     if branches and a.target and b.target:
-        following.append((old.at(a.target, was.back), new.at(b.target, now.back)))
+        following.append((old.taken(a, was.back), new.taken(b, now.back)))
     if a.skips:
         following.append((old.beyond(was), new.beyond(now)))
     return following

@@ -1,8 +1,8 @@
 """Sequences of instructions that occur several times, once.
 
 A sequence that ends in a return or a jump is jumped to; any other is called, which a ``ret`` makes possible: neither changes a register
-or a flag. What is called may not touch the stack and may be left at its end alone. A call takes 2 bytes within 4 KB and 4 beyond, so that a
-sequence has copies on several islands (:mod:`layout`) if it is called often enough from around each.
+or a flag. What is called may not touch the stack and may be left at its end alone. Calls are counted as short: most of them are made so
+by where functions lie (:mod:`order`) and by the ways they take (:mod:`layout`, :mod:`relays`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .frames import PROLOGUE
 LONGEST = 64
 #: Bytes of a loop or a condition that is moved as a whole, at most.
 WHOLE = 48
+#: Bytes of a call or a jump that reaches, and of one that does not.
 NEAR, FAR = 2, 4
 #: Bytes of a call or a jump whose distance is not known yet, on average.
 UNKNOWN = 3
@@ -152,48 +153,23 @@ class Repeat:
         """To rather than called."""
         return self.units[-1].ends
 
-    def spared(self, places: list[int], free: list[bool]) -> tuple[int, list[int], dict[int, int]]:
-        """Bytes, where in the row, and which copy each place of the program takes. ``places``: of all units in the row."""
+    def spared(self, free: list[bool]) -> tuple[int, list[int]]:
+        """Bytes, with calls of 2, and where in the row."""
         sites, end = [], -1
         for site in self.places:
             if site >= end and all(free[site : site + len(self.units)]):
                 sites.append(site)
                 end = site + len(self.units)
-        if len(sites) < 2:
-            return 0, [], {}
         size = sum(unit.size for unit in self.units)
         copy = size if self.jumped else size + 2
-        count = Counter(places[site] for site in sites)
-        near = cover(count, copy)
-        if size <= FAR:
-            sites = [site for site in sites if places[site] in near]
-        calls = sum(NEAR if places[site] in near else FAR for site in sites)
-        return size * len(sites) - calls - copy * len(set(near.values())), sites, near
-
-
-def cover(count: Counter[int], copy: int, least: int = 1) -> dict[int, int]:
-    """Islands for what is called so often from each place, by place: the best ones, as long as each spares more than its ``copy``, but
-    ``least`` at least. Places without one near are not in it."""
-    near: dict[int, int] = {}
-    islands = {island for place in count for island in (place - 1, place, place + 1) if island % 2}
-    while islands:
-        served = {
-            i: sum(times for place, times in count.items() if abs(place - i) <= 1 and place not in near)
-            for i in islands
-        }
-        best = max(sorted(islands), key=lambda i: served[i])
-        if served[best] == 0 or (served[best] * (FAR - NEAR) <= copy and len(set(near.values())) >= least):
-            break
-        near |= {place: best for place in count if abs(place - best) <= 1 and place not in near}
-        islands.remove(best)
-    return near
+        return (size - NEAR) * len(sites) - copy, sites
 
 
 class Sharer:
-    """Finds and shares, round by round. ``places``: of each function; ``untouched``: functions that stay as they are."""
+    """Finds and shares, round by round. ``untouched``: functions that stay as they are."""
 
-    def __init__(self, program: Program, places: dict[str, int], untouched: set[str]) -> None:
-        self._program, self._places, self._untouched = program, places, untouched
+    def __init__(self, program: Program, untouched: set[str]) -> None:
+        self._program, self._untouched = program, untouched
         self._number = itertools.count(1)
 
     def rounds(self) -> None:
@@ -205,7 +181,6 @@ class Sharer:
     def _round(self) -> int:
         named = mentions(self._program)
         row: list[Unit | None] = []
-        places: list[int] = []
         parts: dict[str, Parts] = {}
         starts: dict[str, int] = {}
         for function in self._program.functions:
@@ -215,8 +190,7 @@ class Sharer:
             starts[function.name] = len(row)
             row += [part if isinstance(part, Unit) else None for part in parts[function.name]]
             row.append(None)
-            places += [self._places[function.name]] * (len(row) - len(places))
-        replaced, made, spared = self._choose(row, places)
+        replaced, made, spared = self._choose(row)
         for function in self._program.functions:
             if function.name in parts:
                 function.items = list(self._rewritten(parts[function.name], starts[function.name], replaced))
@@ -232,13 +206,13 @@ class Sharer:
                 jumps.straighten(function, named)
 
     def _choose(
-        self, row: list[Unit | None], places: list[int]
+        self, row: list[Unit | None]
     ) -> tuple[dict[int, tuple[int, Instruction]], list[Function], int]:
         """What each place becomes, for how many units; the shared sequences; bytes."""
         free = [unit is not None and unit.movable for unit in row]
         heap = []
         for number, repeat in enumerate(repeats(row)):
-            spared, _, _ = repeat.spared(places, free)
+            spared, _ = repeat.spared(free)
             if spared > 0:
                 heap.append((-spared, number, repeat))
         heapq.heapify(heap)
@@ -247,29 +221,24 @@ class Sharer:
         total = 0
         while heap:
             _, number, repeat = heapq.heappop(heap)
-            spared, sites, near = repeat.spared(places, free)
+            spared, sites = repeat.spared(free)
             if spared <= 0:
                 continue
             if heap and -spared > heap[0][0]:
                 heapq.heappush(heap, (-spared, number, repeat))
                 continue
             total += spared
-            names = {}
-            for island in sorted(set(near.values())):
-                function = self._body(repeat, island)
-                names[island] = function.name
-                made.append(function)
-            anywhere = next(iter(names.values()))
+            function = self._body(repeat)
+            made.append(function)
             for site in sites:
-                name = names[near[places[site]]] if places[site] in near else anywhere
                 replaced[site] = (
                     len(repeat.units),
-                    Instruction("jmp" if repeat.jumped else "call", target=name),
+                    Instruction("jmp" if repeat.jumped else "call", target=function.name),
                 )
                 free[site : site + len(repeat.units)] = [False] * len(repeat.units)
         return replaced, made, total
 
-    def _body(self, repeat: Repeat, island: int) -> Function:
+    def _body(self, repeat: Repeat) -> Function:
         name = f"__shared_{next(self._number)}"
         items: list[Item] = []
         for number, unit in enumerate(repeat.units):
@@ -295,7 +264,6 @@ class Sharer:
                 items[-1] = Instruction("jmp", target=last.target)
             else:
                 items.append(Instruction("ret"))
-        self._places[name] = island
         return Function(name, "shared", items)
 
     @staticmethod
