@@ -22,6 +22,8 @@
 #define HELD 1
 #define LAST 4
 #define LAST_COMMANDS 5
+/* More windows for a command that nobody has been heard to repeat: hidden from each other, several that begin at once meet at whoever hears them. */
+#define UNHEARD_WINDOWS 6
 #define UNICAST_TRIES 4
 /* Windows for which a mote is awake more often because it has heard of a newer version: one that nobody holds, as in a forged beacon, is
  * not heard of again. */
@@ -36,7 +38,7 @@ static bool common;
 /* Floods waiting: fragments of queries by bit, a stop, a command. Where there is none `repeats` is 0, and so is the query. */
 static struct install { uint8_t query, fragments, repeats; uint16_t version; } installs[WIRE_QUERIES_MAXIMUM];
 static struct { struct wire_query_stop packet; uint8_t repeats; } stop_flood;
-static struct command_flood { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats; } command_floods[COMMANDS];
+static struct command_flood { uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM]; uint8_t length, repeats, unheard; } command_floods[COMMANDS];
 static uint16_t tokens[TOKENS];
 static uint8_t token_next, token_count;
 /* One neighbour at a time is asked or answered. */
@@ -167,6 +169,8 @@ static uint8_t flood_place(void)
 void dissemination_command(const struct wire_command *command, uint8_t length)
 {
     uint8_t arguments = (uint8_t)(length - sizeof *command), place;
+    for (uint8_t i = 0; i < COMMANDS; i++)
+        if (((const struct wire_command *)command_floods[i].bytes)->token == command->token) command_floods[i].unheard = 0;
     for (uint8_t i = 0; i < token_count; i++)
         if (tokens[i] == command->token) return;
     tokens[token_next] = command->token;
@@ -177,6 +181,7 @@ void dissemination_command(const struct wire_command *command, uint8_t length)
     memcpy(command_floods[place].bytes, command, length);
     command_floods[place].length = length;
     command_floods[place].repeats = NEW;
+    command_floods[place].unheard = UNHEARD_WINDOWS;
 }
 
 bool dissemination_signal_room(void) { return flood_place() < COMMANDS; }
@@ -380,6 +385,10 @@ bool dissemination_send(void)
     for (struct command_flood *flood = command_floods; flood < command_floods + COMMANDS; flood++) {
         if (!due(flood->repeats)) continue;
         flood->repeats = spent(flood->repeats);
+        if (!flood->repeats && flood->unheard) {
+            flood->unheard--;
+            flood->repeats = HELD;
+        }
         memcpy(mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), flood->bytes, flood->length);
         return send(flood->length);
     }

@@ -170,9 +170,24 @@ static void a_command_is_flooded_twice_in_two_windows(void)
     CHECK_EQUAL(flooded(), 0);
 }
 
+static void a_command_that_nobody_repeats_is_flooded_longer(void)
+{
+    struct wire_command command = {.target = WIRE_BROADCAST, .token = 77, .op = WIRE_COMMAND_PING};
+    for (int silent = 1; silent <= 20; silent++) {
+        held(7);
+        dissemination_command(&command, sizeof command);
+        int count = 0;
+        for (int window = 0; window < silent; window++) count += flooded();
+        dissemination_command(&command, sizeof command); /* at last */
+        for (int window = 0; window < 20; window++) count += flooded();
+        CHECK_EQUAL(count, silent < 7 ? 2 * silent + 2 : 16); /* two more in the window after it was heard */
+    }
+}
+
 static const struct test tests[] = {
     TEST(who_lacks_what_was_just_flooded_has_it_flooded_again),
     TEST(a_query_that_was_asked_for_is_flooded_for_children_alone), TEST(a_command_is_flooded_twice_in_two_windows),
+    TEST(a_command_that_nobody_repeats_is_flooded_longer),
     TEST(who_hears_of_newer_queries_is_behind_until_it_has_them), TEST(a_version_that_nobody_holds_is_forgotten),
     TEST(a_version_that_is_heard_of_again_is_looked_out_for),
 };
