@@ -31,8 +31,9 @@
 #define DEAD_SLOTS 40
 /* Of a parent that is not heard well, and does not say that it hears this mote. */
 #define POOR_SLOTS 20
-/* After so many, it is told again whose parent it is. */
+/* After so many, or so many windows, it is asked whether it is there by being told again whose parent it is. */
 #define ASK_SLOTS 4
+#define ASK_WINDOWS 8
 /* A parent that is heard but does not hear: after so many JOINs in vain, each of several tries, it is left. */
 #define VAIN_GREETINGS 6
 /* Parents, one after the other, of which none has acknowledged a frame; twice as many the next time. */
@@ -437,8 +438,8 @@ void tree_sent(bool acknowledged)
     if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
-    /* Whoever is heard well, and does not acknowledge in control windows either, is not just crowded. */
-    bool silent = up->age >= DOUBTFUL_WINDOWS || (vain_greetings && heard_well(up));
+    /* Whoever is heard well, or is not heard any more, and does not acknowledge in control windows either, is not just crowded. */
+    bool silent = vain_greetings && (up->age >= DOUBTFUL_WINDOWS || heard_well(up));
     uint8_t limit = !heard_well(up) && !up->hears ? POOR_SLOTS : silent ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
     if (silent_slots >= limit) lose_parent();
 }
@@ -448,7 +449,10 @@ void tree_greeted(bool acknowledged)
     struct neighbour *up = tree_up();
     if (!up) return;
     /* That a frame as short arrives does not say that rows would. */
-    if (acknowledged) { vain_greetings = 0; return; }
+    if (acknowledged) {
+        vain_greetings = up->age = 0;
+        return;
+    }
     /* Its beacons do not tell that this direction is the worse one: several tries count for more than one frame. */
     neighbour_sent(up, false);
     neighbour_sent(up, false);
@@ -473,6 +477,7 @@ void tree_age(void)
     if (tree_is_root()) return;
     if (!tree_joined() && lonely < ALONE_WINDOWS) lonely++;
     const struct neighbour *up = tree_up();
+    if (up && up->age >= ASK_WINDOWS) dissemination_greet(parent, true);
     if (tree_joined() && (!up || up->age > DEAD_WINDOWS)) lose_parent();
     else choose();
     if (!srt_chooses()) settled = 0;

@@ -240,6 +240,25 @@ static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_s
     CHECK_EQUAL(tree_own_parent(), 3);
 }
 
+static void a_parent_that_is_not_heard_is_asked_before_it_is_given_up(void)
+{
+    tree_init();
+    windows(10, root_beacon);
+    greeted = WIRE_NO_NODE;
+    windows(8, NULL);
+    CHECK_EQUAL(greeted, ROOT);
+    for (int i = 0; i < 8; i++) tree_sent(false); /* its slots were missed, and so were its beacons */
+    CHECK_EQUAL(tree_own_parent(), ROOT);
+    for (int answered = 0; answered < 5; answered++) {
+        tree_greeted(true);
+        windows(12, NULL);
+        CHECK_EQUAL(tree_own_parent(), ROOT);
+    }
+    tree_greeted(false);
+    tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), WIRE_NO_NODE);
+}
+
 static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)
 {
     tree_init();
@@ -557,6 +576,7 @@ static const struct test tests[] = {
     TEST(nobody_at_the_same_depth_or_below_becomes_the_parent), TEST(a_weak_neighbour_is_not_taken), TEST(whose_parent_hardly_hears_it_may_go_a_level_down),
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
+    TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up),
     TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
     TEST(news_that_one_neighbour_has_let_a_mote_without_children_join_any),
