@@ -283,7 +283,9 @@ def test_a_button_is_an_event_that_nobody_waits_for_awake(network: MakeNetwork) 
     assert len(rows(net.line, 1, query)) == 9, "held down, it is pressed once"
     net.bed.world.button(net.motes[2].index, True)
     net.advance("30s")
-    assert len(rows(net.line, 1, query)) == 9, "the radio's chip select, on the same port, has not let go of it"
+    assert len(rows(net.line, 1, query)) == 9, (
+        "the radio's chip select, on the same port, has not let go of it"
+    )
     awake = net.motes[2].energy["cpu_active_s"]
     net.inject(kind="release", mote=2)
     net.advance("60s")
