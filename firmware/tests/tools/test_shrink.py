@@ -356,3 +356,21 @@ def test_a_function_goes_before_the_one_that_it_ends_with_a_jump_to() -> None:
     assert sorted(names) == list("abcde")
     assert found == ordered(Lengths(program, set()), program, 2000, 2)
     assert Lengths(found, set()).total == Lengths(program, set()).total - 6
+
+
+def test_prologues_of_two_registers_are_calls_that_leave_arguments_alone(shrinker: Shrinker) -> None:
+    """The routine goes on by Z alone; it is part of that for more registers."""
+    functions = [
+        f"f{i}:\n{save}\nmovw r28,r24\nldi r24,{i}\n{STORE}\n{restore}"
+        for i, (save, restore) in enumerate(
+            2 * [("push r28\npush r29", "pop r29\npop r28\nret"),
+                 ("push r17\npush r28\npush r29", "pop r29\npop r28\npop r17\nret")]
+        )
+    ]  # fmt: skip
+    calls = "".join(f"call f{i}\n" for i in range(4))
+    shrinker.file("a", f"main:\n{calls}rjmp main", *functions, data=DATA)
+    text = shrinker.run()
+    assert text.count("push r28") == 1
+    assert [body(text, f"f{i}")[0] for i in range(2)] == ["rcall __save_r28_r29", "rcall __save_r17_r28_r29"]
+    routine = body(text, "__save_r17_r28_r29") + body(text, "__save_r28_r29")
+    assert {line.split()[1] for line in routine if line.startswith("pop")} == {"r30", "r31"}

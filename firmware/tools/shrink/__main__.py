@@ -21,9 +21,9 @@ HEAD = [
     "__zero_reg__ = 1",
 ]
 
-#: Moves that are tried in the search for an order, twice, and bytes by which one may make the program longer at the beginning: the second
-#: time lengths are known better.
-SEARCHES = ((400_000, 4), (400_000, 2))
+#: Searches for an order: moves that are tried for each function, and quarters of bytes by which one may make the program longer at the
+#: beginning. The second knows lengths better.
+SEARCHES = ((300, 12), (1400, 6))
 
 
 def used(program: Program) -> list[Function]:
@@ -53,7 +53,9 @@ def laid_out(program: Program, timed: set[str]) -> layout.Lengths:
     lengths = layout.Lengths(program.functions, timed)
     if lengths.far:
         for moves, heat in SEARCHES:
-            program.functions = order.ordered(lengths, program.functions, moves, heat)
+            program.functions = order.ordered(
+                lengths, program.functions, moves * len(program.functions), heat
+            )
             lengths = layout.Lengths(program.functions, timed)
     program.functions, lengths = relays.with_relays(program.functions, timed)
     return lengths

@@ -17,7 +17,7 @@ SAVED = [*(f"r{n}" for n in range(2, 18)), "r28", "r29"]
 #: How the names of the routines begin.
 PROLOGUE = "__save_"
 #: Registers from which on it pays to call.
-FEWEST = 4
+FEWEST = 2
 
 _LIBRARY_SAVES = re.compile(r"__prologue_saves__\+\(\(18 - (\d+)\) \* 2\)")
 _MAKE_ROOM = [

@@ -25,8 +25,8 @@ def compiled(folder: Path) -> Path:
 
 
 def ordered(lengths: Lengths, functions: list[Function], moves: int, heat: int) -> list[Function]:
-    """Functions, anew. ``lengths``: as they lie; ``moves`` that are tried; ``heat``: bytes by which the program may get longer at the
-    beginning, one time in e."""
+    """Functions, anew. ``lengths``: as they lie; ``moves`` that are tried; ``heat``: quarters of bytes by which one may make the program
+    longer at the beginning, one time in e."""
     with tempfile.TemporaryDirectory() as folder:
         text = " ".join(map(str, _problem(lengths, functions, moves, heat)))
         found = subprocess.run(
