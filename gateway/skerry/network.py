@@ -151,6 +151,7 @@ class Network:
             self.demand.row_came(packet.body.query, self.now())
         if packet.type is PacketType.STATUS:
             catalog.update(packet.body, time.time(), self.root)
+            self.demand.hops = catalog.hops(self.root, time.time())
             self.clock.sighting(packet.body.seconds, time.time())
         elif packet.type is PacketType.REFUSAL:
             log.warning("%s", self.refusals.add(packet.body, self.now()))
@@ -174,6 +175,8 @@ class Network:
         lives = (self.session >> _LIVES) + back if root_of(self.session) == hello.node else 0
         session = lives << _LIVES | session_of(hello)
         new = session != self.session
+        # As the motes told last, in another session, too.
+        self.demand.hops = self._common.catalog.hops(root_of(session), time.time())
         if new:
             # The root's time begins at 0 and no mote holds a query any more: ask anew for what is left of them.
             log.info("session %d of root %d begins", hello.session, hello.node)

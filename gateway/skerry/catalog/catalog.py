@@ -16,6 +16,8 @@ from skerry_protocol.packets import NO_LEVEL, NO_NODE
 
 #: Reports of one address that came through another root than the one before, so many in so many s, are two motes'.
 MOVES, MOVES_S = 4, 600.0
+#: A mote that has not been heard for so long, in s, is taken to be gone.
+GONE_S = 86_400.0
 BOARDS = {1: "iris", 2: "cc2538", 255: "host"}
 
 
@@ -126,6 +128,15 @@ class Catalog:
     def root(self) -> Mote | None:
         """The root, None when it has never reported."""
         return next((mote for mote in self._motes.values() if mote.level == 0), None)
+
+    def hops(self, root: int, now: float) -> int:
+        """From a root to the farthest of its motes, as far as they have told; ``now``: UTC in s."""
+        levels = (
+            mote.level or 0
+            for mote in self._motes.values()
+            if mote.root in (None, root) and now - self.heard(mote.nodeid) < GONE_S
+        )
+        return max(levels, default=0)
 
     def motes(self) -> list[dict[str, Any]]:
         """All motes by address, as plain values; ``attributes`` are names."""

@@ -28,13 +28,17 @@ from skerry.plan.routing import routed, routed_as
 from skerry.plan.srt import Srt
 from skerry.plan.windows import PERIODS_BEHIND
 from skerry.proxy.demand_state import OVER_MS, Group, Running, User
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
+from skerry.proxy.grouping import key_of
+from skerry.proxy.spreading import SLOW_FROM_S, frames_of, keeps_awake, spread_ms, windows
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
 
 #: Query ids on the wire: 1..255.
 _IDS = 255
-#: A network is slow once its session is so old, in s, and while no query has a shorter period than this, in ms: its motes then listen for
-#: queries at multiples of so many s only (firmware/net/schedule.c).
-_SLOW_FROM_S, _SLOW_PERIOD_MS, _SLOW_WINDOW_S = 150, 10_000, 16
+#: From the window in which the last motes hear of a query to its first epoch, in ms; in a slow network as long as ``lead_seconds``:
+#: who knows that something is missing asks again each 4 s.
+_HEARD_MS = 2_000
+#: In a round rows climb so many hops, whatever the slots are.
+_CLIMB_HOPS = 8
 #: So long before its cut-over a query of fast samples begins: no pulse is cut in two that is shorter.
 WARM_UP_SECONDS = 3
 #: Rows of a join that come later behind each other than this do not come: two windows of a network that has nothing fast to do, and some.
@@ -44,8 +48,8 @@ _QUIET_MS = 40_000
 class Demand:
     """Users, their plans, and the mote queries that serve them.
 
-    ``lead_seconds``: time that the network needs to spread a query before it shall begin everywhere.
-    ``linger_seconds``: how long rows of an ended query may be under way before it is stopped.
+    ``lead_seconds``: time that the network needs to spread a query before it shall begin everywhere, at least.
+    ``linger_seconds``: how long rows of an ended query may be under way before it is stopped, at least.
     ``forget_seconds``: how long a stopped query is remembered, so that late rows are understood.
     """
 
@@ -58,6 +62,8 @@ class Demand:
         self._groups: dict[Hashable, Group] = {}
         self._readers: dict[int, dict[str, Feed]] = {}
         self._last_id = 0
+        #: From the root to the farthest mote, as far as that is known.
+        self.hops = 0
         #: Mote queries as they were remembered last.
         self._written: dict[str, str] = {}
         #: Whose feeds have changed since that was asked last.
@@ -109,7 +115,7 @@ class Demand:
     def joins(self, plan: QueryPlan) -> tuple[int | None, bool]:
         """The mote query of the stream that a plan would join (None: a new stream), and whether it
         would serve the plan as it is."""
-        group = self._groups.get(_key(plan, ""))
+        group = self._groups.get(key_of(plan, ""))
         if group is None or group.current not in self._running:
             return None, False
         wanted = self._merged(group, plan)
@@ -117,11 +123,11 @@ class Demand:
 
     def shared(self, plan: QueryPlan) -> bool:
         """Whether another user's query may ever join a plan's."""
-        return _key(plan, "") == _key(plan, "another")
+        return key_of(plan, "") == key_of(plan, "another")
 
     def check_room(self, plan: QueryPlan, now: float) -> None:
         """Raises QueryError where :meth:`add_user` would, as the motes have no room for a plan's query."""
-        group = self._groups.get(_key(plan, ""))
+        group = self._groups.get(key_of(plan, ""))
         current = None if group is None else self._running.get(group.current)
         if group is None or current is None:
             return self._check_room(now, leaving=False)
@@ -137,7 +143,7 @@ class Demand:
 
     def would_serve(self, plan: QueryPlan) -> tuple[MoteQuery, list[QueryPlan]]:
         """The mote query that would serve a plan with those of its stream, and these plans."""
-        group = self._groups.get(_key(plan, ""))
+        group = self._groups.get(key_of(plan, ""))
         if group is None:
             return routed(_program([plan]), self._srts), [plan]
         return self._merged(group, plan), [*(self._users[user].plan for user in group.users), plan]
@@ -163,7 +169,7 @@ class Demand:
         name is taken; then nothing has changed."""
         if user in self._users:
             raise ValueError(f"user {user!r} has a query already: remove it first")
-        key = _key(plan, user)
+        key = key_of(plan, user)
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = Group()
@@ -180,7 +186,7 @@ class Demand:
     def remove_user(self, user: str, now: float) -> Difference:
         """A user goes. Raises KeyError for an unknown one."""
         state = self._users[user]
-        key = _key(state.plan, user)
+        key = key_of(state.plan, user)
         group = self._groups[key]
         self._drop(user, key, group)
         if not group.users:
@@ -207,12 +213,17 @@ class Demand:
         if state.until_ms is None or state.plan.creates:
             # A storage point is there until it is dropped, filled or not.
             return False
-        over_ms = state.until_ms + self._linger * 1000 + _late_ms(state.plan)
+        over_ms = state.until_ms + self._last_rows_s * 1000 + _late_ms(state.plan)
         if state.plan.reads:
             # The rows of storage points go out as the radio has room, behind their epoch as well.
             running = (self._running.get(feed.query) for feed in state.feeds)
             over_ms = max([over_ms, *(one.row_ms + _QUIET_MS for one in running if one is not None)])
         return over_ms <= now * 1000
+
+    @property
+    def _last_rows_s(self) -> int:
+        """For how long the rows of an epoch may be under way."""
+        return self._linger + max(0, self.hops - _CLIMB_HOPS)
 
     def _has_ended(self, user: str, now: float) -> bool:
         """Whether a user's FOR or ONCE has had its time: he stays until his last rows have had theirs to come, and begins with no query
@@ -304,7 +315,7 @@ class Demand:
         """Whether the program runs as long as a newcomer's FOR."""
         if newcomer is None or current.installation.end == FOREVER:
             return True
-        since = ceiling(max(_ms(now), current.cut_ms), newcomer.plan.period_ms)
+        since = ceiling(_since_ms(newcomer, current, now), newcomer.plan.period_ms)
         return (
             newcomer.length_ms is not None
             and _end(since + newcomer.length_ms, current.period_ms) <= current.installation.end
@@ -313,18 +324,18 @@ class Demand:
     def _join(self, group: Group, user: str, now: float) -> Difference:
         """The current query serves the newcomer as it is."""
         current = self._running[group.current]
-        self._start_reading(user, current, max(_ms(now), current.cut_ms))
+        self._start_reading(user, current, _since_ms(self._users[user], current, now))
         return Difference()
 
     def _begin(self, group: Group, wanted: MoteQuery, now: float, cancelled: int | None = None) -> Difference:
         """A first query: all its users begin with it."""
         self._check_room(now, leaving=cancelled is not None)
         stop = self._cancel(cancelled, now)
-        cut = ceiling(_ms(now), 1000) + self._lead * 1000
-        if self._slow(now) and any(self._users[user].length_ms is not None for user in group.users):
+        cut, known = ceiling(_ms(now), 1000) + self._lead * 1000, self._known_ms(wanted, now)
+        if any(self._users[user].length_ms is not None for user in group.users):
             # Others begin late on a mote that hears of them late; of these it would have missed some epochs, of ONCE the only one.
-            cut = ceiling(_ms(now) + 1000, _SLOW_WINDOW_S * 1000) + self._lead * 1000
-        running = self._reserve(wanted, cut)
+            cut = known
+        running = self._reserve(wanted, cut, known)
         group.current, group.previous, group.stale = running.installation.query, None, False
         for user in group.users:
             self._users[user].feeds.clear()
@@ -332,12 +343,26 @@ class Demand:
                 self._start_reading(user, running, cut)
         return Difference(install=(self._program(running, group),), stop=stop)
 
-    def _slow(self, now: float) -> bool:
-        """Whether motes may be listening for queries seldom: all, or those that have not heard of a fast one yet."""
-        return now >= _SLOW_FROM_S and not any(
-            running.period_ms < _SLOW_PERIOD_MS
+    def _known_ms(self, wanted: MoteQuery, now: float) -> int:
+        """Network time by which all motes have heard of a query that is asked now."""
+        news = [
+            running.installation.program
+            for running in self._running.values()
+            if running.known_ms > _ms(now) and running.stopped_at is None and running.source is None
+        ]
+        count = windows(self.hops, frames_of([*news, encode(wanted, 0, FOREVER)]))
+        soon = spread_ms(_ms(now), count, slow=False)
+        if self._slow(now, soon):
+            return spread_ms(_ms(now), count, slow=True) + self._lead * 1000
+        return max(ceiling(_ms(now), 1000) + self._lead * 1000, soon + _HEARD_MS)
+
+    def _slow(self, now: float, until_ms: int) -> bool:
+        """Whether motes may be listening for queries seldom before then: all, or those that have not heard of a fast one yet."""
+        return until_ms >= SLOW_FROM_S * 1000 and not any(
+            keeps_awake(running.installation.mote_query)
             and running.stopped_at is None
-            and running.cut_ms + _SLOW_WINDOW_S * 1000 <= _ms(now)
+            and running.source is None
+            and running.known_ms <= _ms(now)
             for running in self._running.values()
         )
 
@@ -348,9 +373,10 @@ class Demand:
         self._check_room(now, leaving=cancelled is not None)
         stop = self._cancel(cancelled, now)
         before = self._running[old]
-        cut = self._cut(before, wanted, group, now)
-        running = self._reserve(wanted, cut)
-        before.stop_at = -(-cut // 1000) + self._linger
+        known = self._known_ms(wanted, now)
+        cut = self._cut(before, wanted, group, known)
+        running = self._reserve(wanted, cut, known)
+        before.stop_at = -(-cut // 1000) + self._last_rows_s
         group.current, group.previous, group.stale = running.installation.query, old, False
         last = last_sample_before(cut, before.period_ms)
         for user in group.users:
@@ -371,13 +397,12 @@ class Demand:
             if feed is not None:
                 self._set_feed(state, replace(feed, until_ms=state.until_ms))
             elif not self._has_ended(user, now):
-                self._start_reading(user, running, max(_ms(now), running.cut_ms))
+                self._start_reading(user, running, _since_ms(state, running, now))
         return Difference(stop=stop)
 
-    def _cut(self, before: Running, wanted: MoteQuery, group: Group, now: float) -> int:
+    def _cut(self, before: Running, wanted: MoteQuery, group: Group, earliest: int) -> int:
         old = before.installation.query
         periods = [self._users[user].plan.period_ms for user in group.users if self._reading(user, old)]
-        earliest = ceiling(_ms(now), 1000) + self._lead * 1000
         earliest = ceiling(earliest, cut_step_ms(self._users[user].plan for user in group.users))
         return choose_cut(earliest, before.period_ms, wanted.period_ms, periods)
 
@@ -417,7 +442,7 @@ class Demand:
         for made in self.views(source):
             if made.mote_query == wanted:
                 return made.query
-        return self._reserve(wanted, running.cut_ms, source).installation.query
+        return self._reserve(wanted, running.cut_ms, running.known_ms, source).installation.query
 
     def _reading(self, user: str, query: int) -> Feed | None:
         """The user's feed of a mote query, or of what is made of it."""
@@ -451,13 +476,13 @@ class Demand:
         if not group.users:
             del self._groups[key]
 
-    def _reserve(self, wanted: MoteQuery, cut_ms: int, source: int | None = None) -> Running:
+    def _reserve(self, wanted: MoteQuery, cut_ms: int, known_ms: int, source: int | None = None) -> Running:
         """An id for a query; :meth:`_program` completes it once its users' ends are known, unless it is made of ``source``."""
         query = self._next_id()
         # What is true at the cut-over has become true before it. What motes store or queue begins with it.
         early = WARM_UP_SECONDS if is_fast(wanted.period_ms) and not wanted.clauses else 0
         installation = Installation(query, wanted, max(0, cut_ms // 1000 - early), FOREVER, b"")
-        running = Running(installation, cut_ms, source=source)
+        running = Running(installation, cut_ms, known_ms, source=source)
         self._running[query] = running
         self._readers[query] = {}
         return running
@@ -574,7 +599,7 @@ class Demand:
             if name not in plans:
                 continue
             state = demand._users[name] = User.from_dict(known, plans[name])
-            members.setdefault(_key(state.plan, name), {})[name] = state.plan
+            members.setdefault(key_of(state.plan, name), {})[name] = state.plan
             for feed in state.feeds:
                 demand._readers.setdefault(feed.query, {})[name] = feed
         demand._changed = set(demand._users)
@@ -587,7 +612,7 @@ class Demand:
                 for query in {entry["current"], entry["previous"]} & demand._running.keys():
                     demand._running[query].stop_at = 0
                 continue
-            key, group = _key(plans[user], user), Group.from_dict(entry, members[_key(plans[user], user)])
+            key, group = key_of(plans[user], user), Group.from_dict(entry, members[key_of(plans[user], user)])
             former = demand._groups.setdefault(key, group)
             if former is not group:
                 # An older gateway asked for approximate answers beside exact ones: one stream begins that serves both.
@@ -614,34 +639,9 @@ class Demand:
         return next((user for user in self._users if self._reading(user, query) is not None), None)
 
 
-def _key(plan: QueryPlan, user: str) -> Hashable:
-    """Users with equal keys share a stream."""
-    return family(plan) or _kind(plan, user)
-
-
-def _kind(plan: QueryPlan, user: str) -> Hashable:
-    if plan.once or _shares_with_nobody(plan):
-        return "own", user
-    if plan.clauses and all(clause.kind is Aggregate.QUEUE for clause in plan.clauses) and not plan.budget:
-        # Users share what a queue makes of rows only where it makes the same of them: all that motes do is equal.
-        return "queue", merge([plan])
-    if plan.budget or plan.clauses:
-        return "alone", plan.text
-    if plan.aggregate:
-        return "aggregate", plan.period_ms, plan.where, plan.groups
-    if plan.temporal:
-        # Of one program only: in another, that samples more, windows would begin anew.
-        return "temporal", merge([plan])
-    return ("fast rows", plan.period_ms) if is_fast(plan.period_ms) else "rows"
-
-
-def _shares_with_nobody(plan: QueryPlan) -> bool:
-    """Whether who came later with the same would not have what he asks for, or take it from those before."""
-    if any(clause.kind is Aggregate.STOP_ON for clause in plan.clauses):
-        # On some motes the event may have ended it.
-        return True
-    # A later end takes another program, in which windows begin anew.
-    return bool(plan.temporal) and plan.duration_ms is not None
+def _since_ms(state: User, running: Running, now: float) -> int:
+    """From when on a user who comes now reads what runs: with FOR, from when all motes do."""
+    return max(_ms(now), running.cut_ms, 0 if state.length_ms is None else running.known_ms)
 
 
 def _program(plans: list[QueryPlan]) -> MoteQuery:

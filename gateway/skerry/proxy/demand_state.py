@@ -9,6 +9,7 @@ from typing import Any
 
 from skerry.plan.merge import Union
 from skerry.plan.model import Feed, Installation, MoteQuery, QueryPlan
+from skerry.proxy.spreading import SLOW_WINDOW_MS
 
 #: The end of what was over when network time began anew: long before that.
 OVER_MS = -(1 << 62)
@@ -48,12 +49,13 @@ class User:
 
 @dataclass(slots=True)
 class Running:
-    """A mote query in the network. ``cut_ms``: users read it from then on. ``stop_at``: s, when it is
-    due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way. ``source``: the mote query
-    that the gateway makes its rows from; None: motes run it themselves."""
+    """A mote query in the network. ``cut_ms``: users read it from then on. ``known_ms``: all motes have heard of it by then.
+    ``stop_at``: s, when it is due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way.
+    ``source``: the mote query that the gateway makes its rows from; None: motes run it themselves."""
 
     installation: Installation
     cut_ms: int
+    known_ms: int
     stop_at: int | None = None
     stopped_at: int | None = None
     source: int | None = None
@@ -76,6 +78,7 @@ class Running:
             made.end,
             made.program,
             self.cut_ms,
+            self.known_ms,
             self.stop_at,
             self.stopped_at,
         )
@@ -87,6 +90,7 @@ class Running:
                 "end": made.end,
                 "program": made.program.hex(),
                 "cut_ms": self.cut_ms,
+                "known_ms": self.known_ms,
                 "stop_at": self.stop_at,
                 "stopped_at": self.stopped_at,
                 "source": self.source,
@@ -104,7 +108,11 @@ class Running:
             data["end"],
             bytes.fromhex(data["program"]),
         )
-        return cls(installation, data["cut_ms"], data["stop_at"], data["stopped_at"], data.get("source"))
+        # An older gateway took all to be known so long behind the cut-over.
+        known_ms = data.get("known_ms", data["cut_ms"] + SLOW_WINDOW_MS)
+        return cls(
+            installation, data["cut_ms"], known_ms, data["stop_at"], data["stopped_at"], data.get("source")
+        )
 
 
 @dataclass(slots=True)

@@ -1,0 +1,42 @@
+"""How long queries are on their way to the motes: their floods go some hops on in each control window (firmware/net/schedule.c).
+
+Measured on emulated motes in lines, strips and grids of up to 21 hops, whose links lose none, one or two frames of ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from skerry.plan.cutover import ceiling
+from skerry.plan.model import MoteQuery
+from skerry_protocol.packets import FRAGMENT_MAXIMUM
+
+#: A network is slow once its session is so old, in s, and while motes hold no query of a shorter period than this, in ms.
+SLOW_FROM_S, SLOW_PERIOD_MS = 150, 10_000
+#: From one control window to the next in ms, and in a slow network.
+WINDOW_MS, SLOW_WINDOW_MS = 4_000, 16_000
+#: What is sent in this time before a window may miss it: line and gateway take theirs.
+_BEFORE_MS = 1_000
+#: Twice the hops that a flood goes on in a window, by the number of its frames; more frames take as long as the last.
+_HALF_HOPS = (8, 3, 2)
+
+
+def keeps_awake(query: MoteQuery) -> bool:
+    """Whether motes listen often while they hold it."""
+    return query.period_ms < SLOW_PERIOD_MS
+
+
+def frames_of(programs: Iterable[bytes]) -> int:
+    """Frames of the floods of several programs."""
+    return sum(-(-len(program) // FRAGMENT_MAXIMUM) for program in programs)
+
+
+def windows(hops: int, frames: int) -> int:
+    """Control windows until a flood of so many frames has come so far."""
+    return 1 + 2 * hops // _HALF_HOPS[min(max(frames, 1), len(_HALF_HOPS)) - 1]
+
+
+def spread_ms(now_ms: int, count: int, *, slow: bool) -> int:
+    """Network time at which what is sent now has been through so many control windows."""
+    every = SLOW_WINDOW_MS if slow else WINDOW_MS
+    return ceiling(now_ms + _BEFORE_MS, every) + (count - 1) * every

@@ -1,0 +1,91 @@
+"""Users come and go while motes listen for queries seldom: what the gateway asks of them begins when all have heard of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from hil_tests.queries import rows
+from skerry.plan.model import Difference, QueryPlan
+from skerry.plan.planner import plan_query
+from skerry.proxy.demand import Demand
+from skerry_protocol.packets import NO_LEVEL, PacketType
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+
+
+class Users:
+    """A gateway's demand, which motes are told of as it changes, and which goes on each second."""
+
+    def __init__(self, net: NetworkHandle) -> None:
+        self.net, self.demand, self._sent = net, Demand(), 0
+
+    def add(self, user: str, sql: str) -> None:
+        plan = plan_query(sql)
+        assert isinstance(plan, QueryPlan)
+        self._tell(self.demand.add_user(user, plan, self.net.line.network_time()))
+
+    def remove(self, user: str) -> None:
+        self._tell(self.demand.remove_user(user, self.net.line.network_time()))
+
+    def advance(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.net.advance("1s")
+            levels = [record.body.level for record in self.net.line.of(PacketType.STATUS)]
+            self.demand.hops = max((level for level in levels if level != NO_LEVEL), default=0)
+            self._tell(self.demand.advance(self.net.line.network_time()))
+
+    def _tell(self, change: Difference) -> None:
+        for query in change.stop:
+            self.net.line.stop(query)
+        for installation in change.install:
+            self.net.line.install(installation.query, installation.program)
+
+    def seen(self, user: str) -> Counter[tuple[int, int]]:
+        """How often a user has had each (mote, ms of the sample)."""
+        found = Counter[tuple[int, int]]()
+        for feed in self.demand.feeds(user):
+            installation = self.demand.installation(feed.query)
+            assert installation is not None
+            for row in rows(self.net.line, feed.query, installation.mote_query):
+                sample_ms = row["epoch"] * feed.stream_period_ms
+                if feed.passes(sample_ms):
+                    found[row["nodeid"], sample_ms // feed.period_ms] += 1
+        return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("idle_s", [251, 257, 263])
+def test_nobody_misses_an_epoch_of_a_slow_network_when_others_come_and_go(
+    network: MakeNetwork, idle_s: int
+) -> None:
+    net = network(line_of(7, spacing=10), radio=disc(12), seed=idle_s)
+    net.advance("30s")
+    users = Users(net)
+    users.add("ada", "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 15 s")
+    users.advance(idle_s)
+    users.add(
+        "grace", "SELECT nodeid, light, humidity, voltage FROM sensors WHERE light < 900 SAMPLE PERIOD 15 s"
+    )
+    users.advance(180)
+    users.remove("grace")
+    users.advance(180)
+    seen = users.seen("ada")
+    last = max(epoch for _, epoch in seen)
+    expected = {(node, epoch) for node in net.motes for epoch in range(last - 25, last)}
+    assert sorted(expected - seen.keys()) == []
+    assert max(seen.values()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_all_motes_of_a_deep_network_answer_once_at_rest(network: MakeNetwork, seed: int) -> None:
+    net = network(grid(9, 2, spacing=10), radio=disc(12, reception=0.9), seed=seed)
+    users = Users(net)
+    users.advance(250 + 7 * seed)
+    users.add("ada", "SELECT nodeid, temp FROM sensors ONCE")
+    users.advance(130)
+    feeds = [installation.query for installation in users.demand.installations()]
+    assert feeds == [], "it is over"
+    answered = {record.body.node for record in net.line.of(PacketType.RESULT, 1)}
+    assert answered == set(net.motes)
