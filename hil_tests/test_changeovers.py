@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from hil_tests.queries import rows
+from hil_tests.queries import create_srt, rows
 from skerry.plan.model import Difference, QueryPlan
 from skerry.plan.planner import plan_query
 from skerry.proxy.demand import Demand
@@ -89,3 +89,28 @@ def test_all_motes_of_a_deep_network_answer_once_at_rest(network: MakeNetwork, s
     assert feeds == [], "it is over"
     answered = {record.body.node for record in net.line.of(PacketType.RESULT, 1)}
     assert answered == set(net.motes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rare",
+    [
+        "SELECT light FROM sensors SAMPLE PERIOD 4 s QUEUE NAIVE SEND PERIOD 1 min",
+        "SELECT light FROM sensors WHERE nodeid < 2 SAMPLE PERIOD 4 s",
+    ],
+)
+def test_all_motes_answer_once_beside_what_few_hold_or_is_sent_rarely(
+    network: MakeNetwork, rare: str
+) -> None:
+    net = network(line_of(4, spacing=10), radio=disc(12), seed=3)
+    net.advance("40s")
+    users = Users(net)
+    tree = create_srt(net, 100, "CREATE SRT places ON sensors (nodeid)", lambda _: [*net.motes])
+    users.demand.route_by([tree])
+    users.advance(60)
+    users.add("grace", rare)
+    # The last window in which all are awake was two seconds ago.
+    users.advance(306 - int(net.line.network_time()))
+    users.add("ada", "SELECT nodeid, temp FROM sensors ONCE")
+    users.advance(40)
+    assert {record.body.node for record in net.line.of(PacketType.RESULT, 2)} == set(net.motes)

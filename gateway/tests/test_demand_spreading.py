@@ -8,10 +8,12 @@ from gateway.tests.test_catalog_motes import status
 from gateway.tests.test_demand_sharing import kept, plan, rows
 from gateway.tests.test_networks import hello, networks
 from skerry.catalog import Catalog
+from skerry.plan.srt import Axis, Srt
 from skerry.proxy.demand import Demand
 from skerry.proxy.spreading import frames_of, windows
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet
-from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType
+from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType, Policy
 
 ONCE = "SELECT nodeid, temp FROM sensors ONCE"
 
@@ -126,3 +128,37 @@ def test_a_network_knows_its_depth_by_its_motes_reports_after_a_restart_too() ->
     network.demand = Demand()
     network.greet(hello(0, seconds=101))
     assert network.demand.hops == 7
+
+
+@pytest.mark.parametrize(
+    ("fast", "starts"),
+    [
+        ("SELECT temp FROM sensors SAMPLE PERIOD 2 s", 1010),
+        ("SELECT temp FROM sensors SAMPLE PERIOD 2 s QUEUE DELTA SEND PERIOD 8 s", 1010),
+        ("SELECT temp FROM sensors SAMPLE PERIOD 2 s QUEUE DELTA SEND PERIOD 10 s", 1016),
+        ("SELECT temp FROM sensors SAMPLE PERIOD 2 s QUEUE NAIVE SEND PERIOD 1 min", 1016),
+        ("SELECT temp FROM sensors WHERE nodeid < 5 SAMPLE PERIOD 2 s", 1016),
+        ("SELECT temp FROM sensors WHERE temp < 5 SAMPLE PERIOD 2 s", 1010),
+    ],
+)
+def test_motes_listen_often_for_what_they_hold_and_send_often(fast: str, starts: int) -> None:
+    """By the time from one row that may go to the next; a query with a route is held by those it may concern."""
+    demand = Demand()
+    demand.route_by([Srt("tree", 1, Policy.LINK, (Axis(BY_NAME["nodeid"].number, 0, 1),))])
+    demand.add_user("a", plan(fast), 100)
+    (installed,) = demand.add_user("u", plan(ONCE), 1001.5).install
+    assert installed.start == starts
+
+
+def test_what_the_gateway_makes_of_rows_keeps_no_mote_awake() -> None:
+    demand = Demand()
+    demand.add_user("a", plan("SELECT accel_x FROM sensors SAMPLE PERIOD 500 ms"), 100)
+    demand.add_user(
+        "b", plan("SELECT nodeid, PULSES(accel_x > 0.3, 1 s) FROM sensors SAMPLE PERIOD 500 ms"), 100
+    )
+    demand.advance(900)
+    demand.remove_user("a", 900)
+    demand.remove_user("b", 900)
+    assert demand.installations() == ()
+    (installed,) = demand.add_user("u", plan(ONCE), 1001.5).install
+    assert installed.start == 1016

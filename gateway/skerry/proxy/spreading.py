@@ -9,9 +9,10 @@ from collections.abc import Iterable
 
 from skerry.plan.cutover import ceiling
 from skerry.plan.model import MoteQuery
-from skerry_protocol.packets import FRAGMENT_MAXIMUM
+from skerry.plan.queueing import sent_each
+from skerry_protocol.packets import FRAGMENT_MAXIMUM, Aggregate
 
-#: A network is slow once its session is so old, in s, and while motes hold no query of a shorter period than this, in ms.
+#: A network is slow once its session is so old, in s, and while motes hold no query whose rows may go more often than this, in ms.
 SLOW_FROM_S, SLOW_PERIOD_MS = 150, 10_000
 #: From one control window to the next in ms, and in a slow network.
 WINDOW_MS, SLOW_WINDOW_MS = 4_000, 16_000
@@ -22,8 +23,9 @@ _HALF_HOPS = (8, 3, 2)
 
 
 def keeps_awake(query: MoteQuery) -> bool:
-    """Whether motes listen often while they hold it."""
-    return query.period_ms < SLOW_PERIOD_MS
+    """Whether all motes that there are listen often while they hold it: what is routed, some hold no part of."""
+    rare = query.period_ms * max(1, sent_each(query)) >= SLOW_PERIOD_MS
+    return not rare and all(clause.kind is not Aggregate.ROUTE for clause in query.clauses)
 
 
 def frames_of(programs: Iterable[bytes]) -> int:
