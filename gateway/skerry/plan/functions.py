@@ -58,13 +58,15 @@ def histogram(argument: Expr, low: Expr, high: Expr, bins: int) -> Expr:
     return replace(expr, kind=Kind.LIST)
 
 
-def quantile(argument: Expr, share: Decimal) -> Expr:
-    """QUANTILE: the smallest value that this share of the values does not exceed; between its bounds, in their middle."""
+def quantile(argument: Expr, share: Decimal, *, recorded: bool = False) -> Expr:
+    """QUANTILE: the smallest value that this share of the values does not exceed; between its bounds, in their middle.
+    ``recorded``: of values as they are; motes keep 16 bits of each."""
     power = 0
-    while (argument.high - argument.low) // 10**power > 0xFFFF:
+    while not recorded and (argument.high - argument.low) // 10**power > 0xFFFF:
         power += 1
     small = build.downscale(argument, power)
-    middle = 0 if small.low >= -0x8000 and small.high <= 0x7FFF else (small.low + small.high + 1) // 2
+    near = recorded or (small.low >= -0x8000 and small.high <= 0x7FFF)
+    middle = 0 if near else (small.low + small.high + 1) // 2
     summarised = (
         build.subtract(build.integer(small), build.constant_of(middle)) if middle else build.integer(small)
     )
@@ -139,8 +141,11 @@ def _constant(node: ast.Call, argument: ast.Expression, what: _Constant) -> Deci
     return value
 
 
-def with_constants(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> Expr:
-    """TOP, BOTTOM, QUANTILE, HISTOGRAM: one argument is not constant; the constants stand before or behind it."""
+def with_constants(
+    node: ast.Call, number: Callable[[ast.Expression], Expr], *, recorded: bool = False
+) -> Expr:
+    """TOP, BOTTOM, QUANTILE, HISTOGRAM: one argument is not constant; the constants stand before or behind it. ``recorded``: as of
+    :func:`quantile`."""
     name = node.function.upper()
     constants = [a for a in node.arguments if isinstance(a, ast.Number | ast.Unary) and number(a).is_constant]
     others = [a for a in node.arguments if a not in constants]
@@ -151,7 +156,7 @@ def with_constants(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> 
     if name in ("TOP", "BOTTOM"):
         return best(Aggregate[name], argument, int(_constant(node, constants[0], _N)))
     if name == "QUANTILE":
-        return quantile(argument, _constant(node, constants[0], _Q))
+        return quantile(argument, _constant(node, constants[0], _Q), recorded=recorded)
     low, high = number(constants[0]), number(constants[1])
     bins = int(_constant(node, constants[2], ("bins", Decimal(1), Decimal(BINS_MAXIMUM), True)))
     if Decimal(low.operand or 0).scaleb(-low.digits) >= Decimal(high.operand or 0).scaleb(-high.digits):
@@ -162,11 +167,17 @@ def with_constants(node: ast.Call, number: Callable[[ast.Expression], Expr]) -> 
 
 
 #: Functions of one argument besides the simple ones.
-OF_ONE: dict[str, Callable[[Expr], Expr]] = {
-    "VARIANCE": variance,
-    "STDDEV": deviation,
-    "MEDIAN": lambda argument: quantile(argument, Decimal("0.5")),
-}
+_OF_ONE: dict[str, Callable[[Expr], Expr]] = {"VARIANCE": variance, "STDDEV": deviation}
+
+
+def of_one(name: str, argument: Expr, *, recorded: bool = False) -> Expr:
+    """One of :data:`OF_ONE`; ``recorded``: as of :func:`quantile`."""
+    if name == "MEDIAN":
+        return quantile(argument, Decimal("0.5"), recorded=recorded)
+    return _OF_ONE[name](argument)
+
+
+OF_ONE = (*_OF_ONE, "MEDIAN")
 #: Functions with constants → how they are written.
 _FORMS = {
     "TOP": "write TOP(3, temp)",

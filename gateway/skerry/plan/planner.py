@@ -273,7 +273,8 @@ def _planned(select: ast.Select, points: Points, least: int, tables: Tables) -> 
 
 
 def _scope(select: ast.Select, points: Points, tables: Tables) -> Scope:
-    scope = scope_of(tuple(select.tables), points, tables)
+    recorded = select.history is not None and select.history.only
+    scope = replace(scope_of(tuple(select.tables), points, tables), recorded=recorded)
     spans = {item.alias.lower(): item.expression.span for item in select.items if item.alias is not None}
     columns = {name: " ".join(select.text[span.start : span.end].split()) for name, span in spans.items()}
     return replace(scope, event_value=event_value(select), columns=columns)

@@ -173,7 +173,9 @@ class Resolver:
     def _aggregate(self, name: str, node: ast.Call) -> Expr:
         inner = Resolver("cannot stand inside an aggregate", scope=self._scope.inside)
         if name in functions.WITH_CONSTANTS:
-            return functions.with_constants(node, lambda a: inner.number(a, name))
+            return functions.with_constants(
+                node, lambda a: inner.number(a, name), recorded=self._scope.recorded
+            )
         if len(node.arguments) > 1:
             span = node.arguments[1].span.to(node.arguments[-1].span)
             window = f", or {name}(temp, 5 min) for the last 5 min" if name in windows.KINDS else ""
@@ -187,7 +189,7 @@ class Resolver:
         if name == "COUNT":
             return functions.distinct(resolved)
         if name in functions.OF_ONE:
-            return functions.OF_ONE[name](resolved)
+            return functions.of_one(name, resolved, recorded=self._scope.recorded)
         added = outside.find(name)
         return (
             functions.from_outside(added, resolved)

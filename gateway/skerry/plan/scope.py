@@ -61,6 +61,8 @@ class Scope:
     event_value: str | None = None
     #: Whether names are those of a window's row.
     windowed: bool = False
+    #: Whether aggregates are of the rows themselves, as of a past that ends, not of what motes keep of them.
+    recorded: bool = False
     #: What the query's columns are called, in lower case, and what they say.
     columns: Mapping[str, str] = field(default_factory=dict)
 
