@@ -45,7 +45,9 @@ class Alignment:
         assert leading.clock.origin is not None
         assert network.clock.origin is not None
         key = leading.session, network.session, period_ms
-        exact = (network.clock.origin - leading.clock.origin) * 1000 / period_ms
+        # Origins are in UTC of this machine, periods in network time.
+        apart_s = (network.clock.origin - leading.clock.origin) * network.clock.speed
+        exact = apart_s * 1000 / period_ms
         kept = self._shifts.get(key)
         if kept is None or abs(exact - kept) > _OFF:
             kept = self._shifts[key] = round(exact)

@@ -67,7 +67,7 @@ class Stopped:
 
 class Gateway:
     """One daemon. Public methods may be called from any thread. ``links``: a URL for each root; ``backlog``: rows of the log
-    that a reader may be behind."""
+    that a reader may be behind; ``speed``: s of network time in one of this machine's."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Gateway:
         retention: Retention | None = None,
         backlog: int = BACKLOG_ROWS,
         tables: Path | None = None,
+        speed: float = 1.0,
     ) -> None:
         self._backlog = backlog
         self._lock = threading.RLock()
@@ -85,19 +86,19 @@ class Gateway:
         self._data = DataDirectory(data)
         self.alarms = Alarms()
         self._watch = Watch(self.alarms)
-        common = Common()
+        common = Common(speed=speed)
         self.roots = [Root(url, common, self._on_packets, self._on_hello, self._on_idle) for url in links]
         self._network = Networks([root.network for root in self.roots], common)
         self._log = stream_log.StreamLog(data, root_of=self._network.root_of)
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
-        self._ingest = Ingest(Reorder(data, self._network.held_ms))
+        self._ingest = Ingest(Reorder(data, self._network.held_ms), speed)
         by_utc = len(links) > 1
         self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=by_utc)
         self.tables = TableStore(tables or data / "tables", lambda: self.spark.session)
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(
-            data, self._log, self._streams, lambda: self.engine.done, retention, by_utc=by_utc
+            data, self._log, self._streams, lambda: self.engine.done, retention, by_utc=by_utc, speed=speed
         )
         self._opened = self._log.rows
         #: The log's first row when feeds were looked through last.

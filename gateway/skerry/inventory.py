@@ -67,7 +67,7 @@ class Inventory:
                 {
                     **described[mote.nodeid],
                     "tags": self._tags.of(mote.nodeid),
-                    "silent": silent(mote, catalog.heard(mote.nodeid), now),
+                    "silent": silent(mote, catalog, now),
                     **({} if wanted.near is None else {"distance": wanted.distance(mote)}),
                 }
                 for mote in sorted(found, key=lambda mote: (wanted.distance(mote), mote.nodeid))

@@ -10,11 +10,13 @@ _JITTER_S = 0.5
 
 class NetworkClock:
     """The mapping of one session of the root. Sightings come late, never early: the earliest one counts, slowly forgotten.
+    ``speed``: s of network time in one of this machine's, of emulated motes.
 
     Where this machine's clock is set, UTC moves and network time does not: the mapping moves with it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, speed: float = 1.0) -> None:
+        self.speed = speed
         self._origin: float | None = None
         self._assumed: float | None = None
         #: UTC of this machine's start, as its clock had it when that was asked last.
@@ -40,15 +42,15 @@ class NetworkClock:
     def restart(self, seconds: int, ticks: int, arrival: float) -> None:
         """HELLO: network time when the root wrote it, and UTC in s when it arrived."""
         self._follow()
-        self._origin = arrival - seconds - ticks / 32768
+        self._origin = arrival - (seconds + ticks / 32768) / self.speed
 
     def sighting(self, seconds: float, arrival: float) -> None:
         """A packet that was written at about this network time."""
         self._follow()
+        origin = arrival - seconds / self.speed
         if self._origin is None:
-            self._origin = arrival - seconds
+            self._origin = origin
             return
-        origin = arrival - seconds
         if origin < self._origin:
             self._origin = origin
         elif origin - self._origin < _JITTER_S:
@@ -62,7 +64,7 @@ class NetworkClock:
     def now(self) -> float:
         """Network time now, in s; 0 while nothing is known of it."""
         origin = self.origin
-        return 0.0 if origin is None else time.time() - origin
+        return 0.0 if origin is None else (time.time() - origin) * self.speed
 
     def now_ms(self) -> int:
         """The same in whole ms."""
@@ -71,7 +73,7 @@ class NetworkClock:
     def utc(self, network_ms: int) -> float | None:
         """UTC in s of a network time in ms."""
         self._follow()
-        return None if self._origin is None else self._origin + network_ms / 1000
+        return None if self._origin is None else self._origin + network_ms / 1000 / self.speed
 
 
 def _started() -> float:

@@ -40,6 +40,11 @@ class Common:
     streams: dict[int, Stream] = field(default_factory=dict)
     #: Of the last command; motes number their own from 0x8000.
     token: int = field(default_factory=lambda: int(time.time()) % 0x7FFF)
+    #: Seconds of network time in one of this machine's, of emulated motes.
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.catalog.speed = self.speed
 
     def next_token(self) -> int:
         """For a command."""
@@ -47,7 +52,8 @@ class Common:
         return self.token
 
 
-#: A session whose time has gone back by more than this, in s, is another one; and what share of it roots' crystals may be off.
+#: A session whose time has gone back by more than this, in s of this machine's, is another one; and what share of it roots' crystals
+#: may be off.
 BACK_S, DRIFT = 60.0, 1e-4
 #: Bits of a session below the number of lives: see :func:`session_of`.
 _LIVES = 32
@@ -64,9 +70,9 @@ class Network:
     def __init__(self, send: Callable[[bytes], None], common: Common | None = None) -> None:
         self._send = send
         self._common = common or Common()
-        self.clock = NetworkClock()
+        self.clock = NetworkClock(self._common.speed)
         self.refusals = Refusals()
-        self.demand = Demand()
+        self.demand = Demand(self._common.speed)
         #: Mote queries of this session by their query id.
         self.current: dict[int, Stream] = {}
         #: See :func:`session_of`; 0 until the root has been heard for the first time.
@@ -93,8 +99,8 @@ class Network:
         return root_of(self.session)
 
     def heard(self) -> float:
-        """For how long its root has been heard without a break, in s."""
-        return time.monotonic() - self._heard_since if self.reachable else 0.0
+        """For how long its root has been heard without a break, in s of network time."""
+        return (time.monotonic() - self._heard_since) * self._common.speed if self.reachable else 0.0
 
     def missed(self) -> None:
         """What its root says cannot be taken in now."""
@@ -168,7 +174,7 @@ class Network:
         # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
         self._last_time = self.clock.now() if self.clock.known else max(self._last_time, self.clock.now())
         # As of a root that was replaced by another of its number, or has lost what it counts its boots in.
-        late = BACK_S + DRIFT * self.clock.now()
+        late = BACK_S * max(1.0, self.clock.speed) + DRIFT * self.clock.now()
         back = self.session & _ONE_LIFE == session_of(hello) and self.clock.now() - hello.seconds > late
         self.clock.restart(hello.seconds, hello.ticks, time.time())
         programs = {i.query: crc32(i.program) for i in self.demand.installations()}
@@ -337,7 +343,7 @@ class Network:
         served = {user: entry for user, entry in state["served"].items() if entry is not None}
         queries = [entry for entry in state["queries"].values() if entry is not None]
         queries += state["demand"].get("queries", [])
-        self.demand = Demand.from_dict(state["demand"], queries, served, plans)
+        self.demand = Demand.from_dict(state["demand"], queries, served, plans, speed=self._common.speed)
 
 
 def session_of(hello: Container[Any]) -> int:

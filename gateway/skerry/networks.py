@@ -288,7 +288,7 @@ class Networks:
         """
         streams = [*state.get("streams", []), *state.get("stream", {}).values()]
         self._common.streams.update((s["number"], Stream.from_dict(s)) for s in streams)
-        self._common.catalog = Catalog.from_dict(state["catalog"])
+        self._common.catalog = Catalog.from_dict(state["catalog"], self._common.speed)
         self._alignment.restore(state.get("pairings", []))
         left = [
             {

@@ -126,7 +126,10 @@ def up(
     command = str(Path(sys.executable).parent / "skerry")
     gateway = [command, "gateway", "--listen", listen]
     testbeds = []
-    _speed(speed)
+    pace = _speed(speed)
+    if pace != 1 and math.isfinite(pace):
+        # As fast as it goes is no speed that could be told before.
+        gateway += ["--speed", f"{pace:g}"]
     with _one_line_errors():
         _check_addresses(networks)
         if port + len(networks) > 65536:

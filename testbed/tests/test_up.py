@@ -40,7 +40,7 @@ def up(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (tmp_path / "one.toml").write_text(ROOT)
     (tmp_path / "skerry").write_text(CHILD)
     (tmp_path / "skerry").chmod(0o755)
-    options = ["--data", "kept", "--extensions", "built", "--port", "7700"]
+    options = ["--data", "kept", "--extensions", "built", "--port", "7700", "--speed", "2.5"]
     command = [
         sys.executable,
         "-c",
@@ -100,9 +100,10 @@ def test_whatever_ends_it_leaves_nothing_behind(
 
 
 @pytest.mark.usefixtures("up")
-def test_the_gateway_is_told_of_root_data_and_extensions(tmp_path: Path) -> None:
+def test_the_gateway_is_told_of_speed_root_data_and_extensions(tmp_path: Path) -> None:
     asked = (tmp_path / "gateway.asked").read_text()
-    assert asked == "--listen 127.0.0.1:8642 --link socket://127.0.0.1:7700 --data kept --extensions built"
+    options = "--speed 2.5 --link socket://127.0.0.1:7700 --data kept --extensions built"
+    assert asked == f"--listen 127.0.0.1:8642 {options}"
 
 
 def test_one_that_ends_ends_the_others(up: subprocess.Popen[bytes], tmp_path: Path) -> None:

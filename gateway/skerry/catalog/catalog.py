@@ -75,6 +75,8 @@ class Catalog:
         self._motes: dict[int, Mote] = {}
         self._heard: dict[int, float] = {}
         self.events = Events()
+        #: Seconds of network time in one of UTC, of emulated motes.
+        self.speed = 1.0
         #: The root that each one's last report came through, and the latest changes of it: UTC in s, before, after.
         self._through: dict[int, int | None] = {}
         self._moves: dict[int, list[tuple[float, int, int]]] = {}
@@ -117,6 +119,10 @@ class Catalog:
         mote = self._motes.get(nodeid)
         return max(self._heard.get(nodeid, 0.0), mote.received if mote else 0.0)
 
+    def unheard(self, nodeid: int, now: float) -> float:
+        """For how long nothing has come of a mote, in s of network time; ``now``: UTC in s."""
+        return (now - self.heard(nodeid)) * self.speed
+
     def all(self) -> list[Mote]:
         """All motes by address."""
         return [self._motes[nodeid] for nodeid in sorted(self._motes)]
@@ -134,7 +140,7 @@ class Catalog:
         levels = (
             mote.level or 0
             for mote in self._motes.values()
-            if mote.root in (None, root) and now - self.heard(mote.nodeid) < GONE_S
+            if mote.root in (None, root) and self.unheard(mote.nodeid, now) < GONE_S
         )
         return max(levels, default=0)
 
@@ -181,9 +187,10 @@ class Catalog:
         return {"motes": [asdict(mote) for mote in self._motes.values()], "events": self.events.to_list()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Catalog:
+    def from_dict(cls, data: Mapping[str, Any], speed: float = 1.0) -> Catalog:
         """What :meth:`to_dict` wrote."""
         catalog = cls()
+        catalog.speed = speed
         for entry in data["motes"]:
             mote = catalog._motes[entry["nodeid"]] = Mote(**entry)
             catalog._through[mote.nodeid] = mote.root

@@ -59,9 +59,9 @@ def place_of(x: float | None, y: float | None) -> tuple[float, float] | None:
     return x, y
 
 
-def silent(mote: Mote, heard: float, now: float) -> bool:
-    """Whether a mote has said nothing for too long; ``heard``: when its last packet came, UTC in s."""
-    return mote.level != 0 and now - heard > SILENT_S
+def silent(mote: Mote, catalog: Catalog, now: float) -> bool:
+    """Whether a mote of the catalog has said nothing for too long; ``now``: UTC in s."""
+    return mote.level != 0 and catalog.unheard(mote.nodeid, now) > SILENT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def substitutes(
             other.nodeid, wanted.distance(other), tuple(n for n in names if not other.acquires(BY_NAME[n]))
         )
         for other in catalog.all()
-        if other.nodeid != nodeid and other.level != 0 and not silent(other, catalog.heard(other.nodeid), now)
+        if other.nodeid != nodeid and other.level != 0 and not silent(other, catalog, now)
     ]
     return sorted(found, key=lambda one: (len(one.lacks), one.distance, one.nodeid))[:count]
 

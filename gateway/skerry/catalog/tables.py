@@ -94,13 +94,13 @@ def tables(
 def _mote(catalog: Catalog, mote: Mote, now: float) -> tuple[Any, ...]:
     heard = catalog.heard(mote.nodeid)
     own = (getattr(mote, name) for name in _OWN)
-    return (*own, mote.radio_duty_cycle, heard, int(silent(mote, heard, now)))
+    return (*own, mote.radio_duty_cycle, heard, int(silent(mote, catalog, now)))
 
 
 def _substitutes(catalog: Catalog, now: float) -> Iterator[tuple[int, int, float, str, int]]:
     """For each silent mote, by place."""
     for mote in catalog.all():
-        if silent(mote, catalog.heard(mote.nodeid), now):
+        if silent(mote, catalog, now):
             for place, one in enumerate(substitutes(catalog, mote.nodeid, now), start=1):
                 yield mote.nodeid, one.nodeid, one.distance, ", ".join(one.lacks), place
 

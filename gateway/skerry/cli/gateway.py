@@ -90,6 +90,10 @@ def gateway(
             help="folder of built extensions: build/firmware/extensions after make firmware EXTENSIONS=…"
         ),
     ] = None,
+    speed: Annotated[
+        float,
+        typer.Option(min=0.001, max=1000, help="seconds of network time in one of yours, of emulated motes"),
+    ] = 1.0,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log what happens")] = False,
 ) -> None:
     """Serve the motes behind a root mote to any number of users, until Ctrl-C."""
@@ -125,7 +129,7 @@ def gateway(
         server_socket = bind(listen, guarded=tokens is not None)
         tls = _tls(tls_cert, tls_key)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
-        daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables)
+        daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables, speed)
         application = Crowded(create_app(daemon, Access(tokens, limits)), connections())
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
         config.load()

@@ -35,7 +35,7 @@ _ANSWERS = 16
 
 class HistoryService:
     """``streams``: a copy of all there have been; ``processed``: how many rows of the log have been through the proxy;
-    ``by_utc``: as of :class:`skerry.history.answer.Answer`."""
+    ``by_utc``: as of :class:`skerry.history.answer.Answer`; ``speed``: s of network time in one of this machine's."""
 
     def __init__(
         self,
@@ -46,8 +46,9 @@ class HistoryService:
         retention: Retention | None = None,
         *,
         by_utc: bool = False,
+        speed: float = 1.0,
     ) -> None:
-        self._history, self._by_utc = History(data, retention), by_utc
+        self._history, self._by_utc, self._speed = History(data, retention), by_utc, speed
         self._log, self._streams, self._processed = stream_log, streams, processed
         stream_log.go_on_at(self._history.manifest.rows)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
@@ -115,7 +116,7 @@ class HistoryService:
         with self._lock:
             answer = self._answers.pop(query, None)
             if answer is None:
-                since_us = _since_us(plan, asked)
+                since_us = self._since_us(plan, asked)
                 reader = self._reader(plan.attributes, since_us)
                 answer = Answer(plan, reader, end, since_us, joiner, by_utc=self._by_utc)
             self._answers[query] = answer
@@ -135,8 +136,13 @@ class HistoryService:
 
     def rows(self, plan: QueryPlan, asked: float) -> PastRows:
         """What a query's windows begin with that was asked then, UTC in s."""
-        since_us = _since_us(plan, asked)
+        since_us = self._since_us(plan, asked)
         return PastRows(plan, lambda: self._reader(plan.attributes, since_us), since_us)
+
+    def _since_us(self, plan: QueryPlan, asked: float) -> int:
+        """Where a query's span, which is of network time, begins, UTC."""
+        assert plan.history is not None
+        return round(asked * 1e6 - plan.history.span_ms * 1000 / self._speed)
 
     def before(self, plan: QueryPlan) -> dict[str, Before]:
         """What the stream was before its rows, for each of a query's tables that is that."""
@@ -160,9 +166,3 @@ class HistoryService:
     def status(self) -> dict[str, Any]:
         """For people."""
         return {**self._history.status(self._log.path, self._log.rows), "trouble": self.trouble}
-
-
-def _since_us(plan: QueryPlan, asked: float) -> int:
-    """Where a query's span begins, UTC."""
-    assert plan.history is not None
-    return round(asked * 1e6) - plan.history.span_ms * 1000

@@ -103,7 +103,7 @@ def _rates(query: MoteQuery, catalog: Catalog | None) -> dict[str, float]:
     if catalog is None:
         return {}
     known = {name: catalog.events.rate(event_number(name), time.time()) for name in sorted(names)}
-    return {name: rate for name, rate in known.items() if rate is not None}
+    return {name: rate / catalog.speed for name, rate in known.items() if rate is not None}
 
 
 def _lifetime(plan: QueryPlan) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ from skerry.plan.srt import Srt
 from skerry.plan.windows import PERIODS_BEHIND
 from skerry.proxy.demand_state import OVER_MS, Group, Running, User
 from skerry.proxy.grouping import key_of
-from skerry.proxy.spreading import SLOW_FROM_S, frames_of, keeps_awake, spread_ms, windows
+from skerry.proxy.spreading import BEFORE_MS, SLOW_FROM_S, frames_of, keeps_awake, spread_ms, windows
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
 
 #: Query ids on the wire: 1..255.
@@ -48,14 +48,20 @@ _QUIET_MS = 40_000
 class Demand:
     """Users, their plans, and the mote queries that serve them.
 
+    ``speed``: s of network time in one of this machine's.
     ``lead_seconds``: time that the network needs to spread a query before it shall begin everywhere, at least.
     ``linger_seconds``: how long rows of an ended query may be under way before it is stopped, at least.
     ``forget_seconds``: how long a stopped query is remembered, so that late rows are understood.
     """
 
-    def __init__(self, lead_seconds: int = 8, linger_seconds: int = 10, forget_seconds: int = 600) -> None:
-        self._lead = lead_seconds
-        self._linger = linger_seconds
+    def __init__(
+        self, speed: float = 1.0, lead_seconds: int = 8, linger_seconds: int = 10, forget_seconds: int = 600
+    ) -> None:
+        # What gateway and line take of this machine's time.
+        self._before_ms = round(BEFORE_MS * max(1.0, speed))
+        late = -(-self._before_ms // 1000) - 1
+        self._lead = lead_seconds + late
+        self._linger = linger_seconds + late
         self._forget = forget_seconds
         self._users: dict[str, User] = {}
         self._running: dict[int, Running] = {}
@@ -351,9 +357,9 @@ class Demand:
             if running.known_ms > _ms(now) and running.stopped_at is None and running.source is None
         ]
         count = windows(self.hops, frames_of([*news, encode(wanted, 0, FOREVER)]))
-        soon = spread_ms(_ms(now), count, slow=False)
+        soon = spread_ms(_ms(now) + self._before_ms, count, slow=False)
         if self._slow(now, soon):
-            return spread_ms(_ms(now), count, slow=True) + self._lead * 1000
+            return spread_ms(_ms(now) + self._before_ms, count, slow=True) + self._lead * 1000
         return max(ceiling(_ms(now), 1000) + self._lead * 1000, soon + _HEARD_MS)
 
     def _slow(self, now: float, until_ms: int) -> bool:
@@ -583,12 +589,10 @@ class Demand:
         queries: Iterable[Mapping[str, Any]],
         users: Mapping[str, dict[str, Any]],
         plans: Mapping[str, QueryPlan],
-        lead_seconds: int = 8,
-        linger_seconds: int = 10,
-        forget_seconds: int = 600,
+        speed: float = 1.0,
     ) -> Demand:
         """What :meth:`to_dict`, :meth:`query_texts` and :meth:`user_text` wrote; ``plans`` of its users: who has none any more has gone."""
-        demand = cls(lead_seconds, linger_seconds, forget_seconds)
+        demand = cls(speed)
         demand._last_id = data["last_id"]
         for entry in queries:
             running = Running.from_dict(entry)

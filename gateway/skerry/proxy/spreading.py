@@ -16,8 +16,8 @@ from skerry_protocol.packets import FRAGMENT_MAXIMUM, Aggregate
 SLOW_FROM_S, SLOW_PERIOD_MS = 150, 10_000
 #: From one control window to the next in ms, and in a slow network.
 WINDOW_MS, SLOW_WINDOW_MS = 4_000, 16_000
-#: What is sent in this time before a window may miss it: line and gateway take theirs.
-_BEFORE_MS = 1_000
+#: What is sent in this time before a window, of this machine's, may miss it: line and gateway take theirs.
+BEFORE_MS = 1_000
 #: Twice the hops that a flood goes on in a window, by the number of its frames; more frames take as long as the last.
 _HALF_HOPS = (8, 3, 2)
 
@@ -38,7 +38,7 @@ def windows(hops: int, frames: int) -> int:
     return 1 + 2 * hops // _HALF_HOPS[min(max(frames, 1), len(_HALF_HOPS)) - 1]
 
 
-def spread_ms(now_ms: int, count: int, *, slow: bool) -> int:
-    """Network time at which what is sent now has been through so many control windows."""
+def spread_ms(sent_ms: int, count: int, *, slow: bool) -> int:
+    """Network time at which what the root has by then has been through so many control windows."""
     every = SLOW_WINDOW_MS if slow else WINDOW_MS
-    return ceiling(now_ms + _BEFORE_MS, every) + (count - 1) * every
+    return ceiling(sent_ms, every) + (count - 1) * every

@@ -63,9 +63,10 @@ class IngestCounters:
 
 
 class Ingest:
-    """Makes records of what roots bring. ``reorder``: holds rows back that do not come in order. Not for several threads at once."""
+    """Makes records of what roots bring. ``reorder``: holds rows back that do not come in order; ``speed``: s of network time in one of
+    this machine's. Not for several threads at once."""
 
-    def __init__(self, reorder: Reorder | None = None) -> None:
+    def __init__(self, reorder: Reorder | None = None, speed: float = 1.0) -> None:
         self.counters = IngestCounters()
         self._reorder = reorder
         #: By number of the stream that they make.
@@ -74,7 +75,7 @@ class Ingest:
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
-        self._merging = Merging(self._undo)
+        self._merging = Merging(self._undo, speed)
 
     def store(
         self, packets: list[Packet], source: Source, log: StreamLog, now_ms: int = 0, line: Line | None = None

@@ -42,9 +42,11 @@ class Told:
 
 @dataclass
 class Merging:
-    """``undo`` takes back what a packet has changed. Not for several threads at once."""
+    """``undo`` takes back what a packet has changed; ``speed``: s of network time in one of this machine's. Not for several threads at
+    once."""
 
     undo: list[Callable[[], object]]
+    speed: float = 1.0
     _epochs: OrderedDict[Epoch, Told] = field(default_factory=OrderedDict)
     #: Epochs that are held, by stream, and how far sessions have come with it.
     _held: dict[int, dict[Epoch, Stream]] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class Merging:
             self._release(key, stream)
             for held in list(self._held.values())
             for key, stream in list(held.items())
-            if now - self._epochs[key].held > stream.mote_query.period_ms / 1000 + PATIENCE_S
+            if now - self._epochs[key].held > stream.mote_query.period_ms / 1000 / self.speed + PATIENCE_S
         ]
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
