@@ -86,7 +86,7 @@ REFUSED = [
      "* has one value for each mote, and an aggregate one for all at column 18: "
      "name it in GROUP BY, or ask for them in two queries"),
     ("SELECT temp FROM sensors WHERE AVG(temp) > 3 ONCE", "AVG(temp)",
-     "AVG is not allowed in WHERE, which is asked of each mote before it aggregates at column 32"),
+     "AVG is not allowed in WHERE, which is asked of each mote before it aggregates at column 32: HAVING chooses by aggregates"),
     ("SELECT MAX(AVG(temp)) FROM sensors ONCE", "AVG(temp)",
      "AVG cannot stand inside an aggregate at column 12"),
     ("SELECT SUM(*) FROM sensors ONCE", "SUM(*)",
@@ -153,7 +153,7 @@ REFUSED = [
     ("   ", None,
      "the query is empty: write for example SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s"),
     ("SELEC temp FROM sensors ONCE", "SELEC",
-     "unexpected 'SELEC' at column 1: expected SELECT, CREATE STORAGE POINT, CREATE SRT, STOP QUERY or DROP"),
+     "unexpected 'SELEC' at column 1: did you mean SELECT? expected SELECT, CREATE STORAGE POINT, CREATE SRT, STOP QUERY or DROP"),
     ("SELECT FROM sensors ONCE", "FROM", f"unexpected 'FROM' at column 8: {EXPRESSION}"),
     ("SELECT temp FROM sensors", " ",
      "the query ends too early at column 25: expected ONCE, SAMPLE PERIOD or WHERE"),
@@ -226,7 +226,7 @@ REFUSED = [
      "this cannot be grouped by at column 39: groups are told apart by motes, and "
      "xpos * 30 may need more than a mote's 32 bits"),
     ("SELECT light >> temp ONCE", "temp",
-     ">> needs a whole number from 0 to 30 at column 17: write light >> 3"),
+     ">> needs a whole number from 0 to 30, not temp at column 17: write light >> 3"),
     ("SELECT WINAVG(temp, 3 MIN) SAMPLE PERIOD 2 S", "3 MIN",
      "WINAVG's 3 MIN are 90 rows at column 21: a window has at most 64, which are 128 s at this sample period"),
     ("SELECT AVG(temp, light) ONCE", "light",
@@ -257,6 +257,28 @@ REFUSED = [
     ("SELECT temp FROM sensors, points ONCE", "points",
      "unknown table 'points' at column 27: tables are sensors and storage points, of which there are none"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "guess"),
+    [
+        ("SELECT temp FROM sensors ONEC", "did you mean ONCE for 'ONEC'? expected ONCE"),
+        ("SELECT temp FROM sensors SAMPLE PERIOD 10 s FORR", "did you mean FOR? "),
+        ("SELECT temp FROM sensors WHERE temp > 3 ADN light > 3 ONCE", "did you mean AND for 'ADN'? "),
+        ("SELECT temp FROM sensors WHERE temp IS NUL ONCE", "did you mean NULL? "),
+        ("SELECT AVG(temp) FROM sensors GRUOP BY level ONCE", "did you mean GROUP for 'GRUOP'? "),
+        ("SELECT temp FROM sensors HISTORY 1 h ONYL", "did you mean ONLY? "),
+        ("SELECT temp FROM sensors ORDER BY temp DECS HISTORY 1 h ONLY", "did you mean DESC? "),
+        ("SELECT temp FROM sensors SAMPLE PEROID 10 s", ": expected PERIOD"),
+        ("SELECT temp FROM sensors s", ": expected ONCE, SAMPLE PERIOD or WHERE"),
+        ("SELECT temp FROM sensors all_of_them", ": expected ONCE, SAMPLE PERIOD or WHERE"),
+        ("SELECT MEDIAN(temp, 5 min) FROM sensors SAMPLE PERIOD 10 s", "windows are of COUNT, SUM, AVG, MIN, MAX"),
+    ],
+)  # fmt: skip
+def test_a_guess_at_what_is_misspelt(query: str, guess: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        plan_query(query)
+    assert guess in raised.value.summary
 
 
 @pytest.mark.parametrize(("query", "marked", "message"), REFUSED, ids=[query for query, _, _ in REFUSED])

@@ -188,14 +188,14 @@ def test_having_and_arithmetic_take_estimates(library: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("TOP(0, temp)", "TOP needs a whole number from 1 to 12 as n at column 12: write TOP(3, temp)"),
+        ("TOP(0, temp)", "TOP needs a whole number from 1 to 12 as n, not 0 at column 12: write TOP(3, temp)"),
         ("TOP(temp)", "TOP does not take these at column 8: write TOP(3, temp)"),
-        ("TOP(3, temp) + 1", "this is a list, not a value to reckon with at column 8: "
+        ("TOP(3, temp) + 1", "TOP(3, temp) is a list, not a value to reckon with at column 8: "
          "ask for it as a column of its own"),
-        ("QUANTILE(temp, 90)", "QUANTILE needs a number from 0 to 1 as q at column 23: write QUANTILE(temp, 0.9)"),
-        ("HISTOGRAM(temp, 30, 10, 20)", "HISTOGRAM's bins have no width at column 24: "
+        ("QUANTILE(temp, 90)", "QUANTILE needs a number from 0 to 1 as q, not 90 at column 23: write QUANTILE(temp, 0.9)"),
+        ("HISTOGRAM(temp, 30, 10, 20)", "HISTOGRAM's bins from 30 to 10 have no width at column 24: "
          "write HISTOGRAM(temp, 10, 30, 20): from 10 to 30 degrees in 20 bins"),
-        ("HISTOGRAM(temp, 10, 30, 37)", "HISTOGRAM needs a whole number from 1 to 36 as bins at column 32: "
+        ("HISTOGRAM(temp, 10, 30, 37)", "HISTOGRAM needs a whole number from 1 to 36 as bins, not 37 at column 32: "
          "write HISTOGRAM(temp, 10, 30, 20): from 10 to 30 degrees in 20 bins"),
         ("ERROR(AVG(temp))", "ERROR has no meaning here at column 14: "
          "it is of MEDIAN, QUANTILE or COUNT(DISTINCT …): the others are exact"),

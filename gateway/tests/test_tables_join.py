@@ -272,7 +272,7 @@ def test_two_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
         ("SELECT h.name FROM sensors s, sensors HISTORY 1 min AS h WHERE h.nodeid = s.nodeid SAMPLE PERIOD 1 s",
          "unknown attribute 'name' h has nodeid, "),
         ("SELECT s.temp FROM sensors s, incident i WHERE i.segment = s.nodeid SAMPLE PERIOD 1 s", "did you mean 'incidents'"),
-        ("SELECT i.description + 1 FROM sensors s, incidents i {JOIN}", "this is a text"),
+        ("SELECT i.description + 1 FROM sensors s, incidents i {JOIN}", "i.description is a text, not a value"),
         ("SELECT MEDIAN(s.temp) FROM sensors s, incidents i {JOIN}", "MEDIAN does not go with tables"),
         ("SELECT i.fastest, AVG(s.temp) FROM sensors s, incidents i {JOIN}", "'i.fastest' has one value for each mote"),
         ("SELECT i.fastest FROM sensors s, incidents i WHERE s.nodeid = i.segment ONCE", "tables do not go with ONCE"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,22 +11,9 @@ from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 
 from skerry.lang.ast import Span, Statement
 from skerry.lang.errors import QueryError
+from skerry.lang.guess import KEYWORDS, misspelt
 from skerry.lang.tree import TreeBuilder
-from skerry_protocol.attributes import BY_NAME
 
-#: Words of the grammar.
-_KEYWORDS = frozenset({
-    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "ALIGNED", "EVENT", "OUTPUT",
-    "TRIGGER", "ACTION", "SIGNAL", "STOP", "QUERY", "CREATE", "CIRCULAR", "SIZE", "DROP", "ALL", "INTO", "COMBINE", "INTERPOLATE", "LINEAR",
-    "AS", "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
-    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND", "SRT", "ROOT", "POLICY", "APPROXIMATE", "WITHIN",
-})  # fmt: skip
-
-#: Those that begin a clause.
-_CLAUSES = (
-    "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OUTPUT", "INTO", "SAMPLE", "SAMPLE PERIOD", "LIFETIME", "ONCE",
-    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "HISTORY",
-)  # fmt: skip
 #: Words of SQL for what is said otherwise here → how.
 _OTHERWISE = {
     "JOIN": "write FROM sensors AS s, places AS p WHERE p.node = s.nodeid",
@@ -64,7 +50,7 @@ _CONTINUATIONS = frozenset({
 
 def _name_or_keyword(token: Token) -> Token:
     word = token.upper()
-    if word in _KEYWORDS or word in _OTHERWISE:
+    if word in KEYWORDS or word in _OTHERWISE:
         token.type = word
     return token
 
@@ -143,7 +129,7 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
     expected = set(error.accepts or error.expected)
     if token.type == "$END":
         end = len(text.rstrip())
-        hint = _expected(expected, text[:end])
+        hint = misspelt(None, text[:end], expected) + _expected(expected, text[:end])
         return QueryError("the query ends too early", hint, Span(end, end + 1), text)
     span = Span(token.start_pos or 0, token.end_pos or 0)
     otherwise = _otherwise(token, text[: span.start], text[span.end :])
@@ -159,20 +145,8 @@ def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
     if token.type == "NAME" and {"AS", "FROM"} <= expected:
         hint = "expected a comma, FROM, or AS before a column's name"
     return QueryError(
-        f"unexpected '{token}'", _misspelt(token, text[: span.start], expected) + hint, span, text
+        f"unexpected '{token}'", misspelt(token, text[: span.start], expected) + hint, span, text
     )
-
-
-def _misspelt(token: str, before: str, expected: set[str]) -> str:
-    """Which clause may be meant where one may stand: by this word, or by the one before, which passes for the name of a table."""
-    words = [token, *(before.split()[-1:] if "FROM" not in expected else [])] if "SAMPLE" in expected else []
-    for word in words:
-        close = get_close_matches(word.upper(), _CLAUSES, n=1, cutoff=0.7)
-        if close and word.upper() not in _KEYWORDS and word.lower() not in BY_NAME:
-            return (
-                f"did you mean {close[0]}? " if word == token else f"did you mean {close[0]} for '{word}'? "
-            )
-    return ""
 
 
 def _expected(terminals: set[str], before: str) -> str:

@@ -12,6 +12,7 @@ from lark import Token, Tree
 from skerry.lang import ast
 from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
+from skerry.lang.guess import guess_last
 from skerry.lang.units import TIMES, time_of
 
 #: Digits of a literal, before and behind the point together: more do not fit the gateway's 64 bits.
@@ -179,7 +180,7 @@ class TreeBuilder:
             words = ["ONLY", "SAMPLE PERIOD", *left] if past is not None else ["ONCE", "SAMPLE PERIOD", *left]
             raise QueryError(
                 "the query ends too early",
-                f"expected {', '.join(words[:-1])} or {words[-1]}",
+                f"{guess_last(self._text[:end])}expected {', '.join(words[:-1])} or {words[-1]}",
                 Span(end, end + 1),
             )
         return found

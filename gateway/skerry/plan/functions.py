@@ -9,7 +9,7 @@ from decimal import Decimal
 from skerry.lang import ast
 from skerry.lang.errors import QueryError
 from skerry.plan import build
-from skerry.plan.expression import MIXED, Expr, Kind
+from skerry.plan.expression import MIXED, Expr, Kind, render
 from skerry.plan.outside import OutsideAggregate
 from skerry.plan.summaries import BINS_OF_CELL
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
@@ -134,11 +134,16 @@ def _constant(node: ast.Call, argument: ast.Expression, what: _Constant) -> Deci
     if value is None or not least <= value <= most or (whole and value % 1):
         kind = "a whole number" if whole else "a number"
         raise QueryError(
-            f"{node.function.upper()} needs {kind} from {least} to {most} as {name}",
+            f"{node.function.upper()} needs {kind} from {least} to {most} as {name}{_given(argument)}",
             _FORMS[node.function.upper()],
             argument.span,
         )
     return value
+
+
+def _given(argument: ast.Expression) -> str:
+    """What stands there instead, where it is a number."""
+    return f", not {argument.value}" if isinstance(argument, ast.Number) and argument.unit is None else ""
 
 
 def with_constants(
@@ -161,7 +166,9 @@ def with_constants(
     bins = int(_constant(node, constants[2], ("bins", Decimal(1), Decimal(BINS_MAXIMUM), True)))
     if Decimal(low.operand or 0).scaleb(-low.digits) >= Decimal(high.operand or 0).scaleb(-high.digits):
         raise QueryError(
-            "HISTOGRAM's bins have no width", _FORMS[name], constants[0].span.to(constants[1].span)
+            f"HISTOGRAM's bins from {render(low)} to {render(high)} have no width",
+            _FORMS[name],
+            constants[0].span.to(constants[1].span),
         )
     return histogram(argument, low, high, bins)
 

@@ -342,7 +342,9 @@ def _where(node: ast.Expression | None, scope: Scope) -> Expr | None:
     if node is None:
         return None
     resolver = Resolver(
-        "is not allowed in WHERE, which is asked of each mote before it aggregates", scope=scope
+        "is not allowed in WHERE, which is asked of each mote before it aggregates",
+        scope=scope,
+        instead="HAVING chooses by aggregates",
     )
     return resolver.condition(node, "WHERE")
 

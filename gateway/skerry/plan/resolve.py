@@ -11,7 +11,7 @@ from skerry.lang.ast import Span
 from skerry.lang.errors import QueryError, did_you_mean
 from skerry.lang.units import unit_of, units_of
 from skerry.plan import build, functions, outside, places, temporal, windows
-from skerry.plan.expression import PLAIN, Expr, Kind
+from skerry.plan.expression import PLAIN, Expr, Kind, render
 from skerry.plan.scope import SENSORS, Scope
 from skerry.plan.unit_checks import check_units
 from skerry_protocol.bytecode import Op
@@ -27,13 +27,17 @@ _ELSEWHERE = {"MEAN": "avg", "VAR": "variance", "DISTANCE": "dist"}
 
 
 class Resolver:
-    """Resolves the expressions of one clause. ``no_aggregates``: None, or why they are not allowed there.
+    """Resolves the expressions of one clause. ``no_aggregates``: None, or why they are not allowed there; ``instead``: what is.
     ``period_ms``: the sample period, where it is known, for windows whose length is a time. ``scope``: what names mean."""
 
     def __init__(
-        self, no_aggregates: str | None = None, period_ms: int | None = None, scope: Scope = SENSORS
+        self,
+        no_aggregates: str | None = None,
+        period_ms: int | None = None,
+        scope: Scope = SENSORS,
+        instead: str = "",
     ) -> None:
-        self._no_aggregates = no_aggregates
+        self._no_aggregates, self._instead = no_aggregates, instead
         self._period_ms = period_ms
         self._scope = scope
 
@@ -65,11 +69,11 @@ class Resolver:
 
     def _no_list(self, expr: Expr, node: ast.Expression) -> None:
         if expr.kind is Kind.TEXT:
-            what = "texts are for columns of their own: compare numbers"
-            raise QueryError("this is a text, not a value to reckon with", what, node.span)
+            what = "texts can be columns, grouped by and asked for IS NULL: compare or join by a number"
+            raise QueryError(f"{render(expr)} is a text, not a value to reckon with", what, node.span)
         if expr.kind is Kind.LIST:
             what = "ask for it as a column of its own"
-            raise QueryError("this is a list, not a value to reckon with", what, node.span)
+            raise QueryError(f"{render(expr)} is a list, not a value to reckon with", what, node.span)
 
     def expression(self, node: ast.Expression) -> Expr:
         """Any expression."""
@@ -142,7 +146,7 @@ class Resolver:
             hint = f"{guess}aggregates are {', '.join([*functions.NAMES, *outside.names()])}; over time {', '.join(over_time)}"
             raise QueryError(f"unknown function '{node.function}'", hint, node.span)
         if self._no_aggregates is not None:
-            raise QueryError(f"{name} {self._no_aggregates}", "", node.span)
+            raise QueryError(f"{name} {self._no_aggregates}", self._instead, node.span)
         if name != "COUNT" and node.distinct:
             raise QueryError(f"{name}(DISTINCT …) has no meaning here", "write COUNT(DISTINCT …)", node.span)
         if node.star:
@@ -179,6 +183,8 @@ class Resolver:
         if len(node.arguments) > 1:
             span = node.arguments[1].span.to(node.arguments[-1].span)
             window = f", or {name}(temp, 5 min) for the last 5 min" if name in windows.KINDS else ""
+            if not window and isinstance(node.arguments[1], ast.Number):
+                window = f"; windows are of {', '.join(windows.KINDS)}, as in AVG(temp, 5 min)"
             raise QueryError(f"{name} takes one argument", f"write {name}(temp){window}", span)
         (argument,) = node.arguments
         if name == "ERROR":
@@ -201,7 +207,8 @@ class Resolver:
 def _shift(left: Expr, right: Expr, node: ast.Binary) -> Expr:
     places = right.operand if right.is_constant and not right.digits else None
     if places is None or not 0 <= places < 31:
-        raise QueryError(">> needs a whole number from 0 to 30", "write light >> 3", node.right.span)
+        what = "this is none" if right.operand is None else f"not {render(right)}"
+        raise QueryError(f">> needs a whole number from 0 to 30, {what}", "write light >> 3", node.right.span)
     if left.digits:
         hint = "divide instead: it has decimal places"
         raise QueryError(">> is of whole numbers", hint, node.left.span)

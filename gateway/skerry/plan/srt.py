@@ -201,5 +201,6 @@ def _period(duration: ast.Duration, changes: list[str]) -> int:
         raise QueryError("these attributes do not change", "leave SAMPLE PERIOD out", duration.span)
     if not PERIOD_MINIMUM_MS <= milliseconds <= PERIOD_MAXIMUM_MS:
         least, most = duration_text(PERIOD_MINIMUM_MS), duration_text(PERIOD_MAXIMUM_MS)
-        raise QueryError("this sample period is out of range", f"between {least} and {most}", duration.span)
+        what = f"SAMPLE PERIOD {duration_text(milliseconds)} is out of range"
+        raise QueryError(what, f"write one from {least} to {most}", duration.span)
     return milliseconds
