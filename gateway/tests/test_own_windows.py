@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs
 from gateway.tests.pasts import ORIGIN, Gone, of_one_stream
-from gateway.tests.windowed import PLACES_TABLE, User, one_window, ordered, orders, several_windows
+from gateway.tests.windowed import PLACES_TABLE, User, havings, one_window, ordered, orders, several_windows
 from skerry.history.answer import Answer, PastRows
 from skerry.history.joint import Joint, joined_feeds
 from skerry.history.reader import Reader
@@ -52,8 +52,8 @@ joined_users = st.builds(
     ),
     one_window | several_windows,
     st.sampled_from([None, "nodeid", "p.floor", "p.name"]),
-    st.sampled_from([None, "temp > 21"]),
-    st.sampled_from([None, None, 1]),
+    st.sampled_from([None, "temp > 21", "nodeid = 2 OR NOT (temp <= 23 OR temp IS NULL)"]),
+    st.sampled_from([None, None, *havings]),
     st.sampled_from([None, None, *orders]),
     st.sampled_from([None, 1, 2]),
     st.sampled_from([0, 0, 7000, 30_000]),
@@ -116,8 +116,8 @@ past_users = st.builds(
     ),
     one_window | several_windows,
     st.sampled_from([None, "nodeid"]),
-    st.sampled_from([None, "temp > 21"]),
-    st.sampled_from([None, None, 1]),
+    st.sampled_from([None, "temp > 21", "nodeid = 2 OR NOT (temp <= 23 OR temp IS NULL)"]),
+    st.sampled_from([None, None, *havings]),
     st.sampled_from([None, None, *orders]),
     st.sampled_from([None, 1, 2]),
     st.booleans(),

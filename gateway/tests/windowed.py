@@ -51,7 +51,7 @@ class User:
     windows: list[tuple[int, int]]
     group: str | None
     where: str | None
-    having: int | None
+    having: str | None
     #: A column that his rows are ordered by, and how many he wants of each window.
     order: str | None
     limit: int | None
@@ -79,12 +79,11 @@ class User:
             brightest = "SUM(p.height" if self.joined else "MAX(light"
             columns += [f"{brightest}, {window}) AS brightest{i}", f"COUNT(*, {window}) AS rows{i}"]
         group = f"GROUP BY {self.group}" if self.group else ""
-        having = f"HAVING rows0 > {self.having}" if self.having is not None else ""
-        having = having.replace("rows0", columns[-1].split(" AS ")[0])
+        having = f"HAVING {self.having.format(window)}" if self.having is not None else ""
         source, where = "sensors", f"WHERE {self.where}" if self.where else ""
         if self.joined:
             source = "sensors AS s, places AS p"
-            where = f"WHERE p.node = s.nodeid AND p.height <> 3 {f'AND {self.where}' if self.where else ''}"
+            where = f"WHERE p.node = s.nodeid AND p.height <> 3 {f'AND ({self.where})' if self.where else ''}"
         order = f"ORDER BY {self.order}".format(window) if self.order else ""
         order += f" LIMIT {self.limit}" if self.order and self.limit else ""
         return plan_of(
@@ -182,7 +181,10 @@ class User:
         feed = self.feeds[row["stream"]]  # type: ignore[index]
         temp = row["temp"]
         assert temp is not None
-        where = {None: True, "temp > 21": temp > 2100, "temp BETWEEN 20 AND 24": 2000 <= temp <= 2400}
+        where = {
+            None: True, "temp > 21": temp > 2100, "temp BETWEEN 20 AND 24": 2000 <= temp <= 2400,
+            "nodeid = 2 OR NOT (temp <= 23 OR temp IS NULL)": row["nodeid"] == 2 or temp > 2300,
+        }  # fmt: skip
         since = 0 if feed.query == 1 else feed.since_ms
         sample = row["sample"]
         assert sample is not None
@@ -227,7 +229,7 @@ class User:
             "0" if not self.group else self.group if self.joined and "." in self.group else f"s.{self.group}"
         )
         source = "JOIN p ON p.node = s.nodeid AND p.height <> 3" if self.joined else ""
-        having = f"HAVING a{len(within) - 1}_5 > {self.having}" if self.having is not None else ""
+        having = f"HAVING {havings[self.having].format(len(within) - 1)}" if self.having is not None else ""
         order = orders[self.order].format(len(within) - 1) if self.order else "number"
         limit = self.limit if self.order and self.limit else 1000
         select = f"""
@@ -255,6 +257,13 @@ class User:
         return found
 
 
+#: HAVING of a query, of its last window → the same for DuckDB.
+havings = {
+    "COUNT(*, {0}) > 1": "a{0}_5 > 1",
+    "COUNT(*, {0}) > 1 AND NOT MAX(temp, {0}) < 23": "a{0}_5 > 1 AND NOT a{0}_2 < 23",
+    "MAX(temp, {0}) - MIN(temp, {0}) > 1 OR COUNT(temp, {0}) < 2": "a{0}_2 - a{0}_1 > 1 OR a{0}_3 < 2",
+    "SUM(temp, {0}) NOT BETWEEN 40 AND 70 OR MIN(temp, {0}) IS NULL": "a{0}_0 NOT BETWEEN 40 AND 70 OR a{0}_1 IS NULL",
+}
 #: ORDER BY of a query → the same for DuckDB, which puts NULL last, too.
 orders = {
     "rows0 DESC": "a0_5 DESC",
@@ -285,8 +294,10 @@ users = st.builds(
     ),
     one_window | several_windows,
     st.sampled_from([None, None, "nodeid", "level"]),
-    st.sampled_from([None, "temp > 21", "temp BETWEEN 20 AND 24"]),
-    st.sampled_from([None, None, 1]),
+    st.sampled_from(
+        [None, "temp > 21", "temp BETWEEN 20 AND 24", "nodeid = 2 OR NOT (temp <= 23 OR temp IS NULL)"]
+    ),
+    st.sampled_from([None, None, *havings]),
     st.sampled_from([None, None, *orders]),
     st.sampled_from([None, 1, 2]),
     st.sampled_from([0, 0, 7000, 30_000]),
