@@ -564,6 +564,7 @@ void schedule_restart(void)
         timer_stop(&send_timer);
         sending = false;
         uplink_stop();
+        since_rows = UINT8_MAX; /* nobody listens for what it had then, once it is back */
         search_begin();
         return;
     }

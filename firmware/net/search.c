@@ -79,7 +79,8 @@ static void wait(void)
 void search_begin(void)
 {
     timer_stop(&ear_timer);
-    radio_accept_unicast(true);
+    /* A child that asks whether its parent is there is to hear nothing. */
+    radio_accept_unicast(false);
     radio_channel(channel_home());
     radio_on();
     searched = 0;

@@ -40,8 +40,9 @@
 #define VAIN_PARENTS 3
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
-/* Who has left the tree says so until so many windows are over, so that its own children look around: that in which it left may be the first. */
-#define FAREWELL_WINDOWS 3
+/* Who has left the tree says so until so many windows of its search are over, so that its own children look around. That in which it left may be the
+ * first, and in a slow network one of four is one in which others are awake. */
+#define FAREWELL_WINDOWS 9
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
@@ -57,6 +58,8 @@
 #define NEWS_WINDOWS 6
 /* … of a parent of the same level: one of them may be lost. */
 #define NEWS_WINDOWS_FEW 2
+/* … who hears of one that has left the tree: this one, and two more. */
+#define HELP_WINDOWS 3
 /* … of values below a mote that were not there before, which it has told at once: all its beacons tell them. */
 #define SRT_WINDOWS 1
 /* A mote without a child's beacon or bundle in so many windows has no children. */
@@ -355,6 +358,9 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
         }
         stand(neighbour);
     }
+    /* Whoever has left the tree looks for news of the root, which may come in the next windows; a child that has had none for long waits for some. */
+    if (beacon->level == WIRE_NO_LEVEL && news < HELP_WINDOWS) news = HELP_WINDOWS;
+    if (beacon->level == WIRE_NO_LEVEL || (neighbour_is_child(neighbour) && (uint8_t)(root_sequence - beacon->root_sequence) > BEACON_EVERY)) schedule_beacon_now();
     /* Of a parent that is hardly heard, no stamp comes for minutes; without the time its windows are missed, and so are all others'. */
     if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined() || (beacon->level < level && clocksync_stale()))) {
         if (clocksync_stamp(source, beacon, frame->sfd)) {
@@ -425,6 +431,15 @@ uint8_t tree_write_beacon(struct wire_beacon *beacon)
     return (uint8_t)((uint8_t *)entry - (uint8_t *)beacon);
 }
 
+/* Gives the parent up once it has been silent for too long. */
+static void doubt_parent(const struct neighbour *up)
+{
+    /* Whoever is heard well, or is not heard any more, and does not acknowledge in control windows either, is not just crowded. */
+    bool silent = vain_greetings && (up->age >= DOUBTFUL_WINDOWS || heard_well(up));
+    uint8_t limit = !heard_well(up) && !up->hears ? POOR_SLOTS : silent ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
+    if (silent_slots >= limit) lose_parent();
+}
+
 void tree_sent(bool acknowledged)
 {
     struct neighbour *up = tree_up();
@@ -438,10 +453,7 @@ void tree_sent(bool acknowledged)
     if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
-    /* Whoever is heard well, or is not heard any more, and does not acknowledge in control windows either, is not just crowded. */
-    bool silent = vain_greetings && (up->age >= DOUBTFUL_WINDOWS || heard_well(up));
-    uint8_t limit = !heard_well(up) && !up->hears ? POOR_SLOTS : silent ? DOUBTFUL_SLOTS : uplink_doubtful() ? DEAD_SLOTS_DOUBTFUL : DEAD_SLOTS;
-    if (silent_slots >= limit) lose_parent();
+    doubt_parent(up);
 }
 
 void tree_greeted(bool acknowledged)
@@ -456,7 +468,10 @@ void tree_greeted(bool acknowledged)
     /* Its beacons do not tell that this direction is the worse one: several tries count for more than one frame. */
     neighbour_sent(up, false);
     neighbour_sent(up, false);
-    if (++vain_greetings < VAIN_GREETINGS) return;
+    if (++vain_greetings < VAIN_GREETINGS) {
+        doubt_parent(up);
+        return;
+    }
     vain_greetings = 0;
     if (replace_parent()) return;
     /* Others of its own level will do once it has none. */

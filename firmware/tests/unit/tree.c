@@ -238,6 +238,11 @@ static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_s
     CHECK_EQUAL(tree_own_parent(), 2);
     tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
+    hear(4, 0, WIRE_NO_NODE, 16, 255);
+    for (int i = 0; i < 8; i++) tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), 3);
+    tree_greeted(false); /* before the next epoch's rows */
+    CHECK_EQUAL(tree_own_parent(), 4);
 }
 
 static void a_parent_that_is_not_heard_is_asked_before_it_is_given_up(void)
@@ -314,6 +319,29 @@ static void news_that_one_neighbour_has_let_a_mote_without_children_join_any(voi
         CHECK(!tree_joined());
     }
     cut_off = false;
+}
+
+static void who_has_left_is_told_and_so_is_a_child_without_news(void)
+{
+    tree_init();
+    hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
+    windows(10, root_beacon);
+    beacons = 0;
+    hear(7, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
+    CHECK_EQUAL(beacons, 1);
+    for (uint32_t window = 0; window < 2; window++) {
+        tree_age();
+        CHECK(tree_beacon_due(4 * window)); /* whichever its turn */
+        CHECK(tree_beacon_due(4 * window + 4));
+    }
+    root_beacon();
+    beacons = 0;
+    uint8_t now = root_sequence;
+    for (int lag = 6; lag >= 0; lag--) {
+        root_sequence = (uint8_t)(now - lag - 1); /* hear() counts one more */
+        hear(8, 2, ME, 32, 255);
+        CHECK_EQUAL(beacons, lag > 3 ? 7 - lag : 3);
+    }
 }
 
 static void numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out(void)
@@ -577,6 +605,7 @@ static const struct test tests[] = {
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up),
+    TEST(who_has_left_is_told_and_so_is_a_child_without_news),
     TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
     TEST(news_that_one_neighbour_has_let_a_mote_without_children_join_any),
