@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from gateway.tests.generated import Row, conditions, in_database
 from hil_tests.queries import rows
 from skerry.lang.errors import QueryError
+from skerry.plan.expression import Expr
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, MoteQuery, QueryPlan
 from skerry.plan.optimiser import SamplingPlan, considered
@@ -283,12 +284,17 @@ def answers(
     return by_epoch
 
 
-def _close(one: Any, other: Any, digits: int, times: float) -> bool:
-    """Averages, variances and deviations are rounded at their digits, and may be multiplied then."""
+def _rounded(expr: Expr) -> float:
+    """By how much a column may be off: averages, variances and deviations are rounded at their digits, and averages may be tripled then."""
+    averages = sum(10.0**-node.digits for node in expr.walk() if node.aggregate is Aggregate.AVG)
+    return 0.5000001 * (10.0**-expr.digits + 3 * averages)
+
+
+def _close(one: Any, other: Any, error: float) -> bool:
     if one is None or other is None:
         return one is other
     theirs = float(other) if isinstance(other, bool) else float(str(other))
-    return math.isclose(one, theirs, rel_tol=1e-9, abs_tol=(0.5000001 * times) * 10**-digits)
+    return math.isclose(one, theirs, rel_tol=1e-9, abs_tol=error)
 
 
 def compare(asked: Asked, plan: QueryPlan, got: list[dict[str, Any]], readings: list[Row]) -> None:
@@ -301,17 +307,14 @@ def compare(asked: Asked, plan: QueryPlan, got: list[dict[str, Any]], readings: 
         assert (value is None) == (exact is None), asked.sql
         assert exact is None or abs(value - float(str(exact))) <= error + 1e-9, (asked.sql, ours, expected)
         return
-    rounds = [
-        (output.digits, 4 if any(node.aggregate is Aggregate.AVG for node in output.expr.walk()) else 1)
-        for output in plan.outputs
-    ]
+    errors = [_rounded(output.expr) for output in plan.outputs]
     left = list(expected)
     for mine in ours:
         same = next(
             (
                 theirs
                 for theirs in left
-                if all(_close(a, b, *how) for a, b, how in zip(mine, theirs, rounds, strict=True))
+                if all(_close(a, b, error) for a, b, error in zip(mine, theirs, errors, strict=True))
             ),
             None,
         )
