@@ -41,8 +41,9 @@
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
 /* Who has left the tree says so until so many windows of its search are over, so that its own children look around. That in which it left may be the
- * first, and in a slow network one of four is one in which others are awake. */
-#define FAREWELL_WINDOWS 9
+ * first; in a slow network others are awake in one of four. */
+#define FAREWELL_WINDOWS 3
+#define FAREWELL_WINDOWS_SLOW 9
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
@@ -58,8 +59,6 @@
 #define NEWS_WINDOWS 6
 /* … of a parent of the same level: one of them may be lost. */
 #define NEWS_WINDOWS_FEW 2
-/* … who hears of one that has left the tree: this one, and two more. */
-#define HELP_WINDOWS 3
 /* … of values below a mote that were not there before, which it has told at once: all its beacons tell them. */
 #define SRT_WINDOWS 1
 /* A mote without a child's beacon or bundle in so many windows has no children. */
@@ -213,7 +212,7 @@ static void leave(void)
     parent = WIRE_NO_NODE;
     level = WIRE_NO_LEVEL;
     dissemination_greet(WIRE_NO_NODE, false);
-    news = FAREWELL_WINDOWS;
+    news = schedule_slow() ? FAREWELL_WINDOWS_SLOW : FAREWELL_WINDOWS;
     net_left();
 }
 
@@ -358,9 +357,6 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
         }
         stand(neighbour);
     }
-    /* Whoever has left the tree looks for news of the root, which may come in the next windows; a child that has had none for long waits for some. */
-    if (beacon->level == WIRE_NO_LEVEL && news < HELP_WINDOWS) news = HELP_WINDOWS;
-    if (beacon->level == WIRE_NO_LEVEL || (neighbour_is_child(neighbour) && (uint8_t)(root_sequence - beacon->root_sequence) > BEACON_EVERY)) schedule_beacon_now();
     /* Of a parent that is hardly heard, no stamp comes for minutes; without the time its windows are missed, and so are all others'. */
     if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined() || (beacon->level < level && clocksync_stale()))) {
         if (clocksync_stamp(source, beacon, frame->sfd)) {
