@@ -29,7 +29,16 @@ from skerry.plan.srt import Srt
 from skerry.plan.windows import PERIODS_BEHIND
 from skerry.proxy.demand_state import OVER_MS, Group, Running, User
 from skerry.proxy.grouping import key_of
-from skerry.proxy.spreading import BEFORE_MS, SLOW_FROM_S, frames_of, keeps_awake, spread_ms, windows
+from skerry.proxy.spreading import (
+    ASKED_FOR,
+    BEFORE_MS,
+    SLOW_FROM_S,
+    frames_of,
+    keeps_awake,
+    keeps_some_awake,
+    spread_ms,
+    windows,
+)
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
 
 #: Query ids on the wire: 1..255.
@@ -356,9 +365,12 @@ class Demand:
             for running in self._running.values()
             if running.known_ms > _ms(now) and running.stopped_at is None and running.source is None
         ]
-        count = windows(self.hops, frames_of([*news, encode(wanted, 0, FOREVER)]))
+        frames = frames_of([*news, encode(wanted, 0, FOREVER)])
+        count = windows(self.hops, frames)
         soon = spread_ms(_ms(now) + self._before_ms, count, slow=False)
         if self._slow(now, soon):
+            if any(keeps_some_awake(running.installation.mote_query) for running in self._running.values()):
+                count = windows(self.hops, max(frames, ASKED_FOR))
             return spread_ms(_ms(now) + self._before_ms, count, slow=True) + self._lead * 1000
         return max(ceiling(_ms(now), 1000) + self._lead * 1000, soon + _HEARD_MS)
 

@@ -20,12 +20,27 @@ WINDOW_MS, SLOW_WINDOW_MS = 4_000, 16_000
 BEFORE_MS = 1_000
 #: Twice the hops that a flood goes on in a window, by the number of its frames; more frames take as long as the last.
 _HALF_HOPS = (8, 3, 2)
+#: As many frames as those that go on by a hop in a window, as do questions for what was not heard.
+ASKED_FOR = len(_HALF_HOPS)
 
 
 def keeps_awake(query: MoteQuery) -> bool:
-    """Whether all motes that there are listen often while they hold it: what is routed, some hold no part of."""
-    rare = query.period_ms * max(1, sent_each(query)) >= SLOW_PERIOD_MS
-    return not rare and all(clause.kind is not Aggregate.ROUTE for clause in query.clauses)
+    """Whether all motes that there are listen often while they hold it."""
+    return _goes_often(query) and not _has_route(query)
+
+
+def keeps_some_awake(query: MoteQuery) -> bool:
+    """Whether those that hold it listen often, while others do not: they flood what is news among themselves, and all others have to ask
+    for it, hop by hop."""
+    return _goes_often(query) and _has_route(query)
+
+
+def _goes_often(query: MoteQuery) -> bool:
+    return query.period_ms * max(1, sent_each(query)) < SLOW_PERIOD_MS
+
+
+def _has_route(query: MoteQuery) -> bool:
+    return any(clause.kind is Aggregate.ROUTE for clause in query.clauses)
 
 
 def frames_of(programs: Iterable[bytes]) -> int:
