@@ -261,31 +261,34 @@ def far(number: int) -> str:
     return "\n".join(f"ldi r{16 + i % 16},{(i * 7 + number * 13) % 251}" for i in range(512))
 
 
+def laid(text: str) -> tuple[Lengths, list[str]]:
+    """A program as it is laid out, proven to do the same, and its lines."""
+    program = read_lines(text.splitlines()).functions
+    lengths = Lengths(program, set())
+    prove(program, read_lines(lengths.lines()).functions, set())
+    return lengths, [line.strip() for line in lengths.lines()]
+
+
 def test_a_call_goes_by_a_jump_that_is_there_anyway() -> None:
     """What calls g lies out of reach of it, and the jump at the end of h between."""
-    program = read_lines(
+    text = (
         f"g:\ninc r24\nret\na:\n{far(1)}\n{far(2)}\n{far(3)}\nret\nh:\ndec r24\njmp g\n"
-        f"b:\n{far(4)}\n{far(5)}\ncall g\ninc r25\ncall g\nret".splitlines()
-    ).functions
-    lengths = Lengths(program, set())
-    lines = [line.strip() for line in lengths.lines()]
+        f"b:\n{far(4)}\n{far(5)}\ncall g\ninc r25\ncall g\nret"
+    )
+    lengths, lines = laid(text)
     way = lines[lines.index("rjmp g") - 1]
     assert [line for line in lines if "call" in line] == 2 * [f"rcall {way.removesuffix(':')}"]
-    assert lengths.total == sum(function.size for function in program)
-    prove(program, read_lines(lengths.lines()).functions, set())
+    assert lengths.total == sum(function.size for function in read_lines(text.splitlines()).functions)
 
 
 def test_no_two_jumps_lend_to_each_other() -> None:
     """Both are too far from where they go, and within reach of each other: one of them stays long."""
-    program = read_lines(
+    _, lines = laid(
         f"g:\ninc r24\nret\na:\n{far(1)}\n{far(2)}\n{far(3)}\n{far(4)}\n{far(5)}\nret\nb:\ninc r25\njmp g\n"
-        f"c:\ninc r26\njmp g\nd:\n{far(6)}\ninc r27\njmp g".splitlines()
-    ).functions
-    lengths = Lengths(program, set())
-    lines = [line.strip() for line in lengths.lines()]
+        f"c:\ninc r26\njmp g\nd:\n{far(6)}\ninc r27\njmp g"
+    )
     assert sum(line == "jmp g" for line in lines) == 1
     assert sum(line.startswith("rjmp .Lway") for line in lines) == 2
-    prove(program, read_lines(lengths.lines()).functions, set())
 
 
 def test_a_branch_goes_by_a_jump_or_a_branch_on_the_same_condition() -> None:

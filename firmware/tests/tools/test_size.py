@@ -145,8 +145,6 @@ RUN_ON = """
 
 def test_ways_and_functions_that_run_on_into_the_next_are_followed(tmp_path: Path) -> None:
     """As tools/shrink leaves them: a call of a jump, two functions at one address, one that ends where another begins."""
-    if not shutil.which("avr-gcc"):
-        pytest.skip("avr-gcc is not installed")
     (tmp_path / "program.s").write_text(RUN_ON)
     frames = {"main": 0, "aside": 100, "first": 0, "second": 5, "deep": 50, "__vector_1": 0}
     usage = "".join(f"program.c:0:0:{name}\t{size}\tstatic\n" for name, size in frames.items())
