@@ -525,9 +525,9 @@ struct wire_bundle {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_bundle) == 1, "wire_bundle");
 
-/* JOIN: its sender is the receiver's child. */
+/* JOIN: its sender is the receiver's child, or seeks a way to the root. */
 struct wire_join {
-    uint8_t level; /* hops to the root of the sender, who has chosen the receiver as its parent */
+    uint8_t level; /* hops to the root of the sender; 255: it asks for later news of the root */
     uint16_t session; /* of the root, that the sender lives in */
     struct wire_srt_entry srts[]; /* one for each semantic routing tree that it holds */
 } __attribute__((packed));

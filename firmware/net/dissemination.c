@@ -46,6 +46,7 @@ static struct { uint16_t node; uint8_t lacks[WIRE_QUERIES_MAXIMUM]; uint8_t coun
 /* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window. */
 static uint16_t greeted = WIRE_NO_NODE;
 static bool greeting_due, greeting_blocks;
+static uint16_t sought_from = WIRE_NO_NODE;
 static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
@@ -63,6 +64,8 @@ void dissemination_greet(uint16_t parent, bool again)
     greeting_blocks = !again;
     greeting_due = parent != WIRE_NO_NODE;
 }
+
+void dissemination_seek(uint16_t node) { sought_from = node; }
 
 bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
 
@@ -86,6 +89,7 @@ void dissemination_window(bool all_awake)
     query_window();
     dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
+    sought_from = WIRE_NO_NODE;
     release(&stop_flood.repeats, LAST);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) release(&installs[i].repeats, LAST);
     for (uint8_t i = 0; i < COMMANDS; i++) release(&command_floods[i].repeats, LAST_COMMANDS);
@@ -293,7 +297,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 
 bool dissemination_waiting(void)
 {
-    if (greeting_due || due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
+    if (greeting_due || sought_from != WIRE_NO_NODE || due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
     for (uint8_t i = 0; i < COMMANDS; i++)
         if (due(command_floods[i].repeats)) return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
@@ -316,14 +320,19 @@ static void greeting_sent(enum radio_outcome outcome)
     dissemination_sent();
 }
 
-static bool send_greeting(void)
+static void seek_sent(enum radio_outcome outcome)
 {
-    greeting_due = false;
-    struct wire_join *join = mac_begin(&frame, greeted, WIRE_PACKET_JOIN);
-    join->level = tree_own_level();
+    (void)outcome;
+    dissemination_sent();
+}
+
+static bool send_join(uint16_t to, uint8_t level, mac_handler *done)
+{
+    struct wire_join *join = mac_begin(&frame, to, WIRE_PACKET_JOIN);
+    join->level = level;
     join->session = tree_session();
-    mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
-    return mac_send(&frame, UNICAST_TRIES, greeting_sent);
+    mac_finish(&frame, (uint8_t)(sizeof *join + (level == WIRE_NO_LEVEL ? 0 : srt_write((uint8_t *)join->srts))));
+    return mac_send(&frame, UNICAST_TRIES, done);
 }
 
 static bool send(uint8_t length)
@@ -375,7 +384,15 @@ static bool send_install(void)
 bool dissemination_send(void)
 {
     if (mac_busy()) return true;
-    if (greeting_due) return send_greeting();
+    if (greeting_due) {
+        greeting_due = false;
+        return send_join(greeted, tree_own_level(), greeting_sent);
+    }
+    if (sought_from != WIRE_NO_NODE) {
+        uint16_t node = sought_from;
+        sought_from = WIRE_NO_NODE;
+        return send_join(node, WIRE_NO_LEVEL, seek_sent);
+    }
     if (due(stop_flood.repeats)) {
         stop_flood.repeats = spent(stop_flood.repeats);
         *(struct wire_query_stop *)mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP) = stop_flood.packet;

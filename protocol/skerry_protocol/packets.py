@@ -443,7 +443,7 @@ Command = Struct(
 )
 
 Join = Struct(
-    "level" / Int8ul * "hops to the root of the sender, who has chosen the receiver as its parent",
+    "level" / Int8ul * "hops to the root of the sender; 255: it asks for later news of the root",
     "session" / Int16ul * "of the root, that the sender lives in",
     "srts" / GreedyRange(SrtEntry) * "one for each semantic routing tree that it holds",
 )

@@ -39,6 +39,8 @@ void dissemination_greet(uint16_t to, bool again) { greeted = to; asked_again +=
 uint16_t dissemination_version(void) { return 0; }
 static int wanted, beacons;
 void dissemination_want(void) { wanted++; }
+static uint16_t sought_from;
+void dissemination_seek(uint16_t node) { sought_from = node; }
 void schedule_beacon_now(void) { beacons++; }
 static bool slow;
 bool schedule_slow(void) { return slow; }
@@ -332,9 +334,78 @@ static void who_leaves_says_so_in_a_window_in_which_others_are_awake(void)
         hear(ROOT, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
         int says = 0; /* windows of a search are as often as in a fast network */
         for (int window = 0; window < 20; window++, tree_age()) says += tree_farewell();
-        CHECK_EQUAL(says, seldom ? 9 : 3);
+        CHECK_EQUAL(says, seldom ? 17 : 4);
     }
     slow = false;
+}
+
+static void news_of_the_root_is_asked_for_and_passed_on(void)
+{
+    tree_init();
+    cut_off = false;
+    hear(2, 1, ROOT, 16, 255);
+    hear(7, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255); /* which has heard as much of the root as this mote, or more */
+    beacons = 0;
+    sought_from = WIRE_NO_NODE;
+    tree_sought(7);
+    CHECK_EQUAL(sought_from, 2);
+    CHECK_EQUAL(beacons, 0);
+    CHECK(tree_seeks());
+    sought_from = WIRE_NO_NODE;
+    tree_sought(8); /* once in a window */
+    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(beacons, 1);
+    CHECK(!tree_seeks());
+    hear(2, 1, ROOT, 16, 255); /* what the root has just told */
+    CHECK_EQUAL(beacons, 2);
+    windows(2, NULL);
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(beacons, 2);
+    tree_sought(7); /* this mote's news is later than what that had when it left */
+    CHECK_EQUAL(beacons, 3);
+    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    CHECK(!tree_seeks());
+}
+
+static void who_has_left_asks_whoever_may_have_a_way(void)
+{
+    tree_init();
+    cut_off = false;
+    hear(2, 1, ROOT, 16, 255);
+    cut_off = true;
+    sought_from = WIRE_NO_NODE;
+    tree_greeted(false);
+    for (int i = 0; i < 8; i++) tree_sent(false);
+    CHECK(!tree_joined());
+    CHECK(!tree_seek()); /* who has not answered is not asked */
+    hear(4, 3, ME, 48, 255);
+    CHECK(!tree_seek());
+    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    hear(3, 3, 5, 60, 255);
+    hear(6, 3, 5, 90, 255);
+    CHECK(!tree_joined());
+    CHECK(tree_seek());
+    CHECK_EQUAL(sought_from, 3);
+    tree_sought(6); /* nor is there anything to be had here */
+    CHECK(!tree_seeks());
+    cut_off = false;
+}
+
+static void who_had_its_way_by_a_mote_that_has_left_asks_for_it(void)
+{
+    tree_init();
+    cut_off = false;
+    hear(2, 1, ROOT, 16, 255);
+    hear(3, 1, ROOT, 90, 255);
+    sought_from = WIRE_NO_NODE;
+    hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
+    CHECK_EQUAL(tree_own_parent(), 3);
+    CHECK_EQUAL(sought_from, 3);
+    sought_from = WIRE_NO_NODE;
+    hear(3, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
+    CHECK(!tree_joined());
+    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
 }
 
 static void numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out(void)
@@ -598,7 +669,7 @@ static const struct test tests[] = {
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up), TEST(who_leaves_says_so_in_a_window_in_which_others_are_awake),
-   
+    TEST(news_of_the_root_is_asked_for_and_passed_on), TEST(who_has_left_asks_whoever_may_have_a_way), TEST(who_had_its_way_by_a_mote_that_has_left_asks_for_it),
     TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
     TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
     TEST(news_that_one_neighbour_has_let_a_mote_without_children_join_any),
