@@ -35,7 +35,7 @@ def test_the_papers_query() -> None:
     sampling = BY_NAME["light"].energy + BY_NAME["voltage"].energy
     taken = upkeep(wanted.period_ms)
     power = CAPACITY / (24 * WEEK_MS / 1000) - taken.idle / 1e6
-    assert wanted.period_ms == math.ceil((taken.epoch / 1e9 + sampling) / power * 50) * 20 == 2_380
+    assert wanted.period_ms == math.ceil((taken.epoch / 1e9 + sampling) / power * 50) * 20 == 2_640
     assert wanted.duration_ms == 24 * WEEK_MS
     assert wanted.budget is not None
     lasts = predicted_ms(wanted.period_ms, wanted.budget.energy)

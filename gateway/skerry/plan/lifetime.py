@@ -23,8 +23,8 @@ FULL, EMPTY = 3000, 2100
 
 @dataclass(frozen=True, slots=True)
 class _Upkeep:
-    """What a mote in the middle of a network takes: without a query, mostly for its control windows, in uW; and with an epoch besides
-    sampling, for its cell, its children's, and those after for repetitions, in nJ."""
+    """What a mote that passes on the rows of another takes: without a query, mostly for its control windows, in uW; and with an
+    epoch besides sampling, for its cell, its children's, and those after for repetitions, in nJ."""
 
     idle: int
     epoch: int
@@ -32,7 +32,7 @@ class _Upkeep:
 
 #: From this sample period on, where no other query is faster, a network has fewer control windows (firmware/net/schedule.c). In ms.
 SLOW_MS = 10_000
-_SLOW, _FAST = _Upkeep(360, 2_300_000), _Upkeep(1050, 1_100_000)
+_SLOW, _FAST = _Upkeep(360, 2_500_000), _Upkeep(1070, 1_200_000)
 _MOST = 255
 #: Sample periods are multiples of this, in ms, so that little of a battery is left over; from the second length on, of a second.
 _GRID_MS, _COARSE_MS = 20, 100_000
