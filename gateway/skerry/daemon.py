@@ -17,7 +17,6 @@ from construct import Container
 from skerry.alarms import Alarms
 from skerry.catalog import Catalog
 from skerry.commands import Running, check
-from skerry.encoding import mended
 from skerry.history.retention import Retention
 from skerry.history.service import HistoryService
 from skerry.inventory import Inventory
@@ -31,8 +30,6 @@ from skerry.plan.model import QueryPlan
 from skerry.plan.past import explain_past
 from skerry.plan.planner import plan_point, plan_query
 from skerry.plan.points import Point
-from skerry.plan.srt import Srt, plan_of
-from skerry.plan.tables import Tables, TableSchema
 from skerry.proxy.archive import Archiving
 from skerry.proxy.engine import Engine
 from skerry.proxy.matching import Part
@@ -40,6 +37,7 @@ from skerry.proxy.spark import StreamingQuery
 from skerry.queries import Ended, Queries, UnknownQueryError, UserQuery
 from skerry.reading import BACKLOG_ROWS, Reader
 from skerry.reading import Past as PastOf
+from skerry.restore import restore
 from skerry.root import Root
 from skerry.spent import Beginning, spent
 from skerry.state import DataDirectory, StorageError
@@ -176,26 +174,8 @@ class Gateway:
             raise self._data.damaged("gateway", f"{type(error).__name__}: {error}") from error
 
     def _restore_from(self, state: dict[str, Any]) -> None:
-        self._queries.last = state.get("last_query", 0)
-        for ended in state.get("ended", []):
-            self._queries.end(Ended(*map(mended, ended)))
-        plans: dict[str, QueryPlan] = {}
-        for entry in state["queries"].values():
-            # In the order in which they were asked: a storage point comes before those that read it.
-            # Its tables may not be there now, which pauses it.
-            known = [TableSchema.from_list(schema) for schema in entry.get("tables", [])]
-            tables = {schema.name: schema for schema in known}
-            srt = Srt.from_list(entry["srt"]) if entry.get("srt") else None
-            try:
-                if self._queries.has_ended(entry["started_by"]):
-                    raise QueryError(f"it was started by query {entry['started_by']}, which has ended")
-                plan, point = self._plan(mended(entry["sql"]), entry.get("point"), tables, srt)
-            except QueryError as error:
-                self._give_up(entry, error)
-                continue
-            plans[entry["id"]] = plan
-            query = UserQuery.from_dict(entry, plan, point, srt)
-            self._queries.add(query)
+        plans = restore(self._queries, state)
+        for query in self._queries.all():
             if not query.past_only:
                 self._subscribe(query)
         running = [query.id for query in self._queries.all() if not query.finished and not query.past_only]
@@ -207,31 +187,6 @@ class Gateway:
             if query.finished and not query.past_only:
                 # No network knows of it, and its rows are read all the same.
                 self.engine.set_feeds(query.id, dict(query.feeds))
-
-    def _give_up(self, entry: Mapping[str, Any], error: QueryError) -> None:
-        """A query whose plan cannot be made again: what it read is gone, or this program lacks what another knew."""
-        query, user, why = entry["id"], mended(entry["user"]), error.summary
-        if entry["finished"]:
-            log.warning("query %s of %s has ended and is forgotten: %s", query, user, why)
-            return
-        log.warning("query %s of %s ends, as it cannot be planned any more: %s", query, user, why)
-        why = f"it could not be planned any more when the gateway started again: {why}"
-        self._queries.end(Ended(query, user, mended(entry["sql"]), why))
-
-    def _plan(
-        self, sql: str, number: int | None, tables: Tables, srt: Srt | None
-    ) -> tuple[QueryPlan, Point | None]:
-        """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
-        plan = plan_query(sql, self._queries.points(), tables, restored=True)
-        if isinstance(plan, CreatePoint):
-            assert number is not None
-            point, plan = plan_point(plan, number, self._queries.points(), restored=True)
-            return plan, point
-        if isinstance(plan, CreateSrt):
-            assert srt is not None
-            return plan_of(srt, plan), None
-        assert isinstance(plan, QueryPlan)
-        return plan, None
 
     def _save(self) -> None:
         """Remember everything. Raises StorageError, with an alarm; it is tried again until it works."""
