@@ -47,6 +47,7 @@ static struct { uint16_t node; uint8_t lacks[WIRE_QUERIES_MAXIMUM]; uint8_t coun
 static uint16_t greeted = WIRE_NO_NODE;
 static bool greeting_due, greeting_blocks;
 static uint16_t sought_from = WIRE_NO_NODE;
+static uint8_t sought_after;
 static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
@@ -65,7 +66,11 @@ void dissemination_greet(uint16_t parent, bool again)
     greeting_due = parent != WIRE_NO_NODE;
 }
 
-void dissemination_seek(uint16_t node) { sought_from = node; }
+void dissemination_seek(uint16_t node, uint8_t after)
+{
+    sought_from = node;
+    sought_after = after;
+}
 
 bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
 
@@ -326,13 +331,13 @@ static void seek_sent(enum radio_outcome outcome)
     dissemination_sent();
 }
 
-static bool send_join(uint16_t to, uint8_t level, mac_handler *done)
+static struct wire_join *begin_join(uint16_t to, uint8_t level, uint8_t after)
 {
     struct wire_join *join = mac_begin(&frame, to, WIRE_PACKET_JOIN);
     join->level = level;
     join->session = tree_session();
-    mac_finish(&frame, (uint8_t)(sizeof *join + (level == WIRE_NO_LEVEL ? 0 : srt_write((uint8_t *)join->srts))));
-    return mac_send(&frame, UNICAST_TRIES, done);
+    join->root_sequence = after;
+    return join;
 }
 
 static bool send(uint8_t length)
@@ -386,12 +391,15 @@ bool dissemination_send(void)
     if (mac_busy()) return true;
     if (greeting_due) {
         greeting_due = false;
-        return send_join(greeted, tree_own_level(), greeting_sent);
+        struct wire_join *join = begin_join(greeted, tree_own_level(), 0);
+        mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
+        return mac_send(&frame, UNICAST_TRIES, greeting_sent);
     }
     if (sought_from != WIRE_NO_NODE) {
-        uint16_t node = sought_from;
+        begin_join(sought_from, WIRE_NO_LEVEL, sought_after);
         sought_from = WIRE_NO_NODE;
-        return send_join(node, WIRE_NO_LEVEL, seek_sent);
+        mac_finish(&frame, sizeof(struct wire_join));
+        return mac_send(&frame, UNICAST_TRIES, seek_sent);
     }
     if (due(stop_flood.repeats)) {
         stop_flood.repeats = spent(stop_flood.repeats);

@@ -83,7 +83,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
             return;
         }
         if (((const struct wire_join *)body)->level == WIRE_NO_LEVEL) {
-            tree_sought(source);
+            tree_sought(((const struct wire_join *)body)->root_sequence);
             schedule_heard(false);
             schedule_control();
             return;

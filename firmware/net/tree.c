@@ -54,8 +54,6 @@
 #define SEQUENCES 64
 /* Deeper is no tree but a loop counting up. */
 #define LEVEL_MAXIMUM 32
-/* Who is asked for later news of the root passes on what comes in this window and the next. */
-#define SOUGHT_WINDOWS 2
 /* In a steady network a mote beacons in one window of three; with news, and at the root, in all. */
 #define BEACON_EVERY 3
 #define NEWS_WINDOWS 6
@@ -88,7 +86,9 @@ static uint8_t level_sequence;
 static uint8_t told_sequence;
 static bool told;
 static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, lonely;
-static uint8_t news, sought, child_age = CHILD_WINDOWS;
+static uint8_t news, child_age = CHILD_WINDOWS;
+static bool sought;
+static uint8_t sought_after; /* a number of the root's */
 static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
 static uint8_t settled; /* windows with a tree by values, up to YOUNG_WINDOWS */
@@ -189,26 +189,29 @@ static struct neighbour *cheapest(bool as_parent, uint16_t except, uint8_t above
 
 static struct neighbour *best(uint16_t except, uint8_t above) { return cheapest(true, except, above); }
 
-bool tree_seeks(void) { return sought == SOUGHT_WINDOWS; }
+bool tree_seeks(void) { return sought; }
 
 bool tree_seek(void)
 {
+    if (news == FAREWELL_WINDOWS) return false; /* in a fast network, most hear some in the first window */
     const struct neighbour *choice = cheapest(false, WIRE_NO_NODE, LEVEL_MAXIMUM);
-    if (choice) dissemination_seek(choice->node);
+    if (choice) dissemination_seek(choice->node, root_sequence);
     return choice != NULL;
 }
 
-/* It is asked for hop by hop, up to the root, whose beacon is news in any case, and passed on at once by who has asked (Babel's requests for
+/* Hop by hop, to whoever has it or to the root, whose beacon is news in any case; who has asked passes it on at once (Babel's requests for
  * sequence numbers, RFC 8966, 3.8.1.2). */
-void tree_sought(uint16_t source)
+void tree_sought(uint8_t number)
 {
-    const struct neighbour *n = neighbour_find(source);
-    if (!tree_joined() || tree_seeks()) return;
-    bool known = n && after(root_sequence, n->root_sequence);
-    if (tree_is_root() || known) schedule_beacon_now();
-    if (tree_is_root() || (known && n->level == WIRE_NO_LEVEL)) return; /* which has just told what it knows */
-    sought = SOUGHT_WINDOWS;
-    dissemination_seek(parent);
+    if (!tree_joined()) return;
+    if (tree_is_root() || after(root_sequence, number)) {
+        schedule_beacon_now();
+        return;
+    }
+    if (sought && !after(number, sought_after)) return;
+    sought = true;
+    sought_after = number;
+    dissemination_seek(parent, number);
 }
 
 /* A level below this parent. */
@@ -216,8 +219,8 @@ static void stand(const struct neighbour *up)
 {
     if (later(up->root_sequence)) {
         root_sequence = up->root_sequence;
-        if (sought) {
-            sought = SOUGHT_WINDOWS - 1;
+        if (sought && after(root_sequence, sought_after)) {
+            sought = false;
             schedule_beacon_now();
         }
     }
@@ -392,7 +395,7 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
         if (below || beacon->level >= LEVEL_MAXIMUM) {
             give_parent_up();
             /* Where it has another way, that may become one for the parent of before. */
-            if (beacon->level == WIRE_NO_LEVEL) tree_sought(source);
+            if (beacon->level == WIRE_NO_LEVEL && schedule_slow()) tree_sought(beacon->root_sequence);
             return true;
         }
         stand(neighbour);
@@ -522,7 +525,7 @@ void tree_age(void)
 {
     neighbours_age();
     if (news) news--;
-    if (sought) sought--;
+    sought = false;
     refresh_srts(true);
     if (child_age < CHILD_WINDOWS) child_age++;
     if ((uint8_t)(root_sequence - level_sequence) > SEQUENCES) level_sequence = (uint8_t)(root_sequence - SEQUENCES);

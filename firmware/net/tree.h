@@ -24,8 +24,8 @@ struct neighbour *tree_up(void);
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length);
 /* Whether to beacon in this round's control window. */
 bool tree_beacon_due(uint32_t round);
-/* A neighbour asks for later news of the root than it has. */
-void tree_sought(uint16_t source);
+/* A neighbour asks for later news of the root than its beacon `number`. */
+void tree_sought(uint8_t number);
 /* It has been asked for in this window, and has not come yet. */
 bool tree_seeks(void);
 /* Outside the tree: asks for some, if there is anybody to be asked. */

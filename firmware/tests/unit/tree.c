@@ -40,7 +40,12 @@ uint16_t dissemination_version(void) { return 0; }
 static int wanted, beacons;
 void dissemination_want(void) { wanted++; }
 static uint16_t sought_from;
-void dissemination_seek(uint16_t node) { sought_from = node; }
+static uint8_t sought_after;
+void dissemination_seek(uint16_t node, uint8_t after)
+{
+    sought_from = node;
+    sought_after = after;
+}
 void schedule_beacon_now(void) { beacons++; }
 static bool slow;
 bool schedule_slow(void) { return slow; }
@@ -344,68 +349,86 @@ static void news_of_the_root_is_asked_for_and_passed_on(void)
     tree_init();
     cut_off = false;
     hear(2, 1, ROOT, 16, 255);
-    hear(7, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255); /* which has heard as much of the root as this mote, or more */
     beacons = 0;
     sought_from = WIRE_NO_NODE;
-    tree_sought(7);
-    CHECK_EQUAL(sought_from, 2);
-    CHECK_EQUAL(beacons, 0);
-    CHECK(tree_seeks());
-    sought_from = WIRE_NO_NODE;
-    tree_sought(8); /* once in a window */
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
-    hear(2, 1, ROOT, 16, 255);
+    tree_sought((uint8_t)(root_sequence - 1)); /* this mote has some */
     CHECK_EQUAL(beacons, 1);
     CHECK(!tree_seeks());
-    hear(2, 1, ROOT, 16, 255); /* what the root has just told */
-    CHECK_EQUAL(beacons, 2);
-    windows(2, NULL);
+    uint8_t wanted_after = root_sequence;
+    tree_sought(wanted_after);
+    CHECK_EQUAL(beacons, 1);
+    CHECK(tree_seeks());
+    CHECK_EQUAL(sought_from, 2);
+    CHECK_EQUAL(sought_after, wanted_after);
+    sought_from = WIRE_NO_NODE;
+    tree_sought(wanted_after); /* that has been asked for */
+    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    tree_sought((uint8_t)(wanted_after + 1));
+    CHECK_EQUAL(sought_from, 2);
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(beacons, 1);
+    CHECK(tree_seeks());
     hear(2, 1, ROOT, 16, 255);
     CHECK_EQUAL(beacons, 2);
-    tree_sought(7); /* this mote's news is later than what that had when it left */
-    CHECK_EQUAL(beacons, 3);
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    CHECK(!tree_seeks());
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(beacons, 2);
+    tree_sought(root_sequence);
+    windows(1, NULL); /* who waits longer asks again */
     CHECK(!tree_seeks());
 }
 
 static void who_has_left_asks_whoever_may_have_a_way(void)
 {
-    tree_init();
-    cut_off = false;
-    hear(2, 1, ROOT, 16, 255);
-    cut_off = true;
-    sought_from = WIRE_NO_NODE;
-    tree_greeted(false);
-    for (int i = 0; i < 8; i++) tree_sent(false);
-    CHECK(!tree_joined());
-    CHECK(!tree_seek()); /* who has not answered is not asked */
-    hear(4, 3, ME, 48, 255);
-    CHECK(!tree_seek());
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
-    hear(3, 3, 5, 60, 255);
-    hear(6, 3, 5, 90, 255);
-    CHECK(!tree_joined());
-    CHECK(tree_seek());
-    CHECK_EQUAL(sought_from, 3);
-    tree_sought(6); /* nor is there anything to be had here */
-    CHECK(!tree_seeks());
-    cut_off = false;
+    for (int seldom = 0; seldom < 2; seldom++) {
+        slow = seldom;
+        tree_init();
+        cut_off = false;
+        uint16_t session = (uint16_t)(SESSION + 10 + seldom);
+        beacon_of(2, 1, ROOT, 16, 255, session);
+        cut_off = true;
+        sought_from = WIRE_NO_NODE;
+        tree_greeted(false);
+        for (int i = 0; i < 8; i++) tree_sent(false);
+        CHECK(!tree_joined());
+        beacon_of(4, 3, ME, 48, 255, session);
+        if (seldom) {
+            CHECK(!tree_seek()); /* neither who has not answered nor who has its way from this mote */
+            CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+        }
+        beacon_of(3, 3, 5, 60, 255, session);
+        beacon_of(6, 3, 5, 90, 255, session);
+        CHECK(!tree_joined());
+        CHECK_EQUAL(tree_seek(), seldom); /* in a fast network, news may come unasked in the first window */
+        tree_age();
+        CHECK(tree_seek());
+        CHECK_EQUAL(sought_from, 3);
+        CHECK_EQUAL(sought_after, root_sequence);
+        tree_sought(root_sequence); /* nor is there anything to be had here */
+        CHECK(!tree_seeks());
+    }
+    cut_off = slow = false;
 }
 
 static void who_had_its_way_by_a_mote_that_has_left_asks_for_it(void)
 {
-    tree_init();
-    cut_off = false;
-    hear(2, 1, ROOT, 16, 255);
-    hear(3, 1, ROOT, 90, 255);
-    sought_from = WIRE_NO_NODE;
-    hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
-    CHECK_EQUAL(tree_own_parent(), 3);
-    CHECK_EQUAL(sought_from, 3);
-    sought_from = WIRE_NO_NODE;
-    hear(3, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
-    CHECK(!tree_joined());
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    for (int seldom = 0; seldom < 2; seldom++) {
+        slow = seldom;
+        tree_init();
+        cut_off = false;
+        uint16_t session = (uint16_t)(SESSION + 20 + seldom);
+        beacon_of(2, 1, ROOT, 16, 255, session);
+        beacon_of(3, 1, ROOT, 90, 255, session);
+        sought_from = WIRE_NO_NODE;
+        beacon_of(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255, session);
+        CHECK_EQUAL(tree_own_parent(), 3);
+        CHECK_EQUAL(sought_from, seldom ? 3 : WIRE_NO_NODE);
+        sought_from = WIRE_NO_NODE;
+        beacon_of(3, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255, session);
+        CHECK(!tree_joined());
+        CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    }
+    slow = false;
 }
 
 static void numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out(void)
