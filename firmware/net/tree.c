@@ -42,7 +42,7 @@
 #define DEAD_SLOTS_DOUBTFUL 80
 /* Who has left the tree says so until so many windows of its search are over, so that its own children look around. That in which it left may be the
  * first; in a slow network others are awake in one of four. */
-#define FAREWELL_WINDOWS 4
+#define FAREWELL_WINDOWS 3
 #define FAREWELL_WINDOWS_SLOW 17
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
@@ -193,7 +193,7 @@ bool tree_seeks(void) { return sought; }
 
 bool tree_seek(void)
 {
-    if (news == FAREWELL_WINDOWS) return false; /* in a fast network, most hear some in the first window */
+    if (news > 1 && !schedule_slow()) return false; /* it may come by itself before the last farewell */
     const struct neighbour *choice = cheapest(false, WIRE_NO_NODE, LEVEL_MAXIMUM);
     if (choice) dissemination_seek(choice->node, root_sequence);
     return choice != NULL;
