@@ -193,7 +193,7 @@ bool tree_seeks(void) { return sought; }
 
 bool tree_seek(void)
 {
-    if (news > 1 && !schedule_slow()) return false; /* it may come by itself before the last farewell */
+    if (!schedule_slow()) return false; /* it comes by itself before long */
     const struct neighbour *choice = cheapest(false, WIRE_NO_NODE, LEVEL_MAXIMUM);
     if (choice) dissemination_seek(choice->node, root_sequence);
     return choice != NULL;

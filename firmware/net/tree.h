@@ -28,7 +28,7 @@ bool tree_beacon_due(uint32_t round);
 void tree_sought(uint8_t number);
 /* It has been asked for in this window, and has not come yet. */
 bool tree_seeks(void);
-/* Outside the tree: asks for some, in a fast network as it says for the last time that it has left, if there is anybody to be asked. */
+/* Outside the tree of a slow network: asks for some, if there is anybody to be asked. */
 bool tree_seek(void);
 /* A mote that has just left the tree says so: its children must look for another parent. */
 bool tree_farewell(void);

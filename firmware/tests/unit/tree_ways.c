@@ -127,13 +127,11 @@ static void who_has_left_asks_whoever_may_have_a_way(void)
         beacon_of(3, 3, 5, 60, 255, session);
         beacon_of(6, 3, 5, 90, 255, session);
         CHECK(!tree_joined());
-        CHECK_EQUAL(tree_seek(), seldom);
-        tree_age();
-        CHECK_EQUAL(tree_seek(), seldom);
-        tree_age();
-        CHECK(tree_seek()); /* in a fast network, news may come unasked before */
-        CHECK_EQUAL(sought_from, 3);
-        CHECK_EQUAL(sought_after, root_sequence);
+        CHECK_EQUAL(tree_seek(), seldom); /* in a fast network, news comes unasked */
+        if (seldom) {
+            CHECK_EQUAL(sought_from, 3);
+            CHECK_EQUAL(sought_after, root_sequence);
+        }
         tree_sought(root_sequence); /* nor is there anything to be had here */
         CHECK(!tree_seeks());
     }
