@@ -174,7 +174,7 @@ def test_several_queries_at_once(network: MakeNetwork) -> None:
 
 
 def test_a_failing_sensor_gives_null(network: MakeNetwork) -> None:
-    net = network(line_of(2, spacing=10), radio=disc(12), environment=SLOPE)
+    net = network(line_of(2, spacing=10), radio=disc(12), environment=Environment(fields=dict(SLOPE.fields)))
     net.advance("20s")
     query = ask(net, 1, "SELECT temp, light, accel_x FROM sensors SAMPLE PERIOD 5 s")
     net.motes[1].sense(temp=math.nan)
