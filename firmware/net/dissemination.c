@@ -46,8 +46,6 @@ static struct { uint16_t node; uint8_t lacks[WIRE_QUERIES_MAXIMUM]; uint8_t coun
 /* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window. */
 static uint16_t greeted = WIRE_NO_NODE;
 static bool greeting_due, greeting_blocks;
-static uint16_t sought_from = WIRE_NO_NODE;
-static uint8_t sought_after;
 static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
@@ -64,12 +62,6 @@ void dissemination_greet(uint16_t parent, bool again)
     greeted = parent;
     greeting_blocks = !again;
     greeting_due = parent != WIRE_NO_NODE;
-}
-
-void dissemination_seek(uint16_t node, uint8_t after)
-{
-    sought_from = node;
-    sought_after = after;
 }
 
 bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
@@ -94,7 +86,6 @@ void dissemination_window(bool all_awake)
     query_window();
     dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
-    sought_from = WIRE_NO_NODE;
     release(&stop_flood.repeats, LAST);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) release(&installs[i].repeats, LAST);
     for (uint8_t i = 0; i < COMMANDS; i++) release(&command_floods[i].repeats, LAST_COMMANDS);
@@ -302,7 +293,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 
 bool dissemination_waiting(void)
 {
-    if (greeting_due || sought_from != WIRE_NO_NODE || due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
+    if (greeting_due || due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
     for (uint8_t i = 0; i < COMMANDS; i++)
         if (due(command_floods[i].repeats)) return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
@@ -325,19 +316,14 @@ static void greeting_sent(enum radio_outcome outcome)
     dissemination_sent();
 }
 
-static void seek_sent(enum radio_outcome outcome)
+static bool send_greeting(void)
 {
-    (void)outcome;
-    dissemination_sent();
-}
-
-static struct wire_join *begin_join(uint16_t to, uint8_t level, uint8_t after)
-{
-    struct wire_join *join = mac_begin(&frame, to, WIRE_PACKET_JOIN);
-    join->level = level;
+    greeting_due = false;
+    struct wire_join *join = mac_begin(&frame, greeted, WIRE_PACKET_JOIN);
+    join->level = tree_own_level();
     join->session = tree_session();
-    join->root_sequence = after;
-    return join;
+    mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
+    return mac_send(&frame, UNICAST_TRIES, greeting_sent);
 }
 
 static bool send(uint8_t length)
@@ -389,18 +375,7 @@ static bool send_install(void)
 bool dissemination_send(void)
 {
     if (mac_busy()) return true;
-    if (greeting_due) {
-        greeting_due = false;
-        struct wire_join *join = begin_join(greeted, tree_own_level(), 0);
-        mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
-        return mac_send(&frame, UNICAST_TRIES, greeting_sent);
-    }
-    if (sought_from != WIRE_NO_NODE) {
-        begin_join(sought_from, WIRE_NO_LEVEL, sought_after);
-        sought_from = WIRE_NO_NODE;
-        mac_finish(&frame, sizeof(struct wire_join));
-        return mac_send(&frame, UNICAST_TRIES, seek_sent);
-    }
+    if (greeting_due) return send_greeting();
     if (due(stop_flood.repeats)) {
         stop_flood.repeats = spent(stop_flood.repeats);
         *(struct wire_query_stop *)mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP) = stop_flood.packet;

@@ -178,7 +178,7 @@ static void control_quiet(void)
     ticks_t earliest = control_began + GUARD + CLOCK_MS(CONTROL_SHORTEST), heard = radio_last_start() + CLOCK_MS(QUIET_LOST);
     /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
     if (!clock_reached(earliest, heard)) earliest = heard;
-    if (dissemination_waiting() || beacon_due || mac_busy() || tree_seeks()) timer_after(&quiet_timer, CLOCK_MS(10), control_quiet);
+    if (dissemination_waiting() || beacon_due || mac_busy()) timer_after(&quiet_timer, CLOCK_MS(10), control_quiet);
     else if (!clock_reached(clock_now(), earliest)) timer_start(&quiet_timer, earliest, control_quiet);
     else control_end();
 }
@@ -186,7 +186,7 @@ static void control_quiet(void)
 static void beacon_sent(enum radio_outcome outcome)
 {
     (void)outcome;
-    if (tree_joined() || !has_control() || !tree_seek() || !dissemination_send()) dissemination_sent();
+    dissemination_sent();
 }
 
 static void beacon_or_flood(void)
@@ -550,8 +550,6 @@ static void over_step(void)
 
 void schedule_farewell(uint16_t before)
 {
-    round = time_at(clock_now() + before).seconds; /* whether others are awake in it */
-    if (!has_control()) return;
     beacon_due = true;
     timer_after(&beacon_timer, before + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
 }

@@ -43,7 +43,7 @@
 /* Who has left the tree says so until so many windows of its search are over, so that its own children look around. That in which it left may be the
  * first; in a slow network others are awake in one of four. */
 #define FAREWELL_WINDOWS 3
-#define FAREWELL_WINDOWS_SLOW 17
+#define FAREWELL_WINDOWS_SLOW 9
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
@@ -87,8 +87,6 @@ static uint8_t told_sequence;
 static bool told;
 static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
-static bool sought;
-static uint8_t sought_after; /* a number of the root's */
 static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
 static uint8_t settled; /* windows with a tree by values, up to YOUNG_WINDOWS */
@@ -146,18 +144,13 @@ static uint16_t own_cost(void)
 static bool after(uint8_t sequence, uint8_t other) { return (int8_t)(sequence - other) > 0; }
 static bool later(uint8_t sequence) { return after(sequence, root_sequence); }
 
-/* Heard, in the tree above this level, and not by way of this mote, as far as it says so. */
-static bool usable(const struct neighbour *n, uint8_t above)
-{
-    if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
-    return n->age <= DEAD_WINDOWS && n->heard >= HEARD_LEAST && n->level < above;
-}
-
-/* Who may become the parent of a mote in the tree stands strictly closer to the root unless it has later news of it: no loops. */
+/* Who may become the parent of a mote in the tree stands above this level, and strictly closer to the root unless it has later news of it: no loops. */
 static bool eligible(const struct neighbour *n, uint8_t above)
 {
+    if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
     bool closer = tree_joined() ? n->level < level && !after(level_sequence, n->root_sequence) : told || lonely == ALONE_WINDOWS;
-    return (closer || later(n->root_sequence)) && usable(n, above);
+    if (!closer && !later(n->root_sequence)) return false;
+    return n->age <= DEAD_WINDOWS && n->heard >= HEARD_LEAST && n->level < above;
 }
 
 /* Outside the tree: whether there is news of the root. */
@@ -171,13 +164,12 @@ static void look_around(void)
         }
 }
 
-/* Of those that may become the parent, or, if not `as_parent`, of all that may have a way to the root. */
-static struct neighbour *cheapest(bool as_parent, uint16_t except, uint8_t above)
+static struct neighbour *best(uint16_t except, uint8_t above)
 {
     struct neighbour *choice = NULL;
     uint16_t least = COST_NONE;
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n)) {
-        if (n->node == except || !(as_parent ? eligible(n, above) : usable(n, above) && neighbour_link_cost(n) < COST_VAIN)) continue;
+        if (n->node == except || !eligible(n, above)) continue;
         uint16_t cost = path_cost(n);
         if (cost < least) {
             choice = n;
@@ -187,43 +179,10 @@ static struct neighbour *cheapest(bool as_parent, uint16_t except, uint8_t above
     return choice;
 }
 
-static struct neighbour *best(uint16_t except, uint8_t above) { return cheapest(true, except, above); }
-
-bool tree_seeks(void) { return sought; }
-
-bool tree_seek(void)
-{
-    if (!schedule_slow()) return false; /* it comes by itself before long */
-    const struct neighbour *choice = cheapest(false, WIRE_NO_NODE, LEVEL_MAXIMUM);
-    if (choice) dissemination_seek(choice->node, root_sequence);
-    return choice != NULL;
-}
-
-/* Hop by hop, to whoever has it or to the root, whose beacon is news in any case; who has asked passes it on at once (Babel's requests for
- * sequence numbers, RFC 8966, 3.8.1.2). */
-void tree_sought(uint8_t number)
-{
-    if (!tree_joined()) return;
-    if (tree_is_root() || after(root_sequence, number)) {
-        schedule_beacon_now();
-        return;
-    }
-    if (sought && !after(number, sought_after)) return;
-    sought = true;
-    sought_after = number;
-    dissemination_seek(parent, number);
-}
-
 /* A level below this parent. */
 static void stand(const struct neighbour *up)
 {
-    if (later(up->root_sequence)) {
-        root_sequence = up->root_sequence;
-        if (sought && after(root_sequence, sought_after)) {
-            sought = false;
-            schedule_beacon_now();
-        }
-    }
+    if (later(up->root_sequence)) root_sequence = up->root_sequence;
     if (level != up->level + 1) level_sequence = root_sequence;
     level = (uint8_t)(up->level + 1);
 }
@@ -394,8 +353,6 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
         if (below) mac_counters.loops++;
         if (below || beacon->level >= LEVEL_MAXIMUM) {
             give_parent_up();
-            /* Where it has another way, that may become one for the parent of before. */
-            if (beacon->level == WIRE_NO_LEVEL && schedule_slow()) tree_sought(beacon->root_sequence);
             return true;
         }
         stand(neighbour);
@@ -525,7 +482,6 @@ void tree_age(void)
 {
     neighbours_age();
     if (news) news--;
-    sought = false;
     refresh_srts(true);
     if (child_age < CHILD_WINDOWS) child_age++;
     if ((uint8_t)(root_sequence - level_sequence) > SEQUENCES) level_sequence = (uint8_t)(root_sequence - SEQUENCES);
