@@ -187,7 +187,7 @@ def test_rows_take_a_detour_where_a_link_dies(network: MakeNetwork, period: int,
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(("period", "late"), [(30, 95), (5, 45)])
+@pytest.mark.parametrize(("period", "late"), [(30, 64), (5, 35)])
 def test_rows_take_a_detour_over_motes_that_stand_no_closer(
     network: MakeNetwork, period: int, late: int, seed: int
 ) -> None:

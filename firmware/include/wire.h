@@ -525,13 +525,14 @@ struct wire_bundle {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_bundle) == 1, "wire_bundle");
 
-/* JOIN: its sender is the receiver's child. */
+/* JOIN: its sender is the receiver's child, or seeks a way to the root. */
 struct wire_join {
-    uint8_t level; /* hops to the root of the sender, who has chosen the receiver as its parent */
+    uint8_t level; /* hops to the root of the sender; 255: it asks for later news of the root */
     uint16_t session; /* of the root, that the sender lives in */
+    uint8_t root_sequence; /* of level 255: the one that news is to be later than; else 0 */
     struct wire_srt_entry srts[]; /* one for each semantic routing tree that it holds */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_join) == 3, "wire_join");
+_Static_assert(sizeof(struct wire_join) == 4, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {

@@ -46,6 +46,8 @@ static struct { uint16_t node; uint8_t lacks[WIRE_QUERIES_MAXIMUM]; uint8_t coun
 /* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window. */
 static uint16_t greeted = WIRE_NO_NODE;
 static bool greeting_due, greeting_blocks;
+static uint16_t sought_from = WIRE_NO_NODE;
+static uint8_t sought_after;
 static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
@@ -62,6 +64,12 @@ void dissemination_greet(uint16_t parent, bool again)
     greeted = parent;
     greeting_blocks = !again;
     greeting_due = parent != WIRE_NO_NODE;
+}
+
+void dissemination_seek(uint16_t node, uint8_t after)
+{
+    sought_from = node;
+    sought_after = after;
 }
 
 bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
@@ -293,7 +301,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 
 bool dissemination_waiting(void)
 {
-    if (greeting_due || due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
+    if (greeting_due || sought_from != WIRE_NO_NODE || due(stop_flood.repeats) || repair.node != WIRE_NO_NODE) return true;
     for (uint8_t i = 0; i < COMMANDS; i++)
         if (due(command_floods[i].repeats)) return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
@@ -316,14 +324,19 @@ static void greeting_sent(enum radio_outcome outcome)
     dissemination_sent();
 }
 
-static bool send_greeting(void)
+static void seek_sent(enum radio_outcome outcome)
 {
-    greeting_due = false;
-    struct wire_join *join = mac_begin(&frame, greeted, WIRE_PACKET_JOIN);
-    join->level = tree_own_level();
+    (void)outcome;
+    dissemination_sent();
+}
+
+static struct wire_join *begin_join(uint16_t to, uint8_t level, uint8_t after)
+{
+    struct wire_join *join = mac_begin(&frame, to, WIRE_PACKET_JOIN);
+    join->level = level;
     join->session = tree_session();
-    mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
-    return mac_send(&frame, UNICAST_TRIES, greeting_sent);
+    join->root_sequence = after;
+    return join;
 }
 
 static bool send(uint8_t length)
@@ -375,7 +388,18 @@ static bool send_install(void)
 bool dissemination_send(void)
 {
     if (mac_busy()) return true;
-    if (greeting_due) return send_greeting();
+    if (greeting_due) {
+        greeting_due = false;
+        struct wire_join *join = begin_join(greeted, tree_own_level(), 0);
+        mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
+        return mac_send(&frame, UNICAST_TRIES, greeting_sent);
+    }
+    if (sought_from != WIRE_NO_NODE) {
+        begin_join(sought_from, WIRE_NO_LEVEL, sought_after);
+        sought_from = WIRE_NO_NODE;
+        mac_finish(&frame, sizeof(struct wire_join));
+        return mac_send(&frame, UNICAST_TRIES, seek_sent);
+    }
     if (due(stop_flood.repeats)) {
         stop_flood.repeats = spent(stop_flood.repeats);
         *(struct wire_query_stop *)mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP) = stop_flood.packet;

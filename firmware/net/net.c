@@ -82,6 +82,12 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
             net_stale_neighbour();
             return;
         }
+        if (((const struct wire_join *)body)->level == WIRE_NO_LEVEL) {
+            tree_sought(((const struct wire_join *)body)->root_sequence);
+            schedule_heard(false);
+            schedule_control();
+            return;
+        }
         tree_child_heard(source, frame->lqi);
         tree_child_srts(source, (const struct wire_join *)body, length);
         schedule_heard(false);

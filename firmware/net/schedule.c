@@ -47,6 +47,8 @@
 #define QUIET_LOST (2 * FLOOD_PAUSE + 6)
 /* It stays so long for questions after a beacon, and for repetitions after a child's last frame. */
 #define BEACON_SOON 16
+/* Who asks for news of the root, and has heard none, asks again. */
+#define ASK_AGAIN 60
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
 /* Who begins a session stays awake for so long, s; longer where there was one before: neighbours that still live in that beacon by another clock,
@@ -178,15 +180,24 @@ static void control_quiet(void)
     ticks_t earliest = control_began + GUARD + CLOCK_MS(CONTROL_SHORTEST), heard = radio_last_start() + CLOCK_MS(QUIET_LOST);
     /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
     if (!clock_reached(earliest, heard)) earliest = heard;
-    if (dissemination_waiting() || beacon_due || mac_busy()) timer_after(&quiet_timer, CLOCK_MS(10), control_quiet);
+    if (dissemination_waiting() || beacon_due || mac_busy() || tree_seeks()) timer_after(&quiet_timer, CLOCK_MS(10), control_quiet);
     else if (!clock_reached(clock_now(), earliest)) timer_start(&quiet_timer, earliest, control_quiet);
     else control_end();
+}
+
+/* Outside the tree, for as long as its window is open: the answer is a beacon, which may be lost. */
+static void ask(void)
+{
+    if (tree_joined() || !radio_is_on() || !tree_farewell() || !tree_seek()) return;
+    dissemination_send();
+    timer_after(&beacon_timer, CLOCK_MS(ASK_AGAIN), ask);
 }
 
 static void beacon_sent(enum radio_outcome outcome)
 {
     (void)outcome;
-    dissemination_sent();
+    if (tree_joined() || !has_control()) dissemination_sent();
+    else ask();
 }
 
 static void beacon_or_flood(void)
@@ -550,6 +561,8 @@ static void over_step(void)
 
 void schedule_farewell(uint16_t before)
 {
+    round = time_at(clock_now() + before).seconds; /* whether others are awake in it */
+    if (!has_control()) return;
     beacon_due = true;
     timer_after(&beacon_timer, before + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
 }

@@ -23,6 +23,8 @@
 #define CYCLE 248
 #define SPELLS 4
 #define EAR 100
+/* … where it asks others for news, as long as a window may last. */
+#define EAR_ASKING 220
 /* From so much before the window on: the clock is nobody's any more. */
 #define EARLY CLOCK_MS(4)
 
@@ -49,7 +51,7 @@ static void listen(void)
     else radio_channel(channel_search(time_known() ? spell / SPELLS : spell + 1));
     if (now || (by_time && (uint8_t)second % CONTROL_SELDOM == 0)) radio_on();
     else radio_off();
-    if (by_time) timer_after(&ear_timer, CLOCK_MS(EAR), ear_close);
+    if (by_time) timer_after(&ear_timer, CLOCK_MS(tree_farewell() ? EAR_ASKING : EAR), ear_close);
 }
 
 /* Neighbours age all the same, and children listen when the control windows are. */

@@ -42,16 +42,13 @@
 #define DEAD_SLOTS_DOUBTFUL 80
 /* Who has left the tree says so until so many windows of its search are over, so that its own children look around. That in which it left may be the
  * first; in a slow network others are awake in one of four. */
-#define FAREWELL_WINDOWS 3
-#define FAREWELL_WINDOWS_SLOW 9
+#define FAREWELL_WINDOWS 17
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
 #define LONELY_WINDOWS 8
 /* … and whatever way to the root: numbers of its beacons may have come round, and whoever had its way from this mote has left. */
 #define ALONE_WINDOWS 100
-/* Numbers of the root's beacons are compared across so many, of the 127 that can be told apart. */
-#define SEQUENCES 64
 /* Deeper is no tree but a loop counting up. */
 #define LEVEL_MAXIMUM 32
 /* In a steady network a mote beacons in one window of three; with news, and at the root, in all. */
@@ -69,6 +66,12 @@
 #define SETTLED_GAIN 24
 #define YOUNG_WINDOWS 60
 #define VALUES_EVERY 4
+/* News of the root is asked for again each so many times that tree_seeks is called, as an answer is a beacon, which may be lost … */
+#define SEEK_TURNS 4
+/* … and for so many windows: motes closer to the root may have been asleep already. */
+#define SEEK_WINDOWS 3
+/* Who has found no other parent after so many leaves the tree: ways of those whom it hears may lead by this mote. */
+#define ABANDONED_WINDOWS 2
 #define COST_NONE 0xFFFF
 #define BEACON_ENTRIES 11
 
@@ -76,17 +79,18 @@ static uint16_t parent = WIRE_NO_NODE;
 static uint8_t level = WIRE_NO_LEVEL;
 static uint16_t root, session;
 static bool session_known;
-/* Of the latest beacon of the root that this mote's way to it was known by (Perkins and Bhagwat 1994: destination sequence number). Whoever
- * got its way from this mote has none that is later: outside the tree a mote joins who has one, and a parent that neither has one nor is of a
- * lower level is no parent, but below this mote. */
-static uint8_t root_sequence;
-/* … since when this mote has had its level, or as many beacons ago as matter: what others told before may be by its level of then. */
-static uint8_t level_sequence;
-/* The latest that a mote without children has gone by, and whether a neighbour has a later one: its way may be any then, as none leads by it. */
-static uint8_t told_sequence;
-static bool told;
+/* The root's number that this mote's way to it is known by (Perkins and Bhagwat 1994: destination sequence number), and the level that it has told
+ * with it, the least one since. Numbers never go back, nor levels up with one number; so whoever has its way by this mote has no later number, and
+ * with the same one a higher level. Parents are those of whom neither holds: there is no loop at any time, however old what is known of them. */
+static uint8_t root_sequence, least_level = WIRE_NO_LEVEL;
 static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
+/* News of the root than which the last was no later: for so many windows, and from whom; and whether anybody has asked in this window. */
+static uint8_t sought, sought_after, seek_turn;
+static uint16_t sought_from;
+static bool asked;
+/* The parent is given up: another is looked for before the mote leaves the tree, so that whoever is below it need not look around. */
+static bool abandoned;
 static uint16_t told_version;
 static uint8_t beacon_sequence, beacon_turn;
 static uint8_t settled; /* windows with a tree by values, up to YOUNG_WINDOWS */
@@ -144,32 +148,27 @@ static uint16_t own_cost(void)
 static bool after(uint8_t sequence, uint8_t other) { return (int8_t)(sequence - other) > 0; }
 static bool later(uint8_t sequence) { return after(sequence, root_sequence); }
 
-/* Who may become the parent of a mote in the tree stands above this level, and strictly closer to the root unless it has later news of it: no loops. */
-static bool eligible(const struct neighbour *n, uint8_t above)
+/* Heard, in the tree above this level, and not by way of this mote, as far as it says so. */
+static bool usable(const struct neighbour *n, uint8_t above)
 {
     if (n->node == WIRE_NO_NODE || n->level >= LEVEL_MAXIMUM || n->cost == COST_NONE || n->parent == settings()->nodeid) return false;
-    bool closer = tree_joined() ? n->level < level && !after(level_sequence, n->root_sequence) : told || lonely == ALONE_WINDOWS;
-    if (!closer && !later(n->root_sequence)) return false;
     return n->age <= DEAD_WINDOWS && n->heard >= HEARD_LEAST && n->level < above;
 }
 
-/* Outside the tree: whether there is news of the root. */
-static void look_around(void)
+/* Who may become the parent: has later news of the root, or stands closer to it by the same. */
+static bool eligible(const struct neighbour *n, uint8_t above)
 {
-    if (!later(told_sequence)) told_sequence = root_sequence;
-    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
-        if (n->level < LEVEL_MAXIMUM && n->age <= DEAD_WINDOWS && after(n->root_sequence, told_sequence)) {
-            told_sequence = n->root_sequence;
-            told = !tree_has_children();
-        }
+    bool closer = n->root_sequence == root_sequence && n->level < least_level;
+    return (closer || later(n->root_sequence) || lonely == ALONE_WINDOWS) && usable(n, above);
 }
 
-static struct neighbour *best(uint16_t except, uint8_t above)
+/* Of those that may become the parent, or, if not `as_parent`, of all that may have a way to the root. */
+static struct neighbour *cheapest(bool as_parent, uint16_t except, uint8_t above)
 {
     struct neighbour *choice = NULL;
     uint16_t least = COST_NONE;
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n)) {
-        if (n->node == except || !eligible(n, above)) continue;
+        if (n->node == except || !(as_parent ? eligible(n, above) : usable(n, above) && neighbour_link_cost(n) < COST_VAIN)) continue;
         uint16_t cost = path_cost(n);
         if (cost < least) {
             choice = n;
@@ -179,12 +178,68 @@ static struct neighbour *best(uint16_t except, uint8_t above)
     return choice;
 }
 
+static struct neighbour *best(uint16_t except, uint8_t above) { return cheapest(true, except, above); }
+
+bool tree_seeks(void)
+{
+    if (sought && ++seek_turn % SEEK_TURNS == 0) {
+        dissemination_seek(sought_from, sought_after);
+        schedule_control();
+    }
+    return asked;
+}
+
+bool tree_seek(void)
+{
+    const struct neighbour *choice = cheapest(false, WIRE_NO_NODE, LEVEL_MAXIMUM);
+    if (choice) dissemination_seek(choice->node, root_sequence);
+    return choice != NULL;
+}
+
+static void seek(uint16_t node, uint8_t number, uint8_t windows)
+{
+    sought = windows;
+    sought_from = node;
+    sought_after = number;
+    seek_turn = 0;
+    asked = true;
+    dissemination_seek(node, number);
+    schedule_control();
+}
+
+static void sought_no_more(void)
+{
+    sought = 0;
+    abandoned = false;
+    dissemination_seek(WIRE_NO_NODE, 0);
+}
+
+/* Hop by hop, to whoever has it or to the root, whose beacon is news in any case; who has asked passes it on at once (Babel's requests for
+ * sequence numbers, RFC 8966, 3.8.1.2). */
+void tree_sought(uint8_t number)
+{
+    if (!tree_joined()) return;
+    asked = true;
+    if (tree_is_root() || after(root_sequence, number)) {
+        schedule_beacon_now();
+        return;
+    }
+    if (abandoned) return; /* it asks itself */
+    if (sought && !after(number, sought_after)) sought = SEEK_WINDOWS;
+    else seek(parent, number, SEEK_WINDOWS);
+}
+
 /* A level below this parent. */
 static void stand(const struct neighbour *up)
 {
-    if (later(up->root_sequence)) root_sequence = up->root_sequence;
-    if (level != up->level + 1) level_sequence = root_sequence;
-    level = (uint8_t)(up->level + 1);
+    if (later(up->root_sequence)) {
+        root_sequence = up->root_sequence;
+        if (sought && after(root_sequence, sought_after)) {
+            sought_no_more();
+            schedule_beacon_now();
+        }
+    }
+    level = least_level = (uint8_t)(up->level + 1);
 }
 
 static void adopt(const struct neighbour *up)
@@ -193,10 +248,11 @@ static void adopt(const struct neighbour *up)
     /* Its children, and those that might be, go by its level; the parent of before and the new one hear of the change. */
     uint8_t windows = level == up->level + 1 ? NEWS_WINDOWS_FEW : NEWS_WINDOWS;
     parent = up->node;
-    told = false;
+    if (lonely == ALONE_WINDOWS) root_sequence = up->root_sequence;
     stand(up);
-    silent_slots = 0;
-    lonely = 0;
+    if (abandoned) sought_no_more();
+    sought_from = parent;
+    silent_slots = lonely = 0;
     if (changed) {
         vain_greetings = 0;
         if (news < windows) news = windows;
@@ -208,11 +264,13 @@ static void adopt(const struct neighbour *up)
 
 static void leave(void)
 {
+    sought_no_more();
     vain_parents = 0;
     parent = WIRE_NO_NODE;
     level = WIRE_NO_LEVEL;
+    least_level = 0; /* whom it would take by the same number it has tried */
     dissemination_greet(WIRE_NO_NODE, false);
-    news = schedule_slow() ? FAREWELL_WINDOWS_SLOW : FAREWELL_WINDOWS;
+    news = FAREWELL_WINDOWS;
     net_left();
 }
 
@@ -252,9 +310,22 @@ static bool replace_parent(void)
 
 static bool heard_well(const struct neighbour *n) { return n->heard >= NEIGHBOUR_HEARD_WELL; }
 
+/* News of the root by which a neighbour may become the parent. In a fast network it comes by itself before long, and asking for it would cost
+ * more frames than it saves others. */
+static bool ask_first(uint8_t above)
+{
+    const struct neighbour *choice = abandoned ? NULL : cheapest(false, parent, above);
+    if (choice) {
+        abandoned = true;
+        dissemination_greet(WIRE_NO_NODE, false);
+        seek(schedule_slow() ? choice->node : WIRE_NO_NODE, root_sequence, ABANDONED_WINDOWS);
+    }
+    return abandoned;
+}
+
 static void give_parent_up(void)
 {
-    if (!replace_parent()) leave();
+    if (!replace_parent() && !ask_first(LEVEL_MAXIMUM)) leave();
 }
 
 /* … for its silence. */
@@ -285,12 +356,13 @@ static void restart(const struct wire_beacon *beacon)
 static void choose(void)
 {
     if (tree_is_root()) return;
-    if (!tree_joined()) look_around();
-    struct neighbour *up = tree_up();
+    struct neighbour *up = abandoned ? NULL : tree_up();
     /* Whose parent hardly hears it may go a level down, unless it has children: those of its own level may be all that hear it. */
     bool in_vain = up && !tree_has_children() && neighbour_link_cost(up) >= COST_VAIN;
-    struct neighbour *choice = best(WIRE_NO_NODE, tree_joined() ? (uint8_t)(level + in_vain) : LEVEL_MAXIMUM);
+    struct neighbour *choice = best(abandoned ? parent : WIRE_NO_NODE, up ? (uint8_t)(level + in_vain) : LEVEL_MAXIMUM);
     if (!choice) return;
+    /* Who was tried in vain is not tried again while others can be asked. */
+    if ((abandoned || tree_farewell()) && neighbour_link_cost(choice) >= COST_VAIN && cheapest(false, WIRE_NO_NODE, LEVEL_MAXIMUM)) return;
     /* Not while the parent may hold a frame whose acknowledgement was lost: another would count its partial states again. */
     if (!up || (!uplink_doubtful() && path_cost(choice) + (srt_chooses() ? VALUES_SWITCH_GAIN : SWITCH_GAIN) < path_cost(up))) adopt(choice);
 }
@@ -314,7 +386,7 @@ static void child_told(void)
 static void choose_by_values(void)
 {
     struct neighbour *up = tree_up(), *least = best(WIRE_NO_NODE, level);
-    if (!up || !least || uplink_doubtful()) return;
+    if (!up || !least || abandoned || uplink_doubtful()) return;
     const struct neighbour *choice = by_values(least, up);
     if (choice != up) adopt(choice);
 }
@@ -349,13 +421,20 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (!neighbour || tree_is_root()) return true;
     if (neighbour_is_child(neighbour)) child_told();
     if (source == parent) {
-        bool below = beacon->parent == settings()->nodeid || (!later(beacon->root_sequence) && beacon->level >= level && beacon->level != WIRE_NO_LEVEL);
+        bool below = beacon->parent == settings()->nodeid
+                     || (beacon->level != WIRE_NO_LEVEL && !later(beacon->root_sequence) && (beacon->level >= level || beacon->root_sequence != root_sequence));
         if (below) mac_counters.loops++;
-        if (below || beacon->level >= LEVEL_MAXIMUM) {
-            give_parent_up();
+        if (below) {
+            if (!replace_parent()) leave();
             return true;
         }
-        stand(neighbour);
+        if (beacon->level >= LEVEL_MAXIMUM) {
+            give_parent_up();
+            /* Where it has another way, that may become one for the parent of before. */
+            if (beacon->level == WIRE_NO_LEVEL && schedule_slow()) tree_sought(beacon->root_sequence);
+            return true;
+        }
+        if (!abandoned) stand(neighbour);
     }
     /* Of a parent that is hardly heard, no stamp comes for minutes; without the time its windows are missed, and so are all others'. */
     if (beacon->level != WIRE_NO_LEVEL && (source == parent || !tree_joined() || (beacon->level < level && clocksync_stale()))) {
@@ -446,6 +525,7 @@ void tree_sent(bool acknowledged)
         vain_parents = 0;
         vain_limit = VAIN_PARENTS;
     }
+    if (acknowledged && abandoned) sought_no_more();
     if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
@@ -458,6 +538,7 @@ void tree_greeted(bool acknowledged)
     if (!up) return;
     /* That a frame as short arrives does not say that rows would. */
     if (acknowledged) {
+        if (abandoned) sought_no_more();
         vain_greetings = up->age = 0;
         return;
     }
@@ -469,22 +550,19 @@ void tree_greeted(bool acknowledged)
         return;
     }
     vain_greetings = 0;
-    if (replace_parent()) return;
-    /* Others of its own level will do once it has none. */
-    for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
-        if (n->node != parent && n->level == level) {
-            leave();
-            return;
-        }
+    /* Others of its own level will do, too, by later news. */
+    if (!replace_parent()) ask_first((uint8_t)(level + 1));
 }
 
 void tree_age(void)
 {
     neighbours_age();
     if (news) news--;
+    asked = sought && --sought;
+    if (asked) dissemination_seek(sought_from, sought_after);
+    else if (abandoned) leave();
     refresh_srts(true);
     if (child_age < CHILD_WINDOWS) child_age++;
-    if ((uint8_t)(root_sequence - level_sequence) > SEQUENCES) level_sequence = (uint8_t)(root_sequence - SEQUENCES);
     if (tree_is_root()) return;
     if (!tree_joined() && lonely < ALONE_WINDOWS) lonely++;
     const struct neighbour *up = tree_up();

@@ -24,6 +24,12 @@ struct neighbour *tree_up(void);
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length);
 /* Whether to beacon in this round's control window. */
 bool tree_beacon_due(uint32_t round);
+/* A neighbour asks for later news of the root than its beacon `number`. */
+void tree_sought(uint8_t number);
+/* It has been asked for in this window, and has not come yet: to be called each 10 ms then, as it asks again. */
+bool tree_seeks(void);
+/* Outside the tree: asks for some, if there is anybody to be asked. */
+bool tree_seek(void);
 /* A mote that has just left the tree says so: its children must look for another parent. */
 bool tree_farewell(void);
 /* Whether some mote has this one as its parent; a bundle tells. */

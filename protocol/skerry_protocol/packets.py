@@ -443,8 +443,9 @@ Command = Struct(
 )
 
 Join = Struct(
-    "level" / Int8ul * "hops to the root of the sender, who has chosen the receiver as its parent",
+    "level" / Int8ul * "hops to the root of the sender; 255: it asks for later news of the root",
     "session" / Int16ul * "of the root, that the sender lives in",
+    "root_sequence" / Int8ul * "of level 255: the one that news is to be later than; else 0",
     "srts" / GreedyRange(SrtEntry) * "one for each semantic routing tree that it holds",
 )
 

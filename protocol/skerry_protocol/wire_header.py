@@ -68,7 +68,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("route", packets.Route, "The code of a ROUTE."),
     ("command", packets.Command, "COMMAND."),
     ("bundle", packets.Bundle, "BUNDLE: records of one hop."),
-    ("join", packets.Join, "JOIN: its sender is the receiver's child."),
+    ("join", packets.Join, "JOIN: its sender is the receiver's child, or seeks a way to the root."),
     ("record", packets.Record, "A record in a bundle; its body follows."),
     ("result", packets.Result, "RESULT: one row."),
     ("tally", packets.Tally, "Behind the values of a RESULT; counts at its end that are 0 are not sent."),

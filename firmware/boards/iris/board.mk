@@ -9,7 +9,7 @@ FLAGS   := $(TARGET) -DF_CPU=8000000UL -mcall-prologues -fno-tree-switch-convers
 LINK    := $(TARGET) -mrelax
 # The whole program in one file, smaller (tools/shrink), but for what is counted in cycles, and what every wake and every frame goes through.
 SHRINK  := yes
-UNTOUCHED := boards/iris drivers/avr drivers/rf230 kernel net/mac query/vm query/fast query/row
+UNTOUCHED := boards/iris drivers/avr drivers/rf230 kernel net/mac query/vm query/fast query/row query/program query/slots
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board
 # Limits of the image: bytes of flash; of static RAM and worst-case stack together.
 # With extensions: all of the chip but its boot section.

@@ -76,7 +76,7 @@ static const struct member query_program_members[] = {
 LAYOUT(query_program, "where", "fields", &program_field);
 static const struct member command_members[] = {MEMBER(command, target), MEMBER(command, token), MEMBER(command, op)};
 LAYOUT(command, NULL, "arguments", NULL);
-static const struct member join_members[] = {MEMBER(join, level), MEMBER(join, session)};
+static const struct member join_members[] = {MEMBER(join, level), MEMBER(join, session), MEMBER(join, root_sequence)};
 LAYOUT(join, NULL, "srts", &srt_entry);
 static const struct member record_members[] = {MEMBER(record, type)};
 LAYOUT(record, "body", NULL, NULL);
