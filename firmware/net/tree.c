@@ -83,6 +83,9 @@ static bool session_known;
  * with it, the least one since. Numbers never go back, nor levels up with one number; so whoever has its way by this mote has no later number, and
  * with the same one a higher level. Parents are those of whom neither holds: there is no loop at any time, however old what is known of them. */
 static uint8_t root_sequence, least_level = WIRE_NO_LEVEL;
+/* The parent has acknowledged something. Before, a mote without children does not go by its number: whoever is heard and does not hear would
+ * leave the mote with a number that those who do hear it do not have yet. */
+static bool confirmed;
 static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
 /* News of the root than which the last was no later: for so many windows, and from whom; and whether anybody has asked in this window. */
@@ -232,14 +235,23 @@ void tree_sought(uint8_t number)
 /* A level below this parent. */
 static void stand(const struct neighbour *up)
 {
-    if (later(up->root_sequence)) {
+    level = (uint8_t)(up->level + 1);
+    if (level < least_level) least_level = level;
+    if (later(up->root_sequence) && (confirmed || tree_has_children())) {
         root_sequence = up->root_sequence;
+        least_level = level;
         if (sought && after(root_sequence, sought_after)) {
             sought_no_more();
             schedule_beacon_now();
         }
     }
-    level = least_level = (uint8_t)(up->level + 1);
+}
+
+static void confirm(const struct neighbour *up)
+{
+    if (confirmed) return;
+    confirmed = true;
+    stand(up);
 }
 
 static void adopt(const struct neighbour *up)
@@ -249,6 +261,7 @@ static void adopt(const struct neighbour *up)
     uint8_t windows = level == up->level + 1 ? NEWS_WINDOWS_FEW : NEWS_WINDOWS;
     parent = up->node;
     if (lonely == ALONE_WINDOWS) root_sequence = up->root_sequence;
+    if (changed) confirmed = false;
     stand(up);
     if (abandoned) sought_no_more();
     sought_from = parent;
@@ -526,6 +539,7 @@ void tree_sent(bool acknowledged)
         vain_limit = VAIN_PARENTS;
     }
     if (acknowledged && abandoned) sought_no_more();
+    if (acknowledged) confirm(up);
     if (acknowledged) up->age = 0; /* it lives, and of some that hear well hardly a beacon arrives */
     /* It may have forgotten this mote, or be of another level now: it will say so in a beacon. */
     if (silent_slots % ASK_SLOTS == ASK_SLOTS - 1) dissemination_greet(parent, true);
@@ -539,6 +553,7 @@ void tree_greeted(bool acknowledged)
     /* That a frame as short arrives does not say that rows would. */
     if (acknowledged) {
         if (abandoned) sought_no_more();
+        confirm(up);
         vain_greetings = up->age = 0;
         return;
     }
