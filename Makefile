@@ -65,7 +65,7 @@ test-renode: firmware testbed ## the same image in Renode, where that is install
 	fi
 
 bench: firmware testbed ## every benchmark, a table each
-	@set -e; for b in firmware_size testbed sampling_order pushdown events event_roots vm lifetime aggregation slots contention queues snooping energy traffic library_links decode fanout sharing joins feeds windows restart latency asking readers; do $(RUN) -m bench.$$b; done
+	@set -e; for b in firmware_size testbed sampling_order pushdown events event_roots vm lifetime detours aggregation slots contention queues snooping energy traffic library_links decode fanout sharing joins feeds windows restart latency asking readers; do $(RUN) -m bench.$$b; done
 
 flash: $(STAMP) ## program a real mote: BOARD=iris PORT=/dev/ttyUSB0 ID=7 [ROOT=1] [DRY_RUN=1]
 	@$(MAKE) --no-print-directory -C firmware flash PYTHON=$(abspath $(RUN)) BOARD=$(BOARD) PORT=$(PORT) ID=$(ID) $(OWN)
