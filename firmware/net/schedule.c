@@ -47,10 +47,10 @@
 #define QUIET_LOST (2 * FLOOD_PAUSE + 6)
 /* It stays so long for questions after a beacon, and for repetitions after a child's last frame. */
 #define BEACON_SOON 16
-/* Who asks for news of the root, and has heard none, asks again. */
-#define ASK_AGAIN 60
 #define LINGER_BEACON 14
 #define LINGER_DATA 10
+/* Who asks for news of the root outside the tree, and has heard none, asks again after so many ms. */
+#define ASK_AGAIN 60
 /* Who begins a session stays awake for so long, s; longer where there was one before: neighbours that still live in that beacon by another clock,
  * in a slow network each 48 s, on both channels by turns. */
 #define AWAKE_SECONDS 13

@@ -24,9 +24,9 @@ struct neighbour *tree_up(void);
 bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length);
 /* Whether to beacon in this round's control window. */
 bool tree_beacon_due(uint32_t round);
-/* A neighbour asks for later news of the root than its beacon `number`. */
+/* A neighbour asks for later news of the root than its number `number`. */
 void tree_sought(uint8_t number);
-/* It has been asked for in this window, and has not come yet: to be called each 10 ms then, as it asks again. */
+/* Somebody has asked in this window, so that the radio stays on; to be called each 10 ms then, as what has not come is asked for again. */
 bool tree_seeks(void);
 /* Outside the tree: asks for some, if there is anybody to be asked. */
 bool tree_seek(void);
