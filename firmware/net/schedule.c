@@ -91,11 +91,11 @@ static ticks_t former_due;
 static struct mac_frame beacon;
 
 /* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never meet; others do in one round and not
- * in the next. */
+ * in the next. Nobody has the last cell for good: who begins there has no time for a second frame. */
 static uint16_t cell_start(uint8_t level, uint16_t node)
 {
-    uint8_t cells = slots_cells(level), cell = (uint8_t)(node % cells * CELL_STEP % cells);
-    if (node >= cells) cell = (uint8_t)((cell + node / cells * (uint16_t)((1 + round) % cells)) % cells);
+    uint8_t cells = slots_cells(level), turn = (uint8_t)((1 + round) % cells);
+    uint8_t cell = (uint8_t)((node % cells + (1U + node / cells) * turn) % cells * CELL_STEP % cells);
     return (uint16_t)(slots_start(level) + cell * SLOTS_CELL);
 }
 
@@ -571,6 +571,7 @@ void schedule_restart(void)
 {
     timer_stop(&step_timer);
     if (!time_known() || !tree_joined()) {
+        bool awake = in_control; /* neighbours are */
         control_end();
         listen_end();
         snoop_over();
@@ -579,6 +580,7 @@ void schedule_restart(void)
         uplink_stop();
         since_rows = UINT8_MAX; /* nobody listens for what it had then, once it is back */
         search_begin();
+        if (awake && tree_farewell()) schedule_farewell(0);
         return;
     }
     search_end();

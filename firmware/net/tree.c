@@ -27,7 +27,7 @@
  * Such slots alone mean a crowded slot more often than a dead parent, up to a limit. */
 #define DEAD_WINDOWS 15
 #define DOUBTFUL_WINDOWS 4
-#define DOUBTFUL_SLOTS 8
+#define DOUBTFUL_SLOTS 4
 #define DEAD_SLOTS 40
 /* Of a parent that is not heard well, and does not say that it hears this mote. */
 #define POOR_SLOTS 20
@@ -323,15 +323,14 @@ static bool replace_parent(void)
 
 static bool heard_well(const struct neighbour *n) { return n->heard >= NEIGHBOUR_HEARD_WELL; }
 
-/* News of the root by which a neighbour may become the parent. In a fast network it comes by itself before long, and asking for it would cost
- * more frames than it saves others. */
+/* For news of the root by which a neighbour may become the parent. */
 static bool ask_first(uint8_t above)
 {
     const struct neighbour *choice = abandoned ? NULL : cheapest(false, parent, above);
     if (choice) {
         abandoned = true;
         dissemination_greet(WIRE_NO_NODE, false);
-        seek(schedule_slow() ? choice->node : WIRE_NO_NODE, root_sequence, ABANDONED_WINDOWS);
+        seek(choice->node, root_sequence, ABANDONED_WINDOWS);
     }
     return abandoned;
 }

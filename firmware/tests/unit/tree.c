@@ -135,7 +135,7 @@ static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_s
     CHECK_EQUAL(tree_own_parent(), 2);
     tree_sent(true);
     tree_greeted(false);
-    for (int i = 0; i < 7; i++) tree_sent(false);
+    for (int i = 0; i < 3; i++) tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 2);
     tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
