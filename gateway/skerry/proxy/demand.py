@@ -18,7 +18,6 @@ from typing import Any
 
 from skerry.lang.errors import QueryError
 from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
-from skerry.plan.fast import is_fast
 from skerry.plan.merge import Union, merge
 from skerry.plan.model import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.plan.program import encode
@@ -27,8 +26,9 @@ from skerry.plan.queueing import held_ms, waits_ms
 from skerry.plan.routing import routed, routed_as
 from skerry.plan.srt import Srt
 from skerry.plan.windows import PERIODS_BEHIND
-from skerry.proxy.demand_state import OVER_MS, Group, Running, User
+from skerry.proxy.demand_state import OVER_MS, Group, User
 from skerry.proxy.grouping import key_of
+from skerry.proxy.mote_queries import MoteQueries, Running
 from skerry.proxy.spreading import (
     ASKED_FOR,
     BEFORE_MS,
@@ -39,17 +39,13 @@ from skerry.proxy.spreading import (
     spread_ms,
     windows,
 )
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
+from skerry_protocol.packets import FOREVER
 
-#: Query ids on the wire: 1..255.
-_IDS = 255
 #: From the window in which the last motes hear of a query to its first epoch, in ms; in a slow network as long as ``lead_seconds``:
 #: who knows that something is missing asks again each 4 s.
 _HEARD_MS = 2_000
 #: In a round rows climb so many hops, whatever the slots are.
 _CLIMB_HOPS = 8
-#: So long before its cut-over a query of fast samples begins: no pulse is cut in two that is shorter.
-WARM_UP_SECONDS = 3
 #: Rows of a join that come later behind each other than this do not come: two windows of a network that has nothing fast to do, and some.
 _QUIET_MS = 40_000
 
@@ -73,14 +69,10 @@ class Demand:
         self._linger = linger_seconds + late
         self._forget = forget_seconds
         self._users: dict[str, User] = {}
-        self._running: dict[int, Running] = {}
+        self._queries = MoteQueries()
         self._groups: dict[Hashable, Group] = {}
-        self._readers: dict[int, dict[str, Feed]] = {}
-        self._last_id = 0
         #: From the root to the farthest mote, as far as that is known.
         self.hops = 0
-        #: Mote queries as they were remembered last.
-        self._written: dict[str, str] = {}
         #: Whose feeds have changed since that was asked last.
         self._changed: set[str] = set()
         self._srts: tuple[Srt, ...] = ()
@@ -106,35 +98,33 @@ class Demand:
 
     def feeds_of(self, query: int) -> tuple[Feed, ...]:
         """Feeds of all users that read a mote query; () for one that nobody reads."""
-        return tuple(self._readers.get(query, {}).values())
+        return tuple(self._queries.readers(query).values())
 
     def installation(self, query: int) -> Installation | None:
         """A mote query that runs, or was stopped lately; None for any other."""
-        running = self._running.get(query)
+        running = self._queries.get(query)
         return running.installation if running else None
 
     def cut_ms(self, query: int) -> int:
         """From which sample time on users read a mote query. Raises KeyError for an unknown one."""
-        return self._running[query].cut_ms
+        return self._queries[query].cut_ms
 
     def installations(self) -> tuple[Installation, ...]:
         """All that motes are to run now, the ones due to be stopped included."""
-        return tuple(
-            r.installation for r in self._running.values() if r.stopped_at is None and r.source is None
-        )
+        return tuple(running.installation for running in self._queries.asked())
 
     def views(self, query: int) -> tuple[Installation, ...]:
         """What the gateway makes of a mote query's rows, as if motes ran it beside."""
-        return tuple(r.installation for r in self._running.values() if r.source == query)
+        return tuple(running.installation for running in self._queries.views(query))
 
     def joins(self, plan: QueryPlan) -> tuple[int | None, bool]:
         """The mote query of the stream that a plan would join (None: a new stream), and whether it
         would serve the plan as it is."""
         group = self._groups.get(key_of(plan, ""))
-        if group is None or group.current not in self._running:
+        if group is None or group.current not in self._queries:
             return None, False
         wanted = self._merged(group, plan)
-        return group.current, wanted == self._running[group.current].installation.mote_query
+        return group.current, wanted == self._queries[group.current].installation.mote_query
 
     def shared(self, plan: QueryPlan) -> bool:
         """Whether another user's query may ever join a plan's."""
@@ -143,13 +133,13 @@ class Demand:
     def check_room(self, plan: QueryPlan, now: float) -> None:
         """Raises QueryError where :meth:`add_user` would, as the motes have no room for a plan's query."""
         group = self._groups.get(key_of(plan, ""))
-        current = None if group is None else self._running.get(group.current)
+        current = None if group is None else self._queries.get(group.current)
         if group is None or current is None:
-            return self._check_room(now, leaving=False)
+            return self._queries.check_room(now, leaving=False)
         as_it_is = current.installation.mote_query == self._merged(group, plan)
         if not as_it_is or not self._lasts(current, User(plan, _length(plan)), now):
             # What nobody has read yet makes room for what takes its place.
-            self._check_room(now, leaving=current.cut_ms > now * 1000)
+            self._queries.check_room(now, leaving=current.cut_ms > now * 1000)
 
     @property
     def srts(self) -> tuple[Srt, ...]:
@@ -175,7 +165,7 @@ class Demand:
         """There are these semantic routing trees now; :meth:`advance` changes the queries that take another way by them."""
         self._srts = tuple(srts)
         for group in self._groups.values():
-            running = self._running.get(group.current)
+            running = self._queries.get(group.current)
             if running is not None and running.installation.mote_query != self._merged(group):
                 group.stale = True
 
@@ -206,13 +196,13 @@ class Demand:
         self._drop(user, key, group)
         if not group.users:
             ids = [query for query in (group.previous, group.current) if query is not None]
-            return Difference(stop=self._stop(ids, now))
+            return Difference(stop=self._queries.stop(ids, now))
         return self._narrow(group, now)
 
     def advance(self, now: float, heard: float = math.inf) -> Difference:
         """Time goes on: stops what is due, ends users whose FOR is over. ``heard``: for how long the root has been heard without a break,
         in s; while it is not, it and the motes keep the rows."""
-        total = Difference(stop=self._stop(self._due(now), now))
+        total = Difference(stop=self._queries.stop(self._queries.due(now), now))
         since = now if heard >= self._linger else now - self._forget
         ended = [user for user, state in self._users.items() if self._is_over(state, since)]
         for user in ended:
@@ -220,7 +210,8 @@ class Demand:
         for group in self._groups.values():
             if group.stale:
                 total = _both(total, self._narrow(group, now))
-        self._forget_old(now)
+        for query in self._queries.stopped_by(now - self._forget):
+            self._forget_query(query)
         return replace(total, finished=tuple(ended))
 
     def _is_over(self, state: User, now: float) -> bool:
@@ -231,7 +222,7 @@ class Demand:
         over_ms = state.until_ms + self._last_rows_s * 1000 + _late_ms(state.plan)
         if state.plan.reads:
             # The rows of storage points go out as the radio has room, behind their epoch as well.
-            running = (self._running.get(feed.query) for feed in state.feeds)
+            running = (self._queries.get(feed.query) for feed in state.feeds)
             over_ms = max([over_ms, *(one.row_ms + _QUIET_MS for one in running if one is not None)])
         return over_ms <= now * 1000
 
@@ -248,7 +239,7 @@ class Demand:
 
     def row_came(self, query: int, now: float) -> None:
         """Motes have sent a row of a mote query, or a partial state."""
-        running = self._running.get(query)
+        running = self._queries.get(query)
         if running is not None:
             running.row_ms = _ms(now)
 
@@ -258,8 +249,7 @@ class Demand:
         ``last``: the last network time seen before, which tells how much of each FOR is left. All queries
         of the time before are forgotten: send QUERY_STOP 0 first.
         """
-        self._running.clear()
-        self._readers.clear()
+        self._queries.clear()
         for user, state in self._users.items():
             if state.until_ms is None or state.length_ms is None:
                 continue
@@ -293,7 +283,7 @@ class Demand:
             merged = serve(plans if more is None else [*plans, more])
         else:
             merged = group.union.merged() if more is None else group.union.with_one_more(more)
-        running = self._running.get(group.current)
+        running = self._queries.get(group.current)
         if running is not None and (first.once or first.budget or first.clauses or first.temporal):
             return routed_as(merged, running.installation.mote_query)
         return routed(merged, self._srts)
@@ -309,7 +299,7 @@ class Demand:
     def _change(self, group: Group, now: float, newcomer: str | None = None) -> Difference:
         """Makes the group's query what its users need now."""
         wanted = self._merged(group)
-        current = self._running.get(group.current)
+        current = self._queries.get(group.current)
         if current is None:
             return self._begin(group, wanted, now)
         comes = None if newcomer is None else self._users[newcomer]
@@ -319,7 +309,7 @@ class Demand:
         if current.cut_ms <= now * 1000:
             return self._follow(group, wanted, group.current, None, now)
         # Nobody has read the current query yet: it is replaced, not followed.
-        before = self._running.get(group.previous) if group.previous is not None else None
+        before = self._queries.get(group.previous)
         if before is None or before.stop_at is None or before.stopped_at is not None:
             return self._begin(group, wanted, now, cancelled=group.current)
         if before.installation.mote_query == wanted and before.installation.end == FOREVER:
@@ -338,13 +328,13 @@ class Demand:
 
     def _join(self, group: Group, user: str, now: float) -> Difference:
         """The current query serves the newcomer as it is."""
-        current = self._running[group.current]
+        current = self._queries[group.current]
         self._start_reading(user, current, _since_ms(self._users[user], current, now))
         return Difference()
 
     def _begin(self, group: Group, wanted: MoteQuery, now: float, cancelled: int | None = None) -> Difference:
         """A first query: all its users begin with it."""
-        self._check_room(now, leaving=cancelled is not None)
+        self._queries.check_room(now, leaving=cancelled is not None)
         stop = self._cancel(cancelled, now)
         cut, known = ceiling(_ms(now), 1000) + self._lead * 1000, self._known_ms(wanted, now)
         if any(self._users[user].length_ms is not None for user in group.users):
@@ -362,14 +352,14 @@ class Demand:
         """Network time by which all motes have heard of a query that is asked now."""
         news = [
             running.installation.program
-            for running in self._running.values()
+            for running in self._queries
             if running.known_ms > _ms(now) and running.stopped_at is None and running.source is None
         ]
         frames = frames_of([*news, encode(wanted, 0, FOREVER)])
         count = windows(self.hops, frames)
         soon = spread_ms(_ms(now) + self._before_ms, count, slow=False)
         if self._slow(now, soon):
-            if any(keeps_some_awake(running.installation.mote_query) for running in self._running.values()):
+            if any(keeps_some_awake(running.installation.mote_query) for running in self._queries):
                 count = windows(self.hops, max(frames, ASKED_FOR))
             return spread_ms(_ms(now) + self._before_ms, count, slow=True) + self._lead * 1000
         return max(ceiling(_ms(now), 1000) + self._lead * 1000, soon + _HEARD_MS)
@@ -381,16 +371,16 @@ class Demand:
             and running.stopped_at is None
             and running.source is None
             and running.known_ms <= _ms(now)
-            for running in self._running.values()
+            for running in self._queries
         )
 
     def _follow(
         self, group: Group, wanted: MoteQuery, old: int, cancelled: int | None, now: float
     ) -> Difference:
         """A query that takes over from ``old`` at a cut-over."""
-        self._check_room(now, leaving=cancelled is not None)
+        self._queries.check_room(now, leaving=cancelled is not None)
         stop = self._cancel(cancelled, now)
-        before = self._running[old]
+        before = self._queries[old]
         known = self._known_ms(wanted, now)
         cut = self._cut(before, wanted, group, known)
         running = self._reserve(wanted, cut, known)
@@ -406,7 +396,7 @@ class Demand:
         """The query before is what is needed again, and the one that was to follow has not begun."""
         assert group.previous is not None
         stop = self._cancel(group.current, now)
-        running = self._running[group.previous]
+        running = self._queries[group.previous]
         running.stop_at = None
         group.current, group.previous, group.stale = group.previous, None, False
         for user in group.users:
@@ -465,7 +455,7 @@ class Demand:
     def _reading(self, user: str, query: int) -> Feed | None:
         """The user's feed of a mote query, or of what is made of it."""
         for feed in self._users[user].feeds:
-            running = self._running.get(feed.query)
+            running = self._queries.get(feed.query)
             if feed.query == query or (running is not None and running.source == query):
                 return feed
         return None
@@ -476,19 +466,19 @@ class Demand:
         self._changed.add(feed.user)
         state.feeds = [f for f in state.feeds if f.query != feed.query] + [feed]
         state.feeds.sort(key=lambda f: f.since_ms)
-        self._readers.setdefault(feed.query, {})[feed.user] = feed
+        self._queries.read(feed)
 
     def _unset_feed(self, state: User, query: int) -> None:
         for feed in state.feeds:
             if feed.query == query:
                 self._changed.add(feed.user)
-                self._readers.get(query, {}).pop(feed.user, None)
+                self._queries.unread(query, feed.user)
         state.feeds = [feed for feed in state.feeds if feed.query != query]
 
     def _drop(self, user: str, key: Hashable, group: Group) -> None:
         state = self._users.pop(user)
         for feed in state.feeds:
-            self._readers.get(feed.query, {}).pop(user, None)
+            self._queries.unread(feed.query, user)
         del group.users[user]
         group.union.remove(state.plan)
         if not group.users:
@@ -496,14 +486,9 @@ class Demand:
 
     def _reserve(self, wanted: MoteQuery, cut_ms: int, known_ms: int, source: int | None = None) -> Running:
         """An id for a query; :meth:`_program` completes it once its users' ends are known, unless it is made of ``source``."""
-        query = self._next_id()
-        # What is true at the cut-over has become true before it. What motes store or queue begins with it.
-        early = WARM_UP_SECONDS if is_fast(wanted.period_ms) and not wanted.clauses else 0
-        installation = Installation(query, wanted, max(0, cut_ms // 1000 - early), FOREVER, b"")
-        running = Running(installation, cut_ms, known_ms, source=source)
-        self._running[query] = running
-        self._readers[query] = {}
-        return running
+        query = self._queries.next_id()
+        self._forget_query(query)
+        return self._queries.begin(query, wanted, cut_ms, known_ms, source)
 
     def _program(self, running: Running, group: Group) -> Installation:
         ends = [self._users[user].until_ms for user in group.users]
@@ -514,80 +499,35 @@ class Demand:
         running.installation = replace(plain, end=end, program=program)
         return running.installation
 
-    def _next_id(self) -> int:
-        """Ids go round, so that one is reused as late as possible."""
-        order = [(self._last_id + i) % _IDS + 1 for i in range(_IDS)]
-        unused = [query for query in order if query not in self._running]
-        stopped = [
-            query for query in order if query in self._running and self._running[query].stopped_at is not None
-        ]
-        self._last_id = (unused or stopped)[0]
-        self._forget_query(self._last_id)
-        return self._last_id
-
-    def _check_room(self, now: float, *, leaving: bool) -> None:
-        active = [r for r in self._running.values() if r.stopped_at is None and r.source is None]
-        if len(active) - leaving < QUERIES_MAXIMUM:
-            return
-        due = min((r.stop_at for r in active if r.stop_at is not None), default=None)
-        wait = "" if due is None else f", or try again in {max(1, round(due - now))} s"
-        raise QueryError(
-            f"motes run at most {QUERIES_MAXIMUM} queries at once, and {len(active)} run already",
-            f"stop one{wait}; plain queries share one, aggregates of equal period and condition too",
-        )
-
     def _cancel(self, query: int | None, now: float) -> tuple[int, ...]:
         if query is None:
             return ()
         for one in (query, *(made.query for made in self.views(query))):
-            for user in list(self._readers.get(one, {})):
+            for user in list(self._queries.readers(one)):
                 self._unset_feed(self._users[user], one)
-        return self._stop([query], now)
-
-    def _stop(self, queries: Iterable[int], now: float) -> tuple[int, ...]:
-        stopped = []
-        for query in queries:
-            running = self._running.get(query)
-            if running is not None and running.stopped_at is None:
-                running.stopped_at = int(now)
-                stopped.append(query)
-                for made in self.views(query):
-                    self._running[made.query].stopped_at = int(now)
-        return tuple(stopped)
-
-    def _due(self, now: float) -> list[int]:
-        return [q for q, r in self._running.items() if r.stop_at is not None and r.stop_at <= now]
-
-    def _forget_old(self, now: float) -> None:
-        for query, running in list(self._running.items()):
-            if running.stopped_at is not None and running.stopped_at + self._forget <= now:
-                self._forget_query(query)
+        return self._queries.stop([query], now)
 
     def _forget_query(self, query: int) -> None:
-        for user in list(self._readers.get(query, {})):
+        for user in list(self._queries.readers(query)):
             self._unset_feed(self._users[user], query)
-        self._running.pop(query, None)
-        self._readers.pop(query, None)
+        self._queries.forget(query)
 
     # --- kept over a restart ---
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but users and mote queries, for JSON."""
-        return {"last_id": self._last_id, "groups": [group.to_dict() for group in self._groups.values()]}
+        return {
+            "last_id": self._queries.last_id,
+            "groups": [group.to_dict() for group in self._groups.values()],
+        }
 
     def query_texts(self, changed: bool = False) -> dict[str, str | None]:
         """All mote queries, or those that :meth:`remembered` has not seen as they are, in JSON by number; None: of one forgotten."""
-        texts: dict[str, str | None] = {
-            str(query): running.text() for query, running in self._running.items()
-        }
-        if not changed:
-            return texts
-        other = {query: text for query, text in texts.items() if self._written.get(query) is not text}
-        return other | dict.fromkeys(self._written.keys() - texts.keys())
+        return self._queries.texts(changed)
 
     def remembered(self) -> None:
         """What :meth:`query_texts` said has been written."""
-        self._written = {str(query): running.text() for query, running in self._running.items()}
+        self._queries.remembered()
 
     def user_text(self, user: str) -> str | None:
         """A user in JSON; None: there is none."""
@@ -605,11 +545,9 @@ class Demand:
     ) -> Demand:
         """What :meth:`to_dict`, :meth:`query_texts` and :meth:`user_text` wrote; ``plans`` of its users: who has none any more has gone."""
         demand = cls(speed)
-        demand._last_id = data["last_id"]
+        demand._queries.last_id = data["last_id"]
         for entry in queries:
-            running = Running.from_dict(entry)
-            demand._running[running.installation.query] = running
-            demand._readers[running.installation.query] = {}
+            demand._queries.restore(entry)
         members: dict[Hashable, dict[str, QueryPlan]] = {}
         for name, known in users.items():
             if name not in plans:
@@ -617,7 +555,7 @@ class Demand:
             state = demand._users[name] = User.from_dict(known, plans[name])
             members.setdefault(key_of(state.plan, name), {})[name] = state.plan
             for feed in state.feeds:
-                demand._readers.setdefault(feed.query, {})[name] = feed
+                demand._queries.read(feed)
         demand._changed = set(demand._users)
         for entry in data["groups"]:
             # An older gateway listed all of a group.
@@ -625,15 +563,13 @@ class Demand:
             if user not in demand._users:
                 user = demand._reader_of(entry["current"])
             if user is None:
-                for query in {entry["current"], entry["previous"]} & demand._running.keys():
-                    demand._running[query].stop_at = 0
+                demand._end({entry["current"], entry["previous"]})
                 continue
             key, group = key_of(plans[user], user), Group.from_dict(entry, members[key_of(plans[user], user)])
             former = demand._groups.setdefault(key, group)
             if former is not group:
                 # An older gateway asked for approximate answers beside exact ones: one stream begins that serves both.
-                for query in {former.current, group.current} & demand._running.keys():
-                    demand._running[query].stop_at = 0
+                demand._end({former.current, group.current})
                 former.current, former.previous, former.stale = 0, None, True
         for key in [key for key in members if key not in demand._groups]:
             demand._begin_anew(key, members[key])
@@ -642,6 +578,12 @@ class Demand:
             group.stale |= len(demand._users) < len(users)
         demand.remembered()
         return demand
+
+    def _end(self, queries: Iterable[int | None]) -> None:
+        """Those of them that are known are due to be stopped."""
+        for running in map(self._queries.get, queries):
+            if running is not None:
+                running.stop_at = 0
 
     def _begin_anew(self, key: Hashable, plans: Mapping[str, QueryPlan]) -> None:
         """Users who were known by their feeds alone, and had none yet, or whom an older gateway let share with others."""

@@ -1,4 +1,4 @@
-"""What :class:`~skerry.proxy.demand.Demand` knows of users, mote queries and groups, and how that is kept."""
+"""What :class:`~skerry.proxy.demand.Demand` knows of users and groups, and how that is kept."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from skerry.plan.merge import Union
-from skerry.plan.model import Feed, Installation, MoteQuery, QueryPlan
-from skerry.proxy.spreading import SLOW_WINDOW_MS
+from skerry.plan.model import Feed, QueryPlan
 
 #: The end of what was over when network time began anew: long before that.
 OVER_MS = -(1 << 62)
@@ -45,74 +44,6 @@ class User:
         """What :meth:`text` said; ``plan`` is that of its query."""
         feeds = [Feed(*feed) for feed in data["feeds"]]
         return cls(plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds)
-
-
-@dataclass(slots=True)
-class Running:
-    """A mote query in the network. ``cut_ms``: users read it from then on. ``known_ms``: all motes have heard of it by then.
-    ``stop_at``: s, when it is due to be stopped; ``stopped_at``: s, when it was: it is remembered for rows still under way.
-    ``source``: the mote query that the gateway makes its rows from; None: motes run it themselves."""
-
-    installation: Installation
-    cut_ms: int
-    known_ms: int
-    stop_at: int | None = None
-    stopped_at: int | None = None
-    source: int | None = None
-    #: Network ms at which its last row came, as far as this gateway has heard.
-    row_ms: int = 0
-    #: What :meth:`text` said last, and of what: conditions of many users are long.
-    _written: tuple[object, str] = field(default=(None, ""), init=False, repr=False, compare=False)
-
-    @property
-    def period_ms(self) -> int:
-        """Sample period of the mote query."""
-        return self.installation.mote_query.period_ms
-
-    def text(self) -> str:
-        """In JSON; the same object while it stays as it is."""
-        made = self.installation
-        state = (
-            id(made.mote_query),
-            made.start,
-            made.end,
-            made.program,
-            self.cut_ms,
-            self.known_ms,
-            self.stop_at,
-            self.stopped_at,
-        )
-        if self._written[0] != state:
-            data = {
-                "query": made.query,
-                "mote_query": made.mote_query.to_dict(),
-                "start": made.start,
-                "end": made.end,
-                "program": made.program.hex(),
-                "cut_ms": self.cut_ms,
-                "known_ms": self.known_ms,
-                "stop_at": self.stop_at,
-                "stopped_at": self.stopped_at,
-                "source": self.source,
-            }
-            self._written = state, json.dumps(data)
-        return self._written[1]
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Running:
-        """What :meth:`text` said."""
-        installation = Installation(
-            data["query"],
-            MoteQuery.from_dict(data["mote_query"]),
-            data["start"],
-            data["end"],
-            bytes.fromhex(data["program"]),
-        )
-        # An older gateway took all to be known so long behind the cut-over.
-        known_ms = data.get("known_ms", data["cut_ms"] + SLOW_WINDOW_MS)
-        return cls(
-            installation, data["cut_ms"], known_ms, data["stop_at"], data["stopped_at"], data.get("source")
-        )
 
 
 @dataclass(slots=True)
