@@ -76,7 +76,7 @@ def frames_per_row(net: NetworkHandle, query: MoteQuery) -> float:
     return (sum(mote.counters["sent"] for n, mote in net.motes.items() if n) - sent) / more
 
 
-def test_who_carries_everybody_s_rows_has_the_last_cell_in_few_rounds(network: MakeNetwork) -> None:
+def test_who_carries_everybody_s_rows_does_not_wait_for_the_last_cell(network: MakeNetwork) -> None:
     """There is no time for a second frame in it: of 12, 18 or 36 it would be number 5's in all rounds, 187 s behind with this seed."""
     behind = [Mote(id=20 + i, x=19, y=(i - 9) / 20) for i in range(18)]
     net = network(

@@ -32,6 +32,8 @@
 #define CONTROL_DENSE 16
 /* From one number's cell to the next one's, prime to all lengths: who needs two cells does not always meet the next number. */
 #define CELL_STEP 7
+/* Who has more to send than there was time for begins so many cells before the end of its slot. */
+#define IN_TIME 8
 /* Every second control round has data slots whatever the queries: status, acknowledgements, what was left over. */
 #define DATA_EVERY 2
 /* Rounds after that of an epoch's rows in which what failed is sent again. */
@@ -79,6 +81,7 @@
 static struct timer step_timer, end_timer, quiet_timer, beacon_timer, send_timer;
 static uint32_t round;
 static bool in_control, listening, snooping, sending, beacon_due;
+static bool cut_short; /* the slot was over before all was sent */
 static uint16_t told_done = WIRE_NO_NODE; /* the parent that has been told that nothing is left of the epoch */
 static bool ear; /* while listening: the radio is on for a child's cell */
 static uint8_t since_rows = UINT8_MAX; /* rounds since the last for an epoch's rows */
@@ -91,11 +94,11 @@ static ticks_t former_due;
 static struct mac_frame beacon;
 
 /* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never meet; others do in one round and not
- * in the next. Nobody has the last cell for good: who begins there has no time for a second frame. */
+ * in the next. */
 static uint16_t cell_start(uint8_t level, uint16_t node)
 {
-    uint8_t cells = slots_cells(level), turn = (uint8_t)((1 + round) % cells);
-    uint8_t cell = (uint8_t)((node % cells + (1U + node / cells) * turn) % cells * CELL_STEP % cells);
+    uint8_t cells = slots_cells(level), cell = (uint8_t)(node % cells * CELL_STEP % cells);
+    if (node >= cells) cell = (uint8_t)((cell + node / cells * (uint16_t)((1 + round) % cells)) % cells);
     return (uint16_t)(slots_start(level) + cell * SLOTS_CELL);
 }
 
@@ -345,13 +348,19 @@ static bool of_interest(const struct neighbour *neighbour)
 
 static bool follows(void) { return snooping && snoop_speaker() != WIRE_NO_NODE; }
 
-/* When this mote sends, ms: in its own cell; where that comes before the cell of the one that it may count as, behind this one, as the root
- * listens to the whole slot. */
+/* When this mote sends, ms: in its own cell. The root listens to the whole slot: where the cell comes before that of the one that this mote may
+ * count as, it sends behind this one; where the slot was over last time before all was sent, not in one of the last cells. */
 static uint16_t send_start(void)
 {
     uint8_t level = tree_own_level();
     uint16_t own = cell_start(level, settings()->nodeid);
-    if (level != 1 || !follows()) return own;
+    if (level != 1) return own;
+    if (cut_short) {
+        uint16_t first = slots_start(level), latest = (uint16_t)(slots_end(level) - IN_TIME * SLOTS_CELL);
+        if (latest < first) latest = first;
+        return own < latest ? own : latest;
+    }
+    if (!follows()) return own;
     uint16_t behind = cell_start(level, snoop_speaker()) + SLOTS_CELL;
     return own > behind ? own : behind;
 }
@@ -477,12 +486,13 @@ static void send_end(void)
 {
     sending = false;
     uplink_stop();
+    cut_short = uplink_waiting();
     sleep_if_idle();
 }
 
 void uplink_done(void)
 {
-    sending = false;
+    sending = cut_short = false;
     timer_stop(&send_timer);
     sleep_if_idle();
 }
