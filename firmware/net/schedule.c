@@ -61,6 +61,8 @@
 #define SETTLING_SECONDS 300
 /* Bytes of the queue that the records of a frame take: each has two more there than in the frame, and a row takes twelve. */
 #define FRAME_ROOM (WIRE_PACKET_MAXIMUM * 7 / 6)
+/* Bytes kept for this mote's own records of an epoch, at most. */
+#define OWN_ROOM (4 * FRAME_ROOM)
 /* Clocks may disagree by so much: listeners are early and late by it. */
 #define GUARD CLOCK_MS(2)
 /* A parent listens so long in a child's cell, from GUARD before it on, unless a frame comes. */
@@ -82,6 +84,7 @@ static struct timer step_timer, end_timer, quiet_timer, beacon_timer, send_timer
 static uint32_t round;
 static bool in_control, listening, snooping, sending, beacon_due;
 static bool cut_short; /* the slot was over before all was sent */
+static uint16_t room_before, own_records; /* of the queue: free bytes behind the last data slot, bytes that this mote has added since */
 static uint16_t told_done = WIRE_NO_NODE; /* the parent that has been told that nothing is left of the epoch */
 static bool ear; /* while listening: the radio is on for a child's cell */
 static uint8_t since_rows = UINT8_MAX; /* rounds since the last for an epoch's rows */
@@ -154,10 +157,18 @@ static void sleep_if_idle(void)
     radio_off();
 }
 
-/* Room for this frame and those that the radio may hold already: what is acknowledged is kept. */
+/* Room for this frame and those that the radio may hold already: what is acknowledged is kept. And for this mote's own records of the next
+ * epoch, of which nobody else has a copy: children can wait. */
 static void accept_by_room(void)
 {
-    radio_accept_unicast(queue_room() >= (1 + RADIO_HELD) * FRAME_ROOM);
+    radio_accept_unicast(queue_room() >= (1 + RADIO_HELD) * FRAME_ROOM + own_records);
+}
+
+/* No more was heard since the last data slot than this mote's own records of an epoch. */
+static void measure_own(void)
+{
+    uint16_t room = queue_room(), bytes = room < room_before ? (uint16_t)(room_before - room) : 0;
+    own_records = bytes < OWN_ROOM ? bytes : OWN_ROOM;
 }
 
 void schedule_queue_grew(void)
@@ -534,6 +545,7 @@ static void listen_step(void)
         control_end();
         radio_channel(channel_data((uint16_t)round));
         bool fresh = since_rows == 0 || has_rest();
+        if (since_rows == 0) measure_own();
         neighbours_round(fresh);
         if (since_rows == SILENT_ROUNDS && snoop_alone()) neighbours_silence();
         if (fresh) told_done = WIRE_NO_NODE;
@@ -557,6 +569,7 @@ static void send_step(void)
 
 static void over_step(void)
 {
+    if (has_data()) room_before = queue_room();
     if (tree_is_root()) {
         if (has_data()) {
             query_fill();
