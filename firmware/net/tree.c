@@ -54,8 +54,8 @@
 /* In a steady network a mote beacons in one window of three; with news, and at the root, in all. */
 #define BEACON_EVERY 3
 #define NEWS_WINDOWS 6
-/* … of a parent of the same level: one of them may be lost. */
-#define NEWS_WINDOWS_FEW 2
+/* … of another parent: one beacon may be lost, and the next that is due tells it as well. */
+#define CHANGE_WINDOWS 2
 /* … of values below a mote that were not there before, which it has told at once: all its beacons tell them. */
 #define SRT_WINDOWS 1
 /* A mote without a child's beacon or bundle in so many windows has no children. */
@@ -257,8 +257,6 @@ static void confirm(const struct neighbour *up)
 static void adopt(const struct neighbour *up)
 {
     bool joined = tree_joined(), changed = parent != up->node;
-    /* Its children, and those that might be, go by its level; the parent of before and the new one hear of the change. */
-    uint8_t windows = level == up->level + 1 ? NEWS_WINDOWS_FEW : NEWS_WINDOWS;
     parent = up->node;
     if (lonely == ALONE_WINDOWS) root_sequence = up->root_sequence;
     if (changed) confirmed = false;
@@ -268,7 +266,8 @@ static void adopt(const struct neighbour *up)
     silent_slots = lonely = 0;
     if (changed) {
         vain_greetings = 0;
-        if (news < windows) news = windows;
+        /* Its children, and those that might be, go by its level; the parent of before and the new one hear of the change. */
+        if (news < CHANGE_WINDOWS) news = CHANGE_WINDOWS;
         dissemination_greet(parent, false);
     }
     if (!joined) net_joined();
