@@ -83,6 +83,7 @@
 static struct timer step_timer, end_timer, quiet_timer, beacon_timer, send_timer;
 static uint32_t round;
 static bool in_control, listening, snooping, sending, beacon_due;
+static bool farewell_again; /* in the first window in which it is said, twice: a child that has not heard it comes a window later */
 static bool cut_short; /* the slot was over before all was sent */
 static uint16_t room_before, own_records; /* of the queue: free bytes behind the last data slot, bytes that this mote has added since */
 static uint16_t told_done = WIRE_NO_NODE; /* the parent that has been told that nothing is left of the epoch */
@@ -207,11 +208,17 @@ static void ask(void)
     timer_after(&beacon_timer, CLOCK_MS(ASK_AGAIN), ask);
 }
 
+static void beacon_or_flood(void);
+
 static void beacon_sent(enum radio_outcome outcome)
 {
     (void)outcome;
     if (tree_joined() || !has_control()) dissemination_sent();
-    else ask();
+    else if (farewell_again) {
+        farewell_again = false;
+        beacon_due = true;
+        timer_after(&beacon_timer, CLOCK_MS(FLOOD_PAUSE) + random_below(CLOCK_MS(FLOOD_PAUSE)), beacon_or_flood);
+    } else ask();
 }
 
 static void beacon_or_flood(void)
@@ -586,6 +593,7 @@ void schedule_farewell(uint16_t before)
 {
     round = time_at(clock_now() + before).seconds; /* whether others are awake in it */
     if (!has_control()) return;
+    radio_channel(channel_control(round));
     beacon_due = true;
     timer_after(&beacon_timer, before + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)), beacon_or_flood);
 }
@@ -603,6 +611,7 @@ void schedule_restart(void)
         uplink_stop();
         since_rows = UINT8_MAX; /* nobody listens for what it had then, once it is back */
         search_begin();
+        farewell_again = true;
         if (awake && tree_farewell()) schedule_farewell(0);
         return;
     }
