@@ -7,9 +7,9 @@ import pytest
 
 from hil_tests.queries import ask, rows
 from skerry_protocol.mac import CHANNEL_DEFAULT, CHANNELS_DEFAULT
-from skerry_protocol.packets import PacketType
+from skerry_protocol.packets import NO_LEVEL, PacketType
 from skerry_testbed.network import Interference
-from skerry_testbed.pytest import MakeNetwork, disc, grid
+from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
 
 PERIOD_S = 5
 EPOCHS = 60
@@ -51,3 +51,23 @@ def test_motes_join_where_the_home_channel_is_jammed(network: MakeNetwork) -> No
     )  # fmt: skip
     net.advance("4min")
     assert {record.body.node for record in net.line.of(PacketType.STATUS)} == set(range(6))
+
+
+@pytest.mark.parametrize("later", [0, 4, 8, 12])
+def test_who_leaves_the_tree_in_a_window_is_heard_in_it(network: MakeNetwork, later: int) -> None:
+    """Windows are on two channels by turns: whatever this one's, a child leaves in it, too, and does not wait for the next."""
+    net = network(line_of(4, spacing=10), radio=disc(12), seed=1)
+    net.advance("20s")
+    ask(net, 1, "SELECT parent FROM sensors SAMPLE PERIOD 5 s")
+    net.advance(100 + later)
+    for sender, receiver in ((0, 1), (1, 0)):
+        net.inject(kind="link_down", mote=sender, to=receiver)
+    net.frames.clear()
+    net.advance("30s")
+    farewells = [
+        (mac.source, frame.start_ns / 1e9)
+        for frame, mac, packet in net.packets()
+        if packet.type is PacketType.BEACON and packet.body.level == NO_LEVEL
+    ]
+    first = {node: min(at for source, at in farewells if source == node) for node in (1, 2)}
+    assert 0 < first[2] - first[1] < 0.2, farewells
