@@ -20,7 +20,7 @@
 /* Spells of the beginning: a mote in a slow network beacons each 96 s on the same channel. The first one is among those that have their turn. */
 #define SPELL_LONG 24
 #define SPELL_FIRST 3
-#define CYCLE 248
+#define CYCLE 280
 #define SPELLS 4
 #define EAR 100
 /* … where it asks others for news, as long as a window may last. */
