@@ -31,13 +31,13 @@ SHOW_EVERY = 20
 
 @dataclass
 class Outcome:
-    """What a run came to. ``delays`` in s, from the epoch to the row's arrival."""
+    """What a run came to. ``delays`` in s from the epoch to the row's arrival, with its mote and epoch, the shortest first."""
 
     epochs: int
     expected: int
     arrived: dict[int, int]
     duty: dict[int, float]
-    delays: list[float]
+    delays: list[tuple[float, int, int]]
     frames: float
     lost: dict[int, int]
 
@@ -95,7 +95,7 @@ def run(network: Network, epochs: int) -> Outcome:
         if key not in seen and first <= row["epoch"] < first + done:
             seen.add(key)
             arrived[row["nodeid"]] += 1
-            delays.append(row["at"] - row["epoch"] * PERIOD_S - offset)
+            delays.append((row["at"] - row["epoch"] * PERIOD_S - offset, *key))
     # A mote that died in the midst of an epoch may have sent its row or not.
     lost = {n: max(0, alive[n] - arrived[n]) for n in motes}
     return Outcome(done, sum(alive[n] for n in motes), dict(arrived), duty, sorted(delays), frames, lost)
@@ -129,7 +129,7 @@ def main() -> None:
     result = run(network, options.epochs)
     own = [value for n, value in result.duty.items() if n]
     own_worst = max((n for n in result.duty if n), key=result.duty.__getitem__)
-    delays = result.delays
+    delays = [delay for delay, _, _ in result.delays]
     what = "while motes die and reboot" if options.losses else "steady"
     took = time.monotonic() - began
     where = f"{options.links}'s links" + (
@@ -159,6 +159,8 @@ def main() -> None:
     )
     worst = sorted(((count, n) for n, count in result.lost.items() if count), reverse=True)[:8]
     print("\nrows lost: " + (", ".join(f"mote {n} {count}" for count, n in worst) or "none"))
+    latest = ", ".join(f"{delay:.1f} s mote {n} epoch {epoch}" for delay, n, epoch in result.delays[:-9:-1])
+    print(f"rows that took longest: {latest}")
 
 
 if __name__ == "__main__":
