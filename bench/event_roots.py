@@ -1,9 +1,14 @@
-"""Frames that an event's average takes on the network's one tree, and would take if the mote that detected it collected it.
+"""What an event's average takes on the network's one tree, and would take if the mote that detected it collected it.
 
 TinyDB 2005, section 6, lets the mote that detects an event be the root of the query that it starts. Here its states take the network's
-tree; who sends them is counted in emulation. Beside it stands the fewest frames that collecting first could take on the same links and the
+tree; who sends them is seen in emulation. Beside it stands the fewest frames that collecting first could take on the same links and the
 same tree: from the motes around it, over the shortest ways to the mote itself, merged on the way, and from there on as one state to the
-root. What the mote would spend on listening for motes that are not its children is left out.
+root.
+
+Radios are on for more than frames: a parent listens in its child's cell, whether or not something comes. A mote that sends elsewhere
+leaves its parent an empty cell in each round of the epoch. What the two ways differ by is reckoned from that and from the frames saved,
+for which the most is taken that a frame keeps two radios on (firmware/net/schedule.c). What else collecting would take is left out:
+finding the ways, listening to who has nothing to send to this mote, the round by which the answer comes later.
 """
 
 from __future__ import annotations
@@ -27,6 +32,9 @@ SETTLE_S, ARRIVE_S, BETWEEN_S = 90.0, 25.0, 45.0
 PERIOD_S, LASTS_S = 4, 24
 #: Links that deliver at least so much, both ways, may be hops of the way to the mote that collects.
 HEARD_LEAST = 0.5
+#: A cell in which nothing comes, in each round from one epoch to the next; what a frame keeps its sender's radio on for (a cell) and
+#: its listener's (2 ms before the cell, and 10 behind the frame), at most. Of firmware/net/schedule.c and slots.h.
+EMPTY_MS, FRAME_MS = 8 * (PERIOD_S - 1), 8 + 2 + 8 + 10
 
 Tree = dict[int, int]
 
@@ -71,7 +79,7 @@ def collecting(links: dict[int, list[int]], collector: int) -> Tree:
     return tree
 
 
-def frames_sent(net: NetworkHandle, query: int) -> float:
+def senders(net: NetworkHandle, query: int) -> list[set[int]]:
     """Motes that sent states of an event, in each epoch between its first and its last; repetitions once."""
     by_epoch: dict[int, set[int]] = {}
     for _, mac, packet in net.packets():
@@ -81,11 +89,18 @@ def frames_sent(net: NetworkHandle, query: int) -> float:
             if record.type == PacketType.PARTIAL and record.body[0] == query:
                 epoch = int.from_bytes(record.body[1:5], "little")
                 by_epoch.setdefault(epoch, set()).add(mac.source)
-    return statistics.mean(len(by_epoch[epoch]) for epoch in sorted(by_epoch)[1:-1])
+    return [by_epoch[epoch] for epoch in sorted(by_epoch)[1:-1]]
+
+
+def left_empty(sent: set[int], tree: Tree, local: Tree, passing: set[int], upwards: set[int]) -> int:
+    """Cells of motes that send on the one tree, and would send to somebody else, or not, if the event's mote collected."""
+    return sum(
+        mote not in upwards and not (mote in passing and local[mote] == tree.get(mote)) for mote in sent
+    )
 
 
 def run(name: str, network: Network, radius: float, events: int) -> tuple[str, ...]:
-    """A row of the table: motes that an event concerns, and frames an epoch."""
+    """A row of the table: motes that an event concerns; of an epoch, frames, and for how long radios are on."""
     net = NetworkHandle(network)
     net.advance(2.5)
     net.line.connect()
@@ -101,7 +116,7 @@ def run(name: str, network: Network, radius: float, events: int) -> tuple[str, .
     (root,) = (mote.id for mote in network.mote if mote.root)
     good = {pair for pair, share in heard(network).items() if share >= HEARD_LEAST}
     links = {a: [b for b in places if (a, b) in good and (b, a) in good] for a in places}
-    concerned, measured, collected = [], [], []
+    concerned, measured, collected, empty = [], [], [], []
     for number, node in enumerate(
         random.Random(network.seed).sample([n for n in places if n != root], events)
     ):
@@ -116,11 +131,23 @@ def run(name: str, network: Network, radius: float, events: int) -> tuple[str, .
         around = [n for n, (a, b) in places.items() if (a - x) ** 2 + (b - y) ** 2 <= radius**2 and n != root]
         local, tree = collecting(links, node), parents(net)
         passing = {mote for n in around for mote in way(local, n, node)}
+        upwards = set(way(tree, node, root))
+        epochs = senders(net, 1)
         concerned.append(len(around))
-        measured.append(frames_sent(net, 1))
-        collected.append(len(passing) + len(way(tree, node, root)))
-    means = [statistics.mean(column) for column in (concerned, measured, collected)]
-    return name, f"{radius:g} m", *(f"{mean:.1f}" for mean in means), f"{means[1] / means[2] - 1:+.0%}"
+        measured.append(statistics.mean(map(len, epochs)))
+        collected.append(len(passing) + len(upwards))
+        empty.append(statistics.mean(left_empty(sent, tree, local, passing, upwards) for sent in epochs))
+    means = [statistics.mean(column) for column in (concerned, measured, collected, empty)]
+    _, on_tree, at_mote, silent = means
+    longer = EMPTY_MS * silent - FRAME_MS * (on_tree - at_mote)
+    return (
+        name,
+        f"{radius:g} m",
+        *(f"{mean:.1f}" for mean in means[:3]),
+        f"{on_tree / at_mote - 1:+.0%}",
+        f"{silent:.1f}",
+        f"{longer:+.0f} ms",
+    )
 
 
 def main() -> None:
@@ -136,6 +163,8 @@ def main() -> None:
         "frames on the one tree",
         "collected at the mote, at least",
         "one tree against it",
+        "cells left empty",
+        "radios on for longer by collecting",
     )
     lines = [head, ("---",) * len(head)]
     try:

@@ -10,16 +10,24 @@ import math
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.generated import Row, conditions, in_database
+from gateway.tests.generated import Row, in_database
+from hil_tests.drawn_queries import (
+    NAMES,
+    OTHER,
+    PERIOD_S,
+    SENSED,
+    Asked,
+    exemplary,
+    plannable,
+    queries,
+)
 from hil_tests.queries import rows
-from skerry.lang.errors import QueryError
 from skerry.plan.expression import Expr
 from skerry.plan.merge import merge
 from skerry.plan.model import Feed, MoteQuery, QueryPlan
@@ -33,10 +41,6 @@ from skerry_protocol.packets import QUERIES_MAXIMUM, Aggregate, PacketType
 from skerry_testbed.network import Environment, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid
 
-#: Constants too, so that what is NULL or not does not depend on sensors alone.
-NAMES = ["nodeid", "level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "ypos"]
-SENSED = ["temp", "humidity", "light"]
-PERIOD_S = 2
 EPOCHS = 4
 #: Network seconds until all motes have all programs of an example.
 LEAD_S = 45
@@ -45,150 +49,6 @@ BESIDE = QUERIES_MAXIMUM - 1
 #: Queries of an example that are sampled by two plans.
 PUSHED = 3
 QUERIES = int(os.environ.get("SKERRY_QUERIES", "300"))
-
-attributes = st.sampled_from(NAMES)
-small = st.sampled_from(["temp", "humidity", "light", "level", "nodeid", "voltage"])
-terms = st.one_of(
-    small,
-    st.builds("{} {} {}".format, small, st.sampled_from("+-"), st.integers(-20, 20)),
-    st.builds("{} % {}".format, small, st.integers(2, 7)),
-    st.builds("{} * {}".format, small, st.integers(-3, 3)),
-)
-nested = st.one_of(
-    terms,
-    st.builds("({} {} {})".format, terms, st.sampled_from("+-"), terms),
-    st.builds("(- ({}))".format, terms),
-    st.builds("(({}) * {} - {})".format, terms, st.integers(-3, 3), small),
-    st.builds("(({}) % {} + {})".format, terms, st.integers(2, 7), terms),
-)
-where = st.one_of(st.just(""), st.builds("WHERE {}".format, conditions(nested)))
-groups = st.one_of(
-    st.builds("{} % {}".format, st.sampled_from(["nodeid", "level", "light"]), st.integers(2, 4)),
-    st.builds("{} > {}".format, small, st.integers(0, 60)),
-    st.builds("{} IS NULL OR NOT {} < {}".format, small, small, st.integers(0, 60)),
-    st.builds("({} + {}) % {}".format, small, small, st.integers(2, 5)),
-    small,
-)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A query and how DuckDB would say it."""
-
-    sql: str
-    oracle: str
-    #: Columns that are estimates: DuckDB's is within the last column of ours.
-    estimate: bool = False
-    #: Epochs from one row of its windows to the next; 0: it has none.
-    slide: int = 0
-
-
-@st.composite
-def plain(draw: st.DrawFn) -> Asked:
-    chosen = ", ".join(
-        f"{term} AS c{i}"
-        for i, term in enumerate(draw(st.lists(nested | conditions(terms), min_size=1, max_size=3)))
-    )
-    rest = f"SELECT nodeid AS id, {chosen} FROM sensors {draw(where)}"
-    return Asked(rest, rest)
-
-
-_SAME = ("COUNT({})", "SUM({})", "MIN({})", "MAX({})", "AVG({})")
-_OTHER = {"VARIANCE({})": "VAR_SAMP({})", "STDDEV({})": "STDDEV_SAMP({})"}
-
-
-_whole = st.builds(str.format, st.sampled_from(_SAME), terms)
-_chosen = st.one_of(
-    st.builds("COUNT(*) {} {}".format, st.sampled_from([">", "<=", "<>"]), st.integers(1, 3)),
-    st.builds("{} {} {}".format, _whole, st.sampled_from(["<", ">="]), st.integers(-20, 60)),
-    st.builds("MAX({0}) - MIN({0}) > {1}".format, terms, st.integers(0, 30)),
-    st.builds("{} IS {}NULL".format, _whole, st.sampled_from(["", "NOT "])),
-    st.builds("{} {}BETWEEN 3 AND {}".format, _whole, st.sampled_from(["", "NOT "]), st.integers(3, 90)),
-)
-#: Of several aggregates, selected or not.
-having = st.recursive(
-    _chosen,
-    lambda inner: st.one_of(
-        st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner),
-        st.builds("(NOT {})".format, inner),
-    ),
-    max_leaves=3,
-)
-
-
-@st.composite
-def aggregates(draw: st.DrawFn) -> Asked:
-    wanted = draw(st.lists(st.tuples(st.sampled_from([*_SAME, *_OTHER]), nested), min_size=1, max_size=4))
-    keys = draw(st.lists(groups, max_size=2, unique=True))
-    columns = ["COUNT(*)"] + [form.format(term) for form, term in wanted]
-    exact = ["COUNT(*)"] + [_OTHER.get(form, form).format(term) for form, term in wanted]
-    # What the gateway computes from aggregates.
-    of_them = draw(st.lists(st.builds("{} + {} * {}".format, _whole, _whole, st.integers(-3, 3)), max_size=1))
-    columns, exact = columns + of_them, exact + of_them
-    rest = f"FROM sensors {draw(where)}"
-    if keys:
-        columns, exact, rest = [*keys, *columns], [*keys, *exact], f"{rest} GROUP BY {', '.join(keys)}"
-    if draw(st.booleans()):
-        rest += f" HAVING {draw(having)}"
-    said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (columns, exact)]
-    return Asked(f"SELECT {said[0]} {rest}", f"SELECT {said[1]} {rest}")
-
-
-@st.composite
-def estimates(draw: st.DrawFn) -> Asked:
-    term, share = draw(small), draw(st.sampled_from(["0.25", "0.5", "0.9"]))
-    rest = f"FROM sensors {draw(where)}"
-    ours = f"QUANTILE({term}, {share}) AS q, ERROR(QUANTILE({term}, {share})) AS e"
-    return Asked(f"SELECT {ours} {rest}", f"SELECT QUANTILE_DISC({term}, {share}) {rest}", estimate=True)
-
-
-_WINDOWS = {"WINAVG": "avg", "WINSUM": "sum", "WINMIN": "min", "WINMAX": "max", "WINCOUNT": "count"}
-
-
-def _over_time(term: str, condition: str, lengths: list[tuple[str, int]], slide: int) -> Asked:
-    ours = [f"{kind}({term}, {length * PERIOD_S} s, {slide * PERIOD_S} s)" for kind, length in lengths]
-    passing = f"FILTER ({condition})" if condition else ""
-    over = "OVER (PARTITION BY nodeid ORDER BY epoch RANGE {} PRECEDING)"
-    theirs = [f"{_WINDOWS[kind]}({term}) {passing} {over.format(length - 1)}" for kind, length in lengths]
-    said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (ours, theirs)]
-    longest = max(length for _, length in lengths)
-    any_passed = f"count(*) {passing} {over.format(longest - 1)} > 0"
-    exact = f"SELECT nodeid AS id, {said[1]} FROM sensors QUALIFY epoch = max(epoch) OVER () AND {any_passed}"
-    return Asked(f"SELECT nodeid AS id, {said[0]} FROM sensors {condition}", exact, slide=slide)
-
-
-@st.composite
-def windows(draw: st.DrawFn) -> Asked:
-    """Windows of times: what passed in the last epochs."""
-    window = st.tuples(st.sampled_from([*_WINDOWS]), st.integers(1, 4))
-    lengths = draw(st.lists(window, min_size=1, max_size=3, unique=True))
-    return _over_time(draw(terms), draw(where), lengths, draw(st.integers(1, 3)))
-
-
-@st.composite
-def exemplary(draw: st.DrawFn) -> Asked:
-    """Windows of times that are no longer than their slide, of what a reading changes or does not, with a condition."""
-    window = st.tuples(st.sampled_from(["WINMIN", "WINMAX"]), st.integers(1, 4))
-    lengths = draw(st.lists(window, min_size=1, max_size=2, unique=True))
-    slide = max(length for _, length in lengths) + draw(st.integers(0, 1))
-    return _over_time(draw(terms), f"WHERE {draw(conditions(terms))}", lengths, slide)
-
-
-def plannable(asked: Asked) -> bool:
-    """Random expressions compare metres with volts, leave a mote's 32 bits, or are too long for it."""
-    try:
-        plan_query(f"{asked.sql} SAMPLE PERIOD {PERIOD_S} s")
-    except QueryError as error:
-        known = ("unit mismatch", "too large", "may reach", "out of range", "cannot be evaluated by a mote",
-                 "cannot be computed by a mote", "cannot be grouped by", "a mote cannot compute this",
-                 "these aggregates need")  # fmt: skip
-        if not any(part in error.message for part in known):
-            raise
-        return False
-    return True
-
-
-queries = st.one_of(plain(), aggregates(), aggregates(), estimates(), windows()).filter(plannable)
 
 
 def started(seed: int) -> NetworkHandle:
@@ -285,14 +145,22 @@ def answers(
 
 
 def _rounded(expr: Expr) -> float:
-    """By how much a column may be off: averages, variances and deviations are rounded at their digits, and averages may be tripled then."""
+    """By how much a column may be off: averages, variances and deviations are rounded at their digits, and averages may be tripled then.
+    Averages that forget are kept with 16 binary places, and cut there with each reading."""
     averages = sum(10.0**-node.digits for node in expr.walk() if node.aggregate is Aggregate.AVG)
-    return 0.5000001 * (10.0**-expr.digits + 3 * averages)
+    forgetting = sum(
+        10.0 ** -node.args[0].digits for node in expr.walk() if node.aggregate is Aggregate.EXPAVG
+    )
+    return 0.5000001 * (10.0**-expr.digits + 3 * averages) + EPOCHS * forgetting / 2**16
 
 
 def _close(one: Any, other: Any, error: float) -> bool:
     if one is None or other is None:
         return one is other
+    if isinstance(one, list):
+        return len(one) == len(other) and all(_close(a, b, error) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_close(one[key], other[key], error) for key in one)
     theirs = float(other) if isinstance(other, bool) else float(str(other))
     return math.isclose(one, theirs, rel_tol=1e-9, abs_tol=error)
 
@@ -302,10 +170,11 @@ def compare(asked: Asked, plan: QueryPlan, got: list[dict[str, Any]], readings: 
     expected = in_database(asked.oracle, readings, [*NAMES, "epoch"])
     ours = [tuple(row.values()) for row in got]
     assert len(ours) == len(expected), (asked.sql, ours, expected)
-    if asked.estimate:
+    if asked.within is not None:
         [(value, error)], [(exact,)] = ours, expected
         assert (value is None) == (exact is None), asked.sql
-        assert exact is None or abs(value - float(str(exact))) <= error + 1e-9, (asked.sql, ours, expected)
+        allowed = 0 if exact is None else asked.within[0] * error + asked.within[1] + 1e-9
+        assert exact is None or abs(value - float(str(exact))) <= allowed, (asked.sql, ours, expected)
         return
     errors = [_rounded(output.expr) for output in plan.outputs]
     left = list(expected)
@@ -361,7 +230,7 @@ def check_all(
                 assert epoch not in by_epoch, (one.sql, by_epoch[epoch])
             else:
                 # A window reaches back.
-                since = whole[0] if one.slide else epoch
+                since = whole[0] if one.slide or one.reaches_back else epoch
                 readings = [row for known in whole if since <= known <= epoch for row in table[known]]
                 compare(one, plan, by_epoch.get(epoch, []), readings)
 
@@ -369,7 +238,7 @@ def check_all(
 def _exact(sql: str) -> Asked:
     """A query that DuckDB says in the same words, but for the names of two aggregates."""
     oracle = sql
-    for ours, theirs in _OTHER.items():
+    for ours, theirs in OTHER.items():
         oracle = oracle.replace(ours.format(""), theirs.format(""))
     return Asked(sql, oracle)
 
