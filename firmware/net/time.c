@@ -8,9 +8,8 @@
 #include "drivers/radio.h"
 #include "net/clocksync.h"
 
-/* Rates are kept in 2^-24; crystals are within 100 ppm of each other, motes in the sun a little more. */
-#define RATE_LIMIT ((int16_t)(150e-6 * 16777216))
-/* Bits that a rate up to the limit has: the quotient's 24 begin with zeros. */
+/* Rates are kept in 2^-24, and are below 2^-12, 244 ppm: the quotient's 24 bits begin with zeros. Of two tuning forks in a room and at -40 degC
+ * one is 144 ppm slower, and each may be off by 40. */
 #define RATE_BITS 12
 /* Below this the quantisation of two stamps, 60 us, spoils the rate. */
 #define RATE_BASE CLOCK_MS(3500)
@@ -105,7 +104,6 @@ static bool measure(int32_t ahead, int32_t passed)
             size++;
         }
     }
-    if (size > RATE_LIMIT) return false;
     if (ahead < 0) size = (int16_t)-size;
     uint8_t share = passed < (int32_t)RATE_LONG ? 8 : passed < (int32_t)RATE_LONGEST ? 4 : 2;
     if (rates < 8) rates++;

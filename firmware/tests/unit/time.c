@@ -60,6 +60,7 @@ static void within_a_millisecond(double drift)
 static void a_fast_crystal_is_followed_within_a_millisecond(void) { within_a_millisecond(40); }
 static void a_slow_crystal_is_followed_within_a_millisecond(void) { within_a_millisecond(-40); }
 static void a_crystal_far_off_is_followed_within_a_millisecond(void) { within_a_millisecond(100); }
+static void a_crystal_in_the_cold_is_followed_within_a_millisecond(void) { within_a_millisecond(-200); }
 
 /* Sanitizers watch the reckoning: whatever a beacon says, nothing overflows. */
 static void times_far_away_are_reckoned_modulo(void)
@@ -215,7 +216,8 @@ static void others_are_told_the_relation_to_the_own_clock(void)
 
 static const struct test tests[] = {
     TEST(a_fast_crystal_is_followed_within_a_millisecond), TEST(a_slow_crystal_is_followed_within_a_millisecond),
-    TEST(a_crystal_far_off_is_followed_within_a_millisecond), TEST(times_far_away_are_reckoned_modulo), TEST(after_half_a_minute_of_silence_the_rate_still_holds),
+    TEST(a_crystal_far_off_is_followed_within_a_millisecond), TEST(a_crystal_in_the_cold_is_followed_within_a_millisecond),
+    TEST(times_far_away_are_reckoned_modulo), TEST(after_half_a_minute_of_silence_the_rate_still_holds),
     TEST(local_and_network_time_are_each_others_inverse), TEST(a_jump_is_told_and_taken_at_once),
     TEST(half_an_hour_without_a_stamp_loses_network_time_but_not_at_the_root), TEST(stamps_that_come_too_close_together_change_nothing),
     TEST(what_a_parent_sets_right_is_not_taken_for_its_rate), TEST(another_parent_is_followed_at_once),
