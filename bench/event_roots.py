@@ -18,6 +18,8 @@ import random
 import statistics
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing import Pool
 
 from hil_tests.lab import heard, lab
 from hil_tests.queries import ask
@@ -32,21 +34,56 @@ SETTLE_S, ARRIVE_S, BETWEEN_S = 90.0, 25.0, 45.0
 PERIOD_S, LASTS_S = 4, 24
 #: Links that deliver at least so much, both ways, may be hops of the way to the mote that collects.
 HEARD_LEAST = 0.5
-#: A cell in which nothing comes, in each round from one epoch to the next; what a frame keeps its sender's radio on for (a cell) and
-#: its listener's (2 ms before the cell, and 10 behind the frame), at most. Of firmware/net/schedule.c and slots.h.
-EMPTY_MS, FRAME_MS = 8 * (PERIOD_S - 1), 8 + 2 + 8 + 10
+#: Of firmware/net/slots.h and schedule.c: a cell; how early who listens is; how long it stays on behind a frame.
+CELL_MS, GUARD_MS, LINGER_MS = 8, 2, 10
+#: A cell in which nothing comes, in each round from one epoch to the next.
+EMPTY_MS = CELL_MS * (PERIOD_S - 1)
+#: For so long a frame keeps two radios on, its sender's and its listener's, at most.
+FRAME_MS = CELL_MS + GUARD_MS + CELL_MS + LINGER_MS
 
 Tree = dict[int, int]
 
 
-def networks(seed: int) -> Iterator[tuple[str, Network, tuple[float, ...]]]:
-    """Name, description, and the radii of what an event concerns, in m. The lab, whose places may be missing, comes last."""
+@dataclass(frozen=True)
+class Case:
+    """A network, and the radius of what its events concern, in m."""
+
+    name: str
+    network: Network
+    radius: float
+    events: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Means over a case's events: motes concerned; of an epoch, frames both ways, and cells that collecting leaves empty."""
+
+    concerned: float
+    on_tree: float
+    at_mote: float
+    empty: float
+
+    @property
+    def more(self) -> float:
+        """Share by which the one tree takes more frames."""
+        return self.on_tree / self.at_mote - 1
+
+    @property
+    def longer_ms(self) -> float:
+        """For so long radios are on in each epoch beyond what the one tree takes, if the mote collects."""
+        return EMPTY_MS * self.empty - FRAME_MS * (self.on_tree - self.at_mote)
+
+
+def cases(seed: int, events: int) -> Iterator[Case]:
+    """Three networks, three radii each. The lab, whose places may be missing, comes last."""
     light = Environment(fields={"light": Field(base=300.0)})
     for side in (8, 12):
         motes, radio = grid(side, side, spacing=SPACING_M), disc(1.5 * SPACING_M)
         described = Network(name=f"grid {side}", seed=seed, mote=motes, radio=radio, environment=light)
-        yield f"grid of {side} by {side}", check(described), (10.0, 15.0, 25.0)
-    yield "lab", lab(seed, disc(12)), (5.0, 8.0, 12.0)
+        for radius in (10.0, 15.0, 25.0):
+            yield Case(f"grid of {side} by {side}", check(described), radius, events)
+    for radius in (5.0, 8.0, 12.0):
+        yield Case("lab", lab(seed, disc(12)), radius, events)
 
 
 def parents(net: NetworkHandle) -> Tree:
@@ -99,8 +136,9 @@ def left_empty(sent: set[int], tree: Tree, local: Tree, passing: set[int], upwar
     )
 
 
-def run(name: str, network: Network, radius: float, events: int) -> tuple[str, ...]:
-    """A row of the table: motes that an event concerns; of an epoch, frames, and for how long radios are on."""
+def run(case: Case) -> Outcome:
+    """Events one after the other, each of another mote."""
+    network, radius = case.network, case.radius
     net = NetworkHandle(network)
     net.advance(2.5)
     net.line.connect()
@@ -118,7 +156,7 @@ def run(name: str, network: Network, radius: float, events: int) -> tuple[str, .
     links = {a: [b for b in places if (a, b) in good and (b, a) in good] for a in places}
     concerned, measured, collected, empty = [], [], [], []
     for number, node in enumerate(
-        random.Random(network.seed).sample([n for n in places if n != root], events)
+        random.Random(network.seed).sample([n for n in places if n != root], case.events)
     ):
         net.frames.clear()
         x, y = places[node]
@@ -137,25 +175,31 @@ def run(name: str, network: Network, radius: float, events: int) -> tuple[str, .
         measured.append(statistics.mean(map(len, epochs)))
         collected.append(len(passing) + len(upwards))
         empty.append(statistics.mean(left_empty(sent, tree, local, passing, upwards) for sent in epochs))
-    means = [statistics.mean(column) for column in (concerned, measured, collected, empty)]
-    _, on_tree, at_mote, silent = means
-    longer = EMPTY_MS * silent - FRAME_MS * (on_tree - at_mote)
-    return (
-        name,
-        f"{radius:g} m",
-        *(f"{mean:.1f}" for mean in means[:3]),
-        f"{on_tree / at_mote - 1:+.0%}",
-        f"{silent:.1f}",
-        f"{longer:+.0f} ms",
+    return Outcome(*(statistics.mean(column) for column in (concerned, measured, collected, empty)))
+
+
+def row(case: Case, outcomes: list[Outcome]) -> tuple[str, ...]:
+    """Means of the seeds, and the least and the most where they matter."""
+    more, longer = [one.more for one in outcomes], [one.longer_ms for one in outcomes]
+    concerned, on_tree, at_mote, empty = (
+        statistics.mean(getattr(one, what) for one in outcomes)
+        for what in ("concerned", "on_tree", "at_mote", "empty")
     )
+    return (
+        case.name, f"{case.radius:g} m", f"{concerned:.1f}", f"{on_tree:.1f}", f"{at_mote:.1f}",
+        f"{statistics.mean(more):+.0%} ({min(more):+.0%} to {max(more):+.0%})", f"{empty:.1f}",
+        f"{min(longer):.0f} to {max(longer):.0f} ms",
+    )  # fmt: skip
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from 1 on")
     parser.add_argument("--events", type=int, default=8, help="each of another mote")
     options = parser.parse_args()
+    by_seed = (cases(seed, options.events) for seed in range(1, options.seeds + 1))
+    rows = list(zip(*by_seed, strict=True))
     head = (
         "network",
         "around",
@@ -163,13 +207,15 @@ def main() -> None:
         "frames on the one tree",
         "collected at the mote, at least",
         "one tree against it",
-        "cells left empty",
-        "radios on for longer by collecting",
+        "cells left empty by collecting",
+        "radios on for longer by it, an epoch",
     )
     lines = [head, ("---",) * len(head)]
     try:
-        for name, network, radii in networks(options.seed):
-            lines += [run(name, network, radius, options.events) for radius in radii]
+        with Pool() as pool:
+            outcomes = [pool.map_async(run, same, chunksize=1) for same in rows]
+            for same, found in zip(rows, outcomes, strict=True):
+                lines.append(row(same[0], found.get()))
     finally:
         print("\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
 

@@ -5,6 +5,7 @@ Each is asked once a PERIOD_S. DuckDB's table ``sensors`` has a row of NAMES and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -56,12 +57,13 @@ class Asked:
     reaches_back: bool = False
 
 
+def _named(texts: Sequence[str]) -> str:
+    return ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts))
+
+
 @st.composite
 def plain(draw: st.DrawFn) -> Asked:
-    chosen = ", ".join(
-        f"{term} AS c{i}"
-        for i, term in enumerate(draw(st.lists(nested | conditions(terms), min_size=1, max_size=3)))
-    )
+    chosen = _named(draw(st.lists(nested | conditions(terms), min_size=1, max_size=3)))
     rest = f"SELECT nodeid AS id, {chosen} FROM sensors {draw(where)}"
     return Asked(rest, rest)
 
@@ -103,8 +105,7 @@ def aggregates(draw: st.DrawFn) -> Asked:
         columns, exact, rest = [*keys, *columns], [*keys, *exact], f"{rest} GROUP BY {', '.join(keys)}"
     if draw(st.booleans()):
         rest += f" HAVING {draw(having)}"
-    said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (columns, exact)]
-    return Asked(f"SELECT {said[0]} {rest}", f"SELECT {said[1]} {rest}")
+    return Asked(f"SELECT {_named(columns)} {rest}", f"SELECT {_named(exact)} {rest}")
 
 
 @st.composite
@@ -140,8 +141,7 @@ def lists(draw: st.DrawFn) -> Asked:
     place = f"least({bins - 1}, greatest(0, floor(({term} - {low}) * {bins} / {high - low})))"
     cells = ", ".join(f"count({term}) FILTER ({place} = {bin})" for bin in range(bins))
     theirs.append(f"[{cells}]")
-    said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (ours, theirs)]
-    return Asked(f"SELECT {said[0]} {rest}", f"SELECT {said[1]} {rest}")
+    return Asked(f"SELECT {_named(ours)} {rest}", f"SELECT {_named(theirs)} {rest}")
 
 
 _WINDOWS = {"WINAVG": "avg", "WINSUM": "sum", "WINMIN": "min", "WINMAX": "max", "WINCOUNT": "count"}
@@ -152,11 +152,10 @@ def _over_time(term: str, condition: str, lengths: list[tuple[str, int]], slide:
     passing = f"FILTER ({condition})" if condition else ""
     over = "OVER (PARTITION BY nodeid ORDER BY epoch RANGE {} PRECEDING)"
     theirs = [f"{_WINDOWS[kind]}({term}) {passing} {over.format(length - 1)}" for kind, length in lengths]
-    said = [", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) for texts in (ours, theirs)]
     longest = max(length for _, length in lengths)
     any_passed = f"count(*) {passing} {over.format(longest - 1)} > 0"
-    exact = f"SELECT nodeid AS id, {said[1]} FROM sensors QUALIFY epoch = max(epoch) OVER () AND {any_passed}"
-    return Asked(f"SELECT nodeid AS id, {said[0]} FROM sensors {condition}", exact, slide=slide)
+    exact = f"SELECT nodeid AS id, {_named(theirs)} FROM sensors QUALIFY epoch = max(epoch) OVER () AND {any_passed}"
+    return Asked(f"SELECT nodeid AS id, {_named(ours)} FROM sensors {condition}", exact, slide=slide)
 
 
 @st.composite
@@ -177,10 +176,9 @@ def exemplary(draw: st.DrawFn) -> Asked:
 
 
 def _over_rows(columns: list[str], condition: str, due: str) -> str:
-    """Rows of the newest epoch, of those that passed: ``t0``, ``t1``, … are the terms, ``n`` counts a mote's rows."""
+    """What DuckDB says of the newest epoch: rows that pass and are due; in columns and ``due``, ``n`` counts those of a mote that pass."""
     passed = f"SELECT *, row_number() OVER (PARTITION BY nodeid ORDER BY epoch) AS n FROM sensors {condition}"
-    chosen = ", ".join(f"{column} AS c{i}" for i, column in enumerate(columns))
-    of_all = f"SELECT nodeid AS id, epoch, n, {chosen} FROM ({passed}) QUALIFY {due}"
+    of_all = f"SELECT nodeid AS id, epoch, n, {_named(columns)} FROM ({passed}) QUALIFY {due}"
     names = ", ".join(f"c{i}" for i in range(len(columns)))
     return f"SELECT id, {names} FROM ({of_all}) WHERE epoch = (SELECT max(epoch) FROM sensors)"
 
@@ -212,9 +210,8 @@ def row_windows(draw: st.DrawFn) -> Asked:
         else:
             ours.append(f"{kind}({length}, {slide}, {term})")
             theirs.append(f"{_WINDOWS[kind]}({term}) {over}")
-    said = ", ".join(f"{text} AS c{i}" for i, text in enumerate(ours))
     oracle = _over_rows(theirs, condition, f"n % {slide} = 0")
-    return Asked(f"SELECT nodeid AS id, {said} FROM sensors {condition}", oracle, reaches_back=True)
+    return Asked(f"SELECT nodeid AS id, {_named(ours)} FROM sensors {condition}", oracle, reaches_back=True)
 
 
 @st.composite
@@ -224,7 +221,7 @@ def deltas(draw: st.DrawFn) -> Asked:
     before = "OVER (PARTITION BY nodeid ORDER BY epoch ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     known = f"list({term}) FILTER ({term} IS NOT NULL) {before}"
     last = f"list_reduce({known}, lambda a, x: CASE WHEN abs(x - a) >= {least} THEN x ELSE a END)"
-    first = f"coalesce(count({term}) {before}, 0) = 0"
+    first = f"count({term}) {before} = 0"
     due = f"{term} IS NOT NULL AND ({first} OR abs({term} - {last}) >= {least})"
     ours = f"SELECT nodeid AS id, DELTA({least}, {term}) AS c0 FROM sensors {condition}"
     return Asked(ours, _over_rows([term], condition, due), reaches_back=True)
