@@ -16,7 +16,7 @@ ID      ?= 1
 # Relative to where it is said: make goes on in another folder.
 OWN     := $(if $(EXTENSIONS),EXTENSIONS=$(abspath $(EXTENSIONS)))
 
-.PHONY: archive help setup firmware testbed wire demo check lint test test-renode bench flash clean
+.PHONY: archive help setup firmware testbed wire demo check lint format test test-renode bench flash clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,11 +39,18 @@ wire: $(STAMP) ## generate what is generated from the packet definitions
 demo: firmware testbed ## 20 emulated motes, two users, three queries, one minute
 	@$(RUN) -m skerry_testbed.demo
 
+C_FILES = $(shell find firmware testbed hil_tests -name '*.[ch]')
+
 # mypy takes what PYTHONPATH names for installed, and keeps silent about it.
 lint: $(STAMP)
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check --quiet .
 	@env -u PYTHONPATH $(VENV)/bin/mypy
+	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
+
+format: $(STAMP) ## lay out Python and C as `make lint` wants them
+	@$(VENV)/bin/ruff format --quiet .
+	@$(VENV)/bin/clang-format -i $(C_FILES)
 
 check: lint firmware ## lint and unit tests, in under two minutes
 	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware

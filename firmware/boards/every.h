@@ -1,9 +1,8 @@
-/* What the rest of the firmware asks of a board. Each board.h includes this, says before it what holds the state of the interrupts,
- * board_interrupts, and besides:
- *   BOARD_ID            value of wire_status.board
- *   BOARD_RADIO_DMW     what the board takes at 3 V while the radio listens, in tenths of mW
- *   BOARD_STANDBY_UW    … while it sleeps, in uW
- *   BOARD_SRTS          semantic routing trees that it holds at once */
+/* What the rest of the firmware asks of a board. Each board.h includes this, says before it what
+ * holds the state of the interrupts, board_interrupts, and besides: BOARD_ID            value of
+ * wire_status.board BOARD_RADIO_DMW     what the board takes at 3 V while the radio listens, in
+ * tenths of mW BOARD_STANDBY_UW    … while it sleeps, in uW BOARD_SRTS          semantic routing
+ * trees that it holds at once */
 #ifndef SKERRY_BOARDS_EVERY_H
 #define SKERRY_BOARDS_EVERY_H
 
@@ -15,9 +14,11 @@ void board_init(void);
 /* Why it started: the chip's flags, see board.c. */
 uint8_t board_reset_cause(void);
 void board_reboot(void) __attribute__((noreturn));
-/* Sleeps until an interrupt, deep or idle, and returns once that has been served; interrupts are off before and after. */
+/* Sleeps until an interrupt, deep or idle, and returns once that has been served; interrupts are
+ * off before and after. */
 void board_sleep(bool deep);
-/* An interrupt at or just after `due`, less than 18 hours ahead; called with interrupts off, as the next two are. */
+/* An interrupt at or just after `due`, less than 18 hours ahead; called with interrupts off, as the
+ * next two are. */
 void board_alarm(uint32_t due);
 void board_alarm_off(void);
 /* Whether the alarm's time has come. */

@@ -20,10 +20,10 @@
 #define RADIO_STAMP_SIZE 6
 
 enum radio_outcome {
-    RADIO_SENT,    /* and acknowledged, where the frame asked for it */
+    RADIO_SENT, /* and acknowledged, where the frame asked for it */
     RADIO_NO_ACK,
-    RADIO_BUSY,    /* channel was not clear, nothing was sent */
-    RADIO_FAILED,  /* chip out of step; it was reset */
+    RADIO_BUSY,   /* channel was not clear, nothing was sent */
+    RADIO_FAILED, /* chip out of step; it was reset */
 };
 
 /* A received frame; valid during the call of radio_received only. */
@@ -37,21 +37,26 @@ struct radio_frame {
 
 /* Resets the chip and leaves it asleep. False when no chip answers. */
 bool radio_init(uint16_t pan, uint16_t address, uint8_t channel);
-/* Tunes to another channel; what is being received is lost. While a frame is sent it takes effect behind it. */
+/* Tunes to another channel; what is being received is lost. While a frame is sent it takes effect
+ * behind it. */
 void radio_channel(uint8_t channel);
 /* Listening, or asleep. Switching off waits for a transmission under way to finish. */
 void radio_on(void);
 void radio_off(void);
 bool radio_is_on(void);
-/* When the last frame began to come in, for whomever, intact or not; net/schedule asks at most 18 hours later. */
+/* When the last frame began to come in, for whomever, intact or not; net/schedule asks at most 18
+ * hours later. */
 ticks_t radio_last_start(void);
-/* Whether unicast frames to this mote are acknowledged; on after init. Off: they are not delivered either. */
+/* Whether unicast frames to this mote are acknowledged; on after init. Off: they are not delivered
+ * either. */
 void radio_accept_unicast(bool accept);
-/* Whether frames to other motes of this PAN are delivered; off after init. On: none to this one is acknowledged, nor delivered. */
+/* Whether frames to other motes of this PAN are delivered; off after init. On: none to this one is
+ * acknowledged, nor delivered. */
 void radio_snoop(bool snoop);
-/* Clear-channel assessment, then transmission at once; radio must be on. `stamp` is the offset in the PSDU of
- * RADIO_STAMP_SIZE bytes that radio_stamp fills with the network time of the frame's SFD, or RADIO_NO_STAMP.
- * radio_sent follows from the main loop. False when a transmission is still under way. The bytes are copied to the chip before it returns. */
+/* Clear-channel assessment, then transmission at once; radio must be on. `stamp` is the offset in
+ * the PSDU of RADIO_STAMP_SIZE bytes that radio_stamp fills with the network time of the frame's
+ * SFD, or RADIO_NO_STAMP. radio_sent follows from the main loop. False when a transmission is still
+ * under way. The bytes are copied to the chip before it returns. */
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp);
 /* Output power: the level nearest to so many dBm that the chip has. */
 void radio_set_power(int8_t dbm);

@@ -1,5 +1,6 @@
-/* Rows in EEPROM or flash: rings of fixed-size places, each over some of the blocks of WIRE_STORE_BLOCK bytes that the board gives.
- * What a ring means, and which of its places hold rows, is query/storage's affair. */
+/* Rows in EEPROM or flash: rings of fixed-size places, each over some of the blocks of
+ * WIRE_STORE_BLOCK bytes that the board gives. What a ring means, and which of its places hold
+ * rows, is query/storage's affair. */
 #ifndef SKERRY_DRIVERS_ROWSTORE_H
 #define SKERRY_DRIVERS_ROWSTORE_H
 
@@ -16,11 +17,13 @@ struct rowstore_ring {
 
 /* Blocks that the board has; 0: none. */
 uint8_t rowstore_blocks(void);
-/* Places of the ring. Writing one may lose the oldest of the places behind it, but never more than places - (blocks * WIRE_STORE_BLOCK / size). */
+/* Places of the ring. Writing one may lose the oldest of the places behind it, but never more than
+ * places - (blocks * WIRE_STORE_BLOCK / size). */
 uint16_t rowstore_places(const struct rowstore_ring *ring);
 /* Bytes of a place below rowstore_places(): what was written last, or anything. */
 void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes);
-/* Writes a place in the background; false: those before it are still being written, and nothing is. Places are written in turn. */
+/* Writes a place in the background; false: those before it are still being written, and nothing is.
+ * Places are written in turn. */
 bool rowstore_write(const struct rowstore_ring *ring, uint16_t place, const void *bytes);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "wire.h"
 
-/* Reads them, raises the boot count by one and keeps it. Unset settings become the defaults (nodeid 1..65534 from
- * none: 0xFFFE). Returned struct is owned by the driver. */
+/* Reads them, raises the boot count by one and keeps it. Unset settings become the defaults
+ * (nodeid 1..65534 from none: 0xFFFE). Returned struct is owned by the driver. */
 const struct wire_settings *settings_load(void);
 const struct wire_settings *settings(void);
 /* Keeps changed ones. */

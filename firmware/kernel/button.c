@@ -16,7 +16,8 @@ static void look(void)
         return;
     }
     board_button_watch(true);
-    if (board_button_down()) button_interrupt(); /* just before it was watched */
+    if (board_button_down())
+        button_interrupt(); /* just before it was watched */
 }
 
 static void down(void)

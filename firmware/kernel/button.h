@@ -1,4 +1,5 @@
-/* The button pin: pulled low, it calls once, however it bounces and however long it is held. Nothing runs while it is let alone. */
+/* The button pin: pulled low, it calls once, however it bounces and however long it is held.
+ * Nothing runs while it is let alone. */
 #ifndef SKERRY_KERNEL_BUTTON_H
 #define SKERRY_KERNEL_BUTTON_H
 

@@ -8,7 +8,8 @@
 typedef uint32_t ticks_t;
 
 #define CLOCK_TICKS_PER_SECOND 32768UL
-/* Milliseconds, at most 1048000, to ticks, rounded up: 4096 ticks are 125 ms. A constant expression for constant arguments. */
+/* Milliseconds, at most 1048000, to ticks, rounded up: 4096 ticks are 125 ms. A constant expression
+ * for constant arguments. */
 #define CLOCK_MS(ms) ((ticks_t)(((uint32_t)(ms) * 4096U + 124U) / 125U))
 
 /* Now. Safe in interrupt handlers. Implemented by the board. */

@@ -18,8 +18,10 @@ void event_post(struct event *event)
     if (!event->pending) {
         event->pending = true;
         event->next = NULL;
-        if (first_event) last_event->next = event;
-        else first_event = event;
+        if (first_event)
+            last_event->next = event;
+        else
+            first_event = event;
         last_event = event;
     }
     board_interrupts_restore(state);
@@ -39,9 +41,11 @@ static struct event *event_take(void)
 
 void timer_stop(struct timer *timer)
 {
-    if (!timer->running) return;
+    if (!timer->running)
+        return;
     struct timer **at = &timers;
-    while (*at != timer) at = &(*at)->next;
+    while (*at != timer)
+        at = &(*at)->next;
     *at = timer->next;
     timer->running = false;
 }
@@ -53,17 +57,22 @@ void timer_start(struct timer *timer, ticks_t due, timer_handler *handler)
     timer->handler = handler;
     timer->running = true;
     struct timer **at = &timers;
-    while (*at && clock_reached(due, (*at)->due)) at = &(*at)->next;
+    while (*at && clock_reached(due, (*at)->due))
+        at = &(*at)->next;
     timer->next = *at;
     *at = timer;
 }
 
-void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler) { timer_start(timer, clock_now() + ticks, handler); }
+void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler)
+{
+    timer_start(timer, clock_now() + ticks, handler);
+}
 
 static bool timer_run(void)
 {
     struct timer *timer = timers;
-    if (!timer || !clock_reached(clock_now(), timer->due)) return false;
+    if (!timer || !clock_reached(clock_now(), timer->due))
+        return false;
     timers = timer->next;
     timer->running = false;
     timer->handler();
@@ -96,22 +105,27 @@ void power_release(enum power_user user)
 
 bool power_deep_allowed(void) { return power_users == 0; }
 
-/* Sleeps until there is an event or the first timer is due. Most wakes are the crystal timer's overflow, 128 a second, and end
- * here at once. */
+/* Sleeps until there is an event or the first timer is due. Most wakes are the crystal timer's
+ * overflow, 128 a second, and end here at once. */
 static void idle(void)
 {
     board_interrupts state = board_interrupts_off();
-    if (timers) board_alarm(timers->due);
-    else board_alarm_off();
-    /* An interrupt between the check and the sleep would be slept through, hence interrupts are off at both. */
-    while (!first_event && !board_alarm_reached()) board_sleep(power_users == 0);
+    if (timers)
+        board_alarm(timers->due);
+    else
+        board_alarm_off();
+    /* An interrupt between the check and the sleep would be slept through, hence interrupts are off
+     * at both. */
+    while (!first_event && !board_alarm_reached())
+        board_sleep(power_users == 0);
     board_interrupts_restore(state);
 }
 
 void kernel_run(void)
 {
     for (;;) {
-        while (kernel_step()) board_watchdog();
+        while (kernel_step())
+            board_watchdog();
         board_watchdog();
         idle();
     }

@@ -12,7 +12,8 @@ enum power_user {
     POWER_ADC = 1 << 3,
 };
 
-/* While any user is set the CPU idles; else it stops all clocks but the crystal's. Interrupt-safe. */
+/* While any user is set the CPU idles; else it stops all clocks but the crystal's. Interrupt-safe.
+ */
 void power_hold(enum power_user user);
 void power_release(enum power_user user);
 bool power_deep_allowed(void);

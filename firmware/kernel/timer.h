@@ -1,4 +1,5 @@
-/* One-shot timers, run from the main loop. The caller owns the struct, which must outlive its run. */
+/* One-shot timers, run from the main loop. The caller owns the struct, which must outlive its run.
+ */
 #ifndef SKERRY_KERNEL_TIMER_H
 #define SKERRY_KERNEL_TIMER_H
 
@@ -15,7 +16,8 @@ struct timer {
     bool running;
 };
 
-/* Calls `handler` once from the main loop at or after `due`, at most 18 hours ahead. A running timer is moved. */
+/* Calls `handler` once from the main loop at or after `due`, at most 18 hours ahead. A running
+ * timer is moved. */
 void timer_start(struct timer *timer, ticks_t due, timer_handler *handler);
 /* Likewise so many ticks from now, less than two seconds. */
 void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler);

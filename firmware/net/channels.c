@@ -3,7 +3,8 @@
 #include "drivers/settings.h"
 
 #define CHANNEL_FIRST 11
-/* The first windows of a session are all at home, s: motes that start with their root find it as fast as without hopping. */
+/* The first windows of a session are all at home, s: motes that start with their root find it as
+ * fast as without hopping. */
 #define HOME_SECONDS 64
 
 uint8_t channel_home(void) { return settings()->channel; }
@@ -13,10 +14,13 @@ static uint8_t nth(uint8_t n)
 {
     uint16_t left = settings()->channels;
     uint8_t channel = CHANNEL_FIRST;
-    if (left == 0) return channel_home();
+    if (left == 0)
+        return channel_home();
     for (;; channel++, left >>= 1) {
-        if (left == 0) left = settings()->channels, channel = CHANNEL_FIRST;
-        if (left & 1 && n-- == 0) return channel;
+        if (left == 0)
+            left = settings()->channels, channel = CHANNEL_FIRST;
+        if (left & 1 && n-- == 0)
+            return channel;
     }
 }
 
@@ -29,7 +33,8 @@ static uint8_t other(void)
 
 uint8_t channel_data(uint16_t round)
 {
-    /* Rounds in which a period's rows travel have a common divisor: a product's middle bits (Fibonacci hashing) have none. */
+    /* Rounds in which a period's rows travel have a common divisor: a product's middle bits
+     * (Fibonacci hashing) have none. */
     return nth((((uint16_t)(round * 40503U) ^ settings()->pan) >> 6) & 15);
 }
 

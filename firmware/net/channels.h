@@ -1,5 +1,5 @@
-/* Which channel at what time, where the settings name several: data slots hop over all of them, control windows alternate between two, so
- * that interference on one channel leaves the others. */
+/* Which channel at what time, where the settings name several: data slots hop over all of them,
+ * control windows alternate between two, so that interference on one channel leaves the others. */
 #ifndef SKERRY_NET_CHANNELS_H
 #define SKERRY_NET_CHANNELS_H
 
@@ -11,8 +11,8 @@ uint8_t channel_home(void);
 uint8_t channel_data(uint16_t round);
 /* Of the control window that begins with a network second. */
 uint8_t channel_control(uint32_t second);
-/* Of a mote that looks for a network and does not know the time, in its n-th spell of listening: one is long enough for a window of a slow
- * network. */
+/* Of a mote that looks for a network and does not know the time, in its n-th spell of listening:
+ * one is long enough for a window of a slow network. */
 uint8_t channel_search(uint8_t spell);
 
 #endif

@@ -3,7 +3,8 @@
 uint16_t crc_xmodem(uint16_t crc, uint8_t byte)
 {
     crc ^= (uint16_t)byte << 8;
-    for (uint8_t bit = 0; bit < 8; bit++) crc = (uint16_t)(crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1);
+    for (uint8_t bit = 0; bit < 8; bit++)
+        crc = (uint16_t)(crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1);
     return crc;
 }
 
@@ -30,9 +31,12 @@ uint8_t cobs_decode(uint8_t *data, uint8_t length)
     uint8_t from = 0, to = 0;
     while (from < length) {
         uint8_t code = data[from++];
-        if (!code || from + code - 1 > length) return 0;
-        for (uint8_t i = 1; i < code; i++) data[to++] = data[from++];
-        if (from < length && code < 255) data[to++] = 0;
+        if (!code || from + code - 1 > length)
+            return 0;
+        for (uint8_t i = 1; i < code; i++)
+            data[to++] = data[from++];
+        if (from < length && code < 255)
+            data[to++] = 0;
     }
     return to;
 }

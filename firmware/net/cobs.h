@@ -6,8 +6,8 @@
 
 /* One byte into a CRC-16/XMODEM: polynomial 0x1021, start 0. */
 uint16_t crc_xmodem(uint16_t crc, uint8_t byte);
-/* Stuffs `length` (<= 253) bytes into `out` (length + 2 bytes), closing zero included; bytes written. They may lie in `out`, from its second
- * byte on. */
+/* Stuffs `length` (<= 253) bytes into `out` (length + 2 bytes), closing zero included; bytes
+ * written. They may lie in `out`, from its second byte on. */
 uint8_t cobs_encode(const uint8_t *data, uint8_t length, uint8_t *out);
 /* Unstuffs in place; bytes left, 0 when they were not stuffed bytes. */
 uint8_t cobs_decode(uint8_t *data, uint8_t length);

@@ -1,4 +1,5 @@
-/* Queries and commands from the root to all motes: flooded in control windows, repaired between neighbours. */
+/* Queries and commands from the root to all motes: flooded in control windows, repaired between
+ * neighbours. */
 #ifndef SKERRY_NET_DISSEMINATION_H
 #define SKERRY_NET_DISSEMINATION_H
 
@@ -12,13 +13,14 @@ uint16_t dissemination_version(void);
 /* Packets from neighbours or, at the root, from the gateway. `asked`: sent to this mote alone. */
 void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked);
 void dissemination_stop(const struct wire_query_stop *stop);
-void dissemination_summary(uint16_t source, const struct wire_query_request *summary, uint8_t length);
+void dissemination_summary(uint16_t source, const struct wire_query_request *summary,
+                           uint8_t length);
 void dissemination_command(const struct wire_command *command, uint8_t length);
-/* Tells a parent that it has a child, in the next control window and until it has acknowledged; WIRE_NO_NODE: nobody. `again`: it should
- * know, and rows need not wait. */
+/* Tells a parent that it has a child, in the next control window and until it has acknowledged;
+ * WIRE_NO_NODE: nobody. `again`: it should know, and rows need not wait. */
 void dissemination_greet(uint16_t parent, bool again);
-/* In this control window, or the next, asks a neighbour for later news of the root than its number `after`; once. WIRE_NO_NODE: nobody
- * any more. */
+/* In this control window, or the next, asks a neighbour for later news of the root than its number
+ * `after`; once. WIRE_NO_NODE: nobody any more. */
 void dissemination_seek(uint16_t node, uint8_t after);
 /* Rows have to wait: the parent does not know yet. */
 bool dissemination_greeting(void);
@@ -33,7 +35,8 @@ void dissemination_want(void);
 /* In a control window: sends the next thing due; false when nothing is. */
 bool dissemination_send(void);
 bool dissemination_waiting(void);
-/* A control window begins. `common`: motes that have not heard of what floods are awake in it as well; floods wait for one that is. */
+/* A control window begins. `common`: motes that have not heard of what floods are awake in it as
+ * well; floods wait for one that is. */
 void dissemination_window(bool common);
 /* A neighbour holds queries that this mote does not know yet. */
 bool dissemination_behind(void);

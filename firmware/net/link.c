@@ -20,17 +20,19 @@ static uint8_t out[WIRE_LINK_FRAME_MAXIMUM + 2], out_length, out_sent;
 static uint8_t in[WIRE_LINK_FRAME_MAXIMUM + 2], in_length;
 static bool in_overrun;
 
-static uint8_t base, next;   /* sequence of the oldest frame unacknowledged, and of the next new one */
-static uint8_t expected;     /* next DATA from the gateway */
-static bool connected;       /* the gateway has answered, or asked, since boot */
+/* sequence of the oldest frame unacknowledged, and of the next new one */
+static uint8_t base, next;
+static uint8_t expected; /* next DATA from the gateway */
+static bool connected;   /* the gateway has answered, or asked, since boot */
 static bool acknowledge, reset_answer, reset_wanted, reset_sent;
 static bool partials_ready;
-static uint8_t resend;       /* frames base..next-1 from here on go out again */
+static uint8_t resend; /* frames base..next-1 from here on go out again */
 static struct timer repeat;
 
 static void repeat_all(void);
 
-/* Where a frame's payload is written: a byte behind its place in `out`, as stuffing takes no more. */
+/* Where a frame's payload is written: a byte behind its place in `out`, as stuffing takes no more.
+ */
 static uint8_t *const payload_out = out + 1 + sizeof(struct wire_link_header);
 
 static void transmit(uint8_t kind, uint8_t sequence, uint8_t length)
@@ -40,7 +42,8 @@ static void transmit(uint8_t kind, uint8_t sequence, uint8_t length)
     frame[1] = sequence;
     uint8_t total = (uint8_t)(length + sizeof(struct wire_link_header));
     uint16_t crc = 0;
-    for (uint8_t i = 0; i < total; i++) crc = crc_xmodem(crc, frame[i]);
+    for (uint8_t i = 0; i < total; i++)
+        crc = crc_xmodem(crc, frame[i]);
     frame[total++] = (uint8_t)(crc >> 8);
     frame[total++] = (uint8_t)crc;
     out_length = cobs_encode(frame, total, out);
@@ -70,7 +73,8 @@ static void transmit_hello(uint8_t kind)
 static struct queue_record *in_flight(uint8_t sequence)
 {
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
-        if (record->in_flight && record->sequence == sequence) return record;
+        if (record->in_flight && record->sequence == sequence)
+            return record;
     return NULL;
 }
 
@@ -82,7 +86,8 @@ static void transmit_record(const struct queue_record *record)
     transmit(WIRE_FRAME_DATA, record->sequence, (uint8_t)(sizeof(struct wire_header) + length));
 }
 
-/* Partial state records wait for the round's last slot, so that all children's are merged into them. */
+/* Partial state records wait for the round's last slot, so that all children's are merged into
+ * them. */
 static struct queue_record *fresh(void) { return backlog_next(partials_ready); }
 
 /* Decides what goes out next; false: nothing. */
@@ -108,9 +113,11 @@ static bool choose(void)
         record->sequence = next++;
         resend = next;
         transmit_record(record);
-        if (!repeat.running) timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+        if (!repeat.running)
+            timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
     } else {
-        if (!fresh()) partials_ready = false;
+        if (!fresh())
+            partials_ready = false;
         return false;
     }
     return true;
@@ -119,23 +126,27 @@ static bool choose(void)
 void link_pump(void)
 {
     do {
-        while (out_sent < out_length && serial_room()) serial_write(out[out_sent++]);
+        while (out_sent < out_length && serial_room())
+            serial_write(out[out_sent++]);
     } while (out_sent == out_length && choose());
 }
 
 /* Without a gateway that answers, only a RESET asks for one. */
 static void repeat_all(void)
 {
-    if (!connected) reset_wanted = true;
+    if (!connected)
+        reset_wanted = true;
     resend = base;
-    if (!connected || base != next) timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    if (!connected || base != next)
+        timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
     link_pump();
 }
 
 static void restart(void)
 {
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
-        if (record->in_flight) backlog_again(record);
+        if (record->in_flight)
+            backlog_again(record);
     base = next = resend = expected = 0;
     connected = true;
     reset_sent = reset_wanted = false;
@@ -143,20 +154,25 @@ static void restart(void)
 
 static void acknowledged(uint8_t upto)
 {
-    if ((uint8_t)(upto - base) > (uint8_t)(next - base)) return;
+    if ((uint8_t)(upto - base) > (uint8_t)(next - base))
+        return;
     while (base != upto) {
         struct queue_record *record = in_flight(base++);
-        if (record) backlog_gone(record);
+        if (record)
+            backlog_gone(record);
     }
-    if ((uint8_t)(resend - base) > (uint8_t)(next - base)) resend = base;
+    if ((uint8_t)(resend - base) > (uint8_t)(next - base))
+        resend = base;
     timer_stop(&repeat);
-    if (base != next) timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    if (base != next)
+        timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
 }
 
 static void frame_received(uint8_t length)
 {
     uint16_t crc = 0;
-    for (uint8_t i = 0; i < length; i++) crc = crc_xmodem(crc, in[i]);
+    for (uint8_t i = 0; i < length; i++)
+        crc = crc_xmodem(crc, in[i]);
     uint8_t payload = (uint8_t)(length - 4);
     bool versioned = payload >= sizeof(struct wire_header) && in[2] == WIRE_PROTOCOL_VERSION;
     if (length < 4 || crc != 0 || (in[0] != WIRE_FRAME_ACK && !versioned)) {
@@ -167,9 +183,11 @@ static void frame_received(uint8_t length)
     case WIRE_FRAME_DATA:
         if (in[1] == expected) {
             /* The gateway repeats it: by then the commands before it have been flooded. */
-            if (in[3] == WIRE_PACKET_COMMAND && !dissemination_command_room()) break;
+            if (in[3] == WIRE_PACKET_COMMAND && !dissemination_command_room())
+                break;
             expected++;
-            if (!net_asked(in[3], in + 4, (uint8_t)(payload - sizeof(struct wire_header)), false)) mac_counters.malformed++;
+            if (!net_asked(in[3], in + 4, (uint8_t)(payload - sizeof(struct wire_header)), false))
+                mac_counters.malformed++;
         }
         acknowledge = true;
         break;
@@ -180,7 +198,8 @@ static void frame_received(uint8_t length)
         break;
     /* Of several RESETs the first answer counts: the gateway had all of them before any DATA. */
     case WIRE_FRAME_RESET_ACK:
-        if (reset_sent) restart();
+        if (reset_sent)
+            restart();
         break;
     default: mac_counters.malformed++;
     }
@@ -192,12 +211,16 @@ void serial_ready(void)
     while ((byte = serial_read()) >= 0) {
         if (byte == 0) {
             uint8_t length = in_overrun ? 0 : cobs_decode(in, in_length);
-            if (length) frame_received(length);
-            else if (in_length || in_overrun) mac_counters.malformed++;
+            if (length)
+                frame_received(length);
+            else if (in_length || in_overrun)
+                mac_counters.malformed++;
             in_length = 0;
             in_overrun = false;
-        } else if (in_length < sizeof in) in[in_length++] = (uint8_t)byte;
-        else in_overrun = true;
+        } else if (in_length < sizeof in)
+            in[in_length++] = (uint8_t)byte;
+        else
+            in_overrun = true;
     }
     link_pump();
 }

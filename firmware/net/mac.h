@@ -22,11 +22,12 @@ void mac_init(void);
 void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type);
 /* Fixes the length of the body. */
 void mac_finish(struct mac_frame *frame, uint8_t body);
-/* Sends after contention, at most `tries` times when it asks for an acknowledgement and gets none. False while another frame
- * is on its way or the radio is off. */
+/* Sends after contention, at most `tries` times when it asks for an acknowledgement and gets none.
+ * False while another frame is on its way or the radio is off. */
 bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done);
 bool mac_busy(void);
-/* The next frame is the first in a cell of this mote's own, where others are not expected and the receiver does not listen for long. */
+/* The next frame is the first in a cell of this mote's own, where others are not expected and the
+ * receiver does not listen for long. */
 void mac_cell_begins(void);
 /* How contended the channel was of late, 0..31. */
 uint8_t mac_contention(void);
@@ -38,8 +39,10 @@ extern struct mac_counters {
     uint16_t malformed, loops;
 } mac_counters;
 
-/* Implemented by net.c: a packet from a neighbour, version checked, no bundle that was here before. */
-void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type, const uint8_t *body, uint8_t length);
+/* Implemented by net.c: a packet from a neighbour, version checked, no bundle that was here before.
+ */
+void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type,
+                const uint8_t *body, uint8_t length);
 /* … a bundle that is another mote's, while the radio snoops. */
 void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, uint8_t length);
 /* … and a bundle that was: its sender has missed the acknowledgement. */

@@ -10,8 +10,9 @@
 #define FORGET_AFTER 30
 /* Weight of the newest observation, 1/8: a link is judged by about its last ten frames. */
 #define SHIFT 3
-/* Beacons that were not heard count up to these numbers: all that there can have been since the last, or few where the neighbour must have
- * begun to count anew. A link's first beacon is heard as well as any; only the second tells how many are not. */
+/* Beacons that were not heard count up to these numbers: all that there can have been since the
+ * last, or few where the neighbour must have begun to count anew. A link's first beacon is heard as
+ * well as any; only the second tells how many are not. */
 #define MISSED_MOST 16
 #define MISSED_ODD 4
 /* A neighbour that hears this mote names it in one of so many beacons, nearly always. */
@@ -27,14 +28,16 @@ struct neighbour *neighbours(void) { return table; }
 
 void neighbours_clear(void)
 {
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) table[i].node = WIRE_NO_NODE;
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        table[i].node = WIRE_NO_NODE;
     crowded = 0;
 }
 
 struct neighbour *neighbour_next(struct neighbour *neighbour)
 {
     neighbour = neighbour ? neighbour + 1 : table;
-    while (neighbour < table + NEIGHBOURS && neighbour->node == WIRE_NO_NODE) neighbour++;
+    while (neighbour < table + NEIGHBOURS && neighbour->node == WIRE_NO_NODE)
+        neighbour++;
     return neighbour < table + NEIGHBOURS ? neighbour : NULL;
 }
 
@@ -43,14 +46,16 @@ bool neighbours_crowded(void) { return crowded > 0; }
 struct neighbour *neighbour_find(uint16_t node)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (table[i].node == node) return &table[i];
+        if (table[i].node == node)
+            return &table[i];
     return NULL;
 }
 
 uint8_t neighbour_count(void)
 {
     uint8_t count = 0;
-    for (uint8_t i = 0; i < NEIGHBOURS; i++) count += table[i].node != WIRE_NO_NODE;
+    for (uint8_t i = 0; i < NEIGHBOURS; i++)
+        count += table[i].node != WIRE_NO_NODE;
     return count;
 }
 
@@ -64,66 +69,82 @@ static uint8_t blend(uint8_t old, bool success)
     return (uint8_t)(old - (old >> SHIFT) + (success ? 255 >> SHIFT : 0));
 }
 
-/* Where a place must be made, those who stand closer to the root count for more than all others: without one of them there is no
- * parent to be had. */
+/* Where a place must be made, those who stand closer to the root count for more than all others:
+ * without one of them there is no parent to be had. */
 static uint16_t worth(const struct neighbour *neighbour)
 {
-    if (neighbour->node == tree_own_parent()) return UINT16_MAX;
+    if (neighbour->node == tree_own_parent())
+        return UINT16_MAX;
     /* The root listens to all; other parents to the cells of the children that they know. */
-    if (neighbour_is_child(neighbour) && !tree_is_root()) return UINT16_MAX - 1;
+    if (neighbour_is_child(neighbour) && !tree_is_root())
+        return UINT16_MAX - 1;
     return (uint16_t)((neighbour->level < tree_own_level() ? 256 : 0) + neighbour->heard);
 }
 
 /* The least worthy gives way, if the new one is worth more. */
 static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level, uint8_t lqi)
 {
-    struct neighbour fresh = {.node = node, .parent = parent, .level = level, .cost = UINT16_MAX, .heard = lqi};
+    struct neighbour fresh = {
+        .node = node, .parent = parent, .level = level, .cost = UINT16_MAX, .heard = lqi};
     struct neighbour *slot = neighbour_find(node);
-    if (slot) return slot;
+    if (slot)
+        return slot;
     slot = neighbour_find(WIRE_NO_NODE);
     if (!slot) {
         slot = &table[0];
         for (uint8_t i = 1; i < NEIGHBOURS; i++)
-            if (worth(&table[i]) < worth(slot)) slot = &table[i];
+            if (worth(&table[i]) < worth(slot))
+                slot = &table[i];
         bool gives_way = worth(slot) < worth(&fresh);
-        if (neighbour_is_child(gives_way ? slot : &fresh)) crowded = CROWDED_WINDOWS;
-        if (!gives_way) return NULL;
+        if (neighbour_is_child(gives_way ? slot : &fresh))
+            crowded = CROWDED_WINDOWS;
+        if (!gives_way)
+            return NULL;
     }
     *slot = fresh;
     srt_forget((uint8_t)(slot - table));
     return slot;
 }
 
-/* Beacon after beacon, each with half of its neighbours, has named others. Who is heard well may just have too many to name all. */
+/* Beacon after beacon, each with half of its neighbours, has named others. Who is heard well may
+ * just have too many to name all. */
 static bool deaf(const struct neighbour *neighbour)
 {
-    if (neighbour->hears || neighbour->heard >= NEIGHBOUR_HEARD_WELL) return false;
+    if (neighbour->hears || neighbour->heard >= NEIGHBOUR_HEARD_WELL)
+        return false;
     return neighbour->untold >= UNTOLD_MANY;
 }
 
-/* What the other hears of this mote: what it has told, or as much as is heard of it, unless that is too much to hope for. */
+/* What the other hears of this mote: what it has told, or as much as is heard of it, unless that is
+ * too much to hope for. */
 static uint8_t hears(const struct neighbour *neighbour)
 {
-    return neighbour->hears ? neighbour->hears : deaf(neighbour) ? neighbour->heard / 4 : neighbour->heard;
+    return neighbour->hears  ? neighbour->hears
+           : deaf(neighbour) ? neighbour->heard / 4
+                             : neighbour->heard;
 }
 
 /* Share of frames that would be acknowledged, by what beacons say of both directions. */
 static uint8_t estimate(const struct neighbour *neighbour)
 {
     uint16_t both = (uint16_t)(neighbour->heard * hears(neighbour));
-    /* Of 255, rounded down, as a division would: that takes two hundred cycles, and each beacon asks for all neighbours'. */
+    /* Of 255, rounded down, as a division would: that takes two hundred cycles, and each beacon
+     * asks for all neighbours'. */
     return (uint8_t)((uint16_t)(both + 1 + (both >> 8)) >> 8);
 }
 
-struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi)
+struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries,
+                                   uint8_t lqi)
 {
     bool fresh = !neighbour_find(node);
     struct neighbour *neighbour = slot_for(node, beacon->parent, beacon->level, lqi);
-    if (!neighbour) return NULL;
+    if (!neighbour)
+        return NULL;
     if (!fresh) {
         uint8_t missed = (uint8_t)(beacon->sequence - neighbour->sequence - 1);
         uint8_t most = missed <= neighbour->age ? MISSED_MOST : MISSED_ODD;
-        for (uint8_t i = 0; i < missed && i < most; i++) neighbour->heard = blend(neighbour->heard, false);
+        for (uint8_t i = 0; i < missed && i < most; i++)
+            neighbour->heard = blend(neighbour->heard, false);
         neighbour->heard = blend(neighbour->heard, true);
     }
     neighbour->sequence = beacon->sequence;
@@ -133,9 +154,14 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     neighbour->parent = beacon->parent;
     neighbour->age = 0;
     /* What was tried is forgotten with the beacons heard since: what was in the way may be gone. */
-    if (neighbour->used && node != tree_own_parent() && neighbour->acknowledged < estimate(neighbour)) neighbour->acknowledged++;
-    const struct wire_neighbour_entry *entry = (const struct wire_neighbour_entry *)((const uint8_t *)beacon->neighbours + beacon->srts_length);
-    if (neighbour->untold < UNTOLD_MANY) neighbour->untold++;
+    if (neighbour->used && node != tree_own_parent() &&
+        neighbour->acknowledged < estimate(neighbour))
+        neighbour->acknowledged++;
+    const struct wire_neighbour_entry *entry =
+        (const struct wire_neighbour_entry *)((const uint8_t *)beacon->neighbours +
+                                              beacon->srts_length);
+    if (neighbour->untold < UNTOLD_MANY)
+        neighbour->untold++;
     for (uint8_t i = 0; i < entries; i++)
         if (entry[i].node == settings()->nodeid) {
             neighbour->hears = entry[i].heard;
@@ -147,7 +173,8 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
 void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi)
 {
     struct neighbour *child = slot_for(node, settings()->nodeid, level, lqi);
-    if (!child) return;
+    if (!child)
+        return;
     child->parent = settings()->nodeid;
     child->age = 0;
 }
@@ -156,7 +183,8 @@ void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi)
 static bool children_done(uint8_t rounds)
 {
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
-        if (neighbour_is_child(n) && n->done < rounds) return false;
+        if (neighbour_is_child(n) && n->done < rounds)
+            return false;
     return true;
 }
 
@@ -166,19 +194,23 @@ bool neighbours_children_silent(void) { return children_done(NEIGHBOUR_SILENT); 
 void neighbours_round(bool fresh)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (fresh) table[i].done = 0;
-        else if (table[i].done > 0 && table[i].done < NEIGHBOUR_SILENT) table[i].done++;
+        if (fresh)
+            table[i].done = 0;
+        else if (table[i].done > 0 && table[i].done < NEIGHBOUR_SILENT)
+            table[i].done++;
 }
 
 void neighbours_silence(void)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (!table[i].done) table[i].done = NEIGHBOUR_SILENT;
+        if (!table[i].done)
+            table[i].done = NEIGHBOUR_SILENT;
 }
 
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged)
 {
-    if (!neighbour->used) neighbour->acknowledged = estimate(neighbour);
+    if (!neighbour->used)
+        neighbour->acknowledged = estimate(neighbour);
     neighbour->used = true;
     neighbour->acknowledged = blend(neighbour->acknowledged, acknowledged);
 }
@@ -191,14 +223,18 @@ void neighbour_vain(struct neighbour *neighbour)
 
 uint16_t neighbour_link_cost(const struct neighbour *neighbour)
 {
-    uint8_t share = neighbour->used ? neighbour->acknowledged : estimate(neighbour), least = neighbour->used || deaf(neighbour) ? TRIED_LEAST : UNTRIED_LEAST;
-    if (share < least) share = least;
+    uint8_t share = neighbour->used ? neighbour->acknowledged : estimate(neighbour),
+            least = neighbour->used || deaf(neighbour) ? TRIED_LEAST : UNTRIED_LEAST;
+    if (share < least)
+        share = least;
     return (uint16_t)(COST_UNIT * 255U / share);
 }
 
 void neighbours_age(void)
 {
-    if (crowded) crowded--;
+    if (crowded)
+        crowded--;
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
-        if (++n->age > FORGET_AFTER) n->node = WIRE_NO_NODE;
+        if (++n->age > FORGET_AFTER)
+            n->node = WIRE_NO_NODE;
 }

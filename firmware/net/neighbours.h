@@ -8,33 +8,40 @@
 #include "wire.h"
 
 #define NEIGHBOURS 24
-/* Cost of one transmission that always succeeds: costs are sixteenths (Woo et al. 2003: expected transmissions). */
+/* Cost of one transmission that always succeeds: costs are sixteenths (Woo et al. 2003: expected
+ * transmissions). */
 #define COST_UNIT 16
-/* Shares, of 255, that a link is taken to deliver at least: one that was tried in vain is worse than one of which nothing is known but that
- * this mote hears the other badly. From COST_VAIN on a link's cost tells the one from the other. */
+/* Shares, of 255, that a link is taken to deliver at least: one that was tried in vain is worse
+ * than one of which nothing is known but that this mote hears the other badly. From COST_VAIN on a
+ * link's cost tells the one from the other. */
 #define UNTRIED_LEAST 16
 #define TRIED_LEAST 6
 #define COST_VAIN (COST_UNIT * 255 / UNTRIED_LEAST + 1)
 
-/* A child that is done is listened to for one round more: it may not know that its last frame arrived. */
+/* A child that is done is listened to for one round more: it may not know that its last frame
+ * arrived. */
 #define NEIGHBOUR_SILENT 3
-/* Of a parent that is heard less than so much, of 255, beacons tell little; and the other direction may be worse still. */
+/* Of a parent that is heard less than so much, of 255, beacons tell little; and the other direction
+ * may be worse still. */
 #define NEIGHBOUR_HEARD_WELL 128
 
 struct neighbour {
-    uint16_t node;    /* WIRE_NO_NODE: free */
+    uint16_t node; /* WIRE_NO_NODE: free */
     uint16_t parent;
-    uint16_t cost;    /* its own, to the root */
+    uint16_t cost; /* its own, to the root */
     uint8_t level;
-    uint8_t sequence; /* of its last beacon */
+    uint8_t sequence;      /* of its last beacon */
     uint8_t root_sequence; /* that it told */
-    uint8_t heard;    /* share of its beacons that arrive here, 255 = all */
-    uint8_t hears;    /* share of ours that arrive there, as it says; 0 unknown */
-    uint8_t acknowledged; /* share of frames to it acknowledged; meaningful once `used` */
+    uint8_t heard;         /* share of its beacons that arrive here, 255 = all */
+    uint8_t hears;         /* share of ours that arrive there, as it says; 0 unknown */
+    uint8_t acknowledged;  /* share of frames to it acknowledged; meaningful once `used` */
     bool used : 1;
-    uint8_t untold : 7; /* of its beacons that were heard since it last told that it hears this mote */
-    uint8_t done; /* of a child that has sent all it had of an epoch: data rounds since, from 1 on; 0: it has not */
-    uint8_t age;      /* control windows since its last beacon */
+    /* of its beacons that were heard since it last told that it hears this mote */
+    uint8_t untold : 7;
+    /* of a child that has sent all it had of an epoch: data rounds since, from 1 on; 0: it has not
+     */
+    uint8_t done;
+    uint8_t age; /* control windows since its last beacon */
 };
 
 struct neighbour *neighbours(void); /* all NEIGHBOURS entries */
@@ -43,14 +50,16 @@ struct neighbour *neighbour_find(uint16_t node);
 struct neighbour *neighbour_next(struct neighbour *neighbour);
 uint8_t neighbour_count(void);
 /* Takes a beacon in; NULL when the table is full of better ones. */
-struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries, uint8_t lqi);
+struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beacon, uint8_t entries,
+                                   uint8_t lqi);
 /* A mote has sent something to this one as to its parent. */
 void neighbour_child(uint16_t node, uint8_t level, uint8_t lqi);
 /* A frame to it was acknowledged, or not. */
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged);
 /* No frame to it is acknowledged any more. */
 void neighbour_vain(struct neighbour *neighbour);
-/* Expected transmissions of a frame to it, in sixteenths; COST_VAIN and more where it was tried in vain. */
+/* Expected transmissions of a frame to it, in sixteenths; COST_VAIN and more where it was tried in
+ * vain. */
 uint16_t neighbour_link_cost(const struct neighbour *neighbour);
 bool neighbour_is_child(const struct neighbour *neighbour);
 /* Lately there were children that the table had no place for. */
@@ -59,7 +68,8 @@ bool neighbours_crowded(void);
 void neighbours_round(bool fresh);
 /* Children that have sent nothing of the epoch are taken to have sent all. */
 void neighbours_silence(void);
-/* All known children have sent what they had of the epoch, and their rounds are over (see NEIGHBOUR_SILENT). */
+/* All known children have sent what they had of the epoch, and their rounds are over (see
+ * NEIGHBOUR_SILENT). */
 bool neighbours_children_done(void);
 bool neighbours_children_silent(void);
 /* After each control window: those silent for long are forgotten. */

@@ -35,15 +35,18 @@ bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
 {
     switch (type) {
     case WIRE_PACKET_QUERY_INSTALL:
-        if (length <= sizeof(struct wire_query_install)) return false;
+        if (length <= sizeof(struct wire_query_install))
+            return false;
         dissemination_install((const struct wire_query_install *)body, length, unicast);
         break;
     case WIRE_PACKET_QUERY_STOP:
-        if (length != sizeof(struct wire_query_stop)) return false;
+        if (length != sizeof(struct wire_query_stop))
+            return false;
         dissemination_stop((const struct wire_query_stop *)body);
         break;
     case WIRE_PACKET_COMMAND:
-        if (length < sizeof(struct wire_command)) return false;
+        if (length < sizeof(struct wire_command))
+            return false;
         dissemination_command((const struct wire_command *)body, length);
         break;
     default: return false;
@@ -52,21 +55,28 @@ bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
     return true;
 }
 
-void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type, const uint8_t *body, uint8_t length)
+void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type,
+                const uint8_t *body, uint8_t length)
 {
     switch (type) {
     case WIRE_PACKET_BEACON:
-        if (length < sizeof(struct wire_beacon)) break;
+        if (length < sizeof(struct wire_beacon))
+            break;
         if (tree_beacon(frame, source, (const struct wire_beacon *)body, length))
             dissemination_heard(source, ((const struct wire_beacon *)body)->query_version);
         schedule_beacon_heard();
         schedule_control();
         return;
     case WIRE_PACKET_BUNDLE:
-        if (!unicast || length < sizeof(struct wire_bundle)) break;
-        /* In a session just begun, motes that have neither beaconed nor joined in it still send rows of the one before. As long as there is
-         * room, who is not in the table is one of these. */
-        if (!neighbour_find(source) && (schedule_session_young() || (schedule_session_settling() && neighbour_count() < NEIGHBOURS))) return;
+        if (!unicast || length < sizeof(struct wire_bundle))
+            break;
+        /* In a session just begun, motes that have neither beaconed nor joined in it still send
+         * rows of the one before. As long as there is room, who is not in the table is one of
+         * these. */
+        if (!neighbour_find(source) &&
+            (schedule_session_young() ||
+             (schedule_session_settling() && neighbour_count() < NEIGHBOURS)))
+            return;
         tree_child_heard(source, frame->lqi);
         uplink_bundle(source, body, length);
         schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
@@ -76,7 +86,8 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         }
         return;
     case WIRE_PACKET_JOIN:
-        if (!unicast || length < sizeof(struct wire_join)) break;
+        if (!unicast || length < sizeof(struct wire_join))
+            break;
         /* What it would send is of a session that is over, or has not been heard of here. */
         if (((const struct wire_join *)body)->session != tree_session()) {
             net_stale_neighbour();
@@ -92,20 +103,24 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         tree_child_srts(source, (const struct wire_join *)body, length);
         schedule_heard(false);
         /* Its slot is that of its level: it must know this mote's. */
-        if (((const struct wire_join *)body)->level != tree_own_level() + 1) schedule_beacon_now();
+        if (((const struct wire_join *)body)->level != tree_own_level() + 1)
+            schedule_beacon_now();
         return;
     case WIRE_PACKET_QUERY_REQUEST:
-        if (!unicast || length < sizeof(struct wire_query_request)) break;
+        if (!unicast || length < sizeof(struct wire_query_request))
+            break;
         dissemination_summary(source, (const struct wire_query_request *)body, length);
         schedule_heard(false);
         schedule_control();
         return;
     case WIRE_PACKET_QUERY_INSTALL:
     case WIRE_PACKET_QUERY_STOP:
-        if (tree_is_root()) return; /* the echo of its own flood */
+        if (tree_is_root())
+            return; /* the echo of its own flood */
         /* fall through */
     default:
-        if (!net_asked(type, body, length, unicast)) break;
+        if (!net_asked(type, body, length, unicast))
+            break;
         schedule_heard(false);
         return;
     }
@@ -114,7 +129,8 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
 
 void net_repeated(uint16_t source, const uint8_t *body, uint8_t length)
 {
-    if (length >= sizeof(struct wire_bundle)) schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
+    if (length >= sizeof(struct wire_bundle))
+        schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
 }
 
 static uint8_t execute(const struct wire_command *command, uint8_t arguments)
@@ -124,15 +140,19 @@ static uint8_t execute(const struct wire_command *command, uint8_t arguments)
     switch (command->op) {
     case WIRE_COMMAND_PING: return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_SET_POSITION:
-        if (arguments != sizeof values) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+        if (arguments != sizeof values)
+            return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
         memcpy(values, command->arguments, sizeof values);
         changed.x = values[0];
         changed.y = values[1];
         settings_keep(&changed);
         return WIRE_COMMAND_STATUS_DONE;
-    case WIRE_COMMAND_REBOOT: timer_start(&reboot_timer, clock_now() + REBOOT_DELAY, board_reboot); return WIRE_COMMAND_STATUS_DONE;
+    case WIRE_COMMAND_REBOOT:
+        timer_start(&reboot_timer, clock_now() + REBOOT_DELAY, board_reboot);
+        return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_RUN:
-        if (arguments != 1 + sizeof *values) return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
+        if (arguments != 1 + sizeof *values)
+            return WIRE_COMMAND_STATUS_BAD_ARGUMENT;
         memcpy(values, command->arguments + 1, sizeof *values);
         switch (command_run(command->arguments[0], *values)) {
         case COMMAND_DONE: return WIRE_COMMAND_STATUS_DONE;
@@ -145,10 +165,12 @@ static uint8_t execute(const struct wire_command *command, uint8_t arguments)
 
 bool net_signal(const struct wire_event *event)
 {
-    if (!dissemination_signal_room()) return false;
+    if (!dissemination_signal_room())
+        return false;
     uint8_t bytes[sizeof(struct wire_command) + sizeof *event];
     struct wire_command *command = (struct wire_command *)bytes;
-    *command = (struct wire_command){.target = WIRE_BROADCAST, .token = random_bits() | SIGNAL_TOKENS, .op = WIRE_COMMAND_EVENT};
+    *command = (struct wire_command){
+        .target = WIRE_BROADCAST, .token = random_bits() | SIGNAL_TOKENS, .op = WIRE_COMMAND_EVENT};
     memcpy(command->arguments, event, sizeof *event);
     dissemination_command(command, sizeof bytes);
     return true;
@@ -156,19 +178,25 @@ bool net_signal(const struct wire_event *event)
 
 void net_execute(const struct wire_command *command, uint8_t arguments)
 {
-    if (command->target != settings()->nodeid && command->target != WIRE_BROADCAST) return;
+    if (command->target != settings()->nodeid && command->target != WIRE_BROADCAST)
+        return;
     if (command->op == WIRE_COMMAND_EVENT) {
-        if (arguments != sizeof(struct wire_event)) return;
+        if (arguments != sizeof(struct wire_event))
+            return;
         query_event((const struct wire_event *)command->arguments);
-        if (!tree_is_root()) return;
+        if (!tree_is_root())
+            return;
         queue_push(WIRE_PACKET_EVENT, command->arguments, sizeof(struct wire_event));
         link_pump();
         return;
     }
-    struct wire_command_ack answer = {.node = settings()->nodeid, .token = command->token, .status = execute(command, arguments)};
+    struct wire_command_ack answer = {
+        .node = settings()->nodeid, .token = command->token, .status = execute(command, arguments)};
     queue_push(WIRE_PACKET_COMMAND_ACK, &answer, sizeof answer);
-    if (command->op == WIRE_COMMAND_PING || command->op == WIRE_COMMAND_SET_POSITION) status_report();
-    if (tree_is_root()) link_pump();
+    if (command->op == WIRE_COMMAND_PING || command->op == WIRE_COMMAND_SET_POSITION)
+        status_report();
+    if (tree_is_root())
+        link_pump();
 }
 
 void net_joined(void)

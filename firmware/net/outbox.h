@@ -5,11 +5,13 @@
 #include "net/queue.h"
 
 struct queue_record {
-    uint8_t length;        /* of body */
-    uint8_t type : 5;      /* QUEUE_SENT: a row that has gone and is kept for comparison; queue_next passes over it */
+    uint8_t length; /* of body */
+    /* QUEUE_SENT: a row that has gone and is kept for comparison; queue_next passes over it */
+    uint8_t type : 5;
     uint8_t in_flight : 1; /* at the root: sent on the serial line, not yet acknowledged */
-    uint8_t own : 1;       /* a row of this mote whose query has a QUEUE clause; a tally is behind it */
-    uint8_t apart : 1;     /* own, delta: a row between it and the one before it has gone */
+    /* a row of this mote whose query has a QUEUE clause; a tally is behind it */
+    uint8_t own : 1;
+    uint8_t apart : 1; /* own, delta: a row between it and the one before it has gone */
     union {
         uint8_t sequence; /* in flight: of that link frame */
         uint16_t score;   /* own, delta */
@@ -18,7 +20,8 @@ struct queue_record {
 } __attribute__((packed));
 #define QUEUE_SENT 0
 
-/* First record (of NULL) or the one after; NULL at the end. Pushing and removing void all pointers behind. */
+/* First record (of NULL) or the one after; NULL at the end. Pushing and removing void all pointers
+ * behind. */
 struct queue_record *queue_next(struct queue_record *record);
 void queue_remove(struct queue_record *record);
 /* Likewise, those of QUEUE_SENT too. */
@@ -29,7 +32,8 @@ void queue_keep(struct queue_record *record);
 struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length);
 
 /* What backlog adds: which record goes next, and what is left of it. */
-/* The record that is to go next, of those not in flight, health reports after rows; `partials`: partial state records may, too. NULL: none. */
+/* The record that is to go next, of those not in flight, health reports after rows; `partials`:
+ * partial state records may, too. NULL: none. */
 struct queue_record *backlog_next(bool partials);
 /* Bytes of its body that travel. */
 uint8_t backlog_length(const struct queue_record *record);
@@ -39,7 +43,8 @@ void backlog_goes(struct queue_record *record);
 void backlog_gone(struct queue_record *record);
 /* It is to be sent again, and as it is. */
 void backlog_again(struct queue_record *record);
-/* Drops, and counts as dropped, rows and partial state records: they belong to a session of the root that is over. */
+/* Drops, and counts as dropped, rows and partial state records: they belong to a session of the
+ * root that is over. */
 void queue_forget(void);
 uint16_t queue_dropped(void);
 

@@ -1,5 +1,5 @@
-/* A ring would split records: this is a row of records in one array, removed by moving the rest up. At 1.8 KB that
- * costs a millisecond at most, a few times a round. */
+/* A ring would split records: this is a row of records in one array, removed by moving the rest up.
+ * At 1.8 KB that costs a millisecond at most, a few times a round. */
 #include "net/queue.h"
 
 #include <stddef.h>
@@ -10,7 +10,9 @@
 #include "query/query.h"
 
 #define QUEUE_BYTES 1800
-#define SERIES_LONGEST (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) - sizeof(struct wire_record))
+#define SERIES_LONGEST                                                                             \
+    (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) -               \
+     sizeof(struct wire_record))
 
 static uint8_t bytes[QUEUE_BYTES];
 static uint8_t *end = bytes; /* of the records */
@@ -18,7 +20,10 @@ static uint8_t count;
 static uint16_t dropped;
 
 static uint8_t *behind(struct queue_record *record) { return record->body + record->length; }
-static struct queue_record *at(uint8_t *place) { return place < end ? (struct queue_record *)place : NULL; }
+static struct queue_record *at(uint8_t *place)
+{
+    return place < end ? (struct queue_record *)place : NULL;
+}
 
 uint8_t queue_length(void) { return count; }
 uint16_t queue_dropped(void) { return dropped; }
@@ -26,7 +31,8 @@ uint16_t queue_room(void) { return (uint16_t)(bytes + QUEUE_BYTES - end); }
 
 void queue_lost(void)
 {
-    if (dropped != UINT16_MAX) dropped++;
+    if (dropped != UINT16_MAX)
+        dropped++;
 }
 
 static bool is_state(uint8_t type) { return type == WIRE_PACKET_PARTIAL || type == QUEUE_HEARD; }
@@ -34,10 +40,12 @@ static bool is_state(uint8_t type) { return type == WIRE_PACKET_PARTIAL || type 
 /* Bytes of a record without the partial states at its end that are zero. */
 static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
 {
-    if (!is_state(type) || length < sizeof(struct wire_partial)) return length;
+    if (!is_state(type) || length < sizeof(struct wire_partial))
+        return length;
     while (length - sizeof(struct wire_partial) >= sizeof(struct wire_aggregate_state)) {
         for (uint8_t i = 1; i <= sizeof(struct wire_aggregate_state); i++)
-            if (body[length - i] != 0) return length;
+            if (body[length - i] != 0)
+                return length;
         length -= sizeof(struct wire_aggregate_state);
     }
     return length;
@@ -47,7 +55,8 @@ static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
 static bool grow(struct queue_record *record, uint8_t more)
 {
     uint8_t *from = behind(record);
-    if (more > queue_room()) return false;
+    if (more > queue_room())
+        return false;
     memmove(from + more, from, (size_t)(end - from));
     end += more;
     record->length += more;
@@ -59,15 +68,19 @@ static bool merge_into(struct queue_record *record, const struct wire_partial *f
 {
     static union {
         struct wire_partial header;
-        uint8_t bytes[sizeof(struct wire_partial) + WIRE_FIELDS_MAXIMUM * sizeof(struct wire_aggregate_state)];
+        uint8_t bytes[sizeof(struct wire_partial) +
+                      WIRE_FIELDS_MAXIMUM * sizeof(struct wire_aggregate_state)];
     } whole;
     uint8_t size = query_partial_size(from->query);
-    if (size < record->length || size > sizeof whole) return false;
+    if (size < record->length || size > sizeof whole)
+        return false;
     memset(&whole, 0, sizeof whole);
     memcpy(whole.bytes, record->body, record->length);
-    if (!query_merge(&whole.header, size, from, length)) return false;
+    if (!query_merge(&whole.header, size, from, length))
+        return false;
     uint8_t after = trimmed(record->type, whole.bytes, size);
-    if (after > record->length && !grow(record, (uint8_t)(after - record->length))) return false;
+    if (after > record->length && !grow(record, (uint8_t)(after - record->length)))
+        return false;
     memcpy(record->body, whole.bytes, record->length);
     return true;
 }
@@ -76,8 +89,8 @@ static bool merge(uint8_t type, const struct wire_partial *from, uint8_t length)
 {
     for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record)) {
         const struct wire_partial *waiting = (const struct wire_partial *)record->body;
-        if (record->type == type && !record->in_flight && waiting->query == from->query && waiting->epoch == from->epoch &&
-            merge_into(record, from, length))
+        if (record->type == type && !record->in_flight && waiting->query == from->query &&
+            waiting->epoch == from->epoch && merge_into(record, from, length))
             return true;
     }
     return false;
@@ -89,10 +102,13 @@ static bool lengthen(const struct wire_series *row, uint8_t length)
     uint8_t size = (uint8_t)(length - sizeof *row);
     for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record)) {
         const struct wire_series *series = (const struct wire_series *)record->body;
-        if (record->type != WIRE_PACKET_SERIES || record->in_flight || series->query != row->query || series->node != row->node
-            || record->length + size > SERIES_LONGEST || series->epoch + (record->length - sizeof *series) / size != row->epoch)
+        if (record->type != WIRE_PACKET_SERIES || record->in_flight ||
+            series->query != row->query || series->node != row->node ||
+            record->length + size > SERIES_LONGEST ||
+            series->epoch + (record->length - sizeof *series) / size != row->epoch)
             continue;
-        if (!grow(record, size)) return false;
+        if (!grow(record, size))
+            return false;
         memcpy(behind(record) - size, row + 1, size);
         return true;
     }
@@ -101,7 +117,8 @@ static bool lengthen(const struct wire_series *row, uint8_t length)
 
 struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length)
 {
-    if (sizeof(struct queue_record) + length > queue_room()) return NULL;
+    if (sizeof(struct queue_record) + length > queue_room())
+        return NULL;
     struct queue_record *record = (struct queue_record *)end;
     memset(record, 0, sizeof *record);
     record->length = length;
@@ -116,9 +133,12 @@ struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length
 bool queue_push(uint8_t type, const void *body, uint8_t length)
 {
     length = trimmed(type, body, length);
-    if (is_state(type) && length >= sizeof(struct wire_partial) && merge(type, body, length)) return true;
-    if (type == WIRE_PACKET_SERIES && length > sizeof(struct wire_series) && lengthen(body, length)) return true;
-    if (queue_append(type, body, length)) return true;
+    if (is_state(type) && length >= sizeof(struct wire_partial) && merge(type, body, length))
+        return true;
+    if (type == WIRE_PACKET_SERIES && length > sizeof(struct wire_series) && lengthen(body, length))
+        return true;
+    if (queue_append(type, body, length))
+        return true;
     queue_lost();
     return false;
 }
@@ -130,7 +150,8 @@ struct queue_record *queue_any(struct queue_record *record)
 
 struct queue_record *queue_next(struct queue_record *record)
 {
-    do record = queue_any(record);
+    do
+        record = queue_any(record);
     while (record && record->type == QUEUE_SENT);
     return record;
 }
@@ -145,7 +166,8 @@ void queue_keep(struct queue_record *record)
 void queue_remove(struct queue_record *record)
 {
     uint8_t *next = behind(record);
-    if (record->type != QUEUE_SENT) count--;
+    if (record->type != QUEUE_SENT)
+        count--;
     memmove(record, next, (size_t)(end - next));
     end -= next - (uint8_t *)record;
 }
@@ -153,7 +175,9 @@ void queue_remove(struct queue_record *record)
 static bool superfluous(const struct queue_record *own)
 {
     for (struct queue_record *heard = queue_any(NULL); heard; heard = queue_any(heard)) {
-        if (heard->type == QUEUE_HEARD && query_superfluous((const struct wire_partial *)own->body, own->length, (const struct wire_partial *)heard->body, heard->length))
+        if (heard->type == QUEUE_HEARD &&
+            query_superfluous((const struct wire_partial *)own->body, own->length,
+                              (const struct wire_partial *)heard->body, heard->length))
             return true;
     }
     return false;
@@ -166,7 +190,8 @@ void queue_withhold(void)
         if (record->type == WIRE_PACKET_PARTIAL && superfluous(record)) {
             queue_remove(record);
             record = at((uint8_t *)record);
-        } else record = queue_any(record);
+        } else
+            record = queue_any(record);
     }
 }
 
@@ -174,11 +199,13 @@ void queue_forget(void)
 {
     struct queue_record *record = queue_any(NULL);
     while (record) {
-        if (record->type == QUEUE_SENT || record->type == WIRE_PACKET_RESULT || record->type == WIRE_PACKET_PARTIAL
-            || record->type == WIRE_PACKET_SERIES) {
-            if (record->type != QUEUE_SENT) queue_lost();
+        if (record->type == QUEUE_SENT || record->type == WIRE_PACKET_RESULT ||
+            record->type == WIRE_PACKET_PARTIAL || record->type == WIRE_PACKET_SERIES) {
+            if (record->type != QUEUE_SENT)
+                queue_lost();
             queue_remove(record);
             record = at((uint8_t *)record);
-        } else record = queue_any(record);
+        } else
+            record = queue_any(record);
     }
 }

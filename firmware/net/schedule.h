@@ -1,5 +1,6 @@
-/* When the radio is on: rounds of one second of network time, each with a control window (every fourth) and, when there can be
- * something to send, data slots by level, deepest first (TinyDB 2005, 6.1.1). */
+/* When the radio is on: rounds of one second of network time, each with a control window (every
+ * fourth) and, when there can be something to send, data slots by level, deepest first (TinyDB
+ * 2005, 6.1.1). */
 #ifndef SKERRY_NET_SCHEDULE_H
 #define SKERRY_NET_SCHEDULE_H
 
@@ -8,7 +9,8 @@
 
 #include "kernel/clock.h"
 
-/* Rounds from one control window to the next, and in a slow network: a window begins where a round's number divides by these. */
+/* Rounds from one control window to the next, and in a slow network: a window begins where a
+ * round's number divides by these. */
 #define CONTROL_EVERY 4
 #define CONTROL_SELDOM 16
 

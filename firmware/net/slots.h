@@ -1,5 +1,6 @@
-/* How long the slots of the levels are. The root makes a table of them from the motes and the traffic that it hears of; beacons carry it,
- * and the round from which it holds. The deepest level has the first slot (TinyDB 2005, 6.1.1). */
+/* How long the slots of the levels are. The root makes a table of them from the motes and the
+ * traffic that it hears of; beacons carry it, and the round from which it holds. The deepest level
+ * has the first slot (TinyDB 2005, 6.1.1). */
 #ifndef SKERRY_NET_SLOTS_H
 #define SKERRY_NET_SLOTS_H
 
@@ -8,7 +9,8 @@
 
 #include "wire.h"
 
-/* A slot is cells of so many ms, one for each mote by its number: a frame, its acknowledgement, and both again. */
+/* A slot is cells of so many ms, one for each mote by its number: a frame, its acknowledgement, and
+ * both again. */
 #define SLOTS_CELL 8
 
 /* A session of the root begins: the table holds that all networks begin with. */
@@ -36,7 +38,8 @@ uint8_t slots_write(uint8_t *entries);
 /* At the root: a mote's STATUS of its level, bytes of a bundle. */
 void slots_mote(uint8_t level);
 void slots_traffic(uint8_t bytes);
-/* … and after each round. Motes say their level each `reports` rounds, a power of two, and hear beacons each `windows`. */
+/* … and after each round. Motes say their level each `reports` rounds, a power of two, and hear
+ * beacons each `windows`. */
 void slots_decide(uint32_t round, uint16_t reports, uint8_t windows);
 
 #endif

@@ -22,11 +22,13 @@
 #define BATTERY_RECOVERED 2300
 
 /* Attributes that need no sensor. */
-#define OWN_ATTRIBUTES                                                                                                                     \
-    (1UL << WIRE_ATTRIBUTE_NODEID | 1UL << WIRE_ATTRIBUTE_PARENT | 1UL << WIRE_ATTRIBUTE_LEVEL | 1UL << WIRE_ATTRIBUTE_EPOCH                \
-     | 1UL << WIRE_ATTRIBUTE_XPOS | 1UL << WIRE_ATTRIBUTE_YPOS | 1UL << WIRE_ATTRIBUTE_FREE_RAM | 1UL << WIRE_ATTRIBUTE_QUEUE_LENGTH       \
-     | 1UL << WIRE_ATTRIBUTE_LINK | 1UL << WIRE_ATTRIBUTE_NEIGHBOURS | 1UL << WIRE_ATTRIBUTE_RADIO_DUTY | 1UL << WIRE_ATTRIBUTE_RESETS      \
-     | 1UL << WIRE_ATTRIBUTE_UPTIME | 1UL << WIRE_ATTRIBUTE_DROPPED)
+#define OWN_ATTRIBUTES                                                                             \
+    (1UL << WIRE_ATTRIBUTE_NODEID | 1UL << WIRE_ATTRIBUTE_PARENT | 1UL << WIRE_ATTRIBUTE_LEVEL |   \
+     1UL << WIRE_ATTRIBUTE_EPOCH | 1UL << WIRE_ATTRIBUTE_XPOS | 1UL << WIRE_ATTRIBUTE_YPOS |       \
+     1UL << WIRE_ATTRIBUTE_FREE_RAM | 1UL << WIRE_ATTRIBUTE_QUEUE_LENGTH |                         \
+     1UL << WIRE_ATTRIBUTE_LINK | 1UL << WIRE_ATTRIBUTE_NEIGHBOURS |                               \
+     1UL << WIRE_ATTRIBUTE_RADIO_DUTY | 1UL << WIRE_ATTRIBUTE_RESETS |                             \
+     1UL << WIRE_ATTRIBUTE_UPTIME | 1UL << WIRE_ATTRIBUTE_DROPPED)
 
 static uint16_t supply;
 static bool supply_low;
@@ -35,7 +37,8 @@ static void watch_supply(void)
 {
     bool was_low = supply_low;
     supply_low = supply > 0 && supply < (was_low ? BATTERY_RECOVERED : BATTERY_LOW);
-    if (supply_low && !was_low) query_own_event(QUERY_EVENT_BATTERY_LOW);
+    if (supply_low && !was_low)
+        query_own_event(QUERY_EVENT_BATTERY_LOW);
 }
 
 static uint8_t link_quality(void)
@@ -50,8 +53,10 @@ void status_report(void)
 {
     const struct wire_settings *own = settings();
     int32_t voltage;
-    (void)sensor_acquire(1UL << WIRE_ATTRIBUTE_VOLTAGE); /* where a query's is under way, the last value does */
-    if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage)) supply = (uint16_t)voltage;
+    /* where a query's is under way, the last value does */
+    (void)sensor_acquire(1UL << WIRE_ATTRIBUTE_VOLTAGE);
+    if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage))
+        supply = (uint16_t)voltage;
     watch_supply();
     struct wire_status status = {
         .node = own->nodeid,
@@ -89,7 +94,8 @@ void status_round(uint16_t round)
 {
     /* Numbers side by side are not to report side by side. */
     uint16_t turn = (uint16_t)(settings()->nodeid * 37U);
-    if (((round + turn) & (uint16_t)(status_every() - 1)) == 0) status_report();
+    if (((round + turn) & (uint16_t)(status_every() - 1)) == 0)
+        status_report();
 }
 
 /* Radio's share of the time since boot, in 1/10000. */
@@ -103,13 +109,16 @@ static uint16_t radio_duty(void)
 static uint32_t energy(void)
 {
     uint32_t on = radio_on_time();
-    return on / 1000 * BOARD_RADIO_DMW / 10 + on % 1000 * BOARD_RADIO_DMW / 10000 + clock_uptime() / 10 * BOARD_STANDBY_UW / 100;
+    return on / 1000 * BOARD_RADIO_DMW / 10 + on % 1000 * BOARD_RADIO_DMW / 10000 +
+           clock_uptime() / 10 * BOARD_STANDBY_UW / 100;
 }
 
 bool net_health(uint8_t attribute, int32_t *value)
 {
     switch (attribute) {
-    case WIRE_ATTRIBUTE_LINK: *value = link_quality() * 100 / 255; return tree_own_parent() != WIRE_NO_NODE;
+    case WIRE_ATTRIBUTE_LINK:
+        *value = link_quality() * 100 / 255;
+        return tree_own_parent() != WIRE_NO_NODE;
     case WIRE_ATTRIBUTE_NEIGHBOURS: *value = neighbour_count(); return true;
     case WIRE_ATTRIBUTE_RADIO_DUTY: *value = radio_duty(); return true;
     case WIRE_ATTRIBUTE_RESETS: *value = settings()->boots; return true;
@@ -122,7 +131,8 @@ bool net_health(uint8_t attribute, int32_t *value)
 
 void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing)
 {
-    struct wire_refusal refusal = {.node = settings()->nodeid, .query = query, .reason = reason, .missing = missing};
+    struct wire_refusal refusal = {
+        .node = settings()->nodeid, .query = query, .reason = reason, .missing = missing};
     queue_push(WIRE_PACKET_REFUSAL, &refusal, sizeof refusal);
 }
 

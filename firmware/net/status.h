@@ -6,7 +6,8 @@
 
 /* Queues a STATUS record. */
 void status_report(void);
-/* Once a round: reports every STATUS_EVERY rounds, in a slow network every STATUS_SELDOM, each mote in a round of its own. */
+/* Once a round: reports every STATUS_EVERY rounds, in a slow network every STATUS_SELDOM, each mote
+ * in a round of its own. */
 void status_round(uint16_t round);
 /* Which of the two it is, in rounds. */
 uint16_t status_every(void);

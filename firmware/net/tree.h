@@ -20,13 +20,16 @@ uint16_t tree_session(void);
 uint16_t tree_own_parent(void);
 /* What is known of it as a neighbour; NULL: nothing, or there is none. */
 struct neighbour *tree_up(void);
-/* A beacon of a neighbour; false: of another root or session, what else it says is not for this one. */
-bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon, uint8_t length);
+/* A beacon of a neighbour; false: of another root or session, what else it says is not for this
+ * one. */
+bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct wire_beacon *beacon,
+                 uint8_t length);
 /* Whether to beacon in this round's control window. */
 bool tree_beacon_due(uint32_t round);
 /* A neighbour asks for later news of the root than its number `number`. */
 void tree_sought(uint8_t number);
-/* Somebody has asked in this window, so that the radio stays on; to be called each 10 ms then, as what has not come is asked for again. */
+/* Somebody has asked in this window, so that the radio stays on; to be called each 10 ms then, as
+ * what has not come is asked for again. */
 bool tree_seeks(void);
 /* Outside the tree: asks for some, if there is anybody to be asked. */
 bool tree_seek(void);

@@ -12,8 +12,9 @@
 #include "query/slots.h"
 #include "query/vm.h"
 
-/* Queries whose epochs begin together are sampled together: `fresh` is what has been acquired for them. A staged query asks its
- * conditions one by one, and what a later one reads is not acquired where an earlier one is false. */
+/* Queries whose epochs begin together are sampled together: `fresh` is what has been acquired for
+ * them. A staged query asks its conditions one by one, and what a later one reads is not acquired
+ * where an earlier one is false. */
 static bool under_way;
 static uint32_t fresh;
 
@@ -39,7 +40,8 @@ static bool holds(struct slot *slot, const struct program_code *code)
     return false;
 }
 
-/* Goes as far as what is fresh allows; returns the sensors that it wants next, 0: the slot is done with its epoch. */
+/* Goes as far as what is fresh allows; returns the sensors that it wants next, 0: the slot is done
+ * with its epoch. */
 static uint32_t advance(struct slot *slot)
 {
     bool joins = scan_joins(slot), staged = slot_program(slot)->flags & WIRE_QUERY_STAGED;

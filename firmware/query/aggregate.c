@@ -15,33 +15,20 @@ struct partial {
 const struct aggregate *aggregate_find(uint8_t aggregate)
 {
     switch (aggregate) {
-    case WIRE_AGGREGATE_COUNT:
-        return &aggregate_count;
+    case WIRE_AGGREGATE_COUNT: return &aggregate_count;
     case WIRE_AGGREGATE_SUM:
-    case WIRE_AGGREGATE_AVG: /* the gateway divides the sum by the count */
-        return &aggregate_sum;
-    case WIRE_AGGREGATE_MIN:
-        return &aggregate_minimum;
-    case WIRE_AGGREGATE_MAX:
-        return &aggregate_maximum;
-    case WIRE_AGGREGATE_GROUP:
-        return &aggregate_group;
-    case WIRE_AGGREGATE_VARIANCE:
-        return &aggregate_variance;
-    case WIRE_AGGREGATE_TOP:
-        return &aggregate_top;
-    case WIRE_AGGREGATE_BOTTOM:
-        return &aggregate_bottom;
-    case WIRE_AGGREGATE_HISTOGRAM:
-        return &aggregate_histogram;
-    case WIRE_AGGREGATE_QUANTILES:
-        return &aggregate_quantiles;
-    case WIRE_AGGREGATE_DISTINCT:
-        return &aggregate_distinct;
-    case WIRE_AGGREGATE_SPEAKER:
-        return &aggregate_speaker;
-    default:
-        return aggregate_outside(aggregate);
+    case WIRE_AGGREGATE_AVG: /* the gateway divides the sum by the count */ return &aggregate_sum;
+    case WIRE_AGGREGATE_MIN: return &aggregate_minimum;
+    case WIRE_AGGREGATE_MAX: return &aggregate_maximum;
+    case WIRE_AGGREGATE_GROUP: return &aggregate_group;
+    case WIRE_AGGREGATE_VARIANCE: return &aggregate_variance;
+    case WIRE_AGGREGATE_TOP: return &aggregate_top;
+    case WIRE_AGGREGATE_BOTTOM: return &aggregate_bottom;
+    case WIRE_AGGREGATE_HISTOGRAM: return &aggregate_histogram;
+    case WIRE_AGGREGATE_QUANTILES: return &aggregate_quantiles;
+    case WIRE_AGGREGATE_DISTINCT: return &aggregate_distinct;
+    case WIRE_AGGREGATE_SPEAKER: return &aggregate_speaker;
+    default: return aggregate_outside(aggregate);
     }
 }
 
@@ -54,12 +41,14 @@ uint8_t aggregate_cells(const struct program_field *field)
     return cells <= WIRE_FIELDS_MAXIMUM ? cells : 0;
 }
 
-static void start_state(const struct program_field *field, const struct slot *slot, struct wire_aggregate_state *state)
+static void start_state(const struct program_field *field, const struct slot *slot,
+                        struct wire_aggregate_state *state)
 {
     int32_t reading = 0;
     /* COUNT(*) has no code: every row counts. */
     if (field->code.length == 0 || row_compute(slot, &field->code, &reading))
-        aggregate_find(field->aggregate)->initialise(state, aggregate_cells(field), reading, settings()->nodeid);
+        aggregate_find(field->aggregate)
+            ->initialise(state, aggregate_cells(field), reading, settings()->nodeid);
 }
 
 static uint8_t size_of_cells(uint8_t cells)
@@ -69,7 +58,8 @@ static uint8_t size_of_cells(uint8_t cells)
 
 bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
 {
-    struct partial partial = {.header = {.query = slot->query, .epoch = slot->epoch, .motes = counts}};
+    struct partial partial = {
+        .header = {.query = slot->query, .epoch = slot->epoch, .motes = counts}};
     struct program_field field;
     uint8_t cells = 0;
     for (program_start(&field); slot_next_column(slot, &field); cells += aggregate_cells(&field)) {
@@ -87,8 +77,10 @@ bool aggregate_same_epoch(const struct wire_partial *a, const struct wire_partia
     return memcmp(a, b, offsetof(struct wire_partial, motes)) == 0;
 }
 
-/* Whether two states of the query are of the same group: all of them are where nothing is grouped by. */
-static bool same_group(const struct slot *slot, const struct wire_partial *a, const struct wire_partial *b)
+/* Whether two states of the query are of the same group: all of them are where nothing is grouped
+ * by. */
+static bool same_group(const struct slot *slot, const struct wire_partial *a,
+                       const struct wire_partial *b)
 {
     struct program_field field;
     uint8_t i = 0;
@@ -96,7 +88,8 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a, co
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
         const struct wire_aggregate_state *one = &a->states[i], *other = &b->states[i];
-        if ((one->count == 0) != (other->count == 0) || (one->count != 0 && one->value != other->value))
+        if ((one->count == 0) != (other->count == 0) ||
+            (one->count != 0 && one->value != other->value))
             return false;
     }
     return true;
@@ -114,11 +107,14 @@ uint8_t query_partial_size(uint8_t query)
     return size_of_cells(cells);
 }
 
-bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from, uint8_t length)
+bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
+                 uint8_t length)
 {
     struct partial whole = {.header = {.query = 0}};
-    if (size < sizeof *into || size != query_partial_size(from->query) || length < sizeof *from || length > size ||
-        (uint8_t)(length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 || !aggregate_same_epoch(into, from))
+    if (size < sizeof *into || size != query_partial_size(from->query) || length < sizeof *from ||
+        length > size ||
+        (uint8_t)(length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 ||
+        !aggregate_same_epoch(into, from))
         return false;
     memcpy(&whole, from, length);
     from = &whole.header;
@@ -141,7 +137,8 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
     return true;
 }
 
-bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length)
+bool query_superfluous(const struct wire_partial *own, uint8_t own_length,
+                       const struct wire_partial *heard, uint8_t heard_length)
 {
     struct partial before = {.header = {.query = 0}}, merged;
     uint8_t size = query_partial_size(heard->query);
@@ -151,10 +148,12 @@ bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const
     merged = before;
     if (!query_merge(&merged.header, size, own, own_length) || merged.header.overflow != 0)
         return false;
-    /* Counts of readings grow with each merge; where a count is an address, a smaller one stands before its equal. */
+    /* Counts of readings grow with each merge; where a count is an address, a smaller one stands
+     * before its equal. */
     for (uint8_t i = 0; i < WIRE_FIELDS_MAXIMUM; i++) {
         const struct wire_aggregate_state *was = &before.states[i], *is = &merged.states[i];
-        if (is->value != was->value || is->count < was->count || (is->count != 0) != (was->count != 0))
+        if (is->value != was->value || is->count < was->count ||
+            (is->count != 0) != (was->count != 0))
             return false;
     }
     return true;

@@ -1,7 +1,8 @@
 /* Aggregates computed inside the network from partial state records.
  *
- * An aggregate is a `struct aggregate` in a file of its own (aggregate_*.c) and a line in aggregate_find. Its state is a row of
- * cells of the record; all of them zero is the state over no reading. The gateway computes its value (skerry.plan.summaries). */
+ * An aggregate is a `struct aggregate` in a file of its own (aggregate_*.c) and a line in
+ * aggregate_find. Its state is a row of cells of the record; all of them zero is the state over no
+ * reading. The gateway computes its value (skerry.plan.summaries). */
 #ifndef SKERRY_QUERY_AGGREGATE_H
 #define SKERRY_QUERY_AGGREGATE_H
 
@@ -16,22 +17,28 @@ struct aggregate {
     /* Cells of the state; 0: as many as the field's `format` says. */
     uint8_t cells;
     /* The state over one reading of mote `node`, into cells that are zero. */
-    void (*initialise)(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node);
-    /* Merges another state into one, whatever the order; false: the result needs more bits than there are.
-     * Of an aggregate that is EXEMPLARY and MONOTONIC (AGGREGATE below) motes do not send a state that leaves the values of another one as they
-     * are, and its counts or makes these larger: larger counts may not matter, apart from being 0 or not. */
-    bool (*merge)(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells);
+    void (*initialise)(struct wire_aggregate_state *state, uint8_t cells, int32_t reading,
+                       uint16_t node);
+    /* Merges another state into one, whatever the order; false: the result needs more bits than
+     * there are. Of an aggregate that is EXEMPLARY and MONOTONIC (AGGREGATE below) motes do not
+     * send a state that leaves the values of another one as they are, and its counts or makes these
+     * larger: larger counts may not matter, apart from being 0 or not. */
+    bool (*merge)(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                  uint8_t cells);
 };
 
-/* Declares an aggregate from outside this tree, a C file in the folder that make firmware EXTENSIONS= and the gateway's --extensions name:
- * number 16..31, cells of its state, decimal places of its value beyond those of its argument, and what it is (EXEMPLARY or SUMMARY, | MONOTONIC;
- * TinyDB 2005, table I). The file defines aggregate_<name> and, for the gateway, its value in units of the last decimal place; false: NULL. */
-#define AGGREGATE(name, number, cells, digits, properties)                                                                                 \
-    extern const struct aggregate aggregate_##name;                                                                                        \
-    bool aggregate_##name##_evaluate(const struct wire_aggregate_state *state, uint8_t count, int64_t *value);
+/* Declares an aggregate from outside this tree, a C file in the folder that make firmware
+ * EXTENSIONS= and the gateway's --extensions name: number 16..31, cells of its state, decimal
+ * places of its value beyond those of its argument, and what it is (EXEMPLARY or SUMMARY, |
+ * MONOTONIC; TinyDB 2005, table I). The file defines aggregate_<name> and, for the gateway, its
+ * value in units of the last decimal place; false: NULL. */
+#define AGGREGATE(name, number, cells, digits, properties)                                         \
+    extern const struct aggregate aggregate_##name;                                                \
+    bool aggregate_##name##_evaluate(const struct wire_aggregate_state *state, uint8_t count,      \
+                                     int64_t *value);
 
-extern const struct aggregate aggregate_count; /* aggregate_sum.c */
-extern const struct aggregate aggregate_sum;   /* and of AVG */
+extern const struct aggregate aggregate_count;   /* aggregate_sum.c */
+extern const struct aggregate aggregate_sum;     /* and of AVG */
 extern const struct aggregate aggregate_minimum; /* aggregate_extreme.c */
 extern const struct aggregate aggregate_maximum;
 extern const struct aggregate aggregate_group;
@@ -51,16 +58,19 @@ uint8_t aggregate_cells(const struct program_field *field);
 /* Whether two states are of the same epoch of the same query, with which they begin. */
 bool aggregate_same_epoch(const struct wire_partial *a, const struct wire_partial *b);
 /* For states of one cell that are the reading: its `initialise`. */
-void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node);
+void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading,
+                     uint16_t node);
 /* A sum of counts, which stay at their largest value rather than wrap. */
 uint16_t aggregate_counts(uint16_t a, uint16_t b);
-/* For states of one cell whose count is that of their readings: adds the counts. True: only one of the states has readings, and
- * *into is it now. */
-bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
+/* For states of one cell whose count is that of their readings: adds the counts. True: only one of
+ * the states has readings, and *into is it now. */
+bool aggregate_one_sided(struct wire_aggregate_state *into,
+                         const struct wire_aggregate_state *from);
 /* Merges sums of one cell, those over no reading too; false: beyond 32 bits. */
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
-/* Queues the partial state record of this mote's own readings for the slot's epoch, in whose `motes` it `counts` or not. A row that does not pass its conditions
- * counts in `motes` only, or not at all where rows are grouped. True: a record was produced. */
+/* Queues the partial state record of this mote's own readings for the slot's epoch, in whose
+ * `motes` it `counts` or not. A row that does not pass its conditions counts in `motes` only, or
+ * not at all where rows are grouped. True: a record was produced. */
 bool aggregate_produce(const struct slot *slot, bool passes, bool counts);
 
 #endif

@@ -1,5 +1,6 @@
-/* TOP(n, a) and BOTTOM(n, a): a cell for each of the n best readings, best first; its `count` is the mote's address + 1, 0 where
- * there is none. Of equal readings the one of the lower address comes first. Of a storage point's rows a mote has several. */
+/* TOP(n, a) and BOTTOM(n, a): a cell for each of the n best readings, best first; its `count` is
+ * the mote's address + 1, 0 where there is none. Of equal readings the one of the lower address
+ * comes first. Of a storage point's rows a mote has several. */
 #include "query/aggregate.h"
 #include "query/calls.h"
 
@@ -10,14 +11,16 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
     state->value = reading;
 }
 
-static bool better(const struct wire_aggregate_state *a, const struct wire_aggregate_state *b, bool largest)
+static bool better(const struct wire_aggregate_state *a, const struct wire_aggregate_state *b,
+                   bool largest)
 {
     if (a->value != b->value)
         return (a->value > b->value) == largest;
     return a->count < b->count;
 }
 
-static void insert(struct wire_aggregate_state *list, uint8_t cells, const struct wire_aggregate_state *entry, bool largest)
+static void insert(struct wire_aggregate_state *list, uint8_t cells,
+                   const struct wire_aggregate_state *entry, bool largest)
 {
     uint8_t at = 0;
     while (at < cells && list[at].count != 0 && !better(entry, &list[at], largest)) {
@@ -32,19 +35,23 @@ static void insert(struct wire_aggregate_state *list, uint8_t cells, const struc
     list[at] = *entry;
 }
 
-static NOT_INLINED bool merge_best(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells, bool largest)
+static NOT_INLINED bool merge_best(struct wire_aggregate_state *into,
+                                   const struct wire_aggregate_state *from, uint8_t cells,
+                                   bool largest)
 {
     for (uint8_t i = 0; i < cells && from[i].count != 0; i++)
         insert(into, cells, &from[i], largest);
     return true;
 }
 
-static bool merge_top(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool merge_top(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                      uint8_t cells)
 {
     return merge_best(into, from, cells, true);
 }
 
-static bool merge_bottom(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool merge_bottom(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                         uint8_t cells)
 {
     return merge_best(into, from, cells, false);
 }

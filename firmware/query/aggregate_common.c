@@ -2,7 +2,8 @@
 #include "query/aggregate.h"
 #include "query/wide.h"
 
-void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
+void aggregate_begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading,
+                     uint16_t node)
 {
     (void)cells, (void)node;
     state->count = 1;
@@ -26,7 +27,8 @@ bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_ag
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
 {
     int32_t sum;
-    /* A state over no reading has no sum, or is the difference that a late one makes (query/approximate). */
+    /* A state over no reading has no sum, or is the difference that a late one makes
+     * (query/approximate). */
     into->count = aggregate_counts(into->count, from->count);
     if (!wide_sum(into->value, from->value, &sum))
         return false;

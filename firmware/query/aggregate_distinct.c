@@ -1,5 +1,6 @@
-/* COUNT DISTINCT: linear counting (Whang, Vander-Zanden, Taylor 1990). Each reading sets one of 48 bits a cell, by a hash;
- * the gateway reckons from the share of bits that are clear how many different readings there were. */
+/* COUNT DISTINCT: linear counting (Whang, Vander-Zanden, Taylor 1990). Each reading sets one of 48
+ * bits a cell, by a hash; the gateway reckons from the share of bits that are clear how many
+ * different readings there were. */
 #include "query/aggregate.h"
 
 #define BITS_OF_CELL 48
@@ -24,7 +25,8 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
         cell->count = (uint16_t)(1U << (within - 32));
 }
 
-static bool unite(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool unite(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                  uint8_t cells)
 {
     uint8_t *bits = (uint8_t *)into;
     const uint8_t *others = (const uint8_t *)from;

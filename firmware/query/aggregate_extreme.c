@@ -1,7 +1,8 @@
 /* MIN and MAX. */
 #include "query/aggregate.h"
 
-static bool smaller(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool smaller(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                    uint8_t cells)
 {
     (void)cells;
     if (!aggregate_one_sided(into, from) && from->value < into->value)
@@ -9,7 +10,8 @@ static bool smaller(struct wire_aggregate_state *into, const struct wire_aggrega
     return true;
 }
 
-static bool larger(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool larger(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                   uint8_t cells)
 {
     (void)cells;
     if (!aggregate_one_sided(into, from) && from->value > into->value)

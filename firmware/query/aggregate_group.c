@@ -1,7 +1,9 @@
-/* GROUP: no aggregate, but what tells the states of one group from another's. Only equal ones are merged. */
+/* GROUP: no aggregate, but what tells the states of one group from another's. Only equal ones are
+ * merged. */
 #include "query/aggregate.h"
 
-static bool same(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool same(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                 uint8_t cells)
 {
     (void)cells;
     aggregate_one_sided(into, from);

@@ -1,5 +1,6 @@
-/* HISTOGRAM: how many readings fall into each bin. The field's code gives the bin; readings beyond either end go to the bin there.
- * A cell holds three bins: `count`, and the low and the high half of `value`. */
+/* HISTOGRAM: how many readings fall into each bin. The field's code gives the bin; readings beyond
+ * either end go to the bin there. A cell holds three bins: `count`, and the low and the high half
+ * of `value`. */
 #include "query/aggregate.h"
 
 #define BINS_OF_CELL 3
@@ -8,7 +9,8 @@
 struct bin {
     uint16_t readings;
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_aggregate_state) == BINS_OF_CELL * sizeof(struct bin), "bins of a cell");
+_Static_assert(sizeof(struct wire_aggregate_state) == BINS_OF_CELL * sizeof(struct bin),
+               "bins of a cell");
 
 static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
@@ -18,7 +20,8 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
     ((struct bin *)state)[bin].readings = 1;
 }
 
-static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                uint8_t cells)
 {
     struct bin *bin = (struct bin *)into;
     const struct bin *other = (const struct bin *)from;

@@ -1,9 +1,10 @@
 /* MEDIAN and QUANTILE: a summary of the readings' distribution that carries its own error.
  *
- * A cell says that `count` readings lie in an interval: its low end (16 bits, signed) in the low half of `value`, its width in the
- * high half. Merging keeps all intervals while there are cells for them, so that few readings are summarised exactly; then the two
- * neighbours whose union is the least harm (readings times width) become one. Whatever was merged where, the k-th smallest reading
- * lies between the k-th smallest low end and the k-th smallest high end. */
+ * A cell says that `count` readings lie in an interval: its low end (16 bits, signed) in the low
+ * half of `value`, its width in the high half. Merging keeps all intervals while there are cells
+ * for them, so that few readings are summarised exactly; then the two neighbours whose union is the
+ * least harm (readings times width) become one. Whatever was merged where, the k-th smallest
+ * reading lies between the k-th smallest low end and the k-th smallest high end. */
 #include "query/aggregate.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ struct interval {
     int16_t low;
     uint16_t width;
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_aggregate_state) == sizeof(struct interval), "an interval is a cell");
+_Static_assert(sizeof(struct wire_aggregate_state) == sizeof(struct interval),
+               "an interval is a cell");
 
 static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
@@ -24,7 +26,9 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
     struct interval *only = (struct interval *)state;
     only->count = 1;
     /* The planner scales readings to 16 bits. */
-    only->low = reading < INT16_MIN ? INT16_MIN : reading > INT16_MAX ? INT16_MAX : (int16_t)reading;
+    only->low = reading < INT16_MIN   ? INT16_MIN
+                : reading > INT16_MAX ? INT16_MAX
+                                      : (int16_t)reading;
 }
 
 /* Makes of an interval its union with the next, which begins behind it; both lie within 16 bits. */
@@ -66,7 +70,8 @@ static const struct interval *end_of(const struct interval *intervals, uint8_t m
     return intervals;
 }
 
-static bool merge_summaries(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool merge_summaries(struct wire_aggregate_state *into,
+                            const struct wire_aggregate_state *from, uint8_t cells)
 {
     struct interval all[2 * WIRE_FIELDS_MAXIMUM];
     const struct interval *a = (const struct interval *)into, *b = (const struct interval *)from;

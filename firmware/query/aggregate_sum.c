@@ -1,20 +1,24 @@
-/* COUNT, SUM and AVG: states that add up. The count itself is in every state, so COUNT keeps no value. */
+/* COUNT, SUM and AVG: states that add up. The count itself is in every state, so COUNT keeps no
+ * value. */
 #include "query/aggregate.h"
 
-static void begin_count(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
+static void begin_count(struct wire_aggregate_state *state, uint8_t cells, int32_t reading,
+                        uint16_t node)
 {
     (void)cells, (void)reading, (void)node;
     state->count = 1;
 }
 
-static bool count(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool count(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                  uint8_t cells)
 {
     (void)cells;
     into->count = aggregate_counts(into->count, from->count);
     return true;
 }
 
-static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                uint8_t cells)
 {
     (void)cells;
     return aggregate_add(into, from);

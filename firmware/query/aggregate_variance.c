@@ -1,5 +1,5 @@
-/* VARIANCE and STDDEV: number and sum of the readings, and the sum of their squares in 48 bits. All exact, so that
- * the gateway's subtraction loses nothing. */
+/* VARIANCE and STDDEV: number and sum of the readings, and the sum of their squares in 48 bits. All
+ * exact, so that the gateway's subtraction loses nothing. */
 #include "query/aggregate.h"
 #include "query/wide.h"
 
@@ -8,7 +8,8 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
 {
     (void)cells, (void)node;
     uint32_t size = wide_magnitude(reading);
-    /* What is too large for 48 bits overflows with the next reading, be it 0: all bits set are no sum. Of one alone there is no variance. */
+    /* What is too large for 48 bits overflows with the next reading, be it 0: all bits set are no
+     * sum. Of one alone there is no variance. */
     uint64_t square = size >> 24 ? UINT64_MAX : (uint64_t)size * size;
     state[0].count = 1;
     state[0].value = reading;
@@ -16,7 +17,8 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
     state[1].value = (int32_t)(uint32_t)square;
 }
 
-static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                uint8_t cells)
 {
     (void)cells;
     uint32_t low = (uint32_t)into[1].value + (uint32_t)from[1].value;

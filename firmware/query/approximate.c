@@ -11,8 +11,9 @@
 #include "query/slots.h"
 #include "query/wide.h"
 
-/* Children whose states are kept. A root has more of them than others, and takes only those of low numbers: who is silent must know that it
- * is kept. The places of former children are free again after EVERY epochs. */
+/* Children whose states are kept. A root has more of them than others, and takes only those of low
+ * numbers: who is silent must know that it is kept. The places of former children are free again
+ * after EVERY epochs. */
 #define CHILDREN NEIGHBOURS
 
 struct child {
@@ -20,7 +21,8 @@ struct child {
     uint16_t speaker; /* + 1; 0: none */
     int32_t value;    /* by which it counts in epoch `heard`, or `filled` */
     uint8_t heard;    /* low byte of the epoch of its last state */
-    uint8_t filled;   /* low byte of the last epoch in which it counts as its speaker, where `is_filled` */
+    /* low byte of the last epoch in which it counts as its speaker, where `is_filled` */
+    uint8_t filled;
     uint8_t alone : 1; /* its last state was of one reading */
     uint8_t is_filled : 1;
     uint8_t gone : 1; /* silent for longer than it may be, or somebody else's child */
@@ -41,13 +43,16 @@ static uint8_t places(void) { return settings()->root ? QUERY_APPROXIMATE_NODES 
 /* Its code: the tolerance, in units of the first cell's value. */
 static bool speaker_field(const struct slot *slot, struct program_field *field)
 {
-    return slot_program(slot)->flags & WIRE_QUERY_SNOOP && slot_clause(slot, WIRE_AGGREGATE_SPEAKER, 0, field);
+    return slot_program(slot)->flags & WIRE_QUERY_SNOOP &&
+           slot_clause(slot, WIRE_AGGREGATE_SPEAKER, 0, field);
 }
 
 uint16_t approximate_size(const struct slot *slot)
 {
     struct program_field field;
-    return speaker_field(slot, &field) ? (uint16_t)(sizeof(struct children) + places() * sizeof(struct child)) : 0;
+    return speaker_field(slot, &field)
+               ? (uint16_t)(sizeof(struct children) + places() * sizeof(struct child))
+               : 0;
 }
 
 /* The slot of an approximate query; NULL: it is none. */
@@ -81,15 +86,17 @@ static bool is_alone(const struct wire_partial *state, uint8_t length, uint8_t s
     return true;
 }
 
-bool query_alike(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length)
+bool query_alike(const struct wire_partial *own, uint8_t own_length,
+                 const struct wire_partial *heard, uint8_t heard_length)
 {
     struct program_field field;
     int32_t tolerance;
     struct slot *slot = slot_with(own->query, &field);
     uint8_t size = query_partial_size(own->query);
     /* Who names a speaker has to say it. */
-    if (slot == NULL || !aggregate_same_epoch(own, heard) || own_length == size || !is_alone(own, own_length, size) ||
-        !is_alone(heard, heard_length, size) || !row_compute(slot, &field.code, &tolerance))
+    if (slot == NULL || !aggregate_same_epoch(own, heard) || own_length == size ||
+        !is_alone(own, own_length, size) || !is_alone(heard, heard_length, size) ||
+        !row_compute(slot, &field.code, &tolerance))
         return false;
     return wide_distance(own->states[0].value, heard->states[0].value) <= (uint32_t)tolerance;
 }
@@ -107,7 +114,10 @@ static void push(uint8_t query, uint32_t epoch, uint8_t motes, int32_t value, ui
     queue_push(WIRE_PACKET_PARTIAL, &state, size);
 }
 
-void query_name(uint8_t query, uint32_t epoch, uint16_t speaker) { push(query, epoch, 0, 0, (uint16_t)(speaker + 1)); }
+void query_name(uint8_t query, uint32_t epoch, uint16_t speaker)
+{
+    push(query, epoch, 0, 0, (uint16_t)(speaker + 1));
+}
 
 static struct children *children_of(const struct slot *slot)
 {
@@ -123,7 +133,8 @@ static struct child *find(struct children *children, uint16_t node)
     return NULL;
 }
 
-/* The place of a child: its own, a free one, or that of the child that has been silent longest. NULL: it gets none. */
+/* The place of a child: its own, a free one, or that of the child that has been silent longest.
+ * NULL: it gets none. */
 static struct child *place(struct children *children, uint16_t node)
 {
     if (settings()->root && node >= QUERY_APPROXIMATE_NODES)
@@ -134,7 +145,8 @@ static struct child *place(struct children *children, uint16_t node)
     for (uint8_t i = places(); i > 0; i--, child++) {
         if (child->node == node)
             return child;
-        uint8_t silent = child->node == 0 ? UINT8_MAX : (uint8_t)((uint8_t)children->epoch - child->heard);
+        uint8_t silent =
+            child->node == 0 ? UINT8_MAX : (uint8_t)((uint8_t)children->epoch - child->heard);
         if (silent < longest)
             continue;
         longest = silent;
@@ -170,9 +182,11 @@ uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t len
     if (named != 0)
         child->speaker = named;
     if (child->is_filled && (uint8_t)(child->filled - epoch) < QUERY_APPROXIMATE_EVERY) {
-        /* It was not silent, but late, and counts already: what is missing is the difference, where it is still known. */
+        /* It was not silent, but late, and counts already: what is missing is the difference, where
+         * it is still known. */
         if (alone && child->filled == epoch)
-            push(state->query, state->epoch, 0, (int32_t)((uint32_t)state->states[0].value - (uint32_t)child->value), 0);
+            push(state->query, state->epoch, 0,
+                 (int32_t)((uint32_t)state->states[0].value - (uint32_t)child->value), 0);
         length = 0;
     }
     if (state->epoch == children->epoch) {
@@ -191,11 +205,13 @@ static void fill(const struct slot *slot)
     uint8_t epoch = (uint8_t)children->epoch;
     struct child *child = children->of;
     for (uint8_t i = places(); i > 0; i--, child++) {
-        if (child->speaker == 0 || child->gone || child->heard == epoch || (child->is_filled && child->filled == epoch))
+        if (child->speaker == 0 || child->gone || child->heard == epoch ||
+            (child->is_filled && child->filled == epoch))
             continue;
         const struct child *speaker = find(children, child->speaker);
         struct neighbour *neighbour = neighbour_find((uint16_t)(child->node - 1));
-        if ((uint8_t)(epoch - child->heard) >= QUERY_APPROXIMATE_EVERY || (neighbour != NULL && !neighbour_is_child(neighbour))) {
+        if ((uint8_t)(epoch - child->heard) >= QUERY_APPROXIMATE_EVERY ||
+            (neighbour != NULL && !neighbour_is_child(neighbour))) {
             child->gone = true;
             continue;
         }
@@ -223,7 +239,8 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
     (void)state, (void)cells, (void)reading, (void)node;
 }
 
-static bool keep(struct wire_aggregate_state *into, const struct wire_aggregate_state *from, uint8_t cells)
+static bool keep(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                 uint8_t cells)
 {
     (void)cells;
     if (from->count != 0)

@@ -40,21 +40,11 @@ static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t 
     if (event == NULL)
         return false;
     switch (attribute) {
-    case WIRE_ATTRIBUTE_EVENT_NODEID:
-        *value = event->node;
-        break;
-    case WIRE_ATTRIBUTE_EVENT_XPOS:
-        *value = event->x;
-        break;
-    case WIRE_ATTRIBUTE_EVENT_YPOS:
-        *value = event->y;
-        break;
-    case WIRE_ATTRIBUTE_EVENT_VALUE:
-        *value = event->value;
-        return event->value != INT32_MIN;
-    default:
-        *value = (int32_t)(event->seconds & INT32_MAX);
-        break;
+    case WIRE_ATTRIBUTE_EVENT_NODEID: *value = event->node; break;
+    case WIRE_ATTRIBUTE_EVENT_XPOS: *value = event->x; break;
+    case WIRE_ATTRIBUTE_EVENT_YPOS: *value = event->y; break;
+    case WIRE_ATTRIBUTE_EVENT_VALUE: *value = event->value; return event->value != INT32_MIN;
+    default: *value = (int32_t)(event->seconds & INT32_MAX); break;
     }
     return true;
 }
@@ -69,38 +59,18 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     if (slot->state & SLOT_SCANNING && attribute < WIRE_ATTRIBUTE_EVENT_NODEID)
         return scan_attribute(slot, attribute, value);
     switch (attribute) {
-    case WIRE_ATTRIBUTE_NODEID:
-        *value = settings()->nodeid;
-        return true;
+    case WIRE_ATTRIBUTE_NODEID: *value = settings()->nodeid; return true;
     case WIRE_ATTRIBUTE_PARENT:
-    case WIRE_ATTRIBUTE_VIA:
-        return above(attribute, value);
-    case WIRE_ATTRIBUTE_LEVEL:
-        return level(value);
-    case WIRE_ATTRIBUTE_EPOCH:
-        *value = (int32_t)slot->epoch;
-        return *value >= 0;
-    case WIRE_ATTRIBUTE_XPOS:
-        *value = settings()->x;
-        return true;
-    case WIRE_ATTRIBUTE_YPOS:
-        *value = settings()->y;
-        return true;
-    case WIRE_ATTRIBUTE_ROOM:
-        *value = settings()->room;
-        return true;
-    case WIRE_ATTRIBUTE_FLOOR:
-        *value = settings()->floor;
-        return true;
-    case WIRE_ATTRIBUTE_GROUP:
-        *value = settings()->group;
-        return true;
-    case WIRE_ATTRIBUTE_FREE_RAM:
-        *value = board_free_ram();
-        return true;
-    case WIRE_ATTRIBUTE_QUEUE_LENGTH:
-        *value = queue_length();
-        return true;
+    case WIRE_ATTRIBUTE_VIA: return above(attribute, value);
+    case WIRE_ATTRIBUTE_LEVEL: return level(value);
+    case WIRE_ATTRIBUTE_EPOCH: *value = (int32_t)slot->epoch; return *value >= 0;
+    case WIRE_ATTRIBUTE_XPOS: *value = settings()->x; return true;
+    case WIRE_ATTRIBUTE_YPOS: *value = settings()->y; return true;
+    case WIRE_ATTRIBUTE_ROOM: *value = settings()->room; return true;
+    case WIRE_ATTRIBUTE_FLOOR: *value = settings()->floor; return true;
+    case WIRE_ATTRIBUTE_GROUP: *value = settings()->group; return true;
+    case WIRE_ATTRIBUTE_FREE_RAM: *value = board_free_ram(); return true;
+    case WIRE_ATTRIBUTE_QUEUE_LENGTH: *value = queue_length(); return true;
     case WIRE_ATTRIBUTE_LINK:
     case WIRE_ATTRIBUTE_NEIGHBOURS:
     case WIRE_ATTRIBUTE_RADIO_DUTY:
@@ -108,14 +78,12 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_UPTIME:
     case WIRE_ATTRIBUTE_DROPPED:
     case WIRE_ATTRIBUTE_ENERGY:
-    case WIRE_ATTRIBUTE_CONTENTION:
-        return net_health(attribute, value);
+    case WIRE_ATTRIBUTE_CONTENTION: return net_health(attribute, value);
     case WIRE_ATTRIBUTE_EVENT_NODEID:
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:
     case WIRE_ATTRIBUTE_EVENT_TIME:
-    case WIRE_ATTRIBUTE_EVENT_VALUE:
-        return of_event(attribute, events_event(slot), value);
+    case WIRE_ATTRIBUTE_EVENT_VALUE: return of_event(attribute, events_event(slot), value);
     default: /* a sensor's, or unknown here */
         return attribute <= WIRE_ATTRIBUTE_MAXIMUM && sensor_value(attribute, value);
     }

@@ -7,7 +7,8 @@
 
 /* Of a mask of attributes those that a sensor must acquire first. */
 uint32_t attribute_sensors(uint32_t mask);
-/* A vm_reader: the context is a struct slot. Sensors give their last acquisition, what is joined the row met at this moment. */
+/* A vm_reader: the context is a struct slot. Sensors give their last acquisition, what is joined
+ * the row met at this moment. */
 bool attribute_read(uint8_t attribute, int32_t *value, const void *slot);
 
 #endif

@@ -18,10 +18,11 @@
 #include "query/storage.h"
 #include "query/wide.h"
 
-/* Longest sleep between looks at network time, in s: clocks 60 ppm apart move less than 2 ms in it, and
- * time_local and timers stay within their bounds. */
+/* Longest sleep between looks at network time, in s: clocks 60 ppm apart move less than 2 ms in it,
+ * and time_local and timers stay within their bounds. */
 #define LOOK_SECONDS 30
-/* An epoch that began this long ago is still sampled: a step of the clock or a busy mote made it late. */
+/* An epoch that began this long ago is still sampled: a step of the clock or a busy mote made it
+ * late. */
 #define LATE_MS 500
 #define LATE_TICKS CLOCK_MS(LATE_MS)
 /* A finished query is kept this long, in s, so that its last partial state records are merged. */
@@ -51,12 +52,16 @@ static bool epoch_from(uint32_t seconds, uint16_t milliseconds, uint32_t period,
 }
 
 /* False: beyond network time's 32 bits. */
-static bool start_in(const struct slot *slot, uint32_t epoch, uint32_t *seconds, uint32_t *milliseconds)
+static bool start_in(const struct slot *slot, uint32_t epoch, uint32_t *seconds,
+                     uint32_t *milliseconds)
 {
     return wide_divide((uint64_t)epoch * slot_program(slot)->period, 1000, seconds, milliseconds);
 }
 
-void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds) { start_in(slot, slot->epoch, seconds, milliseconds); }
+void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds)
+{
+    start_in(slot, slot->epoch, seconds, milliseconds);
+}
 
 /* Likewise; false: beyond 32 bits. */
 static bool start_of(const struct slot *slot, uint32_t epoch, struct net_time *start)
@@ -78,11 +83,13 @@ static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *st
         return false;
     if (!(slot_program(slot)->flags & WIRE_QUERY_ONCE))
         return true;
-    return epoch_from(slot_program(slot)->start, 0, slot_program(slot)->period, &first) && epoch == first;
+    return epoch_from(slot_program(slot)->start, 0, slot_program(slot)->period, &first) &&
+           epoch == first;
 }
 
-/* Whether the battery allows this epoch, where the query has a lifetime. It is reckoned anew in epochs that it allows: in others the next one
- * could move away by more than the query lets go by. */
+/* Whether the battery allows this epoch, where the query has a lifetime. It is reckoned anew in
+ * epochs that it allows: in others the next one could move away by more than the query lets go by.
+ */
 static bool affordable(struct slot *slot, uint32_t now)
 {
     const struct wire_budget *budget = slot_first_clause(slot, WIRE_AGGREGATE_BUDGET);
@@ -91,7 +98,8 @@ static bool affordable(struct slot *slot, uint32_t now)
     if (slot->divisor != 0 && slot->next % slot->divisor != 0)
         return false;
     bool goes_on = slot->divisor != 0;
-    slot->divisor = budget_divisor(budget, slot_program(slot)->period, now, slot_program(slot)->end);
+    slot->divisor =
+        budget_divisor(budget, slot_program(slot)->period, now, slot_program(slot)->end);
     return goes_on || slot->divisor == 0 || slot->next % slot->divisor == 0;
 }
 
@@ -99,27 +107,31 @@ static bool affordable(struct slot *slot, uint32_t now)
 static bool concerned(const struct slot *slot)
 {
     const struct wire_route *route = srt_route(slot_program(slot), slot->length);
-    return route == NULL || (settings()->root && slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) || srt_samples(route);
+    return route == NULL ||
+           (settings()->root && slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) ||
+           srt_samples(route);
 }
 
 /* Whether a start that has come is too long ago. */
 static bool late(const struct net_time *start, const struct net_time *now)
 {
     uint32_t seconds = now->seconds - start->seconds;
-    return seconds > 1 || (uint16_t)((uint16_t)seconds * WIRE_TICKS_PER_SECOND + now->ticks - start->ticks) > LATE_TICKS;
+    return seconds > 1 || (uint16_t)((uint16_t)seconds * WIRE_TICKS_PER_SECOND + now->ticks -
+                                     start->ticks) > LATE_TICKS;
 }
 
-/* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now` may be
- * EPOCHS_EARLY_TICKS ahead. */
+/* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now`
+ * may be EPOCHS_EARLY_TICKS ahead. */
 static bool take_due(struct slot *slot, const struct net_time *now)
 {
     struct net_time start;
-    if (slot_fast(slot) || (slot->state & (SLOT_PLANNED | SLOT_FINISHED)) != SLOT_PLANNED || !start_of(slot, slot->next, &start) ||
-        before(now, &start))
+    if (slot_fast(slot) || (slot->state & (SLOT_PLANNED | SLOT_FINISHED)) != SLOT_PLANNED ||
+        !start_of(slot, slot->next, &start) || before(now, &start))
         return false;
     if (slot->state & SLOT_HELD && slot->next % policy_every(slot) == 0)
         slot->state &= (uint8_t)~SLOT_HELD;
-    if (!late(&start, now) && events_concern(slot, start.seconds) && !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) &&
+    if (!late(&start, now) && events_concern(slot, start.seconds) &&
+        !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) &&
         affordable(slot, now->seconds)) {
         slot->epoch = slot->next;
         slot->state |= SLOT_WAITING;
@@ -134,13 +146,14 @@ static bool epoch_now(const struct slot *slot, const struct net_time *now, uint3
     uint16_t milliseconds = 0;
     if (now->seconds >= seconds) {
         seconds = now->seconds;
-        milliseconds = (uint16_t)(((uint32_t)now->ticks * 1000 + WIRE_TICKS_PER_SECOND - 1) / WIRE_TICKS_PER_SECOND);
+        milliseconds = (uint16_t)(((uint32_t)now->ticks * 1000 + WIRE_TICKS_PER_SECOND - 1) /
+                                  WIRE_TICKS_PER_SECOND);
     }
     return epoch_from(seconds, milliseconds, slot_program(slot)->period, epoch);
 }
 
-/* Brings the slot, whose planned epoch was `due`, up to `now`; *wake becomes its next time to look where
- * that is earlier. */
+/* Brings the slot, whose planned epoch was `due`, up to `now`; *wake becomes its next time to look
+ * where that is earlier. */
 static void update(struct slot *slot, const struct net_time *now, bool due, ticks_t *wake)
 {
     struct net_time start = {0, 0};
@@ -150,13 +163,13 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
     if (fast && slot->left > 0)
         return;
     if (runs && slot->state & SLOT_PLANNED) {
-        /* The main loop was busy: epochs that have begun since are sampled late rather than not at all. Or the clock has stepped back by
-         * several: none is sampled again. */
+        /* The main loop was busy: epochs that have begun since are sampled late rather than not at
+         * all. Or the clock has stepped back by several: none is sampled again. */
         uint16_t near = fast ? LATE_MS / (uint16_t)slot_program(slot)->period : 0;
         if (epoch - slot->next + near < 2U * near)
             epoch = slot->next;
-        /* Never the same epoch twice: neither the one just taken, nor, after a small step back of the clock,
-         * the one before the planned one. */
+        /* Never the same epoch twice: neither the one just taken, nor, after a small step back of
+         * the clock, the one before the planned one. */
         if (epoch + (due ? 0U : 1U) == slot->next)
             epoch++;
     }
@@ -177,12 +190,14 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
         return;
     } else {
         /* A join may go on for as long as the radio takes. */
-        if (!(slot->state & SLOT_FINISHED) || slot->state & (SLOT_WAITING | SLOT_SAMPLING | SLOT_SCANNING))
+        if (!(slot->state & SLOT_FINISHED) ||
+            slot->state & (SLOT_WAITING | SLOT_SAMPLING | SLOT_SCANNING))
             slot->expires = now->seconds + LINGER_SECONDS;
         slot->state |= SLOT_FINISHED;
         if (storage_point(slot) != NULL)
             return; /* its rows are read until it is dropped */
-        if (slot->expires - now->seconds - 1 >= LINGER_SECONDS) { /* over, or further away than it can be */
+        /* over, or further away than it can be */
+        if (slot->expires - now->seconds - 1 >= LINGER_SECONDS) {
             slot_free(slot);
             return;
         }
@@ -253,8 +268,8 @@ bool query_epoch_in(uint32_t second)
         if (slot->period_seconds != 0 && second % slot->period_seconds != 0)
             continue;
         uint8_t every = policy_every(slot);
-        if (epoch_from(second, 0, slot_program(slot)->period * every, &times) && runs_in(slot, times * every, &start) &&
-            start.seconds == second)
+        if (epoch_from(second, 0, slot_program(slot)->period * every, &times) &&
+            runs_in(slot, times * every, &start) && start.seconds == second)
             return true;
     }
     return false;

@@ -33,12 +33,16 @@ static uint8_t own = QUERY_EVENT_BOOT; /* enum query_own_event: to be raised */
 static void tell(void);
 static struct event telling = {.handler = tell};
 
-static const struct wire_on_event *on_event(const struct program_field *field) { return (const struct wire_on_event *)field->code.bytes; }
+static const struct wire_on_event *on_event(const struct program_field *field)
+{
+    return (const struct wire_on_event *)field->code.bytes;
+}
 
 static bool on_event_check(const struct program_field *field)
 {
     const struct wire_on_event *on = on_event(field);
-    return field->code.length == sizeof *on && on->lasts > 0 && on->group < 8 && !((on->flags & ONLY_TIMED) && on->step == 0);
+    return field->code.length == sizeof *on && on->lasts > 0 && on->group < 8 &&
+           !((on->flags & ONLY_TIMED) && on->step == 0);
 }
 
 /* A number of an event, and an expression or nothing. */
@@ -46,21 +50,19 @@ static bool numbered_check(const struct program_field *field, uint32_t *attribut
 {
     uint8_t length = field->code.length;
     return length == sizeof(uint16_t) ||
-           (length > sizeof(uint16_t) && vm_check(field->code.bytes + sizeof(uint16_t), (uint8_t)(length - sizeof(uint16_t)), attributes));
+           (length > sizeof(uint16_t) &&
+            vm_check(field->code.bytes + sizeof(uint16_t), (uint8_t)(length - sizeof(uint16_t)),
+                     attributes));
 }
 
 bool events_check(const struct program_field *field, uint32_t *attributes)
 {
     switch (field->aggregate) {
-    case WIRE_AGGREGATE_ON_EVENT:
-        return on_event_check(field);
+    case WIRE_AGGREGATE_ON_EVENT: return on_event_check(field);
     case WIRE_AGGREGATE_STOP_ON:
-    case WIRE_AGGREGATE_SIGNAL:
-        return numbered_check(field, attributes);
-    case WIRE_AGGREGATE_ACTION:
-        return vm_check(field->code.bytes, field->code.length, attributes);
-    default:
-        return false;
+    case WIRE_AGGREGATE_SIGNAL: return numbered_check(field, attributes);
+    case WIRE_AGGREGATE_ACTION: return vm_check(field->code.bytes, field->code.length, attributes);
+    default: return false;
     }
 }
 
@@ -74,7 +76,8 @@ static uint16_t event_of(const struct program_field *field)
 /* The expression behind the number; false: there is none, or it is NULL. */
 static bool value_of(const struct slot *slot, const struct program_field *field, int32_t *value)
 {
-    struct program_code code = {field->code.bytes + sizeof(uint16_t), (uint8_t)(field->code.length - sizeof(uint16_t))};
+    struct program_code code = {field->code.bytes + sizeof(uint16_t),
+                                (uint8_t)(field->code.length - sizeof(uint16_t))};
     return code.length > 0 && row_compute(slot, &code, value);
 }
 
@@ -100,7 +103,8 @@ void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
 static bool raise(uint16_t number, int32_t value)
 {
     const struct wire_settings *mine = settings();
-    struct wire_event event = {number, mine->nodeid, mine->x, mine->y, time_at(clock_now()).seconds, value};
+    struct wire_event event = {number, mine->nodeid, mine->x, mine->y, time_at(clock_now()).seconds,
+                               value};
     return net_signal(&event);
 }
 
@@ -143,12 +147,14 @@ static void tell(void)
         if (!raise(event_of(&field), value))
             raised |= slot_bit(slot);
     }
-    for (uint8_t which = QUERY_EVENT_BOOT; which <= QUERY_EVENT_BUTTON; which = (uint8_t)(which << 1)) {
+    for (uint8_t which = QUERY_EVENT_BOOT; which <= QUERY_EVENT_BUTTON;
+         which = (uint8_t)(which << 1)) {
         if (!(own & which))
             continue;
         bool waits = awaited(own_number(which));
         /* What began it may still be on its way to a mote that has just started. */
-        if (which == QUERY_EVENT_BOOT && (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
+        if (which == QUERY_EVENT_BOOT &&
+            (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
             continue;
         if (!waits || !time_known() || raise(own_number(which), INT32_MIN))
             own &= (uint8_t)~which;
@@ -198,7 +204,8 @@ const struct wire_event *events_event(const struct slot *slot)
     return count > 0 && run->begun != 0 ? &run->event : NULL;
 }
 
-/* Whether an epoch from network second `start` on is one of those that the run's event lets begin. */
+/* Whether an epoch from network second `start` on is one of those that the run's event lets begin.
+ */
 static bool within(const struct wire_on_event *on, const struct run *run, uint32_t start)
 {
     return run->begun != 0 && start >= run->begun && start - run->begun < on->lasts &&
@@ -238,14 +245,16 @@ bool events_take(const struct slot *slot, uint8_t *run)
     return false;
 }
 
-/* Whether an epoch from network second `start` on is one of those that the clause speaks of. Those of motes that an event is not about are
- * among them, as rows of others go by; but for ALIGNED, whose epochs are each event's own. */
+/* Whether an epoch from network second `start` on is one of those that the clause speaks of. Those
+ * of motes that an event is not about are among them, as rows of others go by; but for ALIGNED,
+ * whose epochs are each event's own. */
 static bool runs(const struct slot *slot, const struct wire_on_event *on, uint32_t start)
 {
     uint8_t count;
     if (on->flags & WIRE_EVENT_FLAG_TIMER)
         return start % on->step < on->lasts;
-    if (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) && slot->begun != 0 && start >= slot->begun && start - slot->begun < on->lasts)
+    if (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) && slot->begun != 0 && start >= slot->begun &&
+        start - slot->begun < on->lasts)
         return true;
     for (const struct run *run = runs_of(slot, &count); count > 0; count--, run++)
         if (within(on, run, start))
@@ -279,7 +288,8 @@ bool events_goes_on(const struct slot *slot, uint32_t start)
         const struct wire_on_event *on = on_event(&field);
         if (on->flags & WIRE_EVENT_FLAG_TIMER)
             return true;
-        if (on->flags & WIRE_EVENT_FLAG_ALIGNED && slot->begun != 0 && start < slot->begun + on->lasts)
+        if (on->flags & WIRE_EVENT_FLAG_ALIGNED && slot->begun != 0 &&
+            start < slot->begun + on->lasts)
             return true;
     }
     return false;
@@ -306,15 +316,13 @@ static bool read_settled(uint8_t attribute, int32_t *value, const void *slot)
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:
     case WIRE_ATTRIBUTE_EVENT_TIME:
-    case WIRE_ATTRIBUTE_EVENT_VALUE:
-        return attribute_read(attribute, value, slot);
-    default:
-        return false;
+    case WIRE_ATTRIBUTE_EVENT_VALUE: return attribute_read(attribute, value, slot);
+    default: return false;
     }
 }
 
-/* Whether no row of this mote can pass for an event: a condition is false whatever is unknown. IS NULL takes what is unknown for known: where
- * it stands, or seems to, nothing is said. */
+/* Whether no row of this mote can pass for an event: a condition is false whatever is unknown. IS
+ * NULL takes what is unknown for known: where it stands, or seems to, nothing is said. */
 static bool elsewhere(const struct slot *slot, const struct wire_event *event)
 {
     struct program_code code;
@@ -322,19 +330,23 @@ static bool elsewhere(const struct slot *slot, const struct wire_event *event)
     bool none = false;
     weighed = event;
     for (uint8_t i = 0; !none && program_condition(slot_program(slot), i, &code); i++)
-        none = memchr(code.bytes, WIRE_OP_IS_NULL, code.length) == NULL && vm_run(code.bytes, code.length, read_settled, slot, &value) &&
-               value == 0;
+        none = memchr(code.bytes, WIRE_OP_IS_NULL, code.length) == NULL &&
+               vm_run(code.bytes, code.length, read_settled, slot, &value) && value == 0;
     weighed = NULL;
     return none;
 }
 
-/* The event runs the slot from now on, beside those of other motes; where there are too many, in place of the one that ends first. */
-static void keep(const struct slot *slot, const struct wire_on_event *on, const struct wire_event *event, uint32_t now)
+/* The event runs the slot from now on, beside those of other motes; where there are too many, in
+ * place of the one that ends first. */
+static void keep(const struct slot *slot, const struct wire_on_event *on,
+                 const struct wire_event *event, uint32_t now)
 {
     uint8_t count;
     struct run *run = runs_of(slot, &count), *place = run;
-    /* None where another clause is a timer. ALIGNED: others' rows come at epochs that only the event tells. */
-    if (count == 0 || (count > 1 && !(on->flags & WIRE_EVENT_FLAG_ALIGNED) && elsewhere(slot, event)))
+    /* None where another clause is a timer. ALIGNED: others' rows come at epochs that only the
+     * event tells. */
+    if (count == 0 ||
+        (count > 1 && !(on->flags & WIRE_EVENT_FLAG_ALIGNED) && elsewhere(slot, event)))
         return;
     for (; count > 0; count--, run++) {
         if (run->begun != 0 && run->event.node == event->node) {
@@ -354,7 +366,8 @@ static void start(struct slot *slot, const struct wire_event *event, uint32_t no
     for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
         const struct wire_on_event *on = on_event(&field);
         bool running = slot->begun != 0 && now - slot->begun < on->lasts;
-        if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event || (running && on->flags & WIRE_EVENT_FLAG_NO_INTERLEAVE))
+        if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event ||
+            (running && on->flags & WIRE_EVENT_FLAG_NO_INTERLEAVE))
             continue;
         slot->come |= (uint8_t)(1U << n);
         if (!complete(slot, on->group))

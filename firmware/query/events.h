@@ -1,5 +1,6 @@
-/* Events: raised by a query's action on a mote, or by the gateway, and told to every mote by a flood. They start the queries that
- * wait for them (ON EVENT) and end those that are to (STOP ON EVENT). Source: TinyDB 2005, 3.5. */
+/* Events: raised by a query's action on a mote, or by the gateway, and told to every mote by a
+ * flood. They start the queries that wait for them (ON EVENT) and end those that are to (STOP ON
+ * EVENT). Source: TinyDB 2005, 3.5. */
 #ifndef SKERRY_QUERY_EVENTS_H
 #define SKERRY_QUERY_EVENTS_H
 
@@ -8,33 +9,40 @@
 
 #include "query/slots.h"
 
-
-/* Whether the field is a clause about events or actions that makes sense; attributes that it reads are added to *attributes. */
+/* Whether the field is a clause about events or actions that makes sense; attributes that it reads
+ * are added to *attributes. */
 bool events_check(const struct program_field *field, uint32_t *attributes);
-/* A row of the slot's query is due: does what its OUTPUT clauses say. A signal is raised by the first of several such rows in a row. */
+/* A row of the slot's query is due: does what its OUTPUT clauses say. A signal is raised by the
+ * first of several such rows in a row. */
 void events_row(struct slot *slot);
 /* A row of the slot's query did not pass. */
 void events_no_row(struct slot *slot);
-/* Whether an epoch that starts at network second `start` belongs to the slot's query: always, unless it waits for an event. */
+/* Whether an epoch that starts at network second `start` belongs to the slot's query: always,
+ * unless it waits for an event. */
 bool events_runs(const struct slot *slot, uint32_t start);
-/* Whether this mote has a row of its own to make in an epoch that starts at `start`: a query of SLOT_EACH runs everywhere, so that
- * rows of others find their way, and makes rows where an event of those that it reads about lets it. */
+/* Whether this mote has a row of its own to make in an epoch that starts at `start`: a query of
+ * SLOT_EACH runs everywhere, so that rows of others find their way, and makes rows where an event
+ * of those that it reads about lets it. */
 bool events_concern(const struct slot *slot, uint32_t start);
-/* Makes the next event that the slot's present epoch belongs to that of events_event, from *run = 0 on; false past the last. Without SLOT_EACH
- * an epoch belongs to one, or to none. */
+/* Makes the next event that the slot's present epoch belongs to that of events_event, from *run = 0
+ * on; false past the last. Without SLOT_EACH an epoch belongs to one, or to none. */
 bool events_take(const struct slot *slot, uint8_t *run);
 /* The event of which the slot's row is made, or that its condition is asked about; NULL: none. */
 const struct wire_event *events_event(const struct slot *slot);
-/* Whether events of several motes run the slot's whole program side by side; bytes of the state that its events need at the end of its block. */
+/* Whether events of several motes run the slot's whole program side by side; bytes of the state
+ * that its events need at the end of its block. */
 bool events_each(const struct slot *slot);
 uint16_t events_size(const struct slot *slot);
-/* Whether a later epoch may run without another event, though that of `start` does not: it waits for a timer, or its epochs are aligned. */
+/* Whether a later epoch may run without another event, though that of `start` does not: it waits
+ * for a timer, or its epochs are aligned. */
 bool events_goes_on(const struct slot *slot, uint32_t start);
 /* The slot's query ends: what it has raised, and found no room, is not told. */
 void events_forget(const struct slot *slot);
-/* Queries or network time have become known, or floods have found room: what waits for them can be raised. */
+/* Queries or network time have become known, or floods have found room: what waits for them can be
+ * raised. */
 void events_changed(void);
-/* Whether the slot is to be kept though it runs no more: another event may start it, or the gateway has not stopped it yet. */
+/* Whether the slot is to be kept though it runs no more: another event may start it, or the gateway
+ * has not stopped it yet. */
 bool events_keeps(const struct slot *slot);
 
 #endif

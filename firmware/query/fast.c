@@ -11,20 +11,25 @@
 #include "query/row.h"
 #include "query/vm.h"
 
-/* A millisecond is 4096 of so many parts of a tick: what epochs take beyond whole ticks is kept, so that nothing adds up. */
+/* A millisecond is 4096 of so many parts of a tick: what epochs take beyond whole ticks is kept, so
+ * that nothing adds up. */
 #define PARTS 125
 #define PARTS_IN_MS 4096UL
 #define TICKS_IN_MS (PARTS_IN_MS / PARTS + 1) /* begun */
 #define PARTS_TO_TICK ((int16_t)(TICKS_IN_MS * PARTS - PARTS_IN_MS))
-_Static_assert((WIRE_PERIOD_MINIMUM_MS - 1) * (TICKS_IN_MS * PARTS - PARTS_IN_MS) <= INT16_MAX, "parts of the longest fast period");
+_Static_assert((WIRE_PERIOD_MINIMUM_MS - 1) * (TICKS_IN_MS * PARTS - PARTS_IN_MS) <= INT16_MAX,
+               "parts of the longest fast period");
 
 /* What never changes in a second of all that has a bit in a program's attributes. */
-#define STEADY ((uint32_t)1 << WIRE_ATTRIBUTE_NODEID | (uint32_t)1 << WIRE_ATTRIBUTE_XPOS | (uint32_t)1 << WIRE_ATTRIBUTE_YPOS)
+#define STEADY                                                                                     \
+    ((uint32_t)1 << WIRE_ATTRIBUTE_NODEID | (uint32_t)1 << WIRE_ATTRIBUTE_XPOS |                   \
+     (uint32_t)1 << WIRE_ATTRIBUTE_YPOS)
 
 static struct timer timer;
 static uint8_t planned; /* bit n: slot n has epochs that are planned */
 
-/* Whether its conditions are the same in all epochs of a second: they read no sensor, nor what the mote counts. */
+/* Whether its conditions are the same in all epochs of a second: they read no sensor, nor what the
+ * mote counts. */
 static bool steady(const struct slot *slot)
 {
     struct program_code code;
@@ -56,7 +61,8 @@ bool fast_plan(struct slot *slot, const struct net_time *start)
 static void advance(struct slot *slot)
 {
     uint16_t period = (uint16_t)slot_program(slot)->period;
-    /* In whole ticks too many, and 16 bits of parts to give back; a division takes longer for the periods that matter. */
+    /* In whole ticks too many, and 16 bits of parts to give back; a division takes longer for the
+     * periods that matter. */
     int16_t parts = (int16_t)(slot->part - (int16_t)period * PARTS_TO_TICK);
     uint16_t ticks = (uint16_t)(period * TICKS_IN_MS);
     for (; parts < 0; parts += PARTS)

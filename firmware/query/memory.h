@@ -1,5 +1,6 @@
-/* The bytes that queries hold while they run, in the blocks of slots: each is a program and, behind it, the state of its windows. Blocks
- * lie side by side without gaps, so that what is free is one piece. */
+/* The bytes that queries hold while they run, in the blocks of slots: each is a program and, behind
+ * it, the state of its windows. Blocks lie side by side without gaps, so that what is free is one
+ * piece. */
 #ifndef SKERRY_QUERY_MEMORY_H
 #define SKERRY_QUERY_MEMORY_H
 
@@ -16,7 +17,8 @@ struct memory_block {
 
 /* Forgets all blocks. */
 void memory_init(void);
-/* More bytes, zero, at the end of a block, which may hold nothing yet; false, and nothing changes, when there are not so many. */
+/* More bytes, zero, at the end of a block, which may hold nothing yet; false, and nothing changes,
+ * when there are not so many. */
 bool memory_grow(struct memory_block *block, uint16_t bytes);
 void memory_release(struct memory_block *block);
 uint16_t memory_free(void);

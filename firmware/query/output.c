@@ -9,7 +9,10 @@ static uint32_t rows;
 void output_init(void) { rows = 0; }
 uint32_t output_rows(void) { return rows; }
 
-static bool aggregates(const struct slot *slot) { return slot_program(slot)->flags & WIRE_QUERY_AGGREGATE; }
+static bool aggregates(const struct slot *slot)
+{
+    return slot_program(slot)->flags & WIRE_QUERY_AGGREGATE;
+}
 
 static void summarise(struct slot *slot, bool passes, bool counts)
 {
@@ -24,11 +27,8 @@ static void row(struct slot *slot, bool passes)
         rows++;
         events_row(slot);
         break;
-    case ROW_EMPTY:
-        events_no_row(slot);
-        break;
-    default:
-        break;
+    case ROW_EMPTY: events_no_row(slot); break;
+    default: break;
     }
 }
 

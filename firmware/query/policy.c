@@ -67,7 +67,8 @@ uint16_t policy_difference(const struct wire_result *a, const struct wire_result
     return total > UINT16_MAX ? UINT16_MAX : (uint16_t)total;
 }
 
-void policy_average(struct wire_result *into, uint16_t weight, const struct wire_result *from, uint16_t rest)
+void policy_average(struct wire_result *into, uint16_t weight, const struct wire_result *from,
+                    uint16_t rest)
 {
     struct row_column column;
     for (row_start(&column, slot_of(into->query)); row_next_column(&column);) {
@@ -76,7 +77,8 @@ void policy_average(struct wire_result *into, uint16_t weight, const struct wire
             continue;
         int32_t value = row_unpack(&from->values[column.offset], column.field.format);
         if (!(into->nulls & column.bit))
-            value = wide_between(row_unpack(place, column.field.format), value, rest, (uint32_t)weight + rest);
+            value = wide_between(row_unpack(place, column.field.format), value, rest,
+                                 (uint32_t)weight + rest);
         memcpy(place, &value, column.size); /* little-endian, as wire.h makes sure */
     }
     into->nulls &= from->nulls;

@@ -14,7 +14,8 @@
 
 #define FLAGS_KNOWN (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE | WIRE_QUERY_STAGED | WIRE_QUERY_SNOOP)
 
-bool program_condition(const struct wire_query_program *program, uint8_t index, struct program_code *code)
+bool program_condition(const struct wire_query_program *program, uint8_t index,
+                       struct program_code *code)
 {
     *code = (struct program_code){program->fields, program->where_length};
     if (!(program->flags & WIRE_QUERY_STAGED))
@@ -38,9 +39,11 @@ static bool conditions_check(const struct wire_query_program *program, uint32_t 
     return true;
 }
 
-bool program_next_field(const struct wire_query_program *program, uint8_t length, struct program_field *field)
+bool program_next_field(const struct wire_query_program *program, uint8_t length,
+                        struct program_field *field)
 {
-    const uint8_t *at = field->code.bytes != NULL ? field->code.bytes + field->code.length : program->fields + program->where_length;
+    const uint8_t *at = field->code.bytes != NULL ? field->code.bytes + field->code.length
+                                                  : program->fields + program->where_length;
     const struct wire_program_field *header = (const struct wire_program_field *)at;
     uint8_t left = (uint8_t)((const uint8_t *)program + length - at);
     if (left < sizeof *header || header->code_length > left - sizeof *header)
@@ -51,7 +54,8 @@ bool program_next_field(const struct wire_query_program *program, uint8_t length
     return true;
 }
 
-bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind, uint8_t n, struct program_field *field)
+bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind,
+                    uint8_t n, struct program_field *field)
 {
     for (program_start(field); program_next_field(program, length, field);)
         if (field->aggregate == kind && n-- == 0)
@@ -59,10 +63,12 @@ bool program_clause(const struct wire_query_program *program, uint8_t length, ui
     return false;
 }
 
-static bool field_check(const struct program_field *field, bool aggregating, uint32_t period, uint32_t *attributes, uint16_t *windows, uint8_t *sources)
+static bool field_check(const struct program_field *field, bool aggregating, uint32_t period,
+                        uint32_t *attributes, uint16_t *windows, uint8_t *sources)
 {
     if (field->aggregate >= WIRE_AGGREGATE_STORE && field->aggregate <= WIRE_AGGREGATE_INTO)
-        return !(aggregating && field->aggregate != WIRE_AGGREGATE_FROM) && storage_check(field, sources);
+        return !(aggregating && field->aggregate != WIRE_AGGREGATE_FROM) &&
+               storage_check(field, sources);
     if (field->aggregate == WIRE_AGGREGATE_QUEUE)
         return !aggregating && policy_check(field, period);
     if (field->aggregate == WIRE_AGGREGATE_BUDGET) {
@@ -107,11 +113,14 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
     uint8_t sources = 0;
     bool stored = false, tree = false; /* rows stay here; it is a semantic routing tree */
     for (program_start(&field); program_next_field(program, length, &field);) {
-        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, program->period, attributes, windows, &sources))
+        if (!field_check(&field, program->flags & WIRE_QUERY_AGGREGATE, program->period, attributes,
+                         windows, &sources))
             return false;
         stored |= field.aggregate == WIRE_AGGREGATE_STORE || field.aggregate == WIRE_AGGREGATE_INTO;
         tree |= field.aggregate == WIRE_AGGREGATE_SRT;
-        count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE ? aggregate_cells(&field) : field.aggregate < WIRE_AGGREGATE_BUDGET));
+        count = (uint8_t)(count + (program->flags & WIRE_QUERY_AGGREGATE
+                                       ? aggregate_cells(&field)
+                                       : field.aggregate < WIRE_AGGREGATE_BUDGET));
         if (count > WIRE_FIELDS_MAXIMUM)
             return false;
     }
@@ -119,7 +128,9 @@ bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, u
         return false;
     if (*attributes / VM_POINT(0) >> sources != 0)
         return false; /* it reads a point that it does not name */
-    bool whole = (program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) != 0 || sources > 0; /* over the rows of all motes or of a point */
+    /* over the rows of all motes or of a point */
+    bool whole = (program->flags & (WIRE_QUERY_AGGREGATE | WIRE_QUERY_ONCE)) != 0 || sources > 0;
     /* What a point, a join and a tree keep lies in the same place. */
-    return stored + (sources > 0) + tree <= 1 && !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
+    return stored + (sources > 0) + tree <= 1 &&
+           !(whole && program->period < WIRE_PERIOD_MINIMUM_MS);
 }

@@ -20,19 +20,23 @@ struct program_field {
     struct program_code code;
 };
 
-/* Whether a mote may run the `length` (<= WIRE_PROGRAM_MAXIMUM) bytes; the attributes it reads, bit n for
- * attribute n, into *attributes, and the bytes of its windows' state into *windows. */
+/* Whether a mote may run the `length` (<= WIRE_PROGRAM_MAXIMUM) bytes; the attributes it reads, bit
+ * n for attribute n, into *attributes, and the bytes of its windows' state into *windows. */
 bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, uint16_t *windows);
 
 /* Before the first field. */
 static inline void program_start(struct program_field *field) { field->code.bytes = NULL; }
 /* The field behind *field; false where no whole one follows in `length` bytes. */
-bool program_next_field(const struct wire_query_program *program, uint8_t length, struct program_field *field);
+bool program_next_field(const struct wire_query_program *program, uint8_t length,
+                        struct program_field *field);
 
 /* The rest is for programs that program_check accepted. */
-/* Conditions that all have to be true, in the order in which they are to be asked: number `index`, from 0 on; false past the last. */
-bool program_condition(const struct wire_query_program *program, uint8_t index, struct program_code *code);
+/* Conditions that all have to be true, in the order in which they are to be asked: number `index`,
+ * from 0 on; false past the last. */
+bool program_condition(const struct wire_query_program *program, uint8_t index,
+                       struct program_code *code);
 /* The n-th field of a kind that is no column, from 0; false: there are not so many. */
-bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind, uint8_t n, struct program_field *field);
+bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind,
+                    uint8_t n, struct program_field *field);
 
 #endif

@@ -3,17 +3,25 @@
 #include "wire.h"
 
 struct pulse {
-    int32_t on;    /* epochs for which the condition has been true without a break, the present one included */
-    int32_t value; /* PULSE: length of the one that ended in this epoch, 0: none did; PULSES: of those that ended in the window */
-    uint32_t end;  /* PULSES: first epoch behind the window */
+    /* epochs for which the condition has been true without a break, the present one included */
+    int32_t on;
+    /* PULSE: length of the one that ended in this epoch, 0: none did; PULSES: of those that ended
+     * in the window */
+    int32_t value;
+    uint32_t end; /* PULSES: first epoch behind the window */
 } __attribute__((packed));
 
-bool pulse_is(uint8_t aggregate) { return aggregate == WIRE_AGGREGATE_PULSE || aggregate == WIRE_AGGREGATE_PULSES; }
+bool pulse_is(uint8_t aggregate)
+{
+    return aggregate == WIRE_AGGREGATE_PULSE || aggregate == WIRE_AGGREGATE_PULSES;
+}
 
 uint8_t pulse_size(void) { return sizeof(struct pulse); }
 
-/* Windows lie at multiples of their length, so that they are the same ones on all motes, and at the gateway where it counts pulses. */
-static bool take_count(const struct program_field *field, struct pulse *pulse, uint32_t epoch, bool ended)
+/* Windows lie at multiples of their length, so that they are the same ones on all motes, and at the
+ * gateway where it counts pulses. */
+static bool take_count(const struct program_field *field, struct pulse *pulse, uint32_t epoch,
+                       bool ended)
 {
     const struct wire_temporal *p = (const struct wire_temporal *)field->code.bytes;
     uint16_t length = (uint16_t)(p->window | (uint16_t)p->slide << 8);

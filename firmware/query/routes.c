@@ -1,4 +1,5 @@
-/* Queries that go only where a semantic routing tree says: who needs them, and what motes that do not need them know of them. */
+/* Queries that go only where a semantic routing tree says: who needs them, and what motes that do
+ * not need them know of them. */
 #include <stddef.h>
 #include <string.h>
 
@@ -10,14 +11,17 @@
 #include "query/slots.h"
 #include "query/srt.h"
 
-/* Control windows for which a query that does not apply any more is kept: values move back, and rows are still under way. */
+/* Control windows for which a query that does not apply any more is kept: values move back, and
+ * rows are still under way. */
 #define IDLE_WINDOWS 4
 
 static const struct wire_route *route_of(const struct slot *slot)
 {
     if (slot_passed(slot))
         return &slot->route;
-    return slot->query != 0 && slot->state & SLOT_WHOLE ? srt_route(slot_program(slot), slot->length) : NULL;
+    return slot->query != 0 && slot->state & SLOT_WHOLE
+               ? srt_route(slot_program(slot), slot->length)
+               : NULL;
 }
 
 uint8_t query_known(uint8_t *ids)

@@ -21,15 +21,11 @@ uint8_t row_format_size(uint8_t format)
 {
     switch (format) {
     case WIRE_FORMAT_U8:
-    case WIRE_FORMAT_I8:
-        return 1;
+    case WIRE_FORMAT_I8: return 1;
     case WIRE_FORMAT_U16:
-    case WIRE_FORMAT_I16:
-        return 2;
-    case WIRE_FORMAT_I32:
-        return 4;
-    default:
-        return 0;
+    case WIRE_FORMAT_I16: return 2;
+    case WIRE_FORMAT_I32: return 4;
+    default: return 0;
     }
 }
 
@@ -47,7 +43,10 @@ int32_t row_unpack(const uint8_t *bytes, uint8_t format)
     return (int32_t)(half | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24);
 }
 
-static bool fits(int32_t value, uint8_t format) { return row_unpack((const uint8_t *)&value, format) == value; }
+static bool fits(int32_t value, uint8_t format)
+{
+    return row_unpack((const uint8_t *)&value, format) == value;
+}
 
 void row_start(struct row_column *column, const struct slot *slot)
 {
@@ -81,8 +80,8 @@ bool row_passes(const struct slot *slot)
     return true;
 }
 
-/* Gives its windows the readings of the epoch, if it passes. What is due is a row where nothing has passed in any window, or it has
- * none. */
+/* Gives its windows the readings of the epoch, if it passes. What is due is a row where nothing has
+ * passed in any window, or it has none. */
 static enum row_outcome take_readings(const struct slot *slot, bool passes)
 {
     struct program_field field;
@@ -97,7 +96,8 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
             reading = TEMPORAL_NOTHING;
         if (pulse_is(field.aggregate)) {
             pulses = true;
-            ended |= pulse_take(&field, windows, slot->epoch, reading != 0 && reading != TEMPORAL_NOTHING);
+            ended |= pulse_take(&field, windows, slot->epoch,
+                                reading != 0 && reading != TEMPORAL_NOTHING);
             continue;
         }
         due = temporal_take(&field, windows, slot->epoch, passes, reading) && due;
@@ -135,7 +135,8 @@ bool row_changes(const struct slot *slot, uint8_t column, int32_t *value)
     return false;
 }
 
-static bool field_value(const struct slot *slot, const struct program_field *field, uint8_t *window, int32_t *value)
+static bool field_value(const struct slot *slot, const struct program_field *field, uint8_t *window,
+                        int32_t *value)
 {
     if (pulse_is(field->aggregate))
         return pulse_value(field, window, value);
@@ -174,13 +175,16 @@ enum row_outcome row_produce(const struct slot *slot, bool passes)
     row.result.node = settings()->nodeid;
     row.result.epoch = slot->epoch;
     row.result.nulls = 0;
-    for (row_start(&column, slot); row_next_column(&column); windows += temporal_size(&column.field)) {
+    for (row_start(&column, slot); row_next_column(&column);
+         windows += temporal_size(&column.field)) {
         int32_t value;
-        if (!field_value(slot, &column.field, windows, &value) || !fits(value, column.field.format)) {
+        if (!field_value(slot, &column.field, windows, &value) ||
+            !fits(value, column.field.format)) {
             row.result.nulls |= column.bit;
             value = 0;
         }
-        memcpy(&row.values[column.offset], &value, column.size); /* little-endian, as wire.h makes sure */
+        /* little-endian, as wire.h makes sure */
+        memcpy(&row.values[column.offset], &value, column.size);
     }
     uint8_t used = column.offset;
     if (keep_row(slot, &row, used))

@@ -35,10 +35,12 @@ bool row_compute(const struct slot *slot, const struct program_code *code, int32
 /* Whether the conditions of the slot's query are true of what has been acquired. */
 bool row_passes(const struct slot *slot);
 
-/* Evaluates the columns of the slot's query from what has been acquired, and queues the row if windows are due; rows of a storage
- * point, or for one, are kept there. `passes`: the epoch's conditions are true; else its readings are in no window. */
+/* Evaluates the columns of the slot's query from what has been acquired, and queues the row if
+ * windows are due; rows of a storage point, or for one, are kept there. `passes`: the epoch's
+ * conditions are true; else its readings are in no window. */
 enum row_outcome row_produce(const struct slot *slot, bool passes);
-/* What a CHANGES opcode says of a reading in *value: whether it can change the window in a column. False: there is no window. */
+/* What a CHANGES opcode says of a reading in *value: whether it can change the window in a column.
+ * False: there is no window. */
 bool row_changes(const struct slot *slot, uint8_t column, int32_t *value);
 
 #endif

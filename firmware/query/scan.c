@@ -22,7 +22,8 @@
 /* Ages of rows are reckoned up to so many s. */
 #define AGE_SECONDS (40UL * 24 * 3600)
 #define UNKNOWN UINT32_MAX
-/* Rows of several queries are stored this much out of order at most: sampling takes a while. Clocks step back by less. */
+/* Rows of several queries are stored this much out of order at most: sampling takes a while. Clocks
+ * step back by less. */
 #define DISORDER_SECONDS 2
 /* Wait for the queue to drain. */
 #define RETRY CLOCK_MS(500)
@@ -72,22 +73,32 @@ uint16_t scan_size(const struct slot *slot)
 {
     if (!scan_joins(slot))
         return 0;
-    return (uint16_t)(sizeof(struct scan) + count_below(slot->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
+    return (uint16_t)(sizeof(struct scan) +
+                      count_below(slot->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
 }
 
-static NOT_INLINED struct scan *scan_of(const struct slot *slot) { return (struct scan *)(slot_windows(slot) + slot->windows); }
+static NOT_INLINED struct scan *scan_of(const struct slot *slot)
+{
+    return (struct scan *)(slot_windows(slot) + slot->windows);
+}
 
 static bool source(const struct slot *slot, uint8_t index, struct program_field *field)
 {
     return slot_clause(slot, WIRE_AGGREGATE_FROM, index, field);
 }
 
-static const struct wire_from *from_of(const struct program_field *field) { return (const struct wire_from *)field->code.bytes; }
+static const struct wire_from *from_of(const struct program_field *field)
+{
+    return (const struct wire_from *)field->code.bytes;
+}
 
-bool scan_joins(const struct slot *slot) { return slot_first_clause(slot, WIRE_AGGREGATE_FROM) != NULL; }
+bool scan_joins(const struct slot *slot)
+{
+    return slot_first_clause(slot, WIRE_AGGREGATE_FROM) != NULL;
+}
 
-/* How old a row is at the start of the slot's epoch, in ms; ages beyond 40 days are that. UNKNOWN: it is of a session of the root that is
- * over, whose time tells nothing now. */
+/* How old a row is at the start of the slot's epoch, in ms; ages beyond 40 days are that. UNKNOWN:
+ * it is of a session of the root that is over, whose time tells nothing now. */
 static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
 {
     uint32_t seconds, milliseconds;
@@ -99,9 +110,10 @@ static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
     return (apart > AGE_SECONDS ? AGE_SECONDS : apart) * 1000 + (uint32_t)rest;
 }
 
-/* Leaves out the point's rows before the newest that are not older than so many ms. A row that seems younger than the next is of a session
- * before that one's. */
-static NOT_INLINED void leave_older(const struct slot *slot, const struct slot *point, struct source *rows, uint32_t age)
+/* Leaves out the point's rows before the newest that are not older than so many ms. A row that
+ * seems younger than the next is of a session before that one's. */
+static NOT_INLINED void leave_older(const struct slot *slot, const struct slot *point,
+                                    struct source *rows, uint32_t age)
 {
     struct stored_row row;
     uint32_t number = rows->end, oldest = 0, now;
@@ -125,7 +137,8 @@ void scan_begin(struct slot *slot)
         const struct slot *point = storage_find(from_of(&field)->point);
         if (point == NULL)
             continue;
-        uint32_t lasts = storage_point(point)->seconds, age = lasts != 0 && lasts < AGE_SECONDS ? lasts * 1000 : UNKNOWN;
+        uint32_t lasts = storage_point(point)->seconds,
+                 age = lasts != 0 && lasts < AGE_SECONDS ? lasts * 1000 : UNKNOWN;
         uint16_t shown;
         rows->end = storage_end(point, &shown);
         rows->first = rows->end - shown;
@@ -163,7 +176,8 @@ bool scan_attribute(const struct slot *slot, uint8_t attribute, int32_t *value)
     return !(scan->nulls >> attribute & 1);
 }
 
-/* An aggregate over one field of the rows that are combined, rounded to the field's own integers. */
+/* An aggregate over one field of the rows that are combined, rounded to the field's own integers.
+ */
 static bool combined(const struct met *of, uint8_t aggregate, uint8_t field, int32_t *value)
 {
     int64_t sum = 0;
@@ -180,14 +194,12 @@ static bool combined(const struct met *of, uint8_t aggregate, uint8_t field, int
         count++;
     }
     switch (aggregate) {
-    case WIRE_AGGREGATE_COUNT:
-        *value = count;
-        return true;
+    case WIRE_AGGREGATE_COUNT: *value = count; return true;
     case WIRE_AGGREGATE_MIN:
-    case WIRE_AGGREGATE_MAX:
-        return count > 0;
+    case WIRE_AGGREGATE_MAX: return count > 0;
     default: /* SUM; AVG, half away from zero */
-        return count > 0 && wide_quotient(sum, 0, aggregate == WIRE_AGGREGATE_SUM ? 1 : count, value);
+        return count > 0 &&
+               wide_quotient(sum, 0, aggregate == WIRE_AGGREGATE_SUM ? 1 : count, value);
     }
 }
 
@@ -212,22 +224,26 @@ bool scan_stored(uint8_t operand, int32_t *value)
     return last.known;
 }
 
-/* Makes the values of a row those that are `at` of `span` on the way to the next one's; NULL where one of both is. */
-static NOT_INLINED void blend(const struct slot *point, struct stored_row *row, const struct stored_row *next, uint32_t at, uint32_t span)
+/* Makes the values of a row those that are `at` of `span` on the way to the next one's; NULL where
+ * one of both is. */
+static NOT_INLINED void blend(const struct slot *point, struct stored_row *row,
+                              const struct stored_row *next, uint32_t at, uint32_t span)
 {
     struct row_column column;
     row->nulls |= next->nulls;
     for (row_start(&column, point); row_next_column(&column);) {
         uint8_t *place = &row->values[column.offset];
-        int32_t value = wide_between(row_unpack(place, column.field.format), row_unpack(&next->values[column.offset], column.field.format),
-                                     at, span);
+        int32_t value =
+            wide_between(row_unpack(place, column.field.format),
+                         row_unpack(&next->values[column.offset], column.field.format), at, span);
         memcpy(place, &value, column.size); /* little-endian, as wire.h makes sure */
     }
 }
 
-/* Puts into `to` the point's values one of its periods ago, between two of its rows; false: there are no two of this session around that
- * moment. */
-static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to, const struct source *rows)
+/* Puts into `to` the point's values one of its periods ago, between two of its rows; false: there
+ * are no two of this session around that moment. */
+static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to,
+                                    const struct source *rows)
 {
     struct stored_row next;
     uint32_t period = slot_program(to->point)->period, age = 0, newer;
@@ -247,7 +263,8 @@ static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to, con
     return true;
 }
 
-/* The row of a source that is met next; false: there is none any more. Leaves `next` where it is. */
+/* The row of a source that is met next; false: there is none any more. Leaves `next` where it is.
+ */
 static bool load(const struct slot *slot, uint8_t index)
 {
     struct source *rows = &scan_of(slot)->sources[index];
@@ -263,8 +280,7 @@ static bool load(const struct slot *slot, uint8_t index)
     if (from_of(&field)->match != WIRE_MATCH_ALL)
         rows->next = rows->end - 1; /* the newest stands for all */
     switch (from_of(&field)->match) {
-    case WIRE_MATCH_LINEAR:
-        return interpolate(slot, to, rows);
+    case WIRE_MATCH_LINEAR: return interpolate(slot, to, rows);
     case WIRE_MATCH_COMBINE:
         to->combine.bytes = field.code.bytes + sizeof(struct wire_from);
         to->combine.length = (uint8_t)(field.code.length - sizeof(struct wire_from));

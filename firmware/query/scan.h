@@ -1,5 +1,6 @@
-/* Joins: an epoch's sensor tuple meets the rows of one or two storage points, a few at a time, so that the radio keeps its slots and the queue
- * its room. Nested loops, sensors outside. TinyDB 2005, 3.2. */
+/* Joins: an epoch's sensor tuple meets the rows of one or two storage points, a few at a time, so
+ * that the radio keeps its slots and the queue its room. Nested loops, sensors outside. TinyDB
+ * 2005, 3.2. */
 #ifndef SKERRY_QUERY_SCAN_H
 #define SKERRY_QUERY_SCAN_H
 
@@ -13,7 +14,8 @@ uint16_t scan_size(const struct slot *slot);
 bool scan_joins(const struct slot *slot);
 /* An epoch begins: the rows that are stored by now are those it will meet. */
 void scan_begin(struct slot *slot);
-/* All that the slot's query reads of the mote has been acquired: goes on in the background until the slot leaves SLOT_SCANNING. */
+/* All that the slot's query reads of the mote has been acquired: goes on in the background until
+ * the slot leaves SLOT_SCANNING. */
 void scan_start(struct slot *slot);
 /* While SLOT_SCANNING: an attribute as it was when the epoch began. */
 bool scan_attribute(const struct slot *slot, uint8_t attribute, int32_t *value);

@@ -44,7 +44,8 @@ struct slot *slot_at(uint8_t index)
 
 struct slot *slot_next(const struct slot *slot)
 {
-    for (struct slot *next = slot != NULL ? (struct slot *)slot + 1 : slots; next < slots + WIRE_QUERIES_MAXIMUM; next++)
+    for (struct slot *next = slot != NULL ? (struct slot *)slot + 1 : slots;
+         next < slots + WIRE_QUERIES_MAXIMUM; next++)
         if (next->state & SLOT_WHOLE)
             return next;
     return NULL;
@@ -95,8 +96,8 @@ struct slot *slot_of(uint8_t query)
 
 bool slot_passed(const struct slot *slot) { return slot->query != 0 && slot->idle == SLOT_PASSED; }
 
-/* A slot to put a new program into: a free one, else one whose program is half received, else one whose
- * query is finished. NULL: all run. */
+/* A slot to put a new program into: a free one, else one whose program is half received, else one
+ * whose query is finished. NULL: all run. */
 static struct slot *make_room(void)
 {
     struct slot *finished = NULL, *half = NULL;
@@ -117,7 +118,8 @@ static struct slot *make_room(void)
 /* Serial number arithmetic: whether a comes after b. */
 static bool newer(uint16_t a, uint16_t b) { return (int16_t)(uint16_t)(a - b) > 0; }
 
-_Static_assert(WIRE_PROGRAM_MAXIMUM <= 2 * WIRE_FRAGMENT_MAXIMUM, "a program has one fragment or two");
+_Static_assert(WIRE_PROGRAM_MAXIMUM <= 2 * WIRE_FRAGMENT_MAXIMUM,
+               "a program has one fragment or two");
 static bool begins(uint8_t offset) { return offset == 0 || offset == WIRE_FRAGMENT_MAXIMUM; }
 
 static uint8_t fragment_size(uint8_t total, uint8_t offset)
@@ -128,8 +130,10 @@ static uint8_t fragment_size(uint8_t total, uint8_t offset)
 
 static bool well_formed(const struct wire_query_install *install, uint8_t length)
 {
-    return length > sizeof *install && install->query != 0 && install->total <= WIRE_PROGRAM_MAXIMUM && begins(install->offset) &&
-           install->offset < install->total && length - sizeof *install == fragment_size(install->total, install->offset);
+    return length > sizeof *install && install->query != 0 &&
+           install->total <= WIRE_PROGRAM_MAXIMUM && begins(install->offset) &&
+           install->offset < install->total &&
+           length - sizeof *install == fragment_size(install->total, install->offset);
 }
 
 /* False: there is no memory for it. What is known of its route is kept until it is whole. */
@@ -179,14 +183,15 @@ static void forget_refusal(uint8_t query)
 
 static uint16_t missing_bytes(uint16_t needed) { return (uint16_t)(needed - memory_free()); }
 
-/* Whether the slot's whole program stays what it is: the fragment repeats a part of it, or is older. Of one as new as the part that was
- * repeated last the rest may be another. */
+/* Whether the slot's whole program stays what it is: the fragment repeats a part of it, or is
+ * older. Of one as new as the part that was repeated last the rest may be another. */
 static bool known(struct slot *slot, const struct wire_query_install *install)
 {
     if (newer(slot->version, install->query_version))
         return true;
     if (install->total != slot->length ||
-        memcmp(&slot->block.bytes[install->offset], install->data, fragment_size(install->total, install->offset)) != 0)
+        memcmp(&slot->block.bytes[install->offset], install->data,
+               fragment_size(install->total, install->offset)) != 0)
         return false;
     slot->version = install->query_version;
     return true;
@@ -221,8 +226,8 @@ static uint8_t obstacle(struct slot *slot, uint16_t *missing)
     if (srt_too_many(program, slot->length))
         return WIRE_REFUSAL_TREES;
     /* A storage point's rows take 56 KB at most, all else less than 8. */
-    uint16_t state = slot->windows + storage_size(slot) + srt_size(program, slot->length) + scan_size(slot) + approximate_size(slot) +
-                     events_size(slot);
+    uint16_t state = slot->windows + storage_size(slot) + srt_size(program, slot->length) +
+                     scan_size(slot) + approximate_size(slot) + events_size(slot);
     *missing = storage_lacking(slot);
     if (*missing == 0 && !memory_grow(&slot->block, state))
         *missing = missing_bytes(state);
@@ -268,7 +273,8 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
     struct slot *slot = slot_find(install->query);
     if (slot != NULL && slot->state & SLOT_WHOLE && known(slot, install))
         return QUERY_KNOWN;
-    if (slot != NULL && slot_passed(slot) && !newer(install->query_version, slot->version) && !srt_applies(&slot->route))
+    if (slot != NULL && slot_passed(slot) && !newer(install->query_version, slot->version) &&
+        !srt_applies(&slot->route))
         return QUERY_KNOWN;
     if (slot == NULL)
         slot = make_room();
@@ -280,9 +286,11 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
         if (!begin(slot, install))
             return refuse(install->query, WIRE_REFUSAL_MEMORY, missing_bytes(install->total));
 
-    memcpy(&slot->block.bytes[install->offset], install->data, fragment_size(slot->length, install->offset));
+    memcpy(&slot->block.bytes[install->offset], install->data,
+           fragment_size(slot->length, install->offset));
     slot->received |= install->offset == 0 ? 1 : 2;
-    return slot->received == (slot->length > WIRE_FRAGMENT_MAXIMUM ? 3 : 1) ? complete(slot) : QUERY_STORED;
+    return slot->received == (slot->length > WIRE_FRAGMENT_MAXIMUM ? 3 : 1) ? complete(slot)
+                                                                            : QUERY_STORED;
 }
 
 void slots_stop(uint8_t query)

@@ -32,32 +32,40 @@ enum slot_state {
 struct slot {
     uint8_t query; /* 0: free */
     uint8_t state;
-    uint8_t length;   /* bytes of the whole program */
-    uint8_t received; /* bit n: fragment n is here; of a whole program, SLOT_FAST, SLOT_CHOSEN and SLOT_EACH */
-    uint16_t version; /* newest query_version that brought it */
-    uint32_t attributes;     /* that columns and conditions read */
+    uint8_t length; /* bytes of the whole program */
+    /* bit n: fragment n is here; of a whole program, SLOT_FAST, SLOT_CHOSEN and SLOT_EACH */
+    uint8_t received;
+    uint16_t version;    /* newest query_version that brought it */
+    uint32_t attributes; /* that columns and conditions read */
     union {
-        uint8_t divisor;     /* takes part in epochs that this divides; 0: not reckoned yet */
-        uint8_t part;        /* fast: by so many parts of a tick `due` is early */
+        uint8_t divisor; /* takes part in epochs that this divides; 0: not reckoned yet */
+        uint8_t part;    /* fast: by so many parts of a tick `due` is early */
     };
     union {
-        uint8_t stage;       /* while SLOT_SAMPLING: conditions of `epoch` that were true */
-        uint8_t left;        /* fast: epochs that are planned */
+        uint8_t stage; /* while SLOT_SAMPLING: conditions of `epoch` that were true */
+        uint8_t left;  /* fast: epochs that are planned */
     };
-    uint16_t left_out;       /* rows since the last that says so */
-    uint32_t period_seconds; /* between epochs whose rows may go; 0: it is no whole number of seconds */
-    uint32_t next;           /* epoch planned */
-    uint32_t epoch;          /* epoch waiting or sampled */
+    uint16_t left_out; /* rows since the last that says so */
+    /* between epochs whose rows may go; 0: it is no whole number of seconds */
+    uint32_t period_seconds;
+    uint32_t next;  /* epoch planned */
+    uint32_t epoch; /* epoch waiting or sampled */
     union {
-        uint32_t expires;    /* network second from which a finished query is dropped */
-        ticks_t due;         /* fast, not finished: when `next` starts */
+        uint32_t expires; /* network second from which a finished query is dropped */
+        ticks_t due;      /* fast, not finished: when `next` starts */
     };
-    uint32_t begun, stopped; /* network seconds from which an event let it run, and from which one ended it; 0: none did */
-    uint8_t come;            /* events that have come since it last started: bit n for the n-th ON_EVENT */
-    uint16_t windows;          /* bytes of its windows' state */
-    struct memory_block block; /* its program, the state of its windows, the rows it keeps or the state of its join, its events */
-    uint8_t idle;            /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
-    struct wire_route route; /* while it is passed over: until all fragments are here again, nothing else is kept */
+    /* network seconds from which an event let it run, and from which one ended it; 0: none did */
+    uint32_t begun, stopped;
+    /* events that have come since it last started: bit n for the n-th ON_EVENT */
+    uint8_t come;
+    uint16_t windows; /* bytes of its windows' state */
+    /* its program, the state of its windows, the rows it keeps or the state of its join, its events
+     */
+    struct memory_block block;
+    /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
+    uint8_t idle;
+    /* while it is passed over: until all fragments are here again, nothing else is kept */
+    struct wire_route route;
 };
 
 #define SLOT_PASSED UINT8_MAX
@@ -69,7 +77,10 @@ static inline const struct wire_query_program *slot_program(const struct slot *s
 }
 static inline bool slot_fast(const struct slot *slot) { return slot->received & SLOT_FAST; }
 /* State of the windows of a whole program: windows_size bytes. */
-static inline uint8_t *slot_windows(const struct slot *slot) { return slot->block.bytes + slot->length; }
+static inline uint8_t *slot_windows(const struct slot *slot)
+{
+    return slot->block.bytes + slot->length;
+}
 
 /* The column behind *field (program_start); false past the last. */
 bool slot_next_column(const struct slot *slot, struct program_field *field);
@@ -87,7 +98,8 @@ void slot_free(struct slot *slot);
 void slots_stop(uint8_t query);
 /* Slot `index` below WIRE_QUERIES_MAXIMUM where it holds a whole program, else NULL. */
 struct slot *slot_at(uint8_t index);
-/* The first slot behind `slot` that holds a whole program, behind none where that is NULL; NULL past the last. */
+/* The first slot behind `slot` that holds a whole program, behind none where that is NULL; NULL
+ * past the last. */
 struct slot *slot_next(const struct slot *slot);
 /* A bit for each slot. */
 uint8_t slot_bit(const struct slot *slot);
@@ -97,7 +109,8 @@ struct slot *slot_of(uint8_t query);
 struct slot *slot_find(uint8_t query);
 /* A slot in whatever state, by index; free where its query is 0. */
 struct slot *slot_any(uint8_t index);
-/* Keeps of a query, which may be held already, only the route that leads past this mote; false: there is no room. */
+/* Keeps of a query, which may be held already, only the route that leads past this mote; false:
+ * there is no room. */
 bool slots_pass(uint8_t query, uint16_t version, const struct wire_route *route);
 
 #endif

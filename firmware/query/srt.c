@@ -13,12 +13,15 @@
 #define AXES 2
 /* What is longer than a call of it. */
 #define NOT_INLINED __attribute__((noinline))
-/* Control windows in which less has been below this mote before it says so: what moves is to be in another place first. */
+/* Control windows in which less has been below this mote before it says so: what moves is to be in
+ * another place first. */
 #define NARROW_WINDOWS 4
 #define CELLS 32
-/* Cells that are near each other: a query asks for a range, mostly for values so far apart together. */
+/* Cells that are near each other: a query asks for a range, mostly for values so far apart
+ * together. */
 #define NEAR 4
-/* What a cell that a mote adds below a parent counts, in two codes by which its value and the parent's are apart. */
+/* What a cell that a mote adds below a parent counts, in two codes by which its value and the
+ * parent's are apart. */
 #define CELL_WEIGHT 6
 /* What a sampled value may change by before it is told again, in codes. */
 #define SLACK 1
@@ -28,7 +31,8 @@ struct interval {
     uint8_t low, high;
 };
 
-/* With one axis both are of it, and it is their union; with two one of each, and it is what is in both. */
+/* With one axis both are of it, and it is their union; with two one of each, and it is what is in
+ * both. */
 struct set {
     struct interval part[2];
 };
@@ -41,7 +45,9 @@ struct told {
     uint8_t value[AXES];
     uint32_t cells; /* without what the set holds for longer */
 } __attribute__((packed));
-_Static_assert(sizeof(struct told) == sizeof(struct wire_srt_entry) - offsetof(struct wire_srt_entry, low), "told");
+_Static_assert(sizeof(struct told) ==
+                   sizeof(struct wire_srt_entry) - offsetof(struct wire_srt_entry, low),
+               "told");
 
 /* Behind the tree's program. */
 struct state {
@@ -58,7 +64,8 @@ struct tree {
     struct state *state;
 };
 
-static bool is_tree(const struct wire_query_program *program, uint8_t length, struct program_field *field)
+static bool is_tree(const struct wire_query_program *program, uint8_t length,
+                    struct program_field *field)
 {
     return program_clause(program, length, WIRE_AGGREGATE_SRT, 0, field);
 }
@@ -73,7 +80,8 @@ static bool next_tree(uint8_t *at, struct tree *tree)
             continue;
         tree->slot = slot;
         tree->srt = (const struct wire_srt *)field.code.bytes;
-        tree->axes = (uint8_t)((field.code.length - sizeof *tree->srt) / sizeof(struct wire_srt_axis));
+        tree->axes =
+            (uint8_t)((field.code.length - sizeof *tree->srt) / sizeof(struct wire_srt_axis));
         tree->state = (struct state *)(slot_windows(slot) + slot->windows);
         return true;
     }
@@ -95,12 +103,14 @@ bool srt_check(const struct program_field *field, uint32_t *attributes)
     if (field->aggregate == WIRE_AGGREGATE_ROUTE)
         return field->code.length == sizeof *route && route->srt != 0;
     uint8_t axes = (uint8_t)((field->code.length - sizeof *srt) / sizeof(struct wire_srt_axis));
-    if (field->code.length != sizeof *srt + axes * sizeof(struct wire_srt_axis) || axes < 1 || axes > AXES || srt->srt == 0)
+    if (field->code.length != sizeof *srt + axes * sizeof(struct wire_srt_axis) || axes < 1 ||
+        axes > AXES || srt->srt == 0)
         return false;
     for (uint8_t i = 0; i < axes; i++) {
         uint8_t attribute = srt->axes[i].attribute;
         bool sampled = attribute <= WIRE_ATTRIBUTE_MAXIMUM;
-        if (srt->axes[i].step == 0 || (!sampled && (attribute < WIRE_ATTRIBUTE_OWN || attribute >= WIRE_ATTRIBUTE_END)))
+        if (srt->axes[i].step == 0 ||
+            (!sampled && (attribute < WIRE_ATTRIBUTE_OWN || attribute >= WIRE_ATTRIBUTE_END)))
             return false;
         if (sampled)
             *attributes |= (uint32_t)1 << attribute;
@@ -124,7 +134,10 @@ bool srt_too_many(const struct wire_query_program *program, uint8_t length)
     return held >= BOARD_SRTS && is_tree(program, length, &field);
 }
 
-static NOT_INLINED struct set everything(const struct tree *tree) { return (struct set){{ALL, tree->axes == 1 ? NONE : ALL}}; }
+static NOT_INLINED struct set everything(const struct tree *tree)
+{
+    return (struct set){{ALL, tree->axes == 1 ? NONE : ALL}};
+}
 
 void srt_open(struct slot *slot)
 {
@@ -140,8 +153,14 @@ void srt_open(struct slot *slot)
 
 /* ---- sets ---- */
 static bool none(struct interval a) { return a.low > a.high; }
-static bool meet(struct interval a, struct interval b) { return !none(a) && !none(b) && a.low <= b.high && b.low <= a.high; }
-static bool within(struct interval a, struct interval b) { return none(a) || (a.low >= b.low && a.high <= b.high); }
+static bool meet(struct interval a, struct interval b)
+{
+    return !none(a) && !none(b) && a.low <= b.high && b.low <= a.high;
+}
+static bool within(struct interval a, struct interval b)
+{
+    return none(a) || (a.low >= b.low && a.high <= b.high);
+}
 
 static struct interval hull(struct interval a, struct interval b)
 {
@@ -174,7 +193,8 @@ static void add(struct set *set, struct interval more)
         *b = more;
         return;
     }
-    uint8_t ab = none(*b) ? UINT8_MAX : gap(*a, *b), am = gap(*a, more), bm = none(*b) ? UINT8_MAX : gap(*b, more);
+    uint8_t ab = none(*b) ? UINT8_MAX : gap(*a, *b), am = gap(*a, more),
+            bm = none(*b) ? UINT8_MAX : gap(*b, more);
     if (am <= ab && am <= bm) {
         *a = hull(*a, more);
     } else if (bm <= ab) {
@@ -201,7 +221,8 @@ static void unite(const struct tree *tree, struct set *set, const struct set *mo
 static bool inside(const struct tree *tree, const struct set *a, const struct set *b)
 {
     for (uint8_t i = 0; i < 2; i++)
-        if (!within(a->part[i], b->part[i]) && (tree->axes == 2 || !within(a->part[i], b->part[!i])))
+        if (!within(a->part[i], b->part[i]) &&
+            (tree->axes == 2 || !within(a->part[i], b->part[!i])))
             return false;
     return true;
 }
@@ -210,7 +231,9 @@ static bool overlap(const struct tree *tree, const struct set *a, const struct w
 {
     const struct interval *asked = (const struct interval *)&route->low;
     bool first = meet(a->part[0], asked[0]), second = meet(a->part[1], asked[1]);
-    return tree->axes == 2 ? first && second : first || second || meet(a->part[0], asked[1]) || meet(a->part[1], asked[0]);
+    return tree->axes == 2
+               ? first && second
+               : first || second || meet(a->part[0], asked[1]) || meet(a->part[1], asked[0]);
 }
 
 /* ---- this mote's own values ---- */
@@ -224,7 +247,8 @@ static uint8_t code_of(const struct wire_srt_axis *axis, int32_t value)
 
 static bool is_sampled(const struct wire_srt_axis *axis)
 {
-    return axis->attribute <= WIRE_ATTRIBUTE_MAXIMUM && attribute_sensors((uint32_t)1 << axis->attribute) != 0;
+    return axis->attribute <= WIRE_ATTRIBUTE_MAXIMUM &&
+           attribute_sensors((uint32_t)1 << axis->attribute) != 0;
 }
 
 /* This mote's own values now. */
@@ -235,12 +259,14 @@ static const struct set *own(const struct tree *tree)
         struct interval *part = &tree->state->own.part[i];
         int32_t value;
         if (!attribute_read(axis->attribute, &value, tree->slot)) {
-            /* What is sampled keeps its value while it is acquired. No condition on one attribute is true of NULL. */
+            /* What is sampled keeps its value while it is acquired. No condition on one attribute
+             * is true of NULL. */
             if (!is_sampled(axis))
                 *part = tree->axes == 1 ? NONE : ALL;
             continue;
         }
-        uint8_t code = tree->state->mine.value[i] = code_of(axis, value), slack = is_sampled(axis) ? SLACK : 0;
+        uint8_t code = tree->state->mine.value[i] = code_of(axis, value),
+                slack = is_sampled(axis) ? SLACK : 0;
         part->low = code < slack ? 0 : (uint8_t)(code - slack);
         part->high = code > UINT8_MAX - slack ? UINT8_MAX : (uint8_t)(code + slack);
     }
@@ -259,7 +285,9 @@ static NOT_INLINED uint32_t cells_of(const struct tree *tree, const uint8_t *cod
 const struct wire_route *srt_route(const struct wire_query_program *program, uint8_t length)
 {
     struct program_field field;
-    return program_clause(program, length, WIRE_AGGREGATE_ROUTE, 0, &field) ? (const struct wire_route *)field.code.bytes : NULL;
+    return program_clause(program, length, WIRE_AGGREGATE_ROUTE, 0, &field)
+               ? (const struct wire_route *)field.code.bytes
+               : NULL;
 }
 
 bool srt_neighbour(uint8_t neighbour, const struct wire_route *route)
@@ -360,7 +388,8 @@ bool srt_refresh(bool window)
             unite(&tree, &state->mine.set, &now);
             state->narrower = 0;
             wider = true;
-        } else if (inside(&tree, &state->mine.set, &now) || inside(&tree, &all, &state->mine.set) || state->narrower >= NARROW_WINDOWS) {
+        } else if (inside(&tree, &state->mine.set, &now) || inside(&tree, &all, &state->mine.set) ||
+                   state->narrower >= NARROW_WINDOWS) {
             state->mine.set = now; /* what has been told as unknown is not waited with */
             state->narrower = 0;
         } else if (window) {
@@ -406,12 +435,14 @@ static NOT_INLINED uint32_t near(uint32_t cells)
     return cells;
 }
 
-/* Cells that this mote would add to what is below a parent, whose present one's are told with this mote's own. */
+/* Cells that this mote would add to what is below a parent, whose present one's are told with this
+ * mote's own. */
 static uint8_t added(const struct tree *tree, const struct told *known, bool parent)
 {
     uint32_t mine = tree->state->mine.cells, there = parent ? known->cells & ~mine : known->cells;
     uint8_t count = 0;
-    for (mine = near(mine) & ~near(there | cells_of(tree, known->value)); mine != 0; mine &= mine - 1)
+    for (mine = near(mine) & ~near(there | cells_of(tree, known->value)); mine != 0;
+         mine &= mine - 1)
         count++;
     return count;
 }
@@ -426,10 +457,13 @@ uint16_t srt_distance(uint8_t neighbour, bool parent)
         return 0;
     if (tree.srt->policy == WIRE_POLICY_RANDOM) {
         uint16_t node = neighbours()[neighbour].node, own = settings()->nodeid;
-        return crc_xmodem(crc_xmodem(crc_xmodem(own, (uint8_t)(own >> 8)), (uint8_t)node), (uint8_t)(node >> 8));
+        return crc_xmodem(crc_xmodem(crc_xmodem(own, (uint8_t)(own >> 8)), (uint8_t)node),
+                          (uint8_t)(node >> 8));
     }
     const struct told *known = &tree.state->known[neighbour];
     for (uint8_t i = 0; i < tree.axes; i++)
         sum = (uint16_t)(sum + apart(known->value[i], tree.state->mine.value[i]));
-    return tree.srt->policy == WIRE_POLICY_CLOSEST ? sum : (uint16_t)(sum / 2 + CELL_WEIGHT * added(&tree, known, parent));
+    return tree.srt->policy == WIRE_POLICY_CLOSEST
+               ? sum
+               : (uint16_t)(sum / 2 + CELL_WEIGHT * added(&tree, known, parent));
 }

@@ -1,7 +1,9 @@
-/* Semantic routing trees: what is known of the values below this mote and around it, and where queries need not go. Source: TinyDB 2005,
- * section 5. A tree is held like a query, whose attributes are the indexed ones; its state lies in the memory of queries.
+/* Semantic routing trees: what is known of the values below this mote and around it, and where
+ * queries need not go. Source: TinyDB 2005, section 5. A tree is held like a query, whose
+ * attributes are the indexed ones; its state lies in the memory of queries.
  *
- * Values are told in codes of a byte. A set of codes is four bytes: two intervals of one attribute, or the extents along two. */
+ * Values are told in codes of a byte. A set of codes is four bytes: two intervals of one attribute,
+ * or the extents along two. */
 #ifndef SKERRY_QUERY_SRT_H
 #define SKERRY_QUERY_SRT_H
 
@@ -12,7 +14,8 @@
 #include "query/slots.h"
 #include "wire.h"
 
-/* Whether the code of an SRT or a ROUTE is well formed; the attributes of a tree are added to *attributes. */
+/* Whether the code of an SRT or a ROUTE is well formed; the attributes of a tree are added to
+ * *attributes. */
 bool srt_check(const struct program_field *field, uint32_t *attributes);
 /* Bytes of a tree's state; 0: the program is none. */
 uint16_t srt_size(const struct wire_query_program *program, uint8_t length);
@@ -27,20 +30,23 @@ const struct wire_route *srt_route(const struct wire_query_program *program, uin
 bool srt_applies(const struct wire_route *route);
 /* … below it. */
 bool srt_below(const struct wire_route *route);
-/* Whether this mote has to sample for it: false only where what the tree indexes needs no sensor. */
+/* Whether this mote has to sample for it: false only where what the tree indexes needs no sensor.
+ */
 bool srt_samples(const struct wire_route *route);
 /* Whether a query may apply to a neighbour, by its place in the table, or below it. */
 bool srt_neighbour(uint8_t neighbour, const struct wire_route *route);
 
 /* ---- for net/ ---- */
-/* What a beacon or JOIN of a neighbour says; `whole`: of all trees that its sender can hold. False: it cannot be, and changes nothing. */
+/* What a beacon or JOIN of a neighbour says; `whole`: of all trees that its sender can hold. False:
+ * it cannot be, and changes nothing. */
 bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole);
 /* Another mote takes a place of the table of neighbours. */
 void srt_forget(uint8_t neighbour);
-/* Brings what this mote tells of itself up to date, `window`: at the end of a control window; true: it tells of more than before. */
+/* Brings what this mote tells of itself up to date, `window`: at the end of a control window; true:
+ * it tells of more than before. */
 bool srt_refresh(bool window);
-/* Whether a tree says how to choose among parents, and how little a neighbour is worth choosing by that: 0 is best; `parent`: it is the
- * parent already. */
+/* Whether a tree says how to choose among parents, and how little a neighbour is worth choosing by
+ * that: 0 is best; `parent`: it is the parent already. */
 bool srt_chooses(void);
 uint16_t srt_distance(uint8_t neighbour, bool parent);
 /* Writes an entry for each tree; bytes. */

@@ -18,9 +18,12 @@ struct ring {
     uint16_t used; /* rows kept */
 } __attribute__((packed));
 
-/* Rows that are kept: where the newest displaces the oldest one more than are shown, so that a row stored at the instant at which a
- * join begins displaces none that it is to meet. */
-static NOT_INLINED uint16_t capacity(const struct wire_store *store) { return (uint16_t)(store->rows + (store->flags & WIRE_STORE_CIRCULAR ? 1 : 0)); }
+/* Rows that are kept: where the newest displaces the oldest one more than are shown, so that a row
+ * stored at the instant at which a join begins displaces none that it is to meet. */
+static NOT_INLINED uint16_t capacity(const struct wire_store *store)
+{
+    return (uint16_t)(store->rows + (store->flags & WIRE_STORE_CIRCULAR ? 1 : 0));
+}
 
 _Static_assert(sizeof(struct stored_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits a place");
 
@@ -33,8 +36,7 @@ const struct wire_store *storage_point(const struct slot *slot)
 static uint8_t width(const struct slot *slot)
 {
     struct row_column column;
-    for (row_start(&column, slot); row_next_column(&column);) {
-    }
+    for (row_start(&column, slot); row_next_column(&column);) {}
     return (uint8_t)(HEADER + column.offset);
 }
 
@@ -44,13 +46,15 @@ bool storage_check(const struct program_field *field, uint8_t *sources)
     const struct wire_from *from = (const struct wire_from *)field->code.bytes;
     switch (field->aggregate) {
     case WIRE_AGGREGATE_STORE:
-        return field->code.length == sizeof *store && store->rows >= 1 && store->rows <= WIRE_STORE_ROWS_MAXIMUM &&
-               !(store->flags & ~(WIRE_STORE_CIRCULAR | WIRE_STORE_FLASH)) && (!(store->flags & WIRE_STORE_FLASH) || store->blocks >= 2);
+        return field->code.length == sizeof *store && store->rows >= 1 &&
+               store->rows <= WIRE_STORE_ROWS_MAXIMUM &&
+               !(store->flags & ~(WIRE_STORE_CIRCULAR | WIRE_STORE_FLASH)) &&
+               (!(store->flags & WIRE_STORE_FLASH) || store->blocks >= 2);
     case WIRE_AGGREGATE_FROM:
         return ++*sources <= WIRE_SOURCES_MAXIMUM && field->code.length >= sizeof *from &&
-               field->code.length <= sizeof *from + WIRE_FIELDS_MAXIMUM && from->match <= WIRE_MATCH_COMBINE;
-    default:
-        return field->code.length == sizeof(uint16_t);
+               field->code.length <= sizeof *from + WIRE_FIELDS_MAXIMUM &&
+               from->match <= WIRE_MATCH_COMBINE;
+    default: return field->code.length == sizeof(uint16_t);
     }
 }
 
@@ -72,12 +76,16 @@ static bool locate(const struct slot *slot, struct place *place)
         return false;
     place->store = store;
     place->ring = (struct ring *)(slot_windows(slot) + slot->windows);
-    place->flash = (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(slot) + FLASH_HEADER)};
+    place->flash =
+        (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(slot) + FLASH_HEADER)};
     place->places = in_flash(store) ? rowstore_places(&place->flash) : capacity(store);
     return true;
 }
 
-_Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLASH_HEADER) + sizeof(struct ring) <= UINT16_MAX, "bytes of a point");
+_Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLASH_HEADER) +
+                       sizeof(struct ring) <=
+                   UINT16_MAX,
+               "bytes of a point");
 uint16_t storage_size(const struct slot *slot)
 {
     const struct wire_store *store = storage_point(slot);
@@ -91,7 +99,8 @@ uint16_t storage_lacking(const struct slot *slot)
     struct place place;
     if (!locate(slot, &place) || !in_flash(place.store))
         return 0;
-    uint16_t blocks = (uint16_t)(place.flash.block + place.flash.blocks), there = rowstore_blocks(), rows = capacity(place.store);
+    uint16_t blocks = (uint16_t)(place.flash.block + place.flash.blocks), there = rowstore_blocks(),
+             rows = capacity(place.store);
     if (blocks > there)
         return (uint16_t)((blocks - there) * WIRE_STORE_BLOCK);
     return rows > place.places ? (uint16_t)((rows - place.places) * place.flash.size) : 0;
@@ -202,15 +211,18 @@ bool storage_row(const struct slot *point, uint32_t number, struct stored_row *r
 {
     struct place place;
     (void)locate(point, &place);
-    return number < place.ring->next && place.ring->next - number <= place.ring->used && read(&place, number, row) && row->number == number;
+    return number < place.ring->next && place.ring->next - number <= place.ring->used &&
+           read(&place, number, row) && row->number == number;
 }
 
-bool storage_value(const struct slot *point, const struct stored_row *row, uint8_t wanted, int32_t *value)
+bool storage_value(const struct slot *point, const struct stored_row *row, uint8_t wanted,
+                   int32_t *value)
 {
     struct program_field field;
     uint8_t used = 0, index = 0;
     if (wanted == WIRE_STORED_SECONDS || wanted == WIRE_STORED_MILLISECONDS) {
-        *value = wanted == WIRE_STORED_SECONDS ? (int32_t)(row->seconds & INT32_MAX) : row->milliseconds;
+        *value =
+            wanted == WIRE_STORED_SECONDS ? (int32_t)(row->seconds & INT32_MAX) : row->milliseconds;
         return true;
     }
     for (program_start(&field); slot_next_column(point, &field); index++) {

@@ -1,6 +1,8 @@
-/* Storage points: programs whose rows stay on the mote, for other queries to read. TinyDB 2005, 3.2.
+/* Storage points: programs whose rows stay on the mote, for other queries to read. TinyDB
+ * 2005, 3.2.
  *
- * A row is numbered from 0 on when it is stored, and known by its number for as long as it is kept. */
+ * A row is numbered from 0 on when it is stored, and known by its number for as long as it is kept.
+ */
 #ifndef SKERRY_QUERY_STORAGE_H
 #define SKERRY_QUERY_STORAGE_H
 
@@ -13,15 +15,19 @@
 
 struct stored_row {
     uint32_t number;
-    uint16_t checksum; /* in flash: of the point's number too, so that another point's rows are none of this one */
+    /* in flash: of the point's number too, so that another point's rows are none of this one */
+    uint16_t checksum;
     uint32_t seconds; /* network time of its sample */
     uint16_t milliseconds, nulls;
-    uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)]; /* in the formats of the point's columns */
+    /* in the formats of the point's columns */
+    uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)];
 } __attribute__((packed));
 
-/* Whether a STORE, FROM or INTO makes sense; the points that a FROM may name are counted in *sources. */
+/* Whether a STORE, FROM or INTO makes sense; the points that a FROM may name are counted in
+ * *sources. */
 bool storage_check(const struct program_field *field, uint8_t *sources);
-/* Bytes that a program needs for the rows it keeps and, in flash, for knowing where they are; 0: it is no storage point. */
+/* Bytes that a program needs for the rows it keeps and, in flash, for knowing where they are; 0: it
+ * is no storage point. */
 uint16_t storage_size(const struct slot *slot);
 /* Bytes of flash that a program wants and this board does not have. */
 uint16_t storage_lacking(const struct slot *slot);
@@ -32,15 +38,18 @@ void storage_open(struct slot *slot);
 const struct wire_store *storage_point(const struct slot *slot);
 /* The storage point of a number, or NULL. */
 const struct slot *storage_find(uint16_t point);
-/* The storage point that a slot's rows go to: itself, or what INTO names, where there is one of the same width. True: they go to none on the radio. */
+/* The storage point that a slot's rows go to: itself, or what INTO names, where there is one of the
+ * same width. True: they go to none on the radio. */
 bool storage_takes(const struct slot *slot, const struct slot **point);
-/* Keeps a row, whose values have the point's width, under its next number, unless the point is full and not circular; false: it is not yet done with the rows before. */
+/* Keeps a row, whose values have the point's width, under its next number, unless the point is full
+ * and not circular; false: it is not yet done with the rows before. */
 bool storage_append(const struct slot *point, struct stored_row *row);
 /* Number of the next row to come; rows that are shown before it. */
 uint32_t storage_end(const struct slot *point, uint16_t *shown);
 /* A row by its number; false: it is not kept (any more). */
 bool storage_row(const struct slot *point, uint32_t number, struct stored_row *row);
 /* One value of a row: a field of the point or an enum wire_stored; false: NULL. */
-bool storage_value(const struct slot *point, const struct stored_row *row, uint8_t field, int32_t *value);
+bool storage_value(const struct slot *point, const struct stored_row *row, uint8_t field,
+                   int32_t *value);
 
 #endif

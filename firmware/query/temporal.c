@@ -15,7 +15,8 @@
 #define ADAPTED_MAXIMUM 64
 
 struct window {
-    uint8_t used, next, since; /* readings in the ring; where the next goes; rows, or epochs, since one was due */
+    /* readings in the ring; where the next goes; rows, or epochs, since one was due */
+    uint8_t used, next, since;
     int32_t ring[]; /* behind it, of a window of epochs, a struct epochs */
 } __attribute__((packed));
 
@@ -24,8 +25,8 @@ enum late { LATE_NONE, LATE_IDLE, LATE_PASSED };
 struct epochs {
     uint32_t newest;
     uint8_t idle; /* so many of the newest in the ring did not pass */
-    /* The newest epoch came behind one that was missed and in which a row was due. The ring ends with that one until the next
-     * epoch, so that the row is about its own window. */
+    /* The newest epoch came behind one that was missed and in which a row was due. The ring ends
+     * with that one until the next epoch, so that the row is about its own window. */
     uint8_t late;
     int32_t late_reading;
 } __attribute__((packed));
@@ -48,14 +49,30 @@ static const struct wire_temporal *parameters(const struct program_field *field)
 }
 
 static bool counts_epochs(const struct wire_temporal *p) { return p->power & WIRE_TEMPORAL_EPOCHS; }
-static uint8_t power(const struct wire_temporal *p) { return (uint8_t)(p->power & ~WIRE_TEMPORAL_EPOCHS); }
-static uint16_t threshold(const struct wire_temporal *p) { return (uint16_t)(p->window | (uint16_t)p->slide << 8); }
+static uint8_t power(const struct wire_temporal *p)
+{
+    return (uint8_t)(p->power & ~WIRE_TEMPORAL_EPOCHS);
+}
+static uint16_t threshold(const struct wire_temporal *p)
+{
+    return (uint16_t)(p->window | (uint16_t)p->slide << 8);
+}
 
-bool temporal_is(uint8_t aggregate) { return (aggregate >= WIRE_AGGREGATE_WINAVG && aggregate <= WIRE_AGGREGATE_TREND) || pulse_is(aggregate); }
+bool temporal_is(uint8_t aggregate)
+{
+    return (aggregate >= WIRE_AGGREGATE_WINAVG && aggregate <= WIRE_AGGREGATE_TREND) ||
+           pulse_is(aggregate);
+}
 
-static bool is_delta(uint8_t aggregate) { return aggregate == WIRE_AGGREGATE_DELTA || aggregate == WIRE_AGGREGATE_ADPDELTA; }
+static bool is_delta(uint8_t aggregate)
+{
+    return aggregate == WIRE_AGGREGATE_DELTA || aggregate == WIRE_AGGREGATE_ADPDELTA;
+}
 
-static bool is_window(uint8_t aggregate) { return temporal_is(aggregate) && !is_delta(aggregate) && aggregate != WIRE_AGGREGATE_EXPAVG; }
+static bool is_window(uint8_t aggregate)
+{
+    return temporal_is(aggregate) && !is_delta(aggregate) && aggregate != WIRE_AGGREGATE_EXPAVG;
+}
 
 uint16_t temporal_size(const struct program_field *field)
 {
@@ -67,11 +84,15 @@ uint16_t temporal_size(const struct program_field *field)
     if (is_delta(field->aggregate))
         return sizeof(struct delta);
     if (pulse_is(field->aggregate))
-        return (p->window | p->slide) != 0 || field->aggregate == WIRE_AGGREGATE_PULSE ? pulse_size() : 0;
+        return (p->window | p->slide) != 0 || field->aggregate == WIRE_AGGREGATE_PULSE
+                   ? pulse_size()
+                   : 0;
     if (field->aggregate == WIRE_AGGREGATE_EXPAVG)
         return p->window >= 1 && p->window <= 15 ? sizeof(struct average) : 0;
     bool fits = p->window >= 1 && p->window <= WIRE_WINDOW_MAXIMUM && p->slide >= 1;
-    return fits ? (uint16_t)(sizeof(struct window) + p->window * sizeof(int32_t) + (counts_epochs(p) ? sizeof(struct epochs) : 0)) : 0;
+    return fits ? (uint16_t)(sizeof(struct window) + p->window * sizeof(int32_t) +
+                             (counts_epochs(p) ? sizeof(struct epochs) : 0))
+                : 0;
 }
 
 bool temporal_counts_epochs(const struct program_field *field)
@@ -85,11 +106,16 @@ struct program_code temporal_code(const struct program_field *field)
                                  (uint8_t)(field->code.length - sizeof(struct wire_temporal))};
 }
 
-static struct epochs *epochs_of(const struct wire_temporal *p, const struct window *window) { return (struct epochs *)&window->ring[p->window]; }
+static struct epochs *epochs_of(const struct wire_temporal *p, const struct window *window)
+{
+    return (struct epochs *)&window->ring[p->window];
+}
 
-/* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it where that epoch was missed. A
- * window of epochs whose mote rested for longer than a slide, or whose clock has stepped back, begins anew. */
-static NOT_INLINED uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
+/* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it
+ * where that epoch was missed. A window of epochs whose mote rested for longer than a slide, or
+ * whose clock has stepped back, begins anew. */
+static NOT_INLINED uint16_t place_of(const struct wire_temporal *p, const struct window *window,
+                                     uint32_t epoch)
 {
     if (!counts_epochs(p))
         return (uint16_t)(window->since + 1);
@@ -107,7 +133,8 @@ static NOT_INLINED void put(const struct wire_temporal *p, struct window *window
 }
 
 /* An epoch; one that did not pass has no reading. */
-static void append(const struct wire_temporal *p, struct window *window, bool passes, int32_t reading)
+static void append(const struct wire_temporal *p, struct window *window, bool passes,
+                   int32_t reading)
 {
     struct epochs *epochs = epochs_of(p, window);
     put(p, window, reading);
@@ -124,7 +151,8 @@ static NOT_INLINED void skip(const struct wire_temporal *p, struct window *windo
         append(p, window, false, NOTHING);
 }
 
-static void take_epoch(const struct wire_temporal *p, struct window *window, uint32_t epoch, uint16_t place, bool passes, int32_t reading)
+static void take_epoch(const struct wire_temporal *p, struct window *window, uint32_t epoch,
+                       uint16_t place, bool passes, int32_t reading)
 {
     struct epochs *epochs = epochs_of(p, window);
     if (epochs->late != LATE_NONE) {
@@ -144,7 +172,8 @@ static void take_epoch(const struct wire_temporal *p, struct window *window, uin
     }
 }
 
-static bool take_window(const struct wire_temporal *p, struct window *window, uint32_t epoch, bool passes, int32_t reading)
+static bool take_window(const struct wire_temporal *p, struct window *window, uint32_t epoch,
+                        bool passes, int32_t reading)
 {
     uint16_t place = place_of(p, window, epoch);
     if (counts_epochs(p))
@@ -166,9 +195,10 @@ static void take_average(const struct wire_temporal *p, struct average *average,
     average->begun = true;
 }
 
-/* Due when the reading is at least the threshold away from the one last reported, which is that of the last row: other fields of the
- * query may not be due with this one. */
-static bool take_delta(const struct program_field *field, struct delta *delta, bool known, int32_t reading)
+/* Due when the reading is at least the threshold away from the one last reported, which is that of
+ * the last row: other fields of the query may not be due with this one. */
+static bool take_delta(const struct program_field *field, struct delta *delta, bool known,
+                       int32_t reading)
 {
     uint32_t least = threshold(parameters(field));
     if (field->aggregate == WIRE_AGGREGATE_ADPDELTA && delta->factor > 1)
@@ -181,8 +211,8 @@ static bool take_delta(const struct program_field *field, struct delta *delta, b
     return due;
 }
 
-/* The row goes. ADPDELTA doubles its threshold with each report and halves it with each row that is none, down to the one asked for: a
- * signal that never rests does not fill the radio. */
+/* The row goes. ADPDELTA doubles its threshold with each report and halves it with each row that is
+ * none, down to the one asked for: a signal that never rests does not fill the radio. */
 static bool report_delta(struct delta *delta, int32_t *value)
 {
     *value = delta->reported = delta->now;
@@ -192,7 +222,8 @@ static bool report_delta(struct delta *delta, int32_t *value)
     return delta->now_known;
 }
 
-bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool passes, int32_t reading)
+bool temporal_take(const struct program_field *field, uint8_t *state, uint32_t epoch, bool passes,
+                   int32_t reading)
 {
     bool known = passes && reading != NOTHING;
     const struct wire_temporal *p = parameters(field);
@@ -212,9 +243,11 @@ bool temporal_empty(const struct program_field *field, const uint8_t *state)
 }
 
 /* The i-th oldest reading. */
-static NOT_INLINED int32_t reading_at(const struct wire_temporal *p, const struct window *window, uint8_t i)
+static NOT_INLINED int32_t reading_at(const struct wire_temporal *p, const struct window *window,
+                                      uint8_t i)
 {
-    int8_t at = (int8_t)(window->next - window->used + i); /* of a full ring the oldest lies at its `next` */
+    /* of a full ring the oldest lies at its `next` */
+    int8_t at = (int8_t)(window->next - window->used + i);
     return window->ring[at < 0 ? at + p->window : at];
 }
 
@@ -234,7 +267,8 @@ static uint8_t sum_of(const struct wire_temporal *p, const struct window *window
 }
 
 /* Of the window's newest readings, `count` of them. */
-static NOT_INLINED bool extreme(const struct wire_temporal *p, const struct window *window, uint8_t count, bool largest, int32_t *value)
+static NOT_INLINED bool extreme(const struct wire_temporal *p, const struct window *window,
+                                uint8_t count, bool largest, int32_t *value)
 {
     bool any = false;
     for (uint8_t i = (uint8_t)(window->used - count); i < window->used; i++) {
@@ -247,21 +281,25 @@ static NOT_INLINED bool extreme(const struct wire_temporal *p, const struct wind
     return any;
 }
 
-bool temporal_changes(const struct program_field *field, const uint8_t *state, uint32_t epoch, int32_t reading)
+bool temporal_changes(const struct program_field *field, const uint8_t *state, uint32_t epoch,
+                      int32_t reading)
 {
     const struct wire_temporal *p = parameters(field);
     const struct window *window = (const struct window *)state;
     bool largest = field->aggregate == WIRE_AGGREGATE_WINMAX;
-    if (!(largest || field->aggregate == WIRE_AGGREGATE_WINMIN) || !counts_epochs(p) || p->slide < p->window)
+    if (!(largest || field->aggregate == WIRE_AGGREGATE_WINMIN) || !counts_epochs(p) ||
+        p->slide < p->window)
         return true;
     uint16_t place = place_of(p, window, epoch);
-    uint8_t before = (uint8_t)(p->slide - p->window); /* so many of a slide's epochs are in no window */
+    /* so many of a slide's epochs are in no window */
+    uint8_t before = (uint8_t)(p->slide - p->window);
     if (place > p->slide || epochs_of(p, window)->late != LATE_NONE)
         return true; /* the ring does not have what it is to be compared with */
     if (place <= before)
         return false;
     uint8_t since = place == 1 ? 0 : window->since;
-    uint8_t count = since > before ? (uint8_t)(since - before) : 0; /* of the epochs before it in its window */
+    /* of the epochs before it in its window */
+    uint8_t count = since > before ? (uint8_t)(since - before) : 0;
     int32_t best;
     if (reading == NOTHING)
         return epochs_of(p, window)->idle >= count; /* a row, if none passed */
@@ -270,7 +308,8 @@ bool temporal_changes(const struct program_field *field, const uint8_t *state, u
     return largest ? reading > best : reading < best;
 }
 
-static bool any_of(const struct wire_temporal *p, const struct window *window, uint8_t count, int32_t *value)
+static bool any_of(const struct wire_temporal *p, const struct window *window, uint8_t count,
+                   int32_t *value)
 {
     if (count == 0)
         return false;
@@ -282,9 +321,10 @@ static bool any_of(const struct wire_temporal *p, const struct window *window, u
 }
 
 /* Slope of the least-squares line through the known readings, per row: with x = 0, 1, ... it is
- * (n sum xy - sum x sum y) / (n sum xx - (sum x)^2), or sum cy / sum cx with c = n x - sum x. All sums of 64 readings stay within 64 bits,
- * those without y within 32. */
-static void slope(const struct wire_temporal *p, const struct window *window, uint8_t n, int64_t *cy, uint32_t *cx)
+ * (n sum xy - sum x sum y) / (n sum xx - (sum x)^2), or sum cy / sum cx with c = n x - sum x. All
+ * sums of 64 readings stay within 64 bits, those without y within 32. */
+static void slope(const struct wire_temporal *p, const struct window *window, uint8_t n,
+                  int64_t *cy, uint32_t *cx)
 {
     int16_t x = 0;
     for (uint8_t i = 0; i < window->used; i++)
@@ -312,28 +352,19 @@ bool temporal_value(const struct program_field *field, uint8_t *state, int32_t *
     if (!is_delta(field->aggregate) && field->aggregate != WIRE_AGGREGATE_EXPAVG)
         count = sum_of(p, window, &sum);
     switch (field->aggregate) {
-    case WIRE_AGGREGATE_WINAVG:
-        divisor = count;
-        break;
+    case WIRE_AGGREGATE_WINAVG: divisor = count; break;
     case WIRE_AGGREGATE_EXPAVG:
         sum = average->value;
         divisor = average->begun ? (uint32_t)1 << EXPAVG_PLACES : 0;
         break;
-    case WIRE_AGGREGATE_TREND:
-        slope(p, window, count, &sum, &divisor);
-        break;
-    case WIRE_AGGREGATE_WINSUM:
-        return count > 0 && wide_quotient(sum, 0, 1, value);
-    case WIRE_AGGREGATE_WINCOUNT:
-        *value = count;
-        return true;
+    case WIRE_AGGREGATE_TREND: slope(p, window, count, &sum, &divisor); break;
+    case WIRE_AGGREGATE_WINSUM: return count > 0 && wide_quotient(sum, 0, 1, value);
+    case WIRE_AGGREGATE_WINCOUNT: *value = count; return true;
     case WIRE_AGGREGATE_WINMIN:
     case WIRE_AGGREGATE_WINMAX:
         return extreme(p, window, window->used, field->aggregate == WIRE_AGGREGATE_WINMAX, value);
-    case WIRE_AGGREGATE_WINRAND:
-        return any_of(p, window, count, value);
-    default: /* DELTA, ADPDELTA */
-        return report_delta((struct delta *)state, value);
+    case WIRE_AGGREGATE_WINRAND: return any_of(p, window, count, value);
+    default: /* DELTA, ADPDELTA */ return report_delta((struct delta *)state, value);
     }
     return wide_quotient(sum, power(p), divisor, value) && *value != NOTHING;
 }

@@ -16,10 +16,8 @@ _Static_assert(WIRE_STACK_DEPTH <= 8, "one bit of `nulls` for each value");
 static uint8_t operand_size(uint8_t op)
 {
     switch (op) {
-    case WIRE_OP_CONST32:
-        return 4;
-    case WIRE_OP_CONST16:
-        return 2;
+    case WIRE_OP_CONST32: return 4;
+    case WIRE_OP_CONST16: return 2;
     case WIRE_OP_CONST8:
     case WIRE_OP_ATTR:
     case WIRE_OP_STORED:
@@ -27,10 +25,8 @@ static uint8_t operand_size(uint8_t op)
     case WIRE_OP_DIV:
     case WIRE_OP_UPSCALE:
     case WIRE_OP_DOWNSCALE:
-    case WIRE_OP_CHANGES:
-        return 1;
-    default:
-        return 0;
+    case WIRE_OP_CHANGES: return 1;
+    default: return 0;
     }
 }
 
@@ -43,15 +39,13 @@ static uint8_t values_taken(uint8_t op)
     case WIRE_OP_CONST32:
     case WIRE_OP_NULL:
     case WIRE_OP_ATTR:
-    case WIRE_OP_STORED:
-        return 0;
+    case WIRE_OP_STORED: return 0;
     case WIRE_OP_NEG:
     case WIRE_OP_UPSCALE:
     case WIRE_OP_DOWNSCALE:
     case WIRE_OP_NOT:
     case WIRE_OP_IS_NULL:
-    case WIRE_OP_CHANGES:
-        return 1;
+    case WIRE_OP_CHANGES: return 1;
     case WIRE_OP_ADD:
     case WIRE_OP_SUB:
     case WIRE_OP_MUL:
@@ -65,10 +59,8 @@ static uint8_t values_taken(uint8_t op)
     case WIRE_OP_GE:
     case WIRE_OP_HYPOT:
     case WIRE_OP_AND:
-    case WIRE_OP_OR:
-        return 2;
-    default:
-        return 255;
+    case WIRE_OP_OR: return 2;
+    default: return 255;
     }
 }
 
@@ -83,7 +75,8 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
         if (takes > depth || size > length - at)
             return false;
         if (op == WIRE_OP_ATTR) {
-            if (code[at] >= WIRE_ATTRIBUTE_END || (code[at] > WIRE_ATTRIBUTE_MAXIMUM && code[at] < WIRE_ATTRIBUTE_OWN))
+            if (code[at] >= WIRE_ATTRIBUTE_END ||
+                (code[at] > WIRE_ATTRIBUTE_MAXIMUM && code[at] < WIRE_ATTRIBUTE_OWN))
                 return false;
             if (code[at] <= WIRE_ATTRIBUTE_MAXIMUM)
                 *attributes |= (uint32_t)1 << code[at];
@@ -91,7 +84,9 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
             if (code[at] >> 4 >= WIRE_SOURCES_MAXIMUM || (code[at] & 15) == WIRE_FIELDS_MAXIMUM)
                 return false;
             *attributes |= VM_POINT(code[at] >> 4);
-        } else if (takes > 0 && size > 0 && code[at] > (op == WIRE_OP_CHANGES ? WIRE_FIELDS_MAXIMUM - 1 : WIRE_MAXIMUM_POWER)) {
+        } else if (takes > 0 && size > 0 &&
+                   code[at] >
+                       (op == WIRE_OP_CHANGES ? WIRE_FIELDS_MAXIMUM - 1 : WIRE_MAXIMUM_POWER)) {
             return false;
         }
         at = (uint8_t)(at + size);
@@ -102,10 +97,12 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
     return depth == 1;
 }
 
-/* round(a * b / c), half away from zero: all multiplying and scaling opcodes are this. False: NULL. */
+/* round(a * b / c), half away from zero: all multiplying and scaling opcodes are this. False: NULL.
+ */
 static NOT_INLINED bool scale(int32_t a, int32_t b, int32_t c, int32_t *value)
 {
-    return wide_round((uint64_t)wide_magnitude(a) * wide_magnitude(b), wide_magnitude(c), ((a < 0) != (b < 0)) != (c < 0), value);
+    return wide_round((uint64_t)wide_magnitude(a) * wide_magnitude(b), wide_magnitude(c),
+                      ((a < 0) != (b < 0)) != (c < 0), value);
 }
 
 static NOT_INLINED bool modulo(int32_t a, int32_t b, int32_t *value)
@@ -122,7 +119,8 @@ static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
     uint64_t sum = (uint64_t)x * x + (uint64_t)y * y;
     for (uint32_t bit = (uint32_t)1 << 31; bit != 0; bit >>= 1) {
         uint32_t tried = root | bit;
-        if (bit / 2 <= (x | y) && (uint64_t)tried * tried <= sum) /* no root is longer than both sides */
+        /* no root is longer than both sides */
+        if (bit / 2 <= (x | y) && (uint64_t)tried * tried <= sum)
             root = tried;
     }
     return wide_signed(root + (sum > (uint64_t)root * (root + 1)), false, value);
@@ -131,18 +129,12 @@ static NOT_INLINED bool hypotenuse(int32_t a, int32_t b, int32_t *value)
 static bool compare(uint8_t op, int32_t a, int32_t b)
 {
     switch (op) {
-    case WIRE_OP_EQ:
-        return a == b;
-    case WIRE_OP_NE:
-        return a != b;
-    case WIRE_OP_LT:
-        return a < b;
-    case WIRE_OP_LE:
-        return a <= b;
-    case WIRE_OP_GT:
-        return a > b;
-    default:
-        return a >= b;
+    case WIRE_OP_EQ: return a == b;
+    case WIRE_OP_NE: return a != b;
+    case WIRE_OP_LT: return a < b;
+    case WIRE_OP_LE: return a <= b;
+    case WIRE_OP_GT: return a > b;
+    default: return a >= b;
     }
 }
 
@@ -150,21 +142,13 @@ static bool compare(uint8_t op, int32_t a, int32_t b)
 static bool binary(uint8_t op, int32_t a, int32_t b, uint8_t operand, int32_t *value)
 {
     switch (op) {
-    case WIRE_OP_ADD:
-        return wide_sum(a, b, value);
-    case WIRE_OP_SUB:
-        return wide_difference(a, b, value);
-    case WIRE_OP_MUL:
-        return scale(a, b, wide_power_of_ten(operand), value);
-    case WIRE_OP_DIV:
-        return scale(a, wide_power_of_ten(operand), b, value);
-    case WIRE_OP_MOD:
-        return modulo(a, b, value);
-    case WIRE_OP_HYPOT:
-        return hypotenuse(a, b, value);
-    default:
-        *value = compare(op, a, b);
-        return true;
+    case WIRE_OP_ADD: return wide_sum(a, b, value);
+    case WIRE_OP_SUB: return wide_difference(a, b, value);
+    case WIRE_OP_MUL: return scale(a, b, wide_power_of_ten(operand), value);
+    case WIRE_OP_DIV: return scale(a, wide_power_of_ten(operand), b, value);
+    case WIRE_OP_MOD: return modulo(a, b, value);
+    case WIRE_OP_HYPOT: return hypotenuse(a, b, value);
+    default: *value = compare(op, a, b); return true;
     }
 }
 
@@ -183,15 +167,10 @@ static bool connect(bool deciding, bool a_known, int32_t a, bool b_known, int32_
 static bool unary(uint8_t op, int32_t a, uint8_t operand, int32_t *value)
 {
     switch (op) {
-    case WIRE_OP_NEG:
-        return wide_difference(0, a, value);
-    case WIRE_OP_UPSCALE:
-        return scale(a, wide_power_of_ten(operand), 1, value);
-    case WIRE_OP_DOWNSCALE:
-        return scale(a, 1, wide_power_of_ten(operand), value);
-    default: /* NOT */
-        *value = a == 0;
-        return true;
+    case WIRE_OP_NEG: return wide_difference(0, a, value);
+    case WIRE_OP_UPSCALE: return scale(a, wide_power_of_ten(operand), 1, value);
+    case WIRE_OP_DOWNSCALE: return scale(a, 1, wide_power_of_ten(operand), value);
+    default: /* NOT */ *value = a == 0; return true;
     }
 }
 
@@ -199,9 +178,7 @@ static bool push_operand(uint8_t op, const uint8_t *operand, vm_reader *read, co
                          int32_t *value)
 {
     switch (op) {
-    case WIRE_OP_CONST8:
-        *value = (int8_t)operand[0];
-        return true;
+    case WIRE_OP_CONST8: *value = (int8_t)operand[0]; return true;
     case WIRE_OP_CONST16:
         *value = (int16_t)(uint16_t)(operand[0] | (uint16_t)operand[1] << 8);
         return true;
@@ -209,12 +186,9 @@ static bool push_operand(uint8_t op, const uint8_t *operand, vm_reader *read, co
         *value = (int32_t)(operand[0] | (uint32_t)operand[1] << 8 | (uint32_t)operand[2] << 16 |
                            (uint32_t)operand[3] << 24);
         return true;
-    case WIRE_OP_ATTR:
-        return read(operand[0], value, context);
-    case WIRE_OP_STORED:
-        return read(operand[0] | VM_STORED, value, context);
-    default: /* NULL */
-        return false;
+    case WIRE_OP_ATTR: return read(operand[0], value, context);
+    case WIRE_OP_STORED: return read(operand[0] | VM_STORED, value, context);
+    default: /* NULL */ return false;
     }
 }
 
@@ -251,10 +225,12 @@ static void step(struct stack *stack, uint8_t op, const uint8_t *operand, vm_rea
     stack->depth = (uint8_t)(first + 1);
 }
 
-bool vm_run(const uint8_t *code, uint8_t length, vm_reader *read, const void *context, int32_t *value)
+bool vm_run(const uint8_t *code, uint8_t length, vm_reader *read, const void *context,
+            int32_t *value)
 {
     static const uint8_t no_operand;
-    struct stack stack; /* values are written before they are read: zeroing them took a fifth of a condition's cycles */
+    /* values are written before they are read: zeroing them took a fifth of a condition's cycles */
+    struct stack stack;
     stack.depth = stack.nulls = 0;
     uint8_t at = 0;
     while (at < length) {

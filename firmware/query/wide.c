@@ -19,7 +19,8 @@ bool wide_divide(uint64_t numerator, uint32_t divisor, uint32_t *quotient, uint3
         *remainder = low % divisor;
         return true;
     }
-    /* Restoring division: quotient bits move into `low` from the right as its own leave on the left. */
+    /* Restoring division: quotient bits move into `low` from the right as its own leave on the
+     * left. */
     for (uint8_t bit = 0; bit < 32; bit++) {
         bool carry = rest >> 31;
         rest = rest << 1 | low >> 31;
@@ -34,7 +35,10 @@ bool wide_divide(uint64_t numerator, uint32_t divisor, uint32_t *quotient, uint3
     return true;
 }
 
-uint32_t wide_magnitude(int32_t value) { return value < 0 ? 0U - (uint32_t)value : (uint32_t)value; }
+uint32_t wide_magnitude(int32_t value)
+{
+    return value < 0 ? 0U - (uint32_t)value : (uint32_t)value;
+}
 
 bool wide_signed(uint32_t size, bool negative, int32_t *value)
 {
@@ -53,14 +57,16 @@ static bool rounded(uint32_t whole, uint32_t rest, uint32_t divisor, bool negati
 bool wide_round(uint64_t numerator, uint32_t divisor, bool negative, int32_t *value)
 {
     uint32_t whole, rest;
-    return wide_divide(numerator, divisor, &whole, &rest) && rounded(whole, rest, divisor, negative, value);
+    return wide_divide(numerator, divisor, &whole, &rest) &&
+           rounded(whole, rest, divisor, negative, value);
 }
 
 bool wide_quotient(int64_t numerator, uint8_t places, uint32_t divisor, int32_t *value)
 {
     bool negative = numerator < 0;
     uint32_t whole, digit, rest;
-    if (!wide_divide(negative ? 0U - (uint64_t)numerator : (uint64_t)numerator, divisor, &whole, &rest))
+    if (!wide_divide(negative ? 0U - (uint64_t)numerator : (uint64_t)numerator, divisor, &whole,
+                     &rest))
         return false;
     for (; places > 0; places--) {
         if (whole > INT32_MAX / 10)
@@ -71,12 +77,16 @@ bool wide_quotient(int64_t numerator, uint8_t places, uint32_t divisor, int32_t 
     return rounded(whole, rest, divisor, negative, value);
 }
 
-uint32_t wide_distance(int32_t a, int32_t b) { return a < b ? (uint32_t)b - (uint32_t)a : (uint32_t)a - (uint32_t)b; }
+uint32_t wide_distance(int32_t a, int32_t b)
+{
+    return a < b ? (uint32_t)b - (uint32_t)a : (uint32_t)a - (uint32_t)b;
+}
 
 int32_t wide_between(int32_t a, int32_t b, uint32_t at, uint32_t span)
 {
     int32_t part;
-    wide_round((uint64_t)wide_distance(a, b) * at, span, b < a, &part); /* at <= span: its low 32 bits suffice */
+    /* at <= span: its low 32 bits suffice */
+    wide_round((uint64_t)wide_distance(a, b) * at, span, b < a, &part);
     return (int32_t)((uint32_t)a + (uint32_t)part);
 }
 

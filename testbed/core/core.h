@@ -15,11 +15,15 @@ struct mote;
 #define SILENCE_DBM -200.0
 
 /* ---- seeded randomness (random.c) ---- */
-uint64_t random_bits(uint64_t *state);      /* splitmix64 */
-double random_unit(uint64_t *state);        /* [0, 1) */
+uint64_t random_bits(uint64_t *state); /* splitmix64 */
+double random_unit(uint64_t *state);   /* [0, 1) */
 
 /* ---- two states in turn (chain.c) ---- */
-struct chain { double mean_ns[2]; uint64_t random, until; bool on; };
+struct chain {
+    double mean_ns[2];
+    uint64_t random, until;
+    bool on;
+};
 /* Both means more than 0. */
 void chain_begin(struct chain *chain, double on_s, double off_s, uint64_t seed);
 /* The state at a time not before that of the last call. */
@@ -32,28 +36,31 @@ enum { RADIO_SLEEP, RADIO_OFF, RADIO_IDLE, RADIO_RX, RADIO_TX, RADIO_STATES };
 struct radio {
     struct mote *mote;
     const struct radio_model *model;
-    uint64_t listening_since;   /* NEVER when not listening */
-    int32_t receiving;          /* transmission number, -1 none */
-    uint32_t generation;        /* raised at reset: events of before are void */
-    uint64_t accounted;         /* energy is settled up to here */
+    uint64_t listening_since; /* NEVER when not listening */
+    int32_t receiving;        /* transmission number, -1 none */
+    uint32_t generation;      /* raised at reset: events of before are void */
+    uint64_t accounted;       /* energy is settled up to here */
     double joule[RADIO_STATES], seconds[RADIO_STATES];
 };
 
-/* One chip. The functions from receive_start on are called at the exact time, with the mote's CPU run up to it. */
+/* One chip. The functions from receive_start on are called at the exact time, with the mote's CPU
+ * run up to it. */
 struct radio_model {
     double sensitivity_dbm;
-    int (*channel)(const struct radio *radio);  /* 11..26 when it is tuned to one */
-    bool locks_at_sfd;          /* receive_start comes with the SFD; else with the PHR, one byte later */
+    int (*channel)(const struct radio *radio); /* 11..26 when it is tuned to one */
+    /* receive_start comes with the SFD; else with the PHR, one byte later */
+    bool locks_at_sfd;
     void (*power_on)(struct radio *radio, uint64_t now);
     void (*power_off)(struct radio *radio, uint64_t now);
     void (*pin)(struct radio *radio, uint64_t now, enum skerry_pin pin, int level);
     void (*account)(struct radio *radio, uint64_t now);
     void (*receive_start)(struct radio *radio, uint64_t now, int32_t transmission);
-    void (*receive_end)(struct radio *radio, uint64_t now, const uint8_t *psdu, uint8_t length, bool intact, double dbm, double quality);
+    void (*receive_end)(struct radio *radio, uint64_t now, const uint8_t *psdu, uint8_t length,
+                        bool intact, double dbm, double quality);
     void (*transmit_sfd)(struct radio *radio, uint64_t now); /* may be NULL */
     void (*transmit_end)(struct radio *radio, uint64_t now);
     void (*acknowledge)(struct radio *radio, uint64_t now, uint8_t sequence);
-    void (*locked)(struct radio *radio, uint64_t now);      /* may be NULL */
+    void (*locked)(struct radio *radio, uint64_t now); /* may be NULL */
 };
 
 /* Adds the time since the last call to a state that draws `ma`. */
@@ -70,14 +77,14 @@ void radio_send_acknowledgement(struct radio *radio, uint64_t now, uint8_t seque
 struct rf230 {
     struct radio radio;
     uint8_t registers[0x40];
-    uint8_t state;              /* TRX_STATUS codes */
-    uint64_t busy_until;        /* a transition to `state` is under way until then */
-    uint8_t wanted;             /* command to run when BUSY_RX or BUSY_TX ends; 0 none */
+    uint8_t state;                       /* TRX_STATUS codes */
+    uint64_t busy_until;                 /* a transition to `state` is under way until then */
+    uint8_t wanted;                      /* command to run when BUSY_RX or BUSY_TX ends; 0 none */
     uint8_t buffer[1 + FRAME_BYTES + 1]; /* PHR, PSDU, LQI */
-    uint8_t interrupts;         /* IRQ_STATUS */
+    uint8_t interrupts;                  /* IRQ_STATUS */
     bool sleep_pin, reset_pin, selected;
     uint8_t spi_mode, spi_position, spi_address;
-    uint64_t cca_asked;         /* NEVER: none since the last read */
+    uint64_t cca_asked; /* NEVER: none since the last read */
 };
 extern const struct radio_model rf230_model;
 uint8_t rf230_spi(struct rf230 *chip, uint64_t now, uint8_t out);
@@ -86,27 +93,39 @@ uint8_t rf230_spi(struct rf230 *chip, uint64_t now, uint8_t out);
 #define CC2538_FIFO_BYTES 128
 struct cc2538_radio {
     struct radio radio;
-    uint8_t registers[0x200];   /* FFSM and XREG, one byte for each word from offset 0x400 on */
+    uint8_t registers[0x200]; /* FFSM and XREG, one byte for each word from offset 0x400 on */
     enum { CC2538_OFF, CC2538_RX, CC2538_TX, CC2538_ACKNOWLEDGING } state;
-    uint8_t flags[2];           /* RFIRQF0, RFIRQF1 */
-    bool flags_read[2];         /* read as not 0 since they were last written */
+    uint8_t flags[2];   /* RFIRQF0, RFIRQF1 */
+    bool flags_read[2]; /* read as not 0 since they were last written */
     uint8_t rx[CC2538_FIFO_BYTES], tx[CC2538_FIFO_BYTES];
     uint16_t rx_count, tx_count;
     bool overflow;
-    bool loaded;                /* a frame was put into the TX FIFO, and nobody has asked for the channel since */
+    /* a frame was put into the TX FIFO, and nobody has asked for the channel since */
+    bool loaded;
 };
 extern const struct radio_model cc2538_model;
-enum skerry_access cc2538_radio_read(struct cc2538_radio *chip, uint64_t now, uint32_t offset, uint32_t *value);
-enum skerry_access cc2538_radio_write(struct cc2538_radio *chip, uint64_t now, uint32_t offset, uint32_t value);
+enum skerry_access cc2538_radio_read(struct cc2538_radio *chip, uint64_t now, uint32_t offset,
+                                     uint32_t *value);
+enum skerry_access cc2538_radio_write(struct cc2538_radio *chip, uint64_t now, uint32_t offset,
+                                      uint32_t value);
 
 /* ---- sensors (sensors.c) ---- */
 struct sensors {
     double value[6];
-    int address;                /* device addressed on the bus, 0 none */
-    uint8_t sht_command; uint64_t sht_ready; uint8_t sht_data[3]; uint8_t sht_position; uint8_t sht_user;
-    uint8_t tsl_command; uint8_t tsl_control, tsl_timing; uint64_t tsl_power; bool tsl_first;
-    bool accel_on; uint64_t accel_since;
-    bool analogue_on; uint64_t analogue_since;
+    int address; /* device addressed on the bus, 0 none */
+    uint8_t sht_command;
+    uint64_t sht_ready;
+    uint8_t sht_data[3];
+    uint8_t sht_position;
+    uint8_t sht_user;
+    uint8_t tsl_command;
+    uint8_t tsl_control, tsl_timing;
+    uint64_t tsl_power;
+    bool tsl_first;
+    bool accel_on;
+    uint64_t accel_since;
+    bool analogue_on;
+    uint64_t analogue_since;
     double joule;
     uint64_t tsl_accounted, power_accounted;
 };
@@ -119,17 +138,29 @@ void sensors_accel_power(struct sensors *sensors, uint64_t now, bool on);
 /* The analogue board of the CC2538 mote (analogue.c). */
 void analogue_power(struct sensors *sensors, uint64_t now, bool on);
 /* Microvolts at an input of either board. */
-uint32_t sensors_adc(const struct sensors *sensors, uint64_t now, enum skerry_input input, double supply_mv);
-uint32_t analogue_adc(const struct sensors *sensors, uint64_t now, enum skerry_input input, double supply_mv);
+uint32_t sensors_adc(const struct sensors *sensors, uint64_t now, enum skerry_input input,
+                     double supply_mv);
+uint32_t analogue_adc(const struct sensors *sensors, uint64_t now, enum skerry_input input,
+                      double supply_mv);
 void sensors_account(struct sensors *sensors, uint64_t now);
 
 /* ---- motes and world (world.c) ---- */
 #define UART_BYTES 16384
-struct ring { uint8_t bytes[UART_BYTES]; uint32_t head, tail; };
+struct ring {
+    uint8_t bytes[UART_BYTES];
+    uint32_t head, tail;
+};
 
 /* Bursts of losses: in the bad state frames of 100 bytes arrive `reception` times as often. */
-struct bursts { struct chain bad; double reception; };
-struct link { uint32_t to; double gain, prr; struct bursts *bursts; /* may be NULL */ };
+struct bursts {
+    struct chain bad;
+    double reception;
+};
+struct link {
+    uint32_t to;
+    double gain, prr;
+    struct bursts *bursts; /* may be NULL */
+};
 
 struct mote {
     skerry_world *world;
@@ -138,25 +169,52 @@ struct mote {
     const skerry_backend *backend;
     skerry_cpu *cpu;
     bool alive;
-    uint8_t outputs;            /* skerry_mote_outputs */
+    uint8_t outputs; /* skerry_mote_outputs */
     uint64_t boot_at;
-    uint64_t next;              /* when the CPU has something to do */
+    uint64_t next; /* when the CPU has something to do */
     double supply_mv;
-    union { struct radio radio; struct rf230 rf230; struct cc2538_radio cc2538; };
+    union {
+        struct radio radio;
+        struct rf230 rf230;
+        struct cc2538_radio cc2538;
+    };
     struct sensors sensors;
     struct ring from_uart, to_uart;
     bool uart_busy;
-    struct link *links; uint32_t link_count, link_capacity;
+    struct link *links;
+    uint32_t link_count, link_capacity;
     skerry_counters counters;
     uint64_t resets_before;
 };
 
-enum event_kind { EVENT_BOOT, EVENT_LOCKED, EVENT_TX_SFD, EVENT_TX_PHR, EVENT_TX_END, EVENT_ACK, EVENT_UART };
-struct event { uint64_t at; uint64_t order; enum event_kind kind; uint32_t mote; uint32_t generation; int32_t value; };
+enum event_kind {
+    EVENT_BOOT,
+    EVENT_LOCKED,
+    EVENT_TX_SFD,
+    EVENT_TX_PHR,
+    EVENT_TX_END,
+    EVENT_ACK,
+    EVENT_UART
+};
+struct event {
+    uint64_t at;
+    uint64_t order;
+    enum event_kind kind;
+    uint32_t mote;
+    uint32_t generation;
+    int32_t value;
+};
 
 struct transmission {
-    int32_t number; uint32_t sender; uint64_t start, end; double dbm; int channel; uint8_t length; uint8_t psdu[FRAME_BYTES];
-    uint32_t received_by; bool ack;
+    int32_t number;
+    uint32_t sender;
+    uint64_t start, end;
+    double dbm;
+    int channel;
+    uint8_t length;
+    uint8_t psdu[FRAME_BYTES];
+    uint32_t received_by;
+    bool ack;
 };
 #define TRANSMISSIONS 256
 
@@ -164,19 +222,29 @@ struct skerry_world {
     skerry_world_config config;
     uint64_t now, random;
     volatile int stop;
-    struct mote **motes; uint32_t mote_count;
-    const skerry_backend *backends[4]; uint32_t backend_count;
-    struct event *events; uint32_t event_count, event_capacity; uint64_t event_order;
-    struct transmission air[TRANSMISSIONS]; int32_t air_next;
-    skerry_frame *frames; uint32_t frame_head, frame_tail; uint64_t frames_dropped;
-    char *messages; uint32_t messages_length;
-    struct source **sources; uint32_t source_count;
+    struct mote **motes;
+    uint32_t mote_count;
+    const skerry_backend *backends[4];
+    uint32_t backend_count;
+    struct event *events;
+    uint32_t event_count, event_capacity;
+    uint64_t event_order;
+    struct transmission air[TRANSMISSIONS];
+    int32_t air_next;
+    skerry_frame *frames;
+    uint32_t frame_head, frame_tail;
+    uint64_t frames_dropped;
+    char *messages;
+    uint32_t messages_length;
+    struct source **sources;
+    uint32_t source_count;
 };
 /* -1, with the line for skerry_error(). */
 int world_fail(const char *format, ...);
 /* NULL, with that line: there is none. */
 struct mote *world_mote(const skerry_world *world, uint32_t index);
-void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote, uint32_t generation, int32_t value);
+void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote,
+                 uint32_t generation, int32_t value);
 
 /* ---- links (links.c) ---- */
 const struct link *link_of(const struct mote *from, uint32_t to); /* NULL: none */
@@ -187,19 +255,23 @@ void links_free(struct mote *mote);
 struct source {
     skerry_interference_config config;
     struct chain chain;
-    uint64_t changes[SOURCE_CHANGES]; uint32_t change_count;
-    double *mw; uint32_t mote_count;    /* power at each mote */
+    uint64_t changes[SOURCE_CHANGES];
+    uint32_t change_count;
+    double *mw;
+    uint32_t mote_count; /* power at each mote */
 };
 /* Mean power of all sources at a mote within [from, to), mW. */
 double interference_mw(skerry_world *world, uint32_t mote, int channel, uint64_t from, uint64_t to);
 void interference_free(skerry_world *world);
 
 /* ---- medium (medium.c) ---- */
-int32_t medium_transmit(struct mote *sender, uint64_t start, const uint8_t *psdu, uint8_t length, double dbm, bool ack);
+int32_t medium_transmit(struct mote *sender, uint64_t start, const uint8_t *psdu, uint8_t length,
+                        double dbm, bool ack);
 /* Receivers lock on: those that do at the SFD, or those that do at the PHR. */
 void medium_lock(skerry_world *world, uint64_t now, int32_t number, bool sfd);
 void medium_end(skerry_world *world, uint64_t now, int32_t number);
-/* Strongest frame at a mote within [from, to], on the channel it is tuned to, dBm; -200 in silence. */
+/* Strongest frame at a mote within [from, to], on the channel it is tuned to, dBm; -200 in silence.
+ */
 double medium_carrier(const struct mote *mote, uint64_t from, uint64_t to);
 /* The same or what interferes, whichever is stronger. */
 double medium_energy(const struct mote *mote, uint64_t from, uint64_t to);

@@ -3,7 +3,8 @@
 
 void radio_account(struct radio *radio, uint64_t now, int state, double ma)
 {
-    if (now <= radio->accounted) return;
+    if (now <= radio->accounted)
+        return;
     double s = (double)(now - radio->accounted) * 1e-9;
     if (radio->mote->alive) {
         radio->seconds[state] += s;
@@ -12,11 +13,15 @@ void radio_account(struct radio *radio, uint64_t now, int state, double ma)
     radio->accounted = now;
 }
 
-bool radio_listening(const struct radio *radio) { return radio->listening_since != NEVER && radio->receiving < 0; }
+bool radio_listening(const struct radio *radio)
+{
+    return radio->listening_since != NEVER && radio->receiving < 0;
+}
 
 void radio_interrupt(const struct radio *radio, bool level)
 {
-    if (radio->mote->cpu) radio->mote->backend->radio_interrupt(radio->mote->cpu, level);
+    if (radio->mote->cpu)
+        radio->mote->backend->radio_interrupt(radio->mote->cpu, level);
 }
 
 uint16_t radio_fcs(const uint8_t *psdu, uint8_t length)
@@ -24,7 +29,8 @@ uint16_t radio_fcs(const uint8_t *psdu, uint8_t length)
     uint16_t crc = 0;
     for (int i = 0; i < length; i++) {
         crc ^= psdu[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0x8408 : crc >> 1;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? crc >> 1 ^ 0x8408 : crc >> 1;
     }
     return crc;
 }

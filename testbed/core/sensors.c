@@ -7,7 +7,8 @@
 #define MS 1000000U
 #define SHT21 0x40
 #define TSL2561 0x39
-/* Supply currents of what is switched on as a whole, mA: ADXL202 (rev. B); the analogue board's LM60 0.08, HIH-5030 0.2, ADXL202 0.6. */
+/* Supply currents of what is switched on as a whole, mA: ADXL202 (rev. B); the analogue board's
+ * LM60 0.08, HIH-5030 0.2, ADXL202 0.6. */
 #define ACCEL_MA 0.6
 #define ANALOGUE_MA 0.88
 
@@ -31,8 +32,12 @@ static void sht_start(struct sensors *s, uint64_t now, uint8_t command)
     s->sht_command = command;
     s->sht_ready = now + duration;
     s->joule += (double)duration * 1e-9 * 0.3e-3 * 3.0;
-    if (isnan(value)) { s->sht_ready = NEVER; return; }
-    double ticks = temperature ? (value + 46.85) / 175.72 * 65536.0 : (value + 6.0) / 125.0 * 65536.0;
+    if (isnan(value)) {
+        s->sht_ready = NEVER;
+        return;
+    }
+    double ticks =
+        temperature ? (value + 46.85) / 175.72 * 65536.0 : (value + 6.0) / 125.0 * 65536.0;
     double step = temperature ? 4.0 : 16.0; /* 14 and 12 bit */
     ticks = fmax(0, fmin(65536.0 - step, floor(ticks / step + 0.5) * step));
     uint16_t raw = (uint16_t)ticks | (temperature ? 0 : 2);
@@ -41,7 +46,8 @@ static void sht_start(struct sensors *s, uint64_t now, uint8_t command)
     uint8_t crc = 0;
     for (int i = 0; i < 2; i++) {
         crc ^= s->sht_data[i];
-        for (int bit = 0; bit < 8; bit++) crc = (uint8_t)(crc & 0x80 ? crc << 1 ^ 0x31 : crc << 1);
+        for (int bit = 0; bit < 8; bit++)
+            crc = (uint8_t)(crc & 0x80 ? crc << 1 ^ 0x31 : crc << 1);
     }
     s->sht_data[2] = crc;
 }
@@ -52,12 +58,14 @@ static double tsl_integration_ms(const struct sensors *s)
     return ms[s->tsl_timing & 3];
 }
 
-/* Channels for light whose channel 1 is a fifth of channel 0: then the data sheet's integer formula for the T package
- * has b = 532, m = 721 (K2T): lux = (532 ch0 - 721 ch1) / 2^14 at 402 ms and gain 16. */
+/* Channels for light whose channel 1 is a fifth of channel 0: then the data sheet's integer formula
+ * for the T package has b = 532, m = 721 (K2T): lux = (532 ch0 - 721 ch1) / 2^14 at 402 ms and
+ * gain 16. */
 static uint16_t tsl_channel(const struct sensors *s, uint64_t now, int channel)
 {
     double lux = s->value[SKERRY_SENSOR_LIGHT], ms = tsl_integration_ms(s);
-    if ((s->tsl_control & 3) != 3 || isnan(lux) || (double)(now - s->tsl_power) < ms * 1e6) return 0;
+    if ((s->tsl_control & 3) != 3 || isnan(lux) || (double)(now - s->tsl_power) < ms * 1e6)
+        return 0;
     double per_count = (532.0 - 0.2 * 721.0) / 16384.0;
     double scale = ms / 402.0 * (s->tsl_timing & 0x10 ? 1.0 : 1.0 / 16.0);
     double ch0 = fmax(0, lux) / per_count * scale;
@@ -67,10 +75,13 @@ static uint16_t tsl_channel(const struct sensors *s, uint64_t now, int channel)
 
 void sensors_account(struct sensors *s, uint64_t now)
 {
-    if ((s->tsl_control & 3) == 3) s->joule += (double)(now - s->tsl_accounted) * 1e-9 * 0.24e-3 * 3.0;
+    if ((s->tsl_control & 3) == 3)
+        s->joule += (double)(now - s->tsl_accounted) * 1e-9 * 0.24e-3 * 3.0;
     s->tsl_accounted = now;
-    if (s->accel_on) s->joule += (double)(now - s->power_accounted) * 1e-9 * ACCEL_MA * 1e-3 * 3.0;
-    if (s->analogue_on) s->joule += (double)(now - s->power_accounted) * 1e-9 * ANALOGUE_MA * 1e-3 * 3.0;
+    if (s->accel_on)
+        s->joule += (double)(now - s->power_accounted) * 1e-9 * ACCEL_MA * 1e-3 * 3.0;
+    if (s->analogue_on)
+        s->joule += (double)(now - s->power_accounted) * 1e-9 * ANALOGUE_MA * 1e-3 * 3.0;
     s->power_accounted = now;
 }
 
@@ -78,7 +89,9 @@ int sensors_twi_start(struct sensors *s, uint64_t now, uint8_t address, int read
 {
     s->address = 0;
     if (address == SHT21) {
-        if (read && s->sht_command && now < s->sht_ready) return 0; /* no hold: not ready, not acknowledged */
+        /* no hold: not ready, not acknowledged */
+        if (read && s->sht_command && now < s->sht_ready)
+            return 0;
         s->sht_position = 0;
         s->address = SHT21;
         return 1;
@@ -94,25 +107,39 @@ int sensors_twi_start(struct sensors *s, uint64_t now, uint8_t address, int read
 int sensors_twi_write(struct sensors *s, uint64_t now, uint8_t byte)
 {
     if (s->address == SHT21) {
-        if (byte == 0xF3 || byte == 0xF5) sht_start(s, now, byte);
-        else if (byte == 0xFE) { s->sht_command = 0; s->sht_user = 0x02; }
+        if (byte == 0xF3 || byte == 0xF5)
+            sht_start(s, now, byte);
+        else if (byte == 0xFE) {
+            s->sht_command = 0;
+            s->sht_user = 0x02;
+        }
         return byte == 0xF3 || byte == 0xF5 || byte == 0xFE || byte == 0xE6 || byte == 0xE7;
     }
-    if (s->address != TSL2561) return 0;
-    if (s->tsl_first) { s->tsl_command = byte; s->tsl_first = false; return (byte & 0x80) != 0; }
+    if (s->address != TSL2561)
+        return 0;
+    if (s->tsl_first) {
+        s->tsl_command = byte;
+        s->tsl_first = false;
+        return (byte & 0x80) != 0;
+    }
     sensors_account(s, now);
     if ((s->tsl_command & 15) == 0) {
-        if ((byte & 3) == 3 && (s->tsl_control & 3) != 3) s->tsl_power = now;
+        if ((byte & 3) == 3 && (s->tsl_control & 3) != 3)
+            s->tsl_power = now;
         s->tsl_control = byte & 3;
     }
-    if ((s->tsl_command & 15) == 1) { s->tsl_timing = byte; s->tsl_power = now; }
+    if ((s->tsl_command & 15) == 1) {
+        s->tsl_timing = byte;
+        s->tsl_power = now;
+    }
     s->tsl_command++;
     return 1;
 }
 
 uint8_t sensors_twi_read(struct sensors *s, uint64_t now)
 {
-    if (s->address == SHT21) return s->sht_position < 3 ? s->sht_data[s->sht_position++] : 0xFF;
+    if (s->address == SHT21)
+        return s->sht_position < 3 ? s->sht_data[s->sht_position++] : 0xFF;
     uint8_t at = s->tsl_command++ & 15;
     switch (at) {
     case 0: return s->tsl_control;
@@ -126,22 +153,31 @@ uint8_t sensors_twi_read(struct sensors *s, uint64_t now)
     }
 }
 
-void sensors_twi_stop(struct sensors *s, uint64_t now) { (void)now; s->address = 0; }
+void sensors_twi_stop(struct sensors *s, uint64_t now)
+{
+    (void)now;
+    s->address = 0;
+}
 
 /* ADXL202 (rev. B): settles within 16 ms. */
 void sensors_accel_power(struct sensors *s, uint64_t now, bool on)
 {
     sensors_account(s, now);
-    if (on && !s->accel_on) s->accel_since = now;
+    if (on && !s->accel_on)
+        s->accel_since = now;
     s->accel_on = on;
 }
 
-uint32_t sensors_adc(const struct sensors *s, uint64_t now, enum skerry_input input, double supply_mv)
+uint32_t sensors_adc(const struct sensors *s, uint64_t now, enum skerry_input input,
+                     double supply_mv)
 {
-    if (input != SKERRY_INPUT_ACCEL_X && input != SKERRY_INPUT_ACCEL_Y) return analogue_adc(s, now, input, supply_mv);
-    double g = s->value[input == SKERRY_INPUT_ACCEL_X ? SKERRY_SENSOR_ACCEL_X : SKERRY_SENSOR_ACCEL_Y];
+    if (input != SKERRY_INPUT_ACCEL_X && input != SKERRY_INPUT_ACCEL_Y)
+        return analogue_adc(s, now, input, supply_mv);
+    double g =
+        s->value[input == SKERRY_INPUT_ACCEL_X ? SKERRY_SENSOR_ACCEL_X : SKERRY_SENSOR_ACCEL_Y];
     bool on = s->accel_on || s->analogue_on;
     uint64_t since = s->accel_on ? s->accel_since : s->analogue_since;
-    if (!on || isnan(g) || now - since < 16 * (uint64_t)MS) return 0;
+    if (!on || isnan(g) || now - since < 16 * (uint64_t)MS)
+        return 0;
     return (uint32_t)fmax(0, 1000.0 * (supply_mv / 2 + g * 167.0 * supply_mv / 3000.0) + 0.5);
 }

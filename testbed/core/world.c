@@ -26,18 +26,24 @@ int world_fail(const char *format, ...)
 }
 
 /* ---- events: a binary heap by time, then by order of making ---- */
-static bool earlier(const struct event *a, const struct event *b) { return a->at != b->at ? a->at < b->at : a->order < b->order; }
+static bool earlier(const struct event *a, const struct event *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
 
-void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote, uint32_t generation, int32_t value)
+void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote,
+                 uint32_t generation, int32_t value)
 {
     if (world->event_count == world->event_capacity) {
         world->event_capacity = world->event_capacity ? 2 * world->event_capacity : 256;
         world->events = realloc(world->events, world->event_capacity * sizeof *world->events);
-        if (!world->events) abort();
+        if (!world->events)
+            abort();
     }
     struct event new = {at, world->event_order++, kind, mote, generation, value};
     uint32_t i = world->event_count++;
-    for (; i && earlier(&new, &world->events[(i - 1) / 2]); i = (i - 1) / 2) world->events[i] = world->events[(i - 1) / 2];
+    for (; i && earlier(&new, &world->events[(i - 1) / 2]); i = (i - 1) / 2)
+        world->events[i] = world->events[(i - 1) / 2];
     world->events[i] = new;
 }
 
@@ -46,12 +52,16 @@ static struct event event_take(skerry_world *world)
     struct event first = world->events[0], last = world->events[--world->event_count];
     uint32_t i = 0, child;
     while ((child = 2 * i + 1) < world->event_count) {
-        if (child + 1 < world->event_count && earlier(&world->events[child + 1], &world->events[child])) child++;
-        if (!earlier(&world->events[child], &last)) break;
+        if (child + 1 < world->event_count &&
+            earlier(&world->events[child + 1], &world->events[child]))
+            child++;
+        if (!earlier(&world->events[child], &last))
+            break;
         world->events[i] = world->events[child];
         i = child;
     }
-    if (world->event_count) world->events[i] = last;
+    if (world->event_count)
+        world->events[i] = last;
     return first;
 }
 
@@ -59,12 +69,20 @@ static struct event event_take(skerry_world *world)
 static void host_pin(void *m, uint64_t now, enum skerry_pin pin, int level)
 {
     struct mote *mote = m;
-    if (pin >= SKERRY_PIN_RED) mote->outputs = (uint8_t)((mote->outputs & ~(1 << (pin - SKERRY_PIN_RED))) | level << (pin - SKERRY_PIN_RED));
-    else if (pin == SKERRY_PIN_ACCEL_POWER) sensors_accel_power(&mote->sensors, now, level);
-    else if (pin == SKERRY_PIN_SENSOR_POWER) analogue_power(&mote->sensors, now, level);
-    else mote->radio.model->pin(&mote->radio, now, pin, level);
+    if (pin >= SKERRY_PIN_RED)
+        mote->outputs = (uint8_t)((mote->outputs & ~(1 << (pin - SKERRY_PIN_RED))) |
+                                  level << (pin - SKERRY_PIN_RED));
+    else if (pin == SKERRY_PIN_ACCEL_POWER)
+        sensors_accel_power(&mote->sensors, now, level);
+    else if (pin == SKERRY_PIN_SENSOR_POWER)
+        analogue_power(&mote->sensors, now, level);
+    else
+        mote->radio.model->pin(&mote->radio, now, pin, level);
 }
-static uint8_t host_spi(void *m, uint64_t now, uint8_t out) { return rf230_spi(&((struct mote *)m)->rf230, now, out); }
+static uint8_t host_spi(void *m, uint64_t now, uint8_t out)
+{
+    return rf230_spi(&((struct mote *)m)->rf230, now, out);
+}
 static enum skerry_access host_radio_read(void *m, uint64_t now, uint32_t offset, uint32_t *value)
 {
     return cc2538_radio_read(&((struct mote *)m)->cc2538, now, offset, value);
@@ -77,13 +95,26 @@ static void host_uart(void *m, uint64_t now, uint8_t byte)
 {
     struct ring *ring = &((struct mote *)m)->from_uart;
     (void)now;
-    if (ring->head - ring->tail == UART_BYTES) ring->tail++;
+    if (ring->head - ring->tail == UART_BYTES)
+        ring->tail++;
     ring->bytes[ring->head++ % UART_BYTES] = byte;
 }
-static int host_twi_start(void *m, uint64_t now, uint8_t address, int read) { return sensors_twi_start(&((struct mote *)m)->sensors, now, address, read); }
-static int host_twi_write(void *m, uint64_t now, uint8_t byte) { return sensors_twi_write(&((struct mote *)m)->sensors, now, byte); }
-static uint8_t host_twi_read(void *m, uint64_t now) { return sensors_twi_read(&((struct mote *)m)->sensors, now); }
-static void host_twi_stop(void *m, uint64_t now) { sensors_twi_stop(&((struct mote *)m)->sensors, now); }
+static int host_twi_start(void *m, uint64_t now, uint8_t address, int read)
+{
+    return sensors_twi_start(&((struct mote *)m)->sensors, now, address, read);
+}
+static int host_twi_write(void *m, uint64_t now, uint8_t byte)
+{
+    return sensors_twi_write(&((struct mote *)m)->sensors, now, byte);
+}
+static uint8_t host_twi_read(void *m, uint64_t now)
+{
+    return sensors_twi_read(&((struct mote *)m)->sensors, now);
+}
+static void host_twi_stop(void *m, uint64_t now)
+{
+    sensors_twi_stop(&((struct mote *)m)->sensors, now);
+}
 static uint32_t host_adc(void *m, uint64_t now, enum skerry_input input)
 {
     struct mote *mote = m;
@@ -94,29 +125,41 @@ static void host_message(void *m, uint64_t now, const char *text)
     const struct mote *mote = m;
     skerry_world *world = mote->world;
     uint32_t room = MESSAGE_BYTES - world->messages_length;
-    int length = snprintf(world->messages + world->messages_length, room, "mote %u at %.6f s: %s\n", mote->node, (double)now * 1e-9, text);
-    if (length > 0 && (uint32_t)length < room) world->messages_length += (uint32_t)length;
+    int length = snprintf(world->messages + world->messages_length, room, "mote %u at %.6f s: %s\n",
+                          mote->node, (double)now * 1e-9, text);
+    if (length > 0 && (uint32_t)length < room)
+        world->messages_length += (uint32_t)length;
 }
 
 /* ---- world ---- */
 skerry_world *skerry_world_create(const skerry_world_config *config)
 {
     skerry_world *world = calloc(1, sizeof *world);
-    if (world) { world->frames = calloc(65536, sizeof *world->frames); world->messages = calloc(1, MESSAGE_BYTES); }
-    if (!world || !world->frames || !world->messages) { world_fail("out of memory"); return NULL; }
+    if (world) {
+        world->frames = calloc(65536, sizeof *world->frames);
+        world->messages = calloc(1, MESSAGE_BYTES);
+    }
+    if (!world || !world->frames || !world->messages) {
+        world_fail("out of memory");
+        return NULL;
+    }
     world->config = *config;
-    if (!world->config.quantum_ns) world->config.quantum_ns = DEFAULT_QUANTUM_NS;
+    if (!world->config.quantum_ns)
+        world->config.quantum_ns = DEFAULT_QUANTUM_NS;
     world->random = config->seed;
-    for (int i = 0; i < TRANSMISSIONS; i++) world->air[i].number = -1;
+    for (int i = 0; i < TRANSMISSIONS; i++)
+        world->air[i].number = -1;
     return world;
 }
 
 void skerry_world_free(skerry_world *world)
 {
-    if (!world) return;
+    if (!world)
+        return;
     for (uint32_t i = 0; i < world->mote_count; i++) {
         struct mote *mote = world->motes[i];
-        if (mote->cpu) mote->backend->free(mote->cpu);
+        if (mote->cpu)
+            mote->backend->free(mote->cpu);
         links_free(mote);
         free(mote);
     }
@@ -131,14 +174,18 @@ void skerry_world_free(skerry_world *world)
 int skerry_backend_load(skerry_world *world, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return world_fail("back-end %s: %s", path, dlerror());
+    if (!library)
+        return world_fail("back-end %s: %s", path, dlerror());
     const skerry_backend *(*get)(void);
     *(void **)&get = dlsym(library, "skerry_backend_get");
-    if (!get) return world_fail("back-end %s: no skerry_backend_get in it", path);
+    if (!get)
+        return world_fail("back-end %s: no skerry_backend_get in it", path);
     const skerry_backend *backend = get();
     if (backend->abi != SKERRY_BACKEND_ABI)
-        return world_fail("back-end %s: interface version %u, the core has %d", path, backend->abi, SKERRY_BACKEND_ABI);
-    if (world->backend_count == 4) return world_fail("back-end %s: more than 4 back-ends", path);
+        return world_fail("back-end %s: interface version %u, the core has %d", path, backend->abi,
+                          SKERRY_BACKEND_ABI);
+    if (world->backend_count == 4)
+        return world_fail("back-end %s: more than 4 back-ends", path);
     world->backends[world->backend_count++] = backend;
     return 0;
 }
@@ -147,30 +194,50 @@ int skerry_mote_add(skerry_world *world, const skerry_mote_config *config)
 {
     const skerry_backend *backend = NULL;
     for (uint32_t i = 0; i < world->backend_count; i++)
-        if (!strcmp(world->backends[i]->name, config->backend)) backend = world->backends[i];
-    if (!backend) return world_fail("mote %u: back-end '%s' is not loaded", config->node, config->backend);
+        if (!strcmp(world->backends[i]->name, config->backend))
+            backend = world->backends[i];
+    if (!backend)
+        return world_fail("mote %u: back-end '%s' is not loaded", config->node, config->backend);
     struct mote **motes = realloc(world->motes, (world->mote_count + 1) * sizeof *motes);
     struct mote *mote = calloc(1, sizeof *mote);
-    if (motes) world->motes = motes;
-    if (!motes || !mote) { free(mote); return world_fail("out of memory"); }
-    *mote = (struct mote){.world = world, .index = world->mote_count, .node = config->node, .backend = backend, .next = NEVER,
-                          .supply_mv = config->supply_mv, .boot_at = config->boot_ns};
-    mote->radio = (struct radio){.mote = mote, .receiving = -1, .listening_since = NEVER,
-                                 .model = backend->radio == SKERRY_RADIO_CC2538 ? &cc2538_model : &rf230_model};
+    if (motes)
+        world->motes = motes;
+    if (!motes || !mote) {
+        free(mote);
+        return world_fail("out of memory");
+    }
+    *mote = (struct mote){.world = world,
+                          .index = world->mote_count,
+                          .node = config->node,
+                          .backend = backend,
+                          .next = NEVER,
+                          .supply_mv = config->supply_mv,
+                          .boot_at = config->boot_ns};
+    mote->radio = (struct radio){.mote = mote,
+                                 .receiving = -1,
+                                 .listening_since = NEVER,
+                                 .model = backend->radio == SKERRY_RADIO_CC2538 ? &cc2538_model
+                                                                                : &rf230_model};
     mote->sensors.value[SKERRY_SENSOR_TEMPERATURE] = 20;
     mote->sensors.value[SKERRY_SENSOR_HUMIDITY] = 50;
     mote->sensors.value[SKERRY_SENSOR_LIGHT] = 100;
-    skerry_host host = {mote, host_pin, host_spi, host_radio_read, host_radio_write, host_uart, host_twi_start, host_twi_write, host_twi_read,
-                        host_twi_stop, host_adc, host_message};
+    skerry_host host = {
+        mote,      host_pin,       host_spi,       host_radio_read, host_radio_write,
+        host_uart, host_twi_start, host_twi_write, host_twi_read,   host_twi_stop,
+        host_adc,  host_message};
     char text[256] = "";
     mote->cpu = backend->create(&host, config->elf, text);
-    if (!mote->cpu) { free(mote); return world_fail("%s", text); }
+    if (!mote->cpu) {
+        free(mote);
+        return world_fail("%s", text);
+    }
     backend->supply(mote->cpu, (uint32_t)config->supply_mv);
     backend->clock(mote->cpu, config->clock_ppm);
     if (config->eeprom && backend->eeprom_write(mote->cpu, config->eeprom, config->eeprom_length)) {
         backend->free(mote->cpu);
         free(mote);
-        return world_fail("mote %u: %u bytes of settings do not fit its EEPROM", config->node, config->eeprom_length);
+        return world_fail("mote %u: %u bytes of settings do not fit its EEPROM", config->node,
+                          config->eeprom_length);
     }
     world->motes[world->mote_count] = mote;
     world_event(world, config->boot_ns, EVENT_BOOT, mote->index, 0, 0);
@@ -179,7 +246,8 @@ int skerry_mote_add(skerry_world *world, const skerry_mote_config *config)
 
 struct mote *world_mote(const skerry_world *world, uint32_t mote)
 {
-    if (mote < world->mote_count) return world->motes[mote];
+    if (mote < world->mote_count)
+        return world->motes[mote];
     world_fail("mote index %u: the world has %u motes", mote, world->mote_count);
     return NULL;
 }
@@ -203,16 +271,24 @@ static void power_off(struct mote *mote, uint64_t now)
 
 static void catch_up(struct mote *mote, uint64_t now)
 {
-    if (mote->alive) mote->next = mote->backend->run(mote->cpu, now);
+    if (mote->alive)
+        mote->next = mote->backend->run(mote->cpu, now);
 }
 
 /* A byte a byte-time, as long as the mote takes them. */
 static void uart_step(struct mote *mote, uint64_t now)
 {
     mote->uart_busy = mote->to_uart.tail != mote->to_uart.head;
-    if (!mote->uart_busy) return;
-    if (!mote->alive) { mote->to_uart.tail = mote->to_uart.head; mote->uart_busy = false; return; }
-    if (mote->backend->uart_receive(mote->cpu, mote->to_uart.bytes[mote->to_uart.tail % UART_BYTES])) mote->to_uart.tail++;
+    if (!mote->uart_busy)
+        return;
+    if (!mote->alive) {
+        mote->to_uart.tail = mote->to_uart.head;
+        mote->uart_busy = false;
+        return;
+    }
+    if (mote->backend->uart_receive(mote->cpu,
+                                    mote->to_uart.bytes[mote->to_uart.tail % UART_BYTES]))
+        mote->to_uart.tail++;
     world_event(mote->world, now + UART_BYTE_NS, EVENT_UART, mote->index, 0, 0);
 }
 
@@ -222,34 +298,51 @@ static void handle(skerry_world *world, const struct event *event)
     uint64_t now = event->at;
     switch (event->kind) {
     case EVENT_BOOT:
-        if (!mote->alive) power_on(mote, now);
+        if (!mote->alive)
+            power_on(mote, now);
         break;
     case EVENT_LOCKED:
-        if (event->generation != mote->radio.generation) break;
+        if (event->generation != mote->radio.generation)
+            break;
         catch_up(mote, now);
         mote->radio.model->locked(&mote->radio, now);
         mote->next = now;
         break;
-    case EVENT_TX_SFD: case EVENT_TX_PHR: case EVENT_TX_END:
+    case EVENT_TX_SFD:
+    case EVENT_TX_PHR:
+    case EVENT_TX_END:
         for (uint32_t i = 0; i < world->mote_count; i++) {
             struct mote *receiver = world->motes[i];
-            if (receiver->radio.listening_since == NEVER) continue;
-            if (receiver->radio.receiving == event->value || link_of(mote, i)) { catch_up(receiver, now); if (receiver->alive) receiver->next = now; }
+            if (receiver->radio.listening_since == NEVER)
+                continue;
+            if (receiver->radio.receiving == event->value || link_of(mote, i)) {
+                catch_up(receiver, now);
+                if (receiver->alive)
+                    receiver->next = now;
+            }
         }
-        if (event->kind != EVENT_TX_END) medium_lock(world, now, event->value, event->kind == EVENT_TX_SFD);
-        if (event->kind == EVENT_TX_PHR || (event->kind == EVENT_TX_SFD && !mote->radio.model->transmit_sfd)) break;
+        if (event->kind != EVENT_TX_END)
+            medium_lock(world, now, event->value, event->kind == EVENT_TX_SFD);
+        if (event->kind == EVENT_TX_PHR ||
+            (event->kind == EVENT_TX_SFD && !mote->radio.model->transmit_sfd))
+            break;
         catch_up(mote, now);
         if (event->kind == EVENT_TX_SFD) {
-            if (event->generation == mote->radio.generation) mote->radio.model->transmit_sfd(&mote->radio, now);
-            if (mote->alive) mote->next = now;
+            if (event->generation == mote->radio.generation)
+                mote->radio.model->transmit_sfd(&mote->radio, now);
+            if (mote->alive)
+                mote->next = now;
             break;
         }
         medium_end(world, now, event->value);
-        if (event->generation == mote->radio.generation) mote->radio.model->transmit_end(&mote->radio, now);
-        if (mote->alive) mote->next = now;
+        if (event->generation == mote->radio.generation)
+            mote->radio.model->transmit_end(&mote->radio, now);
+        if (mote->alive)
+            mote->next = now;
         break;
     case EVENT_ACK:
-        if (event->generation != mote->radio.generation) break;
+        if (event->generation != mote->radio.generation)
+            break;
         catch_up(mote, now);
         mote->radio.model->acknowledge(&mote->radio, now, (uint8_t)event->value);
         mote->next = now;
@@ -257,7 +350,8 @@ static void handle(skerry_world *world, const struct event *event)
     case EVENT_UART:
         catch_up(mote, now);
         uart_step(mote, now);
-        if (mote->alive) mote->next = now;
+        if (mote->alive)
+            mote->next = now;
         break;
     }
 }
@@ -265,21 +359,29 @@ static void handle(skerry_world *world, const struct event *event)
 int skerry_world_run(skerry_world *world, uint64_t until_ns)
 {
     while (world->now < until_ns) {
-        if (world->stop) { world->stop = 0; return 1; }
+        if (world->stop) {
+            world->stop = 0;
+            return 1;
+        }
         uint64_t next = until_ns;
-        if (world->event_count && world->events[0].at < next) next = world->events[0].at;
+        if (world->event_count && world->events[0].at < next)
+            next = world->events[0].at;
         for (uint32_t i = 0; i < world->mote_count; i++)
-            if (world->motes[i]->next < next) next = world->motes[i]->next;
-        if (next < world->now) next = world->now;
+            if (world->motes[i]->next < next)
+                next = world->motes[i]->next;
+        if (next < world->now)
+            next = world->now;
         uint64_t end = next + world->config.quantum_ns;
-        if (end > until_ns) end = until_ns;
+        if (end > until_ns)
+            end = until_ns;
         while (world->event_count && world->events[0].at <= end) {
             struct event event = event_take(world);
             handle(world, &event);
         }
         for (uint32_t i = 0; i < world->mote_count; i++) {
             struct mote *mote = world->motes[i];
-            if (mote->next < end) mote->next = mote->backend->run(mote->cpu, end);
+            if (mote->next < end)
+                mote->next = mote->backend->run(mote->cpu, end);
         }
         world->now = end;
     }
@@ -292,48 +394,62 @@ uint64_t skerry_world_now(const skerry_world *world) { return world->now; }
 int skerry_sensor_set(skerry_world *world, uint32_t index, int32_t sensor, double value)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
-    if (sensor < 0 || sensor > SKERRY_SENSOR_SUPPLY) return world_fail("sensor %d: 0..%d exist", sensor, SKERRY_SENSOR_SUPPLY);
+    if (!mote)
+        return -1;
+    if (sensor < 0 || sensor > SKERRY_SENSOR_SUPPLY)
+        return world_fail("sensor %d: 0..%d exist", sensor, SKERRY_SENSOR_SUPPLY);
     if (sensor == SKERRY_SENSOR_SUPPLY) {
         mote->radio.model->account(&mote->radio, world->now);
         mote->supply_mv = value * 1000;
         mote->backend->supply(mote->cpu, (uint32_t)(value * 1000 + 0.5));
-    } else mote->sensors.value[sensor] = value;
+    } else
+        mote->sensors.value[sensor] = value;
     return 0;
 }
 
 int skerry_uart_read(skerry_world *world, uint32_t index, uint8_t *data, uint32_t capacity)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
+    if (!mote)
+        return -1;
     uint32_t n = 0;
-    while (n < capacity && mote->from_uart.tail != mote->from_uart.head) data[n++] = mote->from_uart.bytes[mote->from_uart.tail++ % UART_BYTES];
+    while (n < capacity && mote->from_uart.tail != mote->from_uart.head)
+        data[n++] = mote->from_uart.bytes[mote->from_uart.tail++ % UART_BYTES];
     return (int)n;
 }
 
 int skerry_uart_write(skerry_world *world, uint32_t index, const uint8_t *data, uint32_t length)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
+    if (!mote)
+        return -1;
     uint32_t n = 0;
-    while (n < length && mote->to_uart.head - mote->to_uart.tail < UART_BYTES) mote->to_uart.bytes[mote->to_uart.head++ % UART_BYTES] = data[n++];
-    if (n && !mote->uart_busy) { mote->uart_busy = true; world_event(world, world->now + UART_BYTE_NS, EVENT_UART, index, 0, 0); }
+    while (n < length && mote->to_uart.head - mote->to_uart.tail < UART_BYTES)
+        mote->to_uart.bytes[mote->to_uart.head++ % UART_BYTES] = data[n++];
+    if (n && !mote->uart_busy) {
+        mote->uart_busy = true;
+        world_event(world, world->now + UART_BYTE_NS, EVENT_UART, index, 0, 0);
+    }
     return (int)n;
 }
 
 int skerry_mote_kill(skerry_world *world, uint32_t index)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
-    if (mote->alive) power_off(mote, world->now);
+    if (!mote)
+        return -1;
+    if (mote->alive)
+        power_off(mote, world->now);
     return 0;
 }
 
 int skerry_mote_reboot(skerry_world *world, uint32_t index)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
-    if (mote->alive) power_off(mote, world->now);
+    if (!mote)
+        return -1;
+    if (mote->alive)
+        power_off(mote, world->now);
     mote->counters.resets++;
     power_on(mote, world->now);
     return 0;
@@ -342,20 +458,24 @@ int skerry_mote_reboot(skerry_world *world, uint32_t index)
 int skerry_mote_clock(skerry_world *world, uint32_t index, double ppm)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
+    if (!mote)
+        return -1;
     catch_up(mote, world->now);
     mote->backend->clock(mote->cpu, ppm);
-    if (mote->alive) mote->next = world->now; /* what it waits for comes at another time now */
+    if (mote->alive)
+        mote->next = world->now; /* what it waits for comes at another time now */
     return 0;
 }
 
 int skerry_mote_button(skerry_world *world, uint32_t index, int down)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
+    if (!mote)
+        return -1;
     catch_up(mote, world->now);
     mote->backend->button(mote->cpu, down);
-    if (mote->alive) mote->next = world->now;
+    if (mote->alive)
+        mote->next = world->now;
     return 0;
 }
 
@@ -380,24 +500,46 @@ const char *skerry_mote_fault(const skerry_world *world, uint32_t index)
 int skerry_mote_energy(const skerry_world *world, uint32_t index, skerry_energy *energy)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
-    if (mote->alive) { mote->radio.model->account(&mote->radio, world->now); sensors_account(&mote->sensors, world->now); }
+    if (!mote)
+        return -1;
+    if (mote->alive) {
+        mote->radio.model->account(&mote->radio, world->now);
+        sensors_account(&mote->sensors, world->now);
+    }
     uint64_t ns[SKERRY_CPU_STATES];
     mote->backend->state_times(mote->cpu, mote->alive ? world->now : 0, ns);
     const double *ma = mote->backend->current_ma;
     double volts = mote->supply_mv * 1e-3, j[SKERRY_CPU_STATES], s[SKERRY_CPU_STATES];
-    for (int i = 0; i < SKERRY_CPU_STATES; i++) { s[i] = (double)ns[i] * 1e-9; j[i] = s[i] * ma[i] * 1e-3 * volts; }
+    for (int i = 0; i < SKERRY_CPU_STATES; i++) {
+        s[i] = (double)ns[i] * 1e-9;
+        j[i] = s[i] * ma[i] * 1e-3 * volts;
+    }
     const struct radio *r = &mote->radio;
-    *energy = (skerry_energy){j[0], j[1], j[2], r->joule[RADIO_SLEEP], r->joule[RADIO_OFF], r->joule[RADIO_IDLE], r->joule[RADIO_RX],
-                              r->joule[RADIO_TX], mote->sensors.joule, s[0], s[1], s[2], r->seconds[RADIO_SLEEP], r->seconds[RADIO_OFF],
-                              r->seconds[RADIO_IDLE], r->seconds[RADIO_RX], r->seconds[RADIO_TX]};
+    *energy = (skerry_energy){j[0],
+                              j[1],
+                              j[2],
+                              r->joule[RADIO_SLEEP],
+                              r->joule[RADIO_OFF],
+                              r->joule[RADIO_IDLE],
+                              r->joule[RADIO_RX],
+                              r->joule[RADIO_TX],
+                              mote->sensors.joule,
+                              s[0],
+                              s[1],
+                              s[2],
+                              r->seconds[RADIO_SLEEP],
+                              r->seconds[RADIO_OFF],
+                              r->seconds[RADIO_IDLE],
+                              r->seconds[RADIO_RX],
+                              r->seconds[RADIO_TX]};
     return 0;
 }
 
 int skerry_mote_counters(const skerry_world *world, uint32_t index, skerry_counters *counters)
 {
     struct mote *mote = world_mote(world, index);
-    if (!mote) return -1;
+    if (!mote)
+        return -1;
     *counters = mote->counters;
     counters->resets += mote->backend->resets(mote->cpu);
     counters->crashes = mote->backend->fault(mote->cpu)[0] != 0;
@@ -413,13 +555,16 @@ int skerry_mote_eeprom(const skerry_world *world, uint32_t index, uint8_t *data,
 uint64_t skerry_mote_memory(const skerry_world *world, uint32_t index)
 {
     struct mote *mote = world_mote(world, index);
-    return mote ? sizeof *mote + mote->link_capacity * sizeof *mote->links + mote->backend->memory(mote->cpu) : 0;
+    return mote ? sizeof *mote + mote->link_capacity * sizeof *mote->links +
+                      mote->backend->memory(mote->cpu)
+                : 0;
 }
 
 int skerry_frames_read(skerry_world *world, skerry_frame *frames, uint32_t capacity)
 {
     uint32_t n = 0;
-    while (n < capacity && world->frame_tail != world->frame_head) frames[n++] = world->frames[world->frame_tail++ % 65536U];
+    while (n < capacity && world->frame_tail != world->frame_head)
+        frames[n++] = world->frames[world->frame_tail++ % 65536U];
     return (int)n;
 }
 

@@ -1,4 +1,5 @@
-/* CC2538: clocks, pins, the sleep timer, sleep. Chapters are those of the user's guide (SWRU319C). */
+/* CC2538: clocks, pins, the sleep timer, sleep. Chapters are those of the user's guide (SWRU319C).
+ */
 #include "board.h"
 
 #include "drivers/cc2538/registers.h"
@@ -11,7 +12,8 @@
 #define PATIENCE 10000
 /* The RC oscillator runs within 10 us (data sheet SWRS096D). */
 #define RC_PATIENCE 100
-/* SysTick at 32 MHz wraps after 0.52 s; so many wraps awake without a turn of the main loop are a hang. */
+/* SysTick at 32 MHz wraps after 0.52 s; so many wraps awake without a turn of the main loop are a
+ * hang. */
 #define HANG_WRAPS 4
 #define STACK_PAINT 0xC5C5C5C5UL
 #define LED_RED 0x10UL
@@ -96,17 +98,21 @@ void board_reboot(void)
     for (;;) {}
 }
 
-/* After power mode 2 the count may be read a tick late (12.3): what is nearly due counts as reached, the main loop waits for the rest. */
+/* After power mode 2 the count may be read a tick late (12.3): what is nearly due counts as
+ * reached, the main loop waits for the rest. */
 void sleep_timer_isr(void)
 {
     alarm_armed = false;
-    if (clock_reached(clock_now() + ALARM_MINIMUM, alarm_due)) alarm_reached = true;
+    if (clock_reached(clock_now() + ALARM_MINIMUM, alarm_due))
+        alarm_reached = true;
 }
 
-/* The chip's watchdog cannot be stopped and would wake a sleeping mote each second; this one runs only while the CPU does. */
+/* The chip's watchdog cannot be stopped and would wake a sleeping mote each second; this one runs
+ * only while the CPU does. */
 void systick_isr(void)
 {
-    if (++wraps >= HANG_WRAPS) board_reboot();
+    if (++wraps >= HANG_WRAPS)
+        board_reboot();
 }
 
 void board_watchdog(void) { wraps = 0; }
@@ -115,10 +121,12 @@ void board_alarm(uint32_t due)
 {
     uint32_t now = clock_now();
     alarm_reached = clock_reached(now, due);
-    if (alarm_reached || (alarm_armed && due == alarm_due)) return;
+    if (alarm_reached || (alarm_armed && due == alarm_due))
+        return;
     alarm_due = due;
     alarm_armed = true;
-    if (due - now < ALARM_MINIMUM) due = now + ALARM_MINIMUM;
+    if (due - now < ALARM_MINIMUM)
+        due = now + ALARM_MINIMUM;
     for (uint32_t i = 0; i < PATIENCE && !(SMWDTHROSC_STLOAD & STLOAD_READY); i++) {}
     SMWDTHROSC_ST3 = due >> 24;
     SMWDTHROSC_ST2 = due >> 16 & 0xFF;
@@ -126,14 +134,16 @@ void board_alarm(uint32_t due)
     SMWDTHROSC_ST0 = due & 0xFF;
 }
 
-/* The compare interrupt cannot be switched off by itself; without an alarm it finds nothing reached. */
+/* The compare interrupt cannot be switched off by itself; without an alarm it finds nothing
+ * reached. */
 void board_alarm_off(void) { alarm_reached = false; }
 
 bool board_alarm_reached(void) { return alarm_reached; }
 
-/* In power mode 2 everything stops but the crystal of the sleep timer, and only the upper half of the RAM, where all data is, keeps what it
- * holds. The chip must enter it on the RC oscillator and wakes on it (7.1.2). The instruction is aligned and followed by one that does nothing
- * (errata SWRZ045, flash after deep sleep). */
+/* In power mode 2 everything stops but the crystal of the sleep timer, and only the upper half of
+ * the RAM, where all data is, keeps what it holds. The chip must enter it on the RC oscillator and
+ * wakes on it (7.1.2). The instruction is aligned and followed by one that does nothing (errata
+ * SWRZ045, flash after deep sleep). */
 void board_sleep(bool deep)
 {
     SYST_CSR = 0;
@@ -162,7 +172,10 @@ board_interrupts board_interrupts_off(void)
     return state;
 }
 
-void board_interrupts_restore(board_interrupts state) { __asm__ volatile("msr primask, %0" ::"r"(state) : "memory"); }
+void board_interrupts_restore(board_interrupts state)
+{
+    __asm__ volatile("msr primask, %0" ::"r"(state) : "memory");
+}
 
 /* By level (9.2.4), and by edge in power mode 2 (9.2.5), where the port has no clock. */
 void gpio_a_isr(void)
@@ -179,12 +192,14 @@ void board_actuator(bool on) { GPIO_DATA(GPIO_C, ACTUATOR) = on ? ACTUATOR : 0; 
 
 void board_leds(uint8_t mask)
 {
-    GPIO_DATA(GPIO_C, LED_RED | LED_YELLOW | LED_GREEN) = (mask & 1 ? LED_RED : 0) | (mask & 2 ? LED_GREEN : 0) | (mask & 4 ? LED_YELLOW : 0);
+    GPIO_DATA(GPIO_C, LED_RED | LED_YELLOW | LED_GREEN) =
+        (mask & 1 ? LED_RED : 0) | (mask & 2 ? LED_GREEN : 0) | (mask & 4 ? LED_YELLOW : 0);
 }
 
 uint16_t board_free_ram(void)
 {
     const uint32_t *at = &_end_of_data;
-    while (at < &_top_of_stack && *at == STACK_PAINT) at++;
+    while (at < &_top_of_stack && *at == STACK_PAINT)
+        at++;
     return (uint16_t)((at - &_end_of_data) * sizeof *at);
 }

@@ -1,5 +1,6 @@
-/* A CC2538 mote (OpenMote-CC2538): Cortex-M3 with the radio on chip; analogue sensors. board_reset_cause: bit 0 power-on, bit 3 a reset by
- * the firmware itself: commanded, a hang, or a CPU fault. */
+/* A CC2538 mote (OpenMote-CC2538): Cortex-M3 with the radio on chip; analogue sensors.
+ * board_reset_cause: bit 0 power-on, bit 3 a reset by the firmware itself: commanded, a hang, or a
+ * CPU fault. */
 #ifndef SKERRY_BOARD_H
 #define SKERRY_BOARD_H
 
@@ -15,7 +16,8 @@ typedef uint32_t board_interrupts;
 #define BOARD_STANDBY_UW 5
 #define BOARD_SRTS 4
 
-/* This board's own: the 32 MHz crystal, which radio and UART need, is running and drives the CPU. At most 0.5 ms. */
+/* This board's own: the 32 MHz crystal, which radio and UART need, is running and drives the CPU.
+ * At most 0.5 ms. */
 void board_clock_wait(void);
 
 #endif

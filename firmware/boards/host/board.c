@@ -49,7 +49,8 @@ void host_run(uint32_t ticks, uint32_t step)
     for (uint32_t passed = 0; passed < ticks; passed += step) {
         clock_ticks += step;
         for (uint16_t i = 0; kernel_step(); i++)
-            if (i == 10000) abort(); /* the mote would never sleep again */
+            if (i == 10000)
+                abort(); /* the mote would never sleep again */
     }
 }
 
@@ -67,7 +68,10 @@ static void outcome(void)
 }
 static struct event outcome_event = {.handler = outcome};
 
-bool radio_init(uint16_t pan, uint16_t address, uint8_t channel) { return (void)pan, (void)address, (void)channel, true; }
+bool radio_init(uint16_t pan, uint16_t address, uint8_t channel)
+{
+    return (void)pan, (void)address, (void)channel, true;
+}
 void radio_on(void) { radio_listens = true; }
 void radio_off(void) { radio_listens = false; }
 bool radio_is_on(void) { return radio_listens; }
@@ -81,9 +85,11 @@ uint16_t radio_malformed(void) { return 0; }
 
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
 {
-    if (sending || length > sizeof host_sent) return false;
+    if (sending || length > sizeof host_sent)
+        return false;
     memcpy(host_sent, psdu, length);
-    if (stamp != RADIO_NO_STAMP) radio_stamp(host_sent + stamp, now + 6);
+    if (stamp != RADIO_NO_STAMP)
+        radio_stamp(host_sent + stamp, now + 6);
     host_sent_length = length;
     host_sent_count++;
     sending = true;
@@ -94,15 +100,19 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
 
 void host_receive(const uint8_t *psdu, uint8_t length, uint8_t lqi)
 {
-    if (!radio_listens) return;
+    if (!radio_listens)
+        return;
     last_start = now;
     /* An exact copy on the heap, so that a read past its end is caught. */
     uint8_t *copy = malloc(length ? length : 1);
-    if (!copy) abort();
+    if (!copy)
+        abort();
     memcpy(copy, psdu, length);
-    struct radio_frame frame = {.psdu = copy, .length = length, .lqi = lqi, .rssi = -70, .sfd = now};
+    struct radio_frame frame = {
+        .psdu = copy, .length = length, .lqi = lqi, .rssi = -70, .sfd = now};
     bool broadcast = length >= 7 && copy[5] == 0xFF && copy[6] == 0xFF;
-    if (accepts || broadcast) radio_received(&frame);
+    if (accepts || broadcast)
+        radio_received(&frame);
     free(copy);
 }
 
@@ -111,7 +121,9 @@ void serial_init(void) {}
 uint8_t serial_room(void) { return 63; }
 bool serial_write(uint8_t byte)
 {
-    if (host_written_length == sizeof host_written) host_written_length = 0; /* nobody has read it */
+    /* nobody has read it */
+    if (host_written_length == sizeof host_written)
+        host_written_length = 0;
     host_written[host_written_length++] = byte;
     return true;
 }
@@ -120,7 +132,8 @@ static struct event ready = {.handler = serial_ready};
 void host_serial(const uint8_t *bytes, uint16_t length)
 {
     for (uint16_t i = 0; i < length; i++) {
-        if ((uint8_t)(line_in + 1) == line_out) break;
+        if ((uint8_t)(line_in + 1) == line_out)
+            break;
         line[line_in++] = bytes[i];
     }
     event_post(&ready);
@@ -132,7 +145,8 @@ uint32_t sensor_available(void) { return 0x3F0; }
 bool sensor_acquire(uint32_t mask)
 {
     (void)mask;
-    if (done.pending) return false;
+    if (done.pending)
+        return false;
     event_post(&done);
     return true;
 }

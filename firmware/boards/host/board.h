@@ -1,4 +1,5 @@
-/* The host: for unit tests, sanitizers and fuzzers only. board_reboot ends the process: a test that reboots has failed. */
+/* The host: for unit tests, sanitizers and fuzzers only. board_reboot ends the process: a test that
+ * reboots has failed. */
 #ifndef SKERRY_BOARD_H
 #define SKERRY_BOARD_H
 

@@ -17,7 +17,8 @@ void host_serial(const uint8_t *bytes, uint16_t length);
 /* Last frame sent, and how many so far. */
 extern uint8_t host_sent[125], host_sent_length;
 extern uint32_t host_sent_count;
-/* Bytes that the mote has written on the serial line; the test takes them by setting the length to 0. */
+/* Bytes that the mote has written on the serial line; the test takes them by setting the length to
+ * 0. */
 extern uint8_t host_written[256];
 extern uint16_t host_written_length;
 /* Whether unicast frames sent are acknowledged. */

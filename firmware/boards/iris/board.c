@@ -1,4 +1,5 @@
-/* IRIS: clocks, pins, the crystal timer, sleep. Pages are those of the ATmega1281 data sheet (2549Q). */
+/* IRIS: clocks, pins, the crystal timer, sleep. Pages are those of the ATmega1281 data sheet
+ * (2549Q). */
 #include "board.h"
 
 #include <avr/interrupt.h>
@@ -11,10 +12,14 @@
 #include "kernel/button.h"
 #include "kernel/clock.h"
 
-/* Timer 2 counts the crystal asynchronously, prescaler 1 (p. 184); its overflow carries into the tick count's upper 24 bits. It comes 128
- * times a second, asleep or awake: of a mote that mostly sleeps it and the way back to sleep took 44 % of the cycles in words and
- * variables, hence bytes and flags. */
-union high { uint32_t ticks; uint8_t byte[4]; };
+/* Timer 2 counts the crystal asynchronously, prescaler 1 (p. 184); its overflow carries into the
+ * tick count's upper 24 bits. It comes 128 times a second, asleep or awake: of a mote that mostly
+ * sleeps it and the way back to sleep took 44 % of the cycles in words and variables, hence bytes
+ * and flags. */
+union high {
+    uint32_t ticks;
+    uint8_t byte[4];
+};
 static volatile union high clock_high;
 static uint32_t uptime_seconds;
 static uint32_t uptime_mark;
@@ -29,28 +34,38 @@ static volatile uint8_t alarm_low;
 static uint8_t reset_cause;
 
 extern uint8_t __heap_start;
-/* Ticks within which a compare value may be missed while it travels to the asynchronous timer (p. 186). */
+/* Ticks within which a compare value may be missed while it travels to the asynchronous timer (p.
+ * 186). */
 #define ALARM_MINIMUM 3
 #define STACK_PAINT 0xC5
-/* Re-entering power-save within one crystal period of waking, 30.5 us, would not wake again (p. 187). The data sheet's way to be sure, a
- * write to the asynchronous timer that has reached it, takes two periods after an overflow, 128 times a second and awake. So many cycles
- * and the hundred from the interrupt to here take 38 us, and 34 with a clock that is 10 % fast, as the RC oscillator's may be. */
+/* Re-entering power-save within one crystal period of waking, 30.5 us, would not wake again (p.
+ * 187). The data sheet's way to be sure, a write to the asynchronous timer that has reached it,
+ * takes two periods after an overflow, 128 times a second and awake. So many cycles and the hundred
+ * from the interrupt to here take 38 us, and 34 with a clock that is 10 % fast, as the RC
+ * oscillator's may be. */
 #define AWAKE_CYCLES 200
 
-/* Paints the RAM that data does not use, before main, so that board_free_ram can see how deep the stack went. */
+/* Paints the RAM that data does not use, before main, so that board_free_ram can see how deep the
+ * stack went. */
 __asm__(".section .init3, \"ax\", @progbits\n"
-        "ldi r30, lo8(__heap_start)\n ldi r31, hi8(__heap_start)\n ldi r24, 0xC5\n ldi r25, hi8(__stack)\n"
+        "ldi r30, lo8(__heap_start)\n ldi r31, hi8(__heap_start)\n ldi r24, 0xC5\n ldi r25, "
+        "hi8(__stack)\n"
         "1: st Z+, r24\n cpi r30, lo8(__stack)\n cpc r31, r25\n brlo 1b\n"
         ".text\n");
 
-/* The compare interrupt is enabled only in the overflow period in which the alarm falls due. The watchdog is fed here as well, while the
- * main loop sleeps by its own wish; a main loop that hangs is not asleep. */
+/* The compare interrupt is enabled only in the overflow period in which the alarm falls due. The
+ * watchdog is fed here as well, while the main loop sleeps by its own wish; a main loop that hangs
+ * is not asleep. */
 ISR(TIMER2_OVF_vect)
 {
-    if (++clock_high.byte[1] == 0 && ++clock_high.byte[2] == 0) ++clock_high.byte[3];
-    if (FLAGS & SLEEPING) wdt_reset();
-    if (!(FLAGS & ALARM_WAITS) || clock_high.byte[1] != alarm_high.byte[1]) return;
-    if (clock_high.byte[2] != alarm_high.byte[2] || clock_high.byte[3] != alarm_high.byte[3]) return;
+    if (++clock_high.byte[1] == 0 && ++clock_high.byte[2] == 0)
+        ++clock_high.byte[3];
+    if (FLAGS & SLEEPING)
+        wdt_reset();
+    if (!(FLAGS & ALARM_WAITS) || clock_high.byte[1] != alarm_high.byte[1])
+        return;
+    if (clock_high.byte[2] != alarm_high.byte[2] || clock_high.byte[3] != alarm_high.byte[3])
+        return;
     if (alarm_low < ALARM_MINIMUM) {
         FLAGS &= (uint8_t)~ALARM_WAITS;
         FLAGS |= ALARM_REACHED; /* a little early: the main loop waits for the rest */
@@ -99,8 +114,8 @@ void board_init(void)
     wdt_enable(WDTO_2S);
     DDRA = _BV(PA0) | _BV(PA1) | _BV(PA2);
     PORTA = _BV(PA0) | _BV(PA1) | _BV(PA2); /* LEDs are on at low */
-    DDRC = _BV(PC0) | _BV(PC1); /* PW0: accelerometer, PW1: actuator */
-    PORTB |= _BV(PB5); /* pulled up */
+    DDRC = _BV(PC0) | _BV(PC1);             /* PW0: accelerometer, PW1: actuator */
+    PORTB |= _BV(PB5);                      /* pulled up */
     board_button_watch(true);
     rf230_pins_init();
     ASSR = _BV(AS2);
@@ -124,7 +139,8 @@ void board_reboot(void)
 
 void board_alarm(uint32_t due)
 {
-    /* Emulators drop a pending overflow when the compare flag is cleared: none may fall between here and there. */
+    /* Emulators drop a pending overflow when the compare flag is cleared: none may fall between
+     * here and there. */
     while (TCNT2 == 255) {}
     if (TIFR2 & _BV(TOV2)) {
         TIFR2 = _BV(TOV2);
@@ -137,7 +153,8 @@ void board_alarm(uint32_t due)
         return;
     }
     FLAGS |= ALARM_WAITS;
-    if (due - now < ALARM_MINIMUM) due = now + ALARM_MINIMUM;
+    if (due - now < ALARM_MINIMUM)
+        due = now + ALARM_MINIMUM;
     alarm_low = (uint8_t)due;
     alarm_high.ticks = due;
     if (((due ^ now) & ~255UL) == 0) {
@@ -165,16 +182,19 @@ void board_sleep(bool deep)
     SMCR = deep ? SLEEP_MODE_PWR_SAVE | _BV(SE) : SLEEP_MODE_IDLE | _BV(SE);
     sei();
     sleep_cpu();
-    /* What has woken it is served by now; with simavr, where it was pending before, only after one more instruction. */
+    /* What has woken it is served by now; with simavr, where it was pending before, only after one
+     * more instruction. */
     SMCR = 0;
     cli();
     FLAGS &= (uint8_t)~SLEEPING;
 }
 
-/* PWM1A of the connector, PB5: a change of the pin ends a deep sleep, where the edges of INT4 to INT7 do not (p. 110). */
+/* PWM1A of the connector, PB5: a change of the pin ends a deep sleep, where the edges of INT4 to
+ * INT7 do not (p. 110). */
 ISR(PCINT0_vect)
 {
-    if (board_button_down()) button_interrupt();
+    if (board_button_down())
+        button_interrupt();
 }
 
 void board_button_watch(bool on)
@@ -192,7 +212,8 @@ void board_leds(uint8_t mask) { PORTA = (uint8_t)((PORTA & ~7) | (~mask & 7)); }
 uint16_t board_free_ram(void)
 {
     const uint8_t *at = &__heap_start;
-    while (at < (const uint8_t *)RAMEND && *at == STACK_PAINT) at++;
+    while (at < (const uint8_t *)RAMEND && *at == STACK_PAINT)
+        at++;
     return (uint16_t)(at - &__heap_start);
 }
 

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* SREG. Both are shorter and faster than a call; the query engine's tests, on another machine, have their own. */
+/* SREG. Both are shorter and faster than a call; the query engine's tests, on another machine, have
+ * their own. */
 typedef uint8_t board_interrupts;
 #ifdef __AVR__
 #include <avr/interrupt.h>

@@ -1,4 +1,5 @@
-/* The EEPROM is one: rows are written to it in the background, byte by byte (3.4 ms each, data sheet 2549Q table 27-2), settings at once. */
+/* The EEPROM is one: rows are written to it in the background, byte by byte (3.4 ms each, data
+ * sheet 2549Q table 27-2), settings at once. */
 #ifndef SKERRY_AVR_EEPROM_H
 #define SKERRY_AVR_EEPROM_H
 

@@ -24,7 +24,8 @@ struct pending {
 static struct pending pending[PENDING];
 static volatile uint8_t first, count;
 
-/* Interrupts are off and no byte is being written: writes the next one, and asks to be called when it is there. */
+/* Interrupts are off and no byte is being written: writes the next one, and asks to be called when
+ * it is there. */
 static void write_next(void)
 {
     while (count > 0 && pending[first].done == pending[first].size) {
@@ -78,11 +79,15 @@ void eeprom_update(uint16_t address, const void *bytes, uint8_t length)
 
 uint8_t rowstore_blocks(void) { return BLOCKS; }
 
-uint16_t rowstore_places(const struct rowstore_ring *ring) { return (uint16_t)ring->blocks * WIRE_STORE_BLOCK / ring->size; }
+uint16_t rowstore_places(const struct rowstore_ring *ring)
+{
+    return (uint16_t)ring->blocks * WIRE_STORE_BLOCK / ring->size;
+}
 
 static uint16_t address_of(const struct rowstore_ring *ring, uint16_t place)
 {
-    return (uint16_t)(EEPROM_SETTINGS + (uint16_t)ring->block * WIRE_STORE_BLOCK + place * ring->size);
+    return (uint16_t)(EEPROM_SETTINGS + (uint16_t)ring->block * WIRE_STORE_BLOCK +
+                      place * ring->size);
 }
 
 void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes)

@@ -43,7 +43,8 @@ ISR(USART0_UDRE_vect)
     }
     UDR0 = tx[tx_out];
     tx_out = (uint8_t)(tx_out + 1) % TX_BYTES;
-    if (tx_out == tx_in) event_post(&ready);
+    if (tx_out == tx_in)
+        event_post(&ready);
 }
 
 uint8_t serial_room(void) { return (uint8_t)(tx_out - tx_in - 1) % TX_BYTES; }
@@ -51,7 +52,8 @@ uint8_t serial_room(void) { return (uint8_t)(tx_out - tx_in - 1) % TX_BYTES; }
 bool serial_write(uint8_t byte)
 {
     uint8_t next = (uint8_t)(tx_in + 1) % TX_BYTES;
-    if (next == tx_out) return false;
+    if (next == tx_out)
+        return false;
     tx[tx_in] = byte;
     tx_in = next;
     UCSR0B |= _BV(UDRIE0);
@@ -60,7 +62,8 @@ bool serial_write(uint8_t byte)
 
 int16_t serial_read(void)
 {
-    if (rx_in == rx_out) return -1;
+    if (rx_in == rx_out)
+        return -1;
     uint8_t byte = rx[rx_out];
     rx_out = (uint8_t)(rx_out + 1) % RX_BYTES;
     return byte;

@@ -10,7 +10,10 @@ const struct wire_settings *settings_load(void)
 {
     eeprom_read(0, &current, sizeof current);
     if (current.magic != WIRE_SETTINGS_MAGIC) {
-        current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC, .nodeid = 0xFFFE, .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT,
+        current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC,
+                                         .nodeid = 0xFFFE,
+                                         .pan = WIRE_PAN_DEFAULT,
+                                         .channel = WIRE_CHANNEL_DEFAULT,
                                          .channels = WIRE_CHANNELS_DEFAULT};
     }
     current.boots++;

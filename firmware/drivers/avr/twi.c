@@ -16,13 +16,15 @@ static uint8_t step(uint8_t control)
 {
     TWCR = control | _BV(TWINT) | _BV(TWEN);
     for (uint16_t i = 0; i < PATIENCE; i++)
-        if (TWCR & _BV(TWINT)) return TWSR & 0xF8;
+        if (TWCR & _BV(TWINT))
+            return TWSR & 0xF8;
     return TW_BUS_ERROR;
 }
 
 static bool begin(uint8_t address_and_direction)
 {
-    if (step(_BV(TWSTA)) != TW_START) return false;
+    if (step(_BV(TWSTA)) != TW_START)
+        return false;
     TWDR = address_and_direction;
     uint8_t answer = step(0);
     return answer == TW_MT_SLA_ACK || answer == TW_MR_SLA_ACK;

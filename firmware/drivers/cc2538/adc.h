@@ -11,7 +11,8 @@
 
 enum adc_reference { ADC_INTERNAL, ADC_SUPPLY };
 
-/* One conversion of pin PA`channel`, or with channel 15 of a third of the supply: 132 us. 0..ADC_FULL - 1. */
+/* One conversion of pin PA`channel`, or with channel 15 of a third of the supply: 132 us.
+ * 0..ADC_FULL - 1. */
 int32_t adc_convert(uint8_t channel, enum adc_reference reference);
 
 #endif

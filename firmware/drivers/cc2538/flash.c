@@ -11,7 +11,8 @@ IN_RAM static void command(uint32_t command_bit, uint32_t word_address, uint32_t
     while (FLASH_CTRL_FCTL & FCTL_BUSY) {}
     FLASH_CTRL_FADDR = word_address;
     FLASH_CTRL_FCTL |= command_bit;
-    if (command_bit == FCTL_WRITE) FLASH_CTRL_FWDATA = word;
+    if (command_bit == FCTL_WRITE)
+        FLASH_CTRL_FWDATA = word;
     while (FLASH_CTRL_FCTL & FCTL_BUSY) {}
     FLASH_CTRL_FCTL &= ~command_bit;
 }

@@ -1,8 +1,10 @@
 /* CC2538 RF core (SWRU319C, chapter 23): radio.h on chip.
  *
- * The chip filters frames and acknowledges them by itself. It is used so that the image also runs where the chip is modelled more simply (Renode
- * sends in no time, knows no TX FIFO memory, and stores what is written to the flag registers, where silicon clears): flags are cleared by a plain 0
- * after a read that was not 0, then the state is read from FSMSTAT1; the FIFO is filled in order, so the time stamp is fixed before it. */
+ * The chip filters frames and acknowledges them by itself. It is used so that the image also runs
+ * where the chip is modelled more simply (Renode sends in no time, knows no TX FIFO memory, and
+ * stores what is written to the flag registers, where silicon clears): flags are cleared by a plain
+ * 0 after a read that was not 0, then the state is read from FSMSTAT1; the FIFO is filled in order,
+ * so the time stamp is fixed before it. */
 #include <string.h>
 
 #include "board.h"
@@ -15,20 +17,23 @@
 
 void rf_isr(void);
 
-/* TXON to the end of the SFD: 192 us of turnaround, 5 bytes of 32 us (23.9), in ticks of 30.5 us: 11.5. A receiver's stamp, too,
- * is rounded down: over many hops neither makes clocks fast. */
+/* TXON to the end of the SFD: 192 us of turnaround, 5 bytes of 32 us (23.9), in ticks of 30.5
+ * us: 11.5. A receiver's stamp, too, is rounded down: over many hops neither makes clocks fast. */
 #define SFD_DELAY 11
-/* From fixing a time stamp to the strobe that makes it true: longer than 125 bytes take into the FIFO. */
+/* From fixing a time stamp to the strobe that makes it true: longer than 125 bytes take into the
+ * FIFO. */
 #define STAMP_LEAD 8
-/* Longest wait for TXDONE: 133 bytes on the air and the turnaround; for an acknowledgement: 54 symbols (864 us; 802.15.4-2006 7.4.2) and the
- * handler's latency, in ticks. */
+/* Longest wait for TXDONE: 133 bytes on the air and the turnaround; for an acknowledgement: 54
+ * symbols (864 us; 802.15.4-2006 7.4.2) and the handler's latency, in ticks. */
 #define SEND_LIMIT CLOCK_MS(8)
 #define ACK_LIMIT 32
 /* Switching off is tried again after this while a frame comes in. */
 #define OFF_RETRY CLOCK_MS(3)
-/* Polls before an RSSI that does not become valid is no longer waited for; 8 symbols (128 us) are due. */
+/* Polls before an RSSI that does not become valid is no longer waited for; 8 symbols (128 us) are
+ * due. */
 #define PATIENCE 2000
-/* Offsets of RSSI in dBm (table 23-9), of the correlation of a barely received frame, and its span up to a perfect one. */
+/* Offsets of RSSI in dBm (table 23-9), of the correlation of a barely received frame, and its span
+ * up to a perfect one. */
 #define RSSI_OFFSET 73
 #define CORRELATION_LEAST 50
 #define CORRELATION_SPAN 60
@@ -41,7 +46,9 @@ void rf_isr(void);
 static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, snooping, off_wanted, retune_wanted, ack_requested;
 static uint8_t tx_power = POWER_3_DBM;
-static bool acknowledged; /* nothing is acknowledged now, but what is in the FIFO came before that: its senders have their acknowledgements */
+/* nothing is acknowledged now, but what is in the FIFO came before that: its senders have their
+ * acknowledgements */
+static bool acknowledged;
 static uint8_t channel, sequence;
 static uint16_t own_pan, own_address;
 static volatile ticks_t edge, stamps[STAMPS];
@@ -64,12 +71,17 @@ void rf_isr(void)
 {
     ticks_t now = clock_now();
     uint32_t receive = RFCORE_SFR_RFIRQF0;
-    if (receive) RFCORE_SFR_RFIRQF0 = 0;
+    if (receive)
+        RFCORE_SFR_RFIRQF0 = 0;
     uint32_t transmit = RFCORE_SFR_RFIRQF1;
-    if (transmit) RFCORE_SFR_RFIRQF1 = 0;
-    if (receive & IRQ0_SFD) edge = now;
-    if (receive & IRQ0_RXPKTDONE) stamps[stamp_in++ % STAMPS] = edge;
-    if (transmit & IRQ1_TXDONE) sent = true;
+    if (transmit)
+        RFCORE_SFR_RFIRQF1 = 0;
+    if (receive & IRQ0_SFD)
+        edge = now;
+    if (receive & IRQ0_RXPKTDONE)
+        stamps[stamp_in++ % STAMPS] = edge;
+    if (transmit & IRQ1_TXDONE)
+        sent = true;
     event_post(&interrupt_event);
 }
 
@@ -77,7 +89,8 @@ static void strobe(uint32_t command) { RFCORE_SFR_RFST = command; }
 
 static void flush_received(void)
 {
-    /* Twice: once leaves a byte behind when a frame is just coming in (CC2538 errata, as for the CC2520). */
+    /* Twice: once leaves a byte behind when a frame is just coming in (CC2538 errata, as for the
+     * CC2520). */
     strobe(ISFLUSHRX);
     strobe(ISFLUSHRX);
     stamp_out = stamp_in;
@@ -111,8 +124,10 @@ static void configure(void)
     RFCORE_FFSM_PAN_ID1 = own_pan >> 8;
     RFCORE_FFSM_SHORT_ADDR0 = own_address & 0xFF;
     RFCORE_FFSM_SHORT_ADDR1 = own_address >> 8;
-    if (RFCORE_SFR_RFIRQF0) RFCORE_SFR_RFIRQF0 = 0;
-    if (RFCORE_SFR_RFIRQF1) RFCORE_SFR_RFIRQF1 = 0;
+    if (RFCORE_SFR_RFIRQF0)
+        RFCORE_SFR_RFIRQF0 = 0;
+    if (RFCORE_SFR_RFIRQF1)
+        RFCORE_SFR_RFIRQF1 = 0;
     RFCORE_XREG_RFIRQM0 = IRQ0_SFD | IRQ0_RXPKTDONE;
     RFCORE_XREG_RFIRQM1 = IRQ1_TXDONE;
 }
@@ -120,10 +135,12 @@ static void configure(void)
 void radio_set_power(int8_t dbm)
 {
     /* SmartRF Studio's table has a level for each odd number of dBm down to -15. */
-    static const uint8_t codes[] = {POWER_3_DBM, 0xC5, 0xB0, 0xA1, 0x91, 0x88, 0x72, 0x62, 0x58, 0x42};
+    static const uint8_t codes[] = {POWER_3_DBM, 0xC5, 0xB0, 0xA1, 0x91,
+                                    0x88,        0x72, 0x62, 0x58, 0x42};
     uint8_t index = (uint8_t)(dbm >= 3 ? 0 : (3 - dbm) / 2);
     tx_power = codes[index < sizeof codes ? index : sizeof codes - 1];
-    if (mode != ASLEEP) RFCORE_XREG_TXPOWER = tx_power;
+    if (mode != ASLEEP)
+        RFCORE_XREG_TXPOWER = tx_power;
 }
 
 bool radio_init(uint16_t pan, uint16_t address, uint8_t radio_channel)
@@ -150,22 +167,28 @@ static void retune(void)
 {
     strobe(ISRFOFF);
     tune();
-    if (RFCORE_XREG_FSMSTAT1 & FSMSTAT1_FIFOP) strobe(ISRXON);
-    else listen(); /* leaves nothing of a frame that was cut off */
+    if (RFCORE_XREG_FSMSTAT1 & FSMSTAT1_FIFOP)
+        strobe(ISRXON);
+    else
+        listen(); /* leaves nothing of a frame that was cut off */
 }
 
 void radio_channel(uint8_t to)
 {
-    if (to == channel) return;
+    if (to == channel)
+        return;
     channel = to;
-    if (mode == LISTENING) retune();
-    else retune_wanted = mode != ASLEEP;
+    if (mode == LISTENING)
+        retune();
+    else
+        retune_wanted = mode != ASLEEP;
 }
 
 void radio_on(void)
 {
     off_wanted = false;
-    if (mode != ASLEEP) return;
+    if (mode != ASLEEP)
+        return;
     power_hold(POWER_RADIO);
     board_clock_wait();
     on_since = clock_now();
@@ -190,19 +213,25 @@ static void sleep_now(void)
 
 static void off_again(void)
 {
-    if (off_wanted) radio_off();
+    if (off_wanted)
+        radio_off();
 }
 
-/* A frame being received may be acknowledged before it is read: it is waited for, or its sender would take it for delivered. */
+/* A frame being received may be acknowledged before it is read: it is waited for, or its sender
+ * would take it for delivered. */
 void radio_off(void)
 {
-    if (mode == ASLEEP) return;
-    if (mode == LISTENING && !(RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_TX | FSMSTAT1_FIFOP)) && !interrupt_event.pending) {
+    if (mode == ASLEEP)
+        return;
+    if (mode == LISTENING &&
+        !(RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_TX | FSMSTAT1_FIFOP)) &&
+        !interrupt_event.pending) {
         sleep_now();
         return;
     }
     off_wanted = true;
-    if (mode == LISTENING) timer_start(&limit, clock_now() + OFF_RETRY, off_again);
+    if (mode == LISTENING)
+        timer_start(&limit, clock_now() + OFF_RETRY, off_again);
 }
 
 bool radio_is_on(void) { return mode != ASLEEP; }
@@ -220,7 +249,8 @@ static void change(bool *flag, bool to)
 {
     bool before = acknowledging();
     *flag = to;
-    if (mode != ASLEEP && acknowledging() != before) acknowledged = before && RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_FIFOP);
+    if (mode != ASLEEP && acknowledging() != before)
+        acknowledged = before && RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_FIFOP);
     filter();
 }
 
@@ -239,9 +269,11 @@ static void finish(enum radio_outcome result)
         configure();
         listen();
     }
-    if (retune_wanted) retune();
+    if (retune_wanted)
+        retune();
     retune_wanted = false;
-    if (off_wanted) radio_off();
+    if (off_wanted)
+        radio_off();
     event_post(&outcome_event);
 }
 
@@ -251,11 +283,14 @@ static void no_ack(void) { finish(RADIO_NO_ACK); }
 static void upload(const uint8_t *psdu, uint8_t length, uint8_t stamp, ticks_t sfd)
 {
     uint8_t bytes[RADIO_STAMP_SIZE];
-    if (stamp != RADIO_NO_STAMP) radio_stamp(bytes, sfd);
+    if (stamp != RADIO_NO_STAMP)
+        radio_stamp(bytes, sfd);
     strobe(ISFLUSHTX);
     RFCORE_SFR_RFDATA = length + 2U;
     for (uint8_t i = 0; i < length; i++)
-        RFCORE_SFR_RFDATA = stamp != RADIO_NO_STAMP && i >= stamp && i < stamp + RADIO_STAMP_SIZE ? bytes[i - stamp] : psdu[i];
+        RFCORE_SFR_RFDATA = stamp != RADIO_NO_STAMP && i >= stamp && i < stamp + RADIO_STAMP_SIZE
+                                ? bytes[i - stamp]
+                                : psdu[i];
 }
 
 static bool channel_clear(void)
@@ -264,7 +299,8 @@ static bool channel_clear(void)
     return status & FSMSTAT1_CLEAR && !(status & (FSMSTAT1_SFD | FSMSTAT1_TX));
 }
 
-/* Fills the FIFO and sends; a stamped frame at the very tick its stamp speaks of, on which an interrupt may cost another try. */
+/* Fills the FIFO and sends; a stamped frame at the very tick its stamp speaks of, on which an
+ * interrupt may cost another try. */
 static enum radio_outcome start(const uint8_t *psdu, uint8_t length, uint8_t stamp)
 {
     for (uint8_t tries = 0; tries < 3; tries++) {
@@ -277,16 +313,19 @@ static enum radio_outcome start(const uint8_t *psdu, uint8_t length, uint8_t sta
         if (in_time && stamp != RADIO_NO_STAMP)
             while (!clock_reached(clock_now(), at)) {}
         bool clear = in_time && channel_clear();
-        if (clear) strobe(ISTXON);
+        if (clear)
+            strobe(ISTXON);
         board_interrupts_restore(state);
-        if (in_time) return clear ? RADIO_SENT : RADIO_BUSY;
+        if (in_time)
+            return clear ? RADIO_SENT : RADIO_BUSY;
     }
     return RADIO_BUSY;
 }
 
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
 {
-    if (mode != LISTENING || outcome_event.pending) return false;
+    if (mode != LISTENING || outcome_event.pending)
+        return false;
     for (uint32_t i = 0; i < PATIENCE && !(RFCORE_XREG_RSSISTAT & 1); i++) {}
     sequence = psdu[2];
     ack_requested = psdu[0] & 0x20;
@@ -300,7 +339,8 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
     return true;
 }
 
-/* Takes one frame from the FIFO: its bytes, RSSI, and whether the FCS was right with the correlation (23.9.7). */
+/* Takes one frame from the FIFO: its bytes, RSSI, and whether the FCS was right with the
+ * correlation (23.9.7). */
 static bool download(struct radio_frame *frame)
 {
     uint32_t length = RFCORE_SFR_RFDATA;
@@ -311,7 +351,8 @@ static bool download(struct radio_frame *frame)
         return false;
     }
     frame->length = (uint8_t)(length - 2);
-    for (uint8_t i = 0; i < frame->length; i++) buffer[i] = (uint8_t)RFCORE_SFR_RFDATA;
+    for (uint8_t i = 0; i < frame->length; i++)
+        buffer[i] = (uint8_t)RFCORE_SFR_RFDATA;
     int32_t rssi = (int8_t)RFCORE_SFR_RFDATA - RSSI_OFFSET;
     uint32_t last = RFCORE_SFR_RFDATA;
     int32_t quality = ((int32_t)(last & 0x7F) - CORRELATION_LEAST) * 255 / CORRELATION_SPAN;
@@ -323,34 +364,42 @@ static bool download(struct radio_frame *frame)
 static void received(void)
 {
     struct radio_frame frame = {.psdu = buffer};
-    if (!download(&frame)) return;
+    if (!download(&frame))
+        return;
     const struct wire_mac_header *header = (const struct wire_mac_header *)buffer;
     bool ack = frame.length == 3 && buffer[0] == (WIRE_FRAME_CONTROL_ACK & 0xFF);
     if (ack) {
-        if (mode == AWAITING_ACK && buffer[2] == sequence) finish(RADIO_SENT);
+        if (mode == AWAITING_ACK && buffer[2] == sequence)
+            finish(RADIO_SENT);
         return;
     }
     /* A unicast frame that the chip did not acknowledge was not received. */
-    if (!acknowledging() && !acknowledged
-        && (frame.length < sizeof *header || (header->destination != WIRE_BROADCAST && !(snooping && header->destination != own_address)))) return;
+    if (!acknowledging() && !acknowledged &&
+        (frame.length < sizeof *header || (header->destination != WIRE_BROADCAST &&
+                                           !(snooping && header->destination != own_address))))
+        return;
     radio_received(&frame);
 }
 
 static void serve(void)
 {
-    if (mode == ASLEEP) return;
+    if (mode == ASLEEP)
+        return;
     if (sent && mode == SENDING) {
         sent = false;
         timer_stop(&limit);
         if (ack_requested) {
             mode = AWAITING_ACK;
             timer_start(&limit, clock_now() + ACK_LIMIT, no_ack);
-        } else finish(RADIO_SENT);
+        } else
+            finish(RADIO_SENT);
     }
     for (;;) {
         uint32_t status = RFCORE_XREG_FSMSTAT1;
-        if (!(status & (FSMSTAT1_FIFOP | FSMSTAT1_SFD))) acknowledged = false;
-        if (mode == ASLEEP || !(status & FSMSTAT1_FIFOP)) return;
+        if (!(status & (FSMSTAT1_FIFOP | FSMSTAT1_SFD)))
+            acknowledged = false;
+        if (mode == ASLEEP || !(status & FSMSTAT1_FIFOP))
+            return;
         if (!(status & FSMSTAT1_FIFO)) { /* overflow (23.9.4) */
             flush_received();
             malformed++;

@@ -1,5 +1,6 @@
-/* CC2538: the registers this firmware uses, by the names of the user's guide (SWRU319C). All are 32-bit words on the bus,
- * also where only eight bits mean something. What exists is also what the testbed models and what testbed/renode/ describes. */
+/* CC2538: the registers this firmware uses, by the names of the user's guide (SWRU319C). All are
+ * 32-bit words on the bus, also where only eight bits mean something. What exists is also what the
+ * testbed models and what testbed/renode/ describes. */
 #ifndef SKERRY_CC2538_REGISTERS_H
 #define SKERRY_CC2538_REGISTERS_H
 
@@ -30,7 +31,8 @@ enum { IRQ_GPIO_A = 0, IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_C
 #define SYS_CTRL_IWE REGISTER(0x400D2094)
 #define SYS_CTRL_RCGCRFC REGISTER(0x400D20A8)
 #define SYS_CTRL_SCGCRFC REGISTER(0x400D20AC)
-/* 32 kHz from the crystal; system clock and I/O clock 32 MHz, from the crystal or half of it from the RC oscillator. */
+/* 32 kHz from the crystal; system clock and I/O clock 32 MHz, from the crystal or half of it from
+ * the RC oscillator. */
 #define CLOCK_CRYSTAL 0x00000000UL
 #define CLOCK_RC 0x00010000UL
 #define CLOCK_STA_RC 0x00010000UL
@@ -38,7 +40,8 @@ enum { IRQ_GPIO_A = 0, IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_C
 #define IWE_PORT_A 0x01UL
 enum { POWER_MODE_0 = 0, POWER_MODE_2 = 2 };
 
-/* Sleep timer (chapter 12): reading ST0 latches the other three, writing it loads the compare value. */
+/* Sleep timer (chapter 12): reading ST0 latches the other three, writing it loads the compare
+ * value. */
 #define SMWDTHROSC_ST0 REGISTER(0x400D5040)
 #define SMWDTHROSC_ST1 REGISTER(0x400D5044)
 #define SMWDTHROSC_ST2 REGISTER(0x400D5048)
@@ -50,7 +53,12 @@ enum { STLOAD_READY = 1 };
 #define IOC_PA_SEL(pin) REGISTER(0x400D4000 + 4 * (pin))
 #define IOC_PA_OVER(pin) REGISTER(0x400D4080 + 4 * (pin))
 #define IOC_UARTRXD_UART0 REGISTER(0x400D4100)
-enum { IOC_SELECT_UART0_TXD = 0, IOC_OVERRIDE_ANALOGUE = 4, IOC_OVERRIDE_OUTPUT = 8, IOC_OVERRIDE_NONE = 0 };
+enum {
+    IOC_SELECT_UART0_TXD = 0,
+    IOC_OVERRIDE_ANALOGUE = 4,
+    IOC_OVERRIDE_OUTPUT = 8,
+    IOC_OVERRIDE_NONE = 0
+};
 #define GPIO_A 0x400D9000UL
 #define GPIO_C 0x400DB000UL
 /* Only the pins in `mask` are read or written. */
@@ -77,7 +85,14 @@ enum { IOC_SELECT_UART0_TXD = 0, IOC_OVERRIDE_ANALOGUE = 4, IOC_OVERRIDE_OUTPUT 
 #define UART0_MIS REGISTER(0x4000C040)
 #define UART0_ICR REGISTER(0x4000C044)
 #define UART0_CC REGISTER(0x4000CFC8)
-enum { FR_RXFE = 1 << 4, FR_TXFF = 1 << 5, LCRH_8BIT = 3 << 5, CTL_ENABLE = 0x301, UART_RX = 1 << 4, UART_TX = 1 << 5 };
+enum {
+    FR_RXFE = 1 << 4,
+    FR_TXFF = 1 << 5,
+    LCRH_8BIT = 3 << 5,
+    CTL_ENABLE = 0x301,
+    UART_RX = 1 << 4,
+    UART_TX = 1 << 5
+};
 
 /* Flash controller (chapter 8). */
 #define FLASH_CTRL_FCTL REGISTER(0x400D3008)
@@ -92,7 +107,13 @@ enum { FCTL_ERASE = 1 << 0, FCTL_WRITE = 1 << 1, FCTL_BUSY = 1 << 7 };
 #define SOC_ADC_ADCCON3 REGISTER(0x400D7008)
 #define SOC_ADC_ADCL REGISTER(0x400D700C)
 #define SOC_ADC_ADCH REGISTER(0x400D7010)
-enum { ADCCON1_DONE = 1 << 7, ADCCON3_INTERNAL = 0 << 6, ADCCON3_SUPPLY = 2 << 6, ADCCON3_512 = 3 << 4, ADC_SUPPLY_THIRD = 15 };
+enum {
+    ADCCON1_DONE = 1 << 7,
+    ADCCON3_INTERNAL = 0 << 6,
+    ADCCON3_SUPPLY = 2 << 6,
+    ADCCON3_512 = 3 << 4,
+    ADC_SUPPLY_THIRD = 15
+};
 
 /* RF core (chapter 23). */
 #define RFCORE_FFSM_PAN_ID0 REGISTER(0x400885C8)
@@ -119,12 +140,30 @@ enum { ADCCON1_DONE = 1 << 7, ADCCON3_INTERNAL = 0 << 6, ADCCON3_SUPPLY = 2 << 6
 #define RFCORE_SFR_RFIRQF0 REGISTER(0x40088834)
 #define RFCORE_SFR_RFST REGISTER(0x40088838)
 #define ANA_REGS_IVCTRL REGISTER(0x400D6004)
-enum { FRMFILT0_ENABLE = 1 << 0, FRMFILT0_VERSIONS = 1 << 2, FRMFILT1_DATA = 1 << 4, FRMFILT1_ACK = 1 << 5 };
+enum {
+    FRMFILT0_ENABLE = 1 << 0,
+    FRMFILT0_VERSIONS = 1 << 2,
+    FRMFILT1_DATA = 1 << 4,
+    FRMFILT1_ACK = 1 << 5
+};
 enum { FRMCTRL0_AUTOACK = 1 << 5, FRMCTRL0_AUTOCRC = 1 << 6 };
-enum { FSMSTAT1_TX = 1 << 1, FSMSTAT1_CLEAR = 1 << 4, FSMSTAT1_SFD = 1 << 5, FSMSTAT1_FIFOP = 1 << 6, FSMSTAT1_FIFO = 1 << 7 };
+enum {
+    FSMSTAT1_TX = 1 << 1,
+    FSMSTAT1_CLEAR = 1 << 4,
+    FSMSTAT1_SFD = 1 << 5,
+    FSMSTAT1_FIFOP = 1 << 6,
+    FSMSTAT1_FIFO = 1 << 7
+};
 enum { IRQ0_SFD = 1 << 1, IRQ0_RXPKTDONE = 1 << 6, IRQ1_TXDONE = 1 << 1 };
-/* Strobes (table 23-5). RF_OFF_PROGRAM is what Renode, after Contiki, takes for the off strobe: the silicon appends it to the command
- * strobe processor's program, which is never started here. */
-enum { ISRXON = 0xE3, ISTXON = 0xE9, ISFLUSHRX = 0xED, ISFLUSHTX = 0xEE, ISRFOFF = 0xEF, RF_OFF_PROGRAM = 0xDF };
+/* Strobes (table 23-5). RF_OFF_PROGRAM is what Renode, after Contiki, takes for the off strobe: the
+ * silicon appends it to the command strobe processor's program, which is never started here. */
+enum {
+    ISRXON = 0xE3,
+    ISTXON = 0xE9,
+    ISFLUSHRX = 0xED,
+    ISFLUSHTX = 0xEE,
+    ISRFOFF = 0xEF,
+    RF_OFF_PROGRAM = 0xDF
+};
 
 #endif

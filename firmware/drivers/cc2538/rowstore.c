@@ -1,5 +1,6 @@
-/* Rows in flash: a page for each block, under the pages of the settings. A page is erased before its first place is written again, so that
- * the rows that it held are lost; a ring has at least one page more than its rows need. */
+/* Rows in flash: a page for each block, under the pages of the settings. A page is erased before
+ * its first place is written again, so that the rows that it held are lost; a ring has at least one
+ * page more than its rows need. */
 #include "drivers/rowstore.h"
 
 #include <string.h>
@@ -13,7 +14,10 @@
 #define ROWS_BASE (FLASH_BASE + 0x7E800UL - (uint32_t)BLOCKS * FLASH_PAGE)
 
 static uint8_t words(const struct rowstore_ring *ring) { return (uint8_t)((ring->size + 3) / 4); }
-static uint16_t places_of_page(const struct rowstore_ring *ring) { return (uint16_t)(FLASH_PAGE / (4U * words(ring))); }
+static uint16_t places_of_page(const struct rowstore_ring *ring)
+{
+    return (uint16_t)(FLASH_PAGE / (4U * words(ring)));
+}
 
 static uint32_t page_of(const struct rowstore_ring *ring, uint16_t place)
 {
@@ -26,7 +30,10 @@ static uint32_t address_of(const struct rowstore_ring *ring, uint16_t place)
 }
 
 uint8_t rowstore_blocks(void) { return BLOCKS; }
-uint16_t rowstore_places(const struct rowstore_ring *ring) { return (uint16_t)(ring->blocks * places_of_page(ring)); }
+uint16_t rowstore_places(const struct rowstore_ring *ring)
+{
+    return (uint16_t)(ring->blocks * places_of_page(ring));
+}
 
 void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes)
 {

@@ -1,5 +1,6 @@
-/* UART0 of the CC2538, 38400 baud from the 32 MHz I/O clock (18.4.1: 52 + 5/64, 0.01 % error), PA0 receives, PA1 sends. Without its FIFO, so
- * that each byte interrupts: a lone last byte of a frame must not wait for others. */
+/* UART0 of the CC2538, 38400 baud from the 32 MHz I/O clock (18.4.1: 52 + 5/64, 0.01 % error), PA0
+ * receives, PA1 sends. Without its FIFO, so that each byte interrupts: a lone last byte of a frame
+ * must not wait for others. */
 #include "drivers/serial.h"
 
 #include "board.h"
@@ -44,13 +45,15 @@ static void pump(void)
     while (tx_out != tx_in && !(UART0_FR & FR_TXFF)) {
         UART0_DR = tx[tx_out];
         tx_out = (uint8_t)(tx_out + 1) % TX_BYTES;
-        if (tx_out == tx_in) event_post(&ready);
+        if (tx_out == tx_in)
+            event_post(&ready);
     }
 }
 
 static bool rx_room(void) { return (uint8_t)(rx_in + 1) % RX_BYTES != rx_out; }
 
-/* Its interrupts: what waits in either direction. A byte that finds no room stays where it is, as a virtual line can wait. */
+/* Its interrupts: what waits in either direction. A byte that finds no room stays where it is, as a
+ * virtual line can wait. */
 static void listen(void) { UART0_IM = (rx_room() ? UART_RX : 0) | (tx_out == tx_in ? 0 : UART_TX); }
 
 void uart0_isr(void)
@@ -70,7 +73,8 @@ uint8_t serial_room(void) { return (uint8_t)(tx_out - tx_in - 1) % TX_BYTES; }
 bool serial_write(uint8_t byte)
 {
     uint8_t next = (uint8_t)(tx_in + 1) % TX_BYTES;
-    if (next == tx_out) return false;
+    if (next == tx_out)
+        return false;
     tx[tx_in] = byte;
     tx_in = next;
     board_interrupts state = board_interrupts_off();
@@ -82,7 +86,8 @@ bool serial_write(uint8_t byte)
 
 int16_t serial_read(void)
 {
-    if (rx_in == rx_out) return -1;
+    if (rx_in == rx_out)
+        return -1;
     uint8_t byte = rx[rx_out];
     board_interrupts state = board_interrupts_off();
     rx_out = (uint8_t)(rx_out + 1) % RX_BYTES;

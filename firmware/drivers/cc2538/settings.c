@@ -1,5 +1,6 @@
-/* Settings in two pages of flash, a record after the other; when a page is full the other is erased and begun. A page stands 20,000 erasures of
- * 73 records each (data sheet SWRS096D). A record whose writing was cut short lacks its first word, which is written last, and is passed over. */
+/* Settings in two pages of flash, a record after the other; when a page is full the other is erased
+ * and begun. A page stands 20,000 erasures of 73 records each (data sheet SWRS096D). A record whose
+ * writing was cut short lacks its first word, which is written last, and is passed over. */
 #include "drivers/settings.h"
 
 #include <stdbool.h>
@@ -18,19 +19,24 @@ static struct wire_settings current;
 static uint32_t page = PAGE_A; /* that holds the newest record */
 static uint32_t next_slot;     /* first free one in it */
 
-static uint32_t word_at(uint32_t base, uint32_t slot, uint32_t word) { return REGISTER(base + 4 * (slot * WORDS + word)); }
+static uint32_t word_at(uint32_t base, uint32_t slot, uint32_t word)
+{
+    return REGISTER(base + 4 * (slot * WORDS + word));
+}
 
 static bool slot_free(uint32_t base, uint32_t slot)
 {
     for (uint32_t i = 0; i < WORDS; i++)
-        if (word_at(base, slot, i) != ERASED) return false;
+        if (word_at(base, slot, i) != ERASED)
+            return false;
     return true;
 }
 
 static bool slot_read(uint32_t base, uint32_t slot, struct wire_settings *out)
 {
     uint32_t words[WORDS];
-    for (uint32_t i = 0; i < WORDS; i++) words[i] = word_at(base, slot, i);
+    for (uint32_t i = 0; i < WORDS; i++)
+        words[i] = word_at(base, slot, i);
     memcpy(out, words, sizeof *out);
     return out->magic == WIRE_SETTINGS_MAGIC;
 }
@@ -42,7 +48,8 @@ static bool page_read(uint32_t base, struct wire_settings *newest, uint32_t *fre
     *free_slot = 0;
     for (uint32_t slot = 0; slot < SLOTS; slot++) {
         struct wire_settings record;
-        if (slot_free(base, slot)) continue;
+        if (slot_free(base, slot))
+            continue;
         *free_slot = slot + 1;
         if (slot_read(base, slot, &record)) {
             *newest = record;
@@ -62,10 +69,12 @@ static void keep(void)
         next_slot = 0;
     }
     memcpy(words, &current, sizeof current);
-    for (uint32_t i = WORDS; i-- > 0;) flash_write(page + 4 * (next_slot * WORDS + i), words[i]);
+    for (uint32_t i = WORDS; i-- > 0;)
+        flash_write(page + 4 * (next_slot * WORDS + i), words[i]);
     next_slot++;
     /* Only now: a loss of power before leaves the old record. */
-    if (full) flash_erase(full);
+    if (full)
+        flash_erase(full);
 }
 
 const struct wire_settings *settings_load(void)
@@ -77,11 +86,17 @@ const struct wire_settings *settings_load(void)
     bool use_b = in_b && (!in_a || free_b < free_a);
     page = use_b ? PAGE_B : PAGE_A;
     next_slot = use_b ? free_b : free_a;
-    if (in_a || in_b) current = use_b ? b : a;
-    else current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC, .nodeid = 0xFFFE, .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT,
+    if (in_a || in_b)
+        current = use_b ? b : a;
+    else
+        current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC,
+                                         .nodeid = 0xFFFE,
+                                         .pan = WIRE_PAN_DEFAULT,
+                                         .channel = WIRE_CHANNEL_DEFAULT,
                                          .channels = WIRE_CHANNELS_DEFAULT};
     /* Not later: full pages both would be told apart no more. */
-    if (in_a && in_b) flash_erase(use_b ? PAGE_A : PAGE_B);
+    if (in_a && in_b)
+        flash_erase(use_b ? PAGE_A : PAGE_B);
     current.boots++;
     keep();
     return &current;
@@ -92,7 +107,8 @@ const struct wire_settings *settings(void) { return &current; }
 void settings_keep(const struct wire_settings *changed)
 {
     /* What is the same wears no flash: a query may set a room with each row. */
-    if (memcmp(&current, changed, sizeof current) == 0) return;
+    if (memcmp(&current, changed, sizeof current) == 0)
+        return;
     current = *changed;
     keep();
 }

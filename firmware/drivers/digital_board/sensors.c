@@ -35,8 +35,10 @@ uint32_t sensor_available(void)
     if (!available) {
         twi_init();
         available = VOLTAGE | ACCEL_X | ACCEL_Y;
-        if (sht21_present()) available |= TEMP | HUMIDITY;
-        if (tsl2561_present()) available |= LIGHT;
+        if (sht21_present())
+            available |= TEMP | HUMIDITY;
+        if (tsl2561_present())
+            available |= LIGHT;
     }
     return (uint32_t)available << FIRST;
 }
@@ -45,7 +47,8 @@ static void store(uint8_t attribute, bool ok, int32_t value)
 {
     uint8_t bit = (uint8_t)BIT(attribute); /* a loop of shifts on AVR */
     values[attribute - FIRST] = value;
-    if (ok) valid |= bit;
+    if (ok)
+        valid |= bit;
     pending &= (uint8_t)~bit;
     if (!pending && busy) {
         busy = false;
@@ -67,13 +70,18 @@ static void climate_end(void)
 /* The SHT21 does one conversion at a time: temperature, then humidity. */
 static void climate_begin(void)
 {
-    if (!(pending & (TEMP | HUMIDITY))) return;
+    if (!(pending & (TEMP | HUMIDITY)))
+        return;
     bool humidity = !(pending & TEMP);
     if (sht21_start(humidity)) {
-        timer_after(&climate_timer, (humidity ? CLOCK_MS(SHT21_HUMIDITY_MS) : CLOCK_MS(SHT21_TEMPERATURE_MS)), climate_end);
+        timer_after(&climate_timer,
+                    (humidity ? CLOCK_MS(SHT21_HUMIDITY_MS) : CLOCK_MS(SHT21_TEMPERATURE_MS)),
+                    climate_end);
     } else {
-        if (pending & HUMIDITY) store(WIRE_ATTRIBUTE_HUMIDITY, false, 0);
-        if (pending & TEMP) store(WIRE_ATTRIBUTE_TEMP, false, 0);
+        if (pending & HUMIDITY)
+            store(WIRE_ATTRIBUTE_HUMIDITY, false, 0);
+        if (pending & TEMP)
+            store(WIRE_ATTRIBUTE_TEMP, false, 0);
     }
 }
 
@@ -101,21 +109,26 @@ static void accel_end(void)
 {
     bool x = pending & ACCEL_X, y = pending & ACCEL_Y;
     warm = true;
-    if (x) acceleration(0);
-    if (y) acceleration(1);
-    if (!held) accel_off();
+    if (x)
+        acceleration(0);
+    if (y)
+        acceleration(1);
+    if (!held)
+        accel_off();
 }
 
 static void accel_begin(void)
 {
-    if (accel_timer.running) return;
+    if (accel_timer.running)
+        return;
     adc_accelerometer(true);
     timer_after(&accel_timer, CLOCK_MS(ADC_ACCELEROMETER_MS), accel_end);
 }
 
 bool sensor_acquire(uint32_t mask)
 {
-    if (busy || done.pending) return false;
+    if (busy || done.pending)
+        return false;
     pending = own(mask);
     valid &= (uint8_t)~pending;
     busy = true;
@@ -125,39 +138,50 @@ bool sensor_acquire(uint32_t mask)
         return true;
     }
     if (pending & (ACCEL_X | ACCEL_Y)) {
-        if (warm) accel_end();
-        else accel_begin();
+        if (warm)
+            accel_end();
+        else
+            accel_begin();
     }
     if (pending & LIGHT) {
-        if (tsl2561_start()) timer_after(&light_timer, CLOCK_MS(TSL2561_INTEGRATION_MS), light_end);
-        else store(WIRE_ATTRIBUTE_LIGHT, false, 0);
+        if (tsl2561_start())
+            timer_after(&light_timer, CLOCK_MS(TSL2561_INTEGRATION_MS), light_end);
+        else
+            store(WIRE_ATTRIBUTE_LIGHT, false, 0);
     }
     climate_begin();
-    if (pending & VOLTAGE) store(WIRE_ATTRIBUTE_VOLTAGE, true, adc_supply());
+    if (pending & VOLTAGE)
+        store(WIRE_ATTRIBUTE_VOLTAGE, true, adc_supply());
     return true;
 }
 
 void sensor_hold(uint32_t mask)
 {
     held = own(mask) & (ACCEL_X | ACCEL_Y);
-    if (held && !warm) accel_begin();
-    else if (!held && !accel_timer.running) accel_off();
+    if (held && !warm)
+        accel_begin();
+    else if (!held && !accel_timer.running)
+        accel_off();
 }
 
 bool sensor_read(uint32_t mask)
 {
     uint8_t wanted = own(mask);
-    if (mask & ~((uint32_t)(ACCEL_X | ACCEL_Y) << FIRST) || !warm) return mask == 0;
+    if (mask & ~((uint32_t)(ACCEL_X | ACCEL_Y) << FIRST) || !warm)
+        return mask == 0;
     valid &= (uint8_t)~wanted;
-    if (wanted & ACCEL_X) acceleration(0);
-    if (wanted & ACCEL_Y) acceleration(1);
+    if (wanted & ACCEL_X)
+        acceleration(0);
+    if (wanted & ACCEL_Y)
+        acceleration(1);
     return true;
 }
 
 bool sensor_value(uint8_t attribute, int32_t *value)
 {
     uint8_t place = attribute - FIRST;
-    if (place >= COUNT || !(valid >> place & 1)) return false;
+    if (place >= COUNT || !(valid >> place & 1))
+        return false;
     *value = values[place];
     return true;
 }

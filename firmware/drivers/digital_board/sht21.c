@@ -22,7 +22,8 @@ static uint8_t checksum(const uint8_t *data)
     uint8_t crc = 0;
     for (uint8_t i = 0; i < 2; i++) {
         crc ^= data[i];
-        for (uint8_t bit = 0; bit < 8; bit++) crc = (uint8_t)(crc & 0x80 ? crc << 1 ^ 0x31 : crc << 1);
+        for (uint8_t bit = 0; bit < 8; bit++)
+            crc = (uint8_t)(crc & 0x80 ? crc << 1 ^ 0x31 : crc << 1);
     }
     return crc;
 }
@@ -30,7 +31,8 @@ static uint8_t checksum(const uint8_t *data)
 bool sht21_result(bool humidity, int32_t *value)
 {
     uint8_t data[3];
-    if (!twi_read(ADDRESS, data, sizeof data) || checksum(data) != data[2]) return false;
+    if (!twi_read(ADDRESS, data, sizeof data) || checksum(data) != data[2])
+        return false;
     uint16_t raw = (uint16_t)(data[0] << 8 | data[1]) & 0xFFFC; /* low two bits are status (5.4) */
     /* 6.1, 6.2: RH = -6 + 125 S / 2^16, T = -46.85 + 175.72 S / 2^16; rounded to 0.01. */
     uint16_t span = humidity ? 12500 : 17572, zero = humidity ? 600 : 4685;

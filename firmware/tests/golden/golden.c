@@ -1,9 +1,11 @@
-/* Decodes and encodes golden vectors with the structs of wire.h, for comparison with the Python side.
+/* Decodes and encodes golden vectors with the structs of wire.h, for comparison with the Python
+ * side.
  *
- * Reads lines `decode KIND HEX` and `encode KIND NAME=VALUE …` from standard input and answers each with a line:
- * the fields by name, or the bytes in hex. Numbers are decimal, bytes hex; elements of a list are NAME.INDEX.FIELD.
- * KIND is a struct of wire.h without `wire_`, "packet" (header and the body its type names), or "line" (a link
- * frame with CRC and COBS, by the firmware's own net/cobs.c). */
+ * Reads lines `decode KIND HEX` and `encode KIND NAME=VALUE …` from standard input and answers each
+ * with a line: the fields by name, or the bytes in hex. Numbers are decimal, bytes hex; elements of
+ * a list are NAME.INDEX.FIELD. KIND is a struct of wire.h without `wire_`, "packet" (header and the
+ * body its type names), or "line" (a link frame with CRC and COBS, by the firmware's own
+ * net/cobs.c). */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +25,8 @@ struct member {
     bool is_signed;
 };
 
-/* A struct: fixed members; bytes counted by the last of them; then bytes or elements up to the end. */
+/* A struct: fixed members; bytes counted by the last of them; then bytes or elements up to the end.
+ */
 struct layout {
     const char *name;
     uint8_t size;
@@ -34,107 +37,137 @@ struct layout {
     const struct layout *elements; /* NULL: the rest is bytes */
 };
 
-#define MEMBER(structure, field)                                          \
-    {#field, offsetof(struct wire_##structure, field),                    \
-     sizeof(((struct wire_##structure *)0)->field),                       \
-     _Generic(((struct wire_##structure *)0)->field, int32_t: true, int16_t: true, default: false)}
-#define LAYOUT_AS(variable, structure, counted, rest, elements)           \
-    static const struct layout variable = {                               \
-        #structure, sizeof(struct wire_##structure), structure##_members, \
-        sizeof structure##_members / sizeof(struct member), counted, rest, elements}
-#define LAYOUT(structure, counted, rest, elements) LAYOUT_AS(structure, structure, counted, rest, elements)
+#define MEMBER(structure, field)                                                                   \
+    {#field, offsetof(struct wire_##structure, field),                                             \
+     sizeof(((struct wire_##structure *)0)->field),                                                \
+     _Generic(((struct wire_##structure *)0)->field,                                               \
+         int32_t: true,                                                                            \
+         int16_t: true,                                                                            \
+         default: false)}
+#define LAYOUT_AS(variable, structure, counted, rest, elements)                                    \
+    static const struct layout variable = {#structure,                                             \
+                                           sizeof(struct wire_##structure),                        \
+                                           structure##_members,                                    \
+                                           sizeof structure##_members / sizeof(struct member),     \
+                                           counted,                                                \
+                                           rest,                                                   \
+                                           elements}
+#define LAYOUT(structure, counted, rest, elements)                                                 \
+    LAYOUT_AS(structure, structure, counted, rest, elements)
 
-/* Members by struct, in the order of wire.h; a length before counted bytes is not a member of its own. */
+/* Members by struct, in the order of wire.h; a length before counted bytes is not a member of its
+ * own. */
 static const struct member mac_header_members[] = {
     MEMBER(mac_header, frame_control), MEMBER(mac_header, sequence), MEMBER(mac_header, pan),
     MEMBER(mac_header, destination), MEMBER(mac_header, source)};
 LAYOUT(mac_header, NULL, "payload", NULL);
-static const struct member neighbour_entry_members[] = {MEMBER(neighbour_entry, node), MEMBER(neighbour_entry, heard)};
+static const struct member neighbour_entry_members[] = {MEMBER(neighbour_entry, node),
+                                                        MEMBER(neighbour_entry, heard)};
 LAYOUT(neighbour_entry, NULL, NULL, NULL);
 static const struct member srt_entry_members[] = {
-    MEMBER(srt_entry, srt), MEMBER(srt_entry, low), MEMBER(srt_entry, high), MEMBER(srt_entry, low2),
-    MEMBER(srt_entry, high2), MEMBER(srt_entry, value), MEMBER(srt_entry, value2), MEMBER(srt_entry, cells)};
+    MEMBER(srt_entry, srt),    MEMBER(srt_entry, low),   MEMBER(srt_entry, high),
+    MEMBER(srt_entry, low2),   MEMBER(srt_entry, high2), MEMBER(srt_entry, value),
+    MEMBER(srt_entry, value2), MEMBER(srt_entry, cells)};
 LAYOUT(srt_entry, NULL, NULL, NULL);
 static const struct member beacon_members[] = {
-    MEMBER(beacon, root), MEMBER(beacon, session), MEMBER(beacon, sequence), MEMBER(beacon, root_sequence), MEMBER(beacon, level),
-    MEMBER(beacon, parent), MEMBER(beacon, cost), MEMBER(beacon, seconds), MEMBER(beacon, ticks),
-    MEMBER(beacon, offset), MEMBER(beacon, skew), MEMBER(beacon, query_version)};
+    MEMBER(beacon, root),          MEMBER(beacon, session), MEMBER(beacon, sequence),
+    MEMBER(beacon, root_sequence), MEMBER(beacon, level),   MEMBER(beacon, parent),
+    MEMBER(beacon, cost),          MEMBER(beacon, seconds), MEMBER(beacon, ticks),
+    MEMBER(beacon, offset),        MEMBER(beacon, skew),    MEMBER(beacon, query_version)};
 LAYOUT(beacon, "srts", "neighbours", &neighbour_entry);
 static const struct member query_install_members[] = {
-    MEMBER(query_install, query_version), MEMBER(query_install, query), MEMBER(query_install, total),
-    MEMBER(query_install, offset)};
+    MEMBER(query_install, query_version), MEMBER(query_install, query),
+    MEMBER(query_install, total), MEMBER(query_install, offset)};
 LAYOUT(query_install, NULL, "data", NULL);
-static const struct member query_stop_members[] = {MEMBER(query_stop, query_version), MEMBER(query_stop, query)};
+static const struct member query_stop_members[] = {MEMBER(query_stop, query_version),
+                                                   MEMBER(query_stop, query)};
 LAYOUT(query_stop, NULL, NULL, NULL);
 static const struct member query_request_members[] = {MEMBER(query_request, query_version)};
 LAYOUT(query_request, NULL, "queries", NULL);
-static const struct member program_field_members[] = {MEMBER(program_field, format), MEMBER(program_field, aggregate)};
+static const struct member program_field_members[] = {MEMBER(program_field, format),
+                                                      MEMBER(program_field, aggregate)};
 LAYOUT(program_field, "code", NULL, NULL);
 static const struct member query_program_members[] = {
     MEMBER(query_program, flags), MEMBER(query_program, period), MEMBER(query_program, start),
     MEMBER(query_program, end)};
 LAYOUT(query_program, "where", "fields", &program_field);
-static const struct member command_members[] = {MEMBER(command, target), MEMBER(command, token), MEMBER(command, op)};
+static const struct member command_members[] = {MEMBER(command, target), MEMBER(command, token),
+                                                MEMBER(command, op)};
 LAYOUT(command, NULL, "arguments", NULL);
-static const struct member join_members[] = {MEMBER(join, level), MEMBER(join, session), MEMBER(join, root_sequence)};
+static const struct member join_members[] = {MEMBER(join, level), MEMBER(join, session),
+                                             MEMBER(join, root_sequence)};
 LAYOUT(join, NULL, "srts", &srt_entry);
 static const struct member record_members[] = {MEMBER(record, type)};
 LAYOUT(record, "body", NULL, NULL);
 static const struct member bundle_members[] = {MEMBER(bundle, flags)};
 LAYOUT(bundle, NULL, "records", &record);
-static const struct member result_members[] = {
-    MEMBER(result, query), MEMBER(result, node), MEMBER(result, epoch), MEMBER(result, nulls)};
+static const struct member result_members[] = {MEMBER(result, query), MEMBER(result, node),
+                                               MEMBER(result, epoch), MEMBER(result, nulls)};
 LAYOUT(result, NULL, "values", NULL);
-static const struct member series_members[] = {MEMBER(series, query), MEMBER(series, node), MEMBER(series, epoch)};
+static const struct member series_members[] = {MEMBER(series, query), MEMBER(series, node),
+                                               MEMBER(series, epoch)};
 LAYOUT(series, NULL, "values", NULL);
-static const struct member aggregate_state_members[] = {MEMBER(aggregate_state, count), MEMBER(aggregate_state, value)};
+static const struct member aggregate_state_members[] = {MEMBER(aggregate_state, count),
+                                                        MEMBER(aggregate_state, value)};
 LAYOUT(aggregate_state, NULL, NULL, NULL);
-static const struct member partial_members[] = {
-    MEMBER(partial, query), MEMBER(partial, epoch), MEMBER(partial, motes), MEMBER(partial, overflow)};
+static const struct member partial_members[] = {MEMBER(partial, query), MEMBER(partial, epoch),
+                                                MEMBER(partial, motes), MEMBER(partial, overflow)};
 LAYOUT(partial, NULL, "states", &aggregate_state);
 static const struct member status_members[] = {
-    MEMBER(status, node), MEMBER(status, boots), MEMBER(status, reset_cause), MEMBER(status, board),
-    MEMBER(status, attributes), MEMBER(status, parent), MEMBER(status, level), MEMBER(status, link),
-    MEMBER(status, neighbours), MEMBER(status, query_version), MEMBER(status, x), MEMBER(status, y),
-    MEMBER(status, voltage), MEMBER(status, free_ram), MEMBER(status, queue_length), MEMBER(status, seconds),
-    MEMBER(status, radio_on), MEMBER(status, uptime), MEMBER(status, rows), MEMBER(status, dropped),
-    MEMBER(status, sent), MEMBER(status, repeated), MEMBER(status, malformed), MEMBER(status, loops)};
+    MEMBER(status, node),          MEMBER(status, boots),      MEMBER(status, reset_cause),
+    MEMBER(status, board),         MEMBER(status, attributes), MEMBER(status, parent),
+    MEMBER(status, level),         MEMBER(status, link),       MEMBER(status, neighbours),
+    MEMBER(status, query_version), MEMBER(status, x),          MEMBER(status, y),
+    MEMBER(status, voltage),       MEMBER(status, free_ram),   MEMBER(status, queue_length),
+    MEMBER(status, seconds),       MEMBER(status, radio_on),   MEMBER(status, uptime),
+    MEMBER(status, rows),          MEMBER(status, dropped),    MEMBER(status, sent),
+    MEMBER(status, repeated),      MEMBER(status, malformed),  MEMBER(status, loops)};
 LAYOUT(status, NULL, NULL, NULL);
 static const struct member command_ack_members[] = {
     MEMBER(command_ack, node), MEMBER(command_ack, token), MEMBER(command_ack, status)};
 LAYOUT(command_ack, NULL, NULL, NULL);
 static const struct member log_members[] = {MEMBER(log, node), MEMBER(log, severity)};
 LAYOUT_AS(log_line, log, NULL, "text", NULL); /* `log` is a library function */
-static const struct member refusal_members[] = {
-    MEMBER(refusal, node), MEMBER(refusal, query), MEMBER(refusal, reason), MEMBER(refusal, missing)};
+static const struct member refusal_members[] = {MEMBER(refusal, node), MEMBER(refusal, query),
+                                                MEMBER(refusal, reason), MEMBER(refusal, missing)};
 LAYOUT(refusal, NULL, NULL, NULL);
-static const struct member event_members[] = {
-    MEMBER(event, event), MEMBER(event, node), MEMBER(event, x), MEMBER(event, y), MEMBER(event, seconds), MEMBER(event, value)};
+static const struct member event_members[] = {MEMBER(event, event),   MEMBER(event, node),
+                                              MEMBER(event, x),       MEMBER(event, y),
+                                              MEMBER(event, seconds), MEMBER(event, value)};
 LAYOUT(event, NULL, NULL, NULL);
-static const struct member hello_members[] = {
-    MEMBER(hello, node), MEMBER(hello, session), MEMBER(hello, seconds), MEMBER(hello, ticks),
-    MEMBER(hello, query_version)};
+static const struct member hello_members[] = {MEMBER(hello, node), MEMBER(hello, session),
+                                              MEMBER(hello, seconds), MEMBER(hello, ticks),
+                                              MEMBER(hello, query_version)};
 LAYOUT(hello, NULL, "queries", NULL);
 static const struct member settings_members[] = {
-    MEMBER(settings, magic), MEMBER(settings, nodeid), MEMBER(settings, pan), MEMBER(settings, channel),
-    MEMBER(settings, root), MEMBER(settings, x), MEMBER(settings, y), MEMBER(settings, boots),
-    MEMBER(settings, room), MEMBER(settings, floor), MEMBER(settings, group), MEMBER(settings, channels)};
+    MEMBER(settings, magic),   MEMBER(settings, nodeid), MEMBER(settings, pan),
+    MEMBER(settings, channel), MEMBER(settings, root),   MEMBER(settings, x),
+    MEMBER(settings, y),       MEMBER(settings, boots),  MEMBER(settings, room),
+    MEMBER(settings, floor),   MEMBER(settings, group),  MEMBER(settings, channels)};
 LAYOUT(settings, NULL, NULL, NULL);
-static const struct member link_header_members[] = {MEMBER(link_header, kind), MEMBER(link_header, sequence)};
+static const struct member link_header_members[] = {MEMBER(link_header, kind),
+                                                    MEMBER(link_header, sequence)};
 LAYOUT(link_header, NULL, "payload", NULL);
 
 static const struct {
     uint8_t type;
     const struct layout *body;
 } packets[] = {
-    {WIRE_PACKET_BEACON, &beacon},          {WIRE_PACKET_QUERY_INSTALL, &query_install},
-    {WIRE_PACKET_QUERY_STOP, &query_stop},  {WIRE_PACKET_QUERY_REQUEST, &query_request},
-    {WIRE_PACKET_COMMAND, &command},        {WIRE_PACKET_BUNDLE, &bundle},
-    {WIRE_PACKET_RESULT, &result},          {WIRE_PACKET_PARTIAL, &partial},
-    {WIRE_PACKET_STATUS, &status},          {WIRE_PACKET_COMMAND_ACK, &command_ack},
-    {WIRE_PACKET_LOG, &log_line},           {WIRE_PACKET_REFUSAL, &refusal},
+    {WIRE_PACKET_BEACON, &beacon},
+    {WIRE_PACKET_QUERY_INSTALL, &query_install},
+    {WIRE_PACKET_QUERY_STOP, &query_stop},
+    {WIRE_PACKET_QUERY_REQUEST, &query_request},
+    {WIRE_PACKET_COMMAND, &command},
+    {WIRE_PACKET_BUNDLE, &bundle},
+    {WIRE_PACKET_RESULT, &result},
+    {WIRE_PACKET_PARTIAL, &partial},
+    {WIRE_PACKET_STATUS, &status},
+    {WIRE_PACKET_COMMAND_ACK, &command_ack},
+    {WIRE_PACKET_LOG, &log_line},
+    {WIRE_PACKET_REFUSAL, &refusal},
     {WIRE_PACKET_EVENT, &event},
-    {WIRE_PACKET_HELLO, &hello},            {WIRE_PACKET_JOIN, &join},
+    {WIRE_PACKET_HELLO, &hello},
+    {WIRE_PACKET_JOIN, &join},
     {WIRE_PACKET_SERIES, &series},
 };
 
@@ -164,7 +197,8 @@ static void print_hex(const uint8_t *bytes, unsigned length)
 
 static const struct layout *layout_named(const char *name)
 {
-    static const struct layout *const others[] = {&mac_header, &query_program, &settings, &link_header};
+    static const struct layout *const others[] = {&mac_header, &query_program, &settings,
+                                                  &link_header};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i]->name, name) == 0)
             return others[i];
@@ -186,17 +220,20 @@ static int64_t member_value(const struct member *member, const uint8_t *bytes)
     /* Through the types of wire.h: the bytes are the struct. */
     uint32_t value = 0;
     memcpy(&value, bytes + member->offset, member->size);
-    if (!member->is_signed) return (int64_t)value;
+    if (!member->is_signed)
+        return (int64_t)value;
     return member->size == sizeof(int16_t) ? (int64_t)(int16_t)value : (int64_t)(int32_t)value;
 }
 
 /* Prints a struct's fields, each name after `prefix`; bytes it takes. */
-static unsigned print_fields(const struct layout *layout, const char *prefix, const uint8_t *bytes, unsigned length)
+static unsigned print_fields(const struct layout *layout, const char *prefix, const uint8_t *bytes,
+                             unsigned length)
 {
     if (length < layout->size)
         fail("cut off", layout->name);
     for (uint8_t i = 0; i < layout->count; i++)
-        printf("%s%s=%lld ", prefix, layout->members[i].name, (long long)member_value(&layout->members[i], bytes));
+        printf("%s%s=%lld ", prefix, layout->members[i].name,
+               (long long)member_value(&layout->members[i], bytes));
     unsigned at = layout->size;
     if (layout->counted) {
         uint8_t count = bytes[at - 1];
@@ -239,7 +276,8 @@ static const char *require(const char *line, const char *prefix, const char *nam
 }
 
 /* Builds a struct from the line's fields; bytes it takes. */
-static unsigned build(const struct layout *layout, const char *prefix, const char *line, uint8_t *bytes)
+static unsigned build(const struct layout *layout, const char *prefix, const char *line,
+                      uint8_t *bytes)
 {
     for (uint8_t i = 0; i < layout->count; i++) {
         long long value = strtoll(require(line, prefix, layout->members[i].name), NULL, 10);
@@ -302,7 +340,8 @@ static void encode(const char *kind, const char *line)
         struct wire_header *header = (struct wire_header *)bytes;
         header->version = (uint8_t)strtoul(require(line, "", "version"), NULL, 10);
         header->type = (uint8_t)strtoul(require(line, "", "type"), NULL, 10);
-        length = (unsigned)sizeof *header + build(body_of(header->type), "", line, bytes + sizeof *header);
+        length = (unsigned)sizeof *header +
+                 build(body_of(header->type), "", line, bytes + sizeof *header);
     } else if (strcmp(kind, "line") == 0) {
         length = build(&link_header, "", line, bytes);
         uint16_t crc = checksum(bytes, length);

@@ -19,14 +19,17 @@ uint8_t backlog_take(uint8_t *body);
 void backlog_forget(void)
 {
     queue_forget();
-    while (queue_any(NULL)) queue_remove(queue_any(NULL));
+    while (queue_any(NULL))
+        queue_remove(queue_any(NULL));
 }
 
-/* As uplink takes a record for its frame; returns the length of what travels, 0 where nothing may go. */
+/* As uplink takes a record for its frame; returns the length of what travels, 0 where nothing may
+ * go. */
 uint8_t backlog_take(uint8_t *body)
 {
     struct queue_record *record = backlog_next(true);
-    if (!record) return 0;
+    if (!record)
+        return 0;
     uint8_t length = backlog_length(record);
     memcpy(body, record->body, length);
     backlog_goes(record);

@@ -1,5 +1,6 @@
-/* Feeds a mote's frame handlers, and the root's serial line, with anything: random bytes, valid packets with a few bytes changed,
- * plausible packets. Run under AddressSanitizer and UndefinedBehaviorSanitizer: surviving is the test.
+/* Feeds a mote's frame handlers, and the root's serial line, with anything: random bytes, valid
+ * packets with a few bytes changed, plausible packets. Run under AddressSanitizer and
+ * UndefinedBehaviorSanitizer: surviving is the test.
  *
  * fuzz_frames ROLE(mote|root) COUNT SEED */
 #include <stdio.h>
@@ -35,14 +36,17 @@ static uint16_t version;
 /* What got through to the layers above. */
 static uint32_t accepted, bundles, installs;
 
-static const uint8_t types[] = {WIRE_PACKET_BEACON, WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP, WIRE_PACKET_QUERY_REQUEST, WIRE_PACKET_COMMAND,
-                                WIRE_PACKET_BUNDLE, WIRE_PACKET_JOIN, WIRE_PACKET_RESULT, WIRE_PACKET_HELLO};
+static const uint8_t types[] = {
+    WIRE_PACKET_BEACON,        WIRE_PACKET_QUERY_INSTALL, WIRE_PACKET_QUERY_STOP,
+    WIRE_PACKET_QUERY_REQUEST, WIRE_PACKET_COMMAND,       WIRE_PACKET_BUNDLE,
+    WIRE_PACKET_JOIN,          WIRE_PACKET_RESULT,        WIRE_PACKET_HELLO};
 
 /* A body that its handler takes for good, at least in its fixed part. */
 static uint8_t plausible_body(uint8_t type, uint8_t *body)
 {
     uint8_t length = (uint8_t)draw(105);
-    for (uint8_t i = 0; i < 110; i++) body[i] = (uint8_t)draw(256);
+    for (uint8_t i = 0; i < 110; i++)
+        body[i] = (uint8_t)draw(256);
     if (type == WIRE_PACKET_BEACON) {
         struct wire_beacon *beacon = (struct wire_beacon *)body;
         beacon->root = 0;
@@ -54,14 +58,16 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         beacon->ticks = (uint16_t)draw(33000);
         beacon->seconds = clock_uptime() + draw(3);
         if (draw(4)) { /* such as they are, mostly */
-            struct wire_slots_entry *slots = (struct wire_slots_entry *)beacon->neighbours, *end = slots + draw(3);
+            struct wire_slots_entry *slots = (struct wire_slots_entry *)beacon->neighbours,
+                                    *end = slots + draw(3);
             for (; slots < end; slots++) {
                 slots->srt = 0;
                 slots->start = (uint8_t)(clock_uptime() / 16 + draw(4));
                 slots->table = draw(3) ? draw(8) << 4 * draw(6) | draw(32) << 24 : 0;
             }
             struct wire_srt_entry *entry = (struct wire_srt_entry *)end, *last = entry + draw(4);
-            for (; entry < last; entry++) entry->srt = (uint8_t)draw(4);
+            for (; entry < last; entry++)
+                entry->srt = (uint8_t)draw(4);
             beacon->srts_length = (uint8_t)((uint8_t *)last - (uint8_t *)beacon->neighbours);
             return (uint8_t)(sizeof *beacon + beacon->srts_length + 3 * draw(13));
         }
@@ -70,10 +76,17 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
     if (type == WIRE_PACKET_QUERY_INSTALL) {
         struct wire_query_install *install = (struct wire_query_install *)body;
         static const uint8_t code[] = {WIRE_OP_ATTR, WIRE_ATTRIBUTE_TEMP};
-        struct wire_query_program program = {.flags = (uint8_t)draw(3), .period = 1000 * (1 + draw(9)), .start = draw(100), .end = WIRE_FOREVER};
-        struct wire_program_field field = {.format = 1 + (uint8_t)draw(5), .aggregate = program.flags & 1 ? 1 + (uint8_t)draw(5) : 0, .code_length = 2};
+        struct wire_query_program program = {.flags = (uint8_t)draw(3),
+                                             .period = 1000 * (1 + draw(9)),
+                                             .start = draw(100),
+                                             .end = WIRE_FOREVER};
+        struct wire_program_field field = {.format = 1 + (uint8_t)draw(5),
+                                           .aggregate =
+                                               program.flags & 1 ? 1 + (uint8_t)draw(5) : 0,
+                                           .code_length = 2};
         install->query = 1 + (uint8_t)draw(9);
-        if (draw(4) == 0) version++;
+        if (draw(4) == 0)
+            version++;
         install->query_version = (uint16_t)(version - (draw(8) ? 0 : draw(5)));
         install->offset = 0;
         install->total = sizeof program + sizeof field + sizeof code;
@@ -83,20 +96,25 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         if (draw(2)) { /* a semantic routing tree, or a query that goes by one */
             uint8_t *at = install->data + install->total;
             bool tree = draw(3) == 0;
-            struct wire_program_field clause = {.aggregate = tree ? WIRE_AGGREGATE_SRT : WIRE_AGGREGATE_ROUTE};
+            struct wire_program_field clause = {.aggregate = tree ? WIRE_AGGREGATE_SRT
+                                                                  : WIRE_AGGREGATE_ROUTE};
             struct wire_srt srt = {.srt = 1 + (uint8_t)draw(3), .policy = (uint8_t)draw(4)};
-            struct wire_srt_axis axis = {.attribute = draw(2) ? WIRE_ATTRIBUTE_NODEID : WIRE_ATTRIBUTE_TEMP, .step = 1 + draw(9)};
+            struct wire_srt_axis axis = {.attribute =
+                                             draw(2) ? WIRE_ATTRIBUTE_NODEID : WIRE_ATTRIBUTE_TEMP,
+                                         .step = 1 + draw(9)};
             clause.code_length = tree ? sizeof srt + sizeof axis : sizeof(struct wire_route);
             memcpy(at, &clause, sizeof clause);
             memcpy(at + sizeof clause, &srt, tree ? sizeof srt : 1);
-            if (tree) memcpy(at + sizeof clause + sizeof srt, &axis, sizeof axis);
+            if (tree)
+                memcpy(at + sizeof clause + sizeof srt, &axis, sizeof axis);
             install->total = (uint8_t)(install->total + sizeof clause + clause.code_length);
         }
         return (uint8_t)(sizeof *install + install->total);
     }
     if (type == WIRE_PACKET_COMMAND) {
         struct wire_command *command = (struct wire_command *)body;
-        if (command->op == WIRE_COMMAND_REBOOT) command->op = WIRE_COMMAND_PING;
+        if (command->op == WIRE_COMMAND_REBOOT)
+            command->op = WIRE_COMMAND_PING;
         command->target = draw(2) ? me : WIRE_BROADCAST;
         return (uint8_t)(sizeof *command + draw(20));
     }
@@ -110,7 +128,8 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
                 struct wire_partial *partial = (struct wire_partial *)(record + 1);
                 partial->query = 1 + (uint8_t)draw(9);
                 partial->epoch = draw(4);
-                record->body_length = (uint8_t)(sizeof *partial + sizeof(struct wire_aggregate_state));
+                record->body_length =
+                    (uint8_t)(sizeof *partial + sizeof(struct wire_aggregate_state));
             }
             at = (uint8_t)(at + sizeof *record + record->body_length);
         }
@@ -123,22 +142,28 @@ static uint8_t make_frame(uint8_t *frame)
 {
     if (draw(8) == 0) {
         uint8_t length = (uint8_t)draw(RADIO_FRAME_MAXIMUM + 1);
-        for (uint8_t i = 0; i < length; i++) frame[i] = (uint8_t)draw(256);
+        for (uint8_t i = 0; i < length; i++)
+            frame[i] = (uint8_t)draw(256);
         return length;
     }
     struct wire_mac_header *header = (struct wire_mac_header *)frame;
-    *header = (struct wire_mac_header){.sequence = (uint8_t)draw(256), .pan = WIRE_PAN_DEFAULT, .source = (uint16_t)draw(20)};
+    *header = (struct wire_mac_header){
+        .sequence = (uint8_t)draw(256), .pan = WIRE_PAN_DEFAULT, .source = (uint16_t)draw(20)};
     header->destination = draw(2) ? me : WIRE_BROADCAST;
-    header->frame_control = header->destination == me ? WIRE_FRAME_CONTROL_DATA_ACK : WIRE_FRAME_CONTROL_DATA;
+    header->frame_control =
+        header->destination == me ? WIRE_FRAME_CONTROL_DATA_ACK : WIRE_FRAME_CONTROL_DATA;
     uint8_t *packet = (uint8_t *)(header + 1);
     packet[0] = WIRE_PROTOCOL_VERSION;
     packet[1] = types[draw(sizeof types)];
     uint8_t length = (uint8_t)(sizeof *header + 2 + plausible_body(packet[1], packet + 2));
     if (draw(2))
-        for (uint32_t i = 1 + draw(8); i; i--) frame[draw(length)] = (uint8_t)draw(256);
+        for (uint32_t i = 1 + draw(8); i; i--)
+            frame[draw(length)] = (uint8_t)draw(256);
     /* A command to reboot is obeyed, which would end the run. */
-    if (packet[1] == WIRE_PACKET_COMMAND && packet[6] == WIRE_COMMAND_REBOOT) packet[6] = WIRE_COMMAND_PING;
-    if (draw(8) == 0) length = (uint8_t)draw(length + 1);
+    if (packet[1] == WIRE_PACKET_COMMAND && packet[6] == WIRE_COMMAND_REBOOT)
+        packet[6] = WIRE_COMMAND_PING;
+    if (draw(8) == 0)
+        length = (uint8_t)draw(length + 1);
     return length > RADIO_FRAME_MAXIMUM ? RADIO_FRAME_MAXIMUM : length;
 }
 
@@ -152,12 +177,14 @@ static void read_line(void)
             continue;
         }
         uint8_t size = cobs_decode(frame, length);
-        if (size >= 4 && frame[0] == WIRE_FRAME_DATA) heard_next = (uint8_t)(frame[1] + 1);
+        if (size >= 4 && frame[0] == WIRE_FRAME_DATA)
+            heard_next = (uint8_t)(frame[1] + 1);
         if (size >= 4 && frame[0] == WIRE_FRAME_ACK) {
             accepted += frame[1] == (uint8_t)(data_next + 1);
             data_next = frame[1];
         }
-        if (size >= 4 && frame[0] >= WIRE_FRAME_RESET) data_next = heard_next = 0;
+        if (size >= 4 && frame[0] >= WIRE_FRAME_RESET)
+            data_next = heard_next = 0;
         length = 0;
     }
     host_written_length = 0;
@@ -171,24 +198,31 @@ static void serial_input(void)
     read_line();
     frame[0] = draw(16) ? 1 + (uint8_t)draw(2) : (uint8_t)draw(6);
     frame[1] = frame[0] == WIRE_FRAME_ACK ? heard_next : data_next;
-    if (draw(8) == 0) frame[1] = (uint8_t)draw(256);
+    if (draw(8) == 0)
+        frame[1] = (uint8_t)draw(256);
     frame[2] = WIRE_PROTOCOL_VERSION;
     frame[3] = type;
     uint8_t length = plausible_body(type, body);
-    if (length > 114) length = 114;
+    if (length > 114)
+        length = 114;
     memcpy(frame + 4, body, length);
     length = (uint8_t)(length + 4);
-    if (frame[0] == WIRE_FRAME_ACK && draw(2)) length = 2;
+    if (frame[0] == WIRE_FRAME_ACK && draw(2))
+        length = 2;
     if (draw(3) == 0)
-        for (uint32_t i = 1 + draw(8); i; i--) frame[draw(length)] = (uint8_t)draw(256);
-    if (frame[3] == WIRE_PACKET_COMMAND && frame[8] == WIRE_COMMAND_REBOOT) frame[8] = WIRE_COMMAND_PING;
+        for (uint32_t i = 1 + draw(8); i; i--)
+            frame[draw(length)] = (uint8_t)draw(256);
+    if (frame[3] == WIRE_PACKET_COMMAND && frame[8] == WIRE_COMMAND_REBOOT)
+        frame[8] = WIRE_COMMAND_PING;
     uint16_t crc = 0;
-    for (uint8_t i = 0; i < length; i++) crc = crc_xmodem(crc, frame[i]);
+    for (uint8_t i = 0; i < length; i++)
+        crc = crc_xmodem(crc, frame[i]);
     frame[length++] = (uint8_t)(crc >> 8);
     frame[length++] = (uint8_t)crc;
     uint8_t written = cobs_encode(frame, length, stuffed);
     if (draw(8) == 0)
-        for (uint8_t i = 0; i < written; i++) stuffed[i] = (uint8_t)draw(256);
+        for (uint8_t i = 0; i < written; i++)
+            stuffed[i] = (uint8_t)draw(256);
     for (uint8_t i = 0; i < written; i++) {
         host_serial(stuffed + i, 1);
         (void)kernel_step();
@@ -197,31 +231,40 @@ static void serial_input(void)
 
 int main(int count_of_arguments, char **arguments)
 {
-    if (count_of_arguments != 4) return 2;
+    if (count_of_arguments != 4)
+        return 2;
     root = strcmp(arguments[1], "root") == 0;
     uint32_t inputs = (uint32_t)strtoul(arguments[2], NULL, 10);
     state = strtoull(arguments[3], NULL, 10) * 2654435761U + 1;
     me = root ? 0 : MOTE;
-    struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = me, .pan = WIRE_PAN_DEFAULT, .channel = 26, .root = root, .boots = 1};
+    struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC,
+                                .nodeid = me,
+                                .pan = WIRE_PAN_DEFAULT,
+                                .channel = 26,
+                                .root = root,
+                                .boots = 1};
     host_settings(&own);
     query_init();
     net_init();
     static uint8_t frame[256];
     for (uint32_t i = 0; i < inputs; i++) {
         host_acknowledges = draw(4) != 0;
-        if (root && draw(2)) serial_input();
+        if (root && draw(2))
+            serial_input();
         else {
             radio_on(); /* whatever the schedule says: every input is to reach a handler */
             uint16_t room = queue_room(), before = dissemination_version();
             uint8_t length = make_frame(frame);
             host_receive(frame, length, (uint8_t)draw(256));
             bundles += length > 10 && frame[10] == WIRE_PACKET_BUNDLE && queue_room() < room;
-            installs += length > 10 && frame[10] == WIRE_PACKET_QUERY_INSTALL && dissemination_version() != before;
+            installs += length > 10 && frame[10] == WIRE_PACKET_QUERY_INSTALL &&
+                        dissemination_version() != before;
         }
         host_run(1 + draw(300), 64);
     }
-    printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3], host_sent_count);
-    printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u\n", bundles, installs, accepted, query_rows(),
-           queue_dropped(), mac_counters.malformed);
+    printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3],
+           host_sent_count);
+    printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u\n",
+           bundles, installs, accepted, query_rows(), queue_dropped(), mac_counters.malformed);
     return 0;
 }

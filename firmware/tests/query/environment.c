@@ -4,16 +4,16 @@
 #include <string.h>
 
 #include "board.h"
-#include "drivers/sensor.h"
 #include "commands/command.h"
+#include "drivers/sensor.h"
 #include "drivers/settings.h"
 #include "kernel/clock.h"
 #include "kernel/event.h"
 #include "kernel/kernel.h"
 #include "kernel/timer.h"
 #include "net/queue.h"
-#include "net/tree.h"
 #include "net/time.h"
+#include "net/tree.h"
 #include "query/aggregate.h"
 #include "query/query.h"
 #include "wire.h"
@@ -32,7 +32,8 @@ static int32_t network_ppm;
 
 static int32_t values[32];
 static uint32_t available, null_mask, valid, last_mask, acquisition_time;
-static int32_t acquired[32]; /* what values[] was at each attribute's last acquisition, if it is in `valid` */
+/* what values[] was at each attribute's last acquisition, if it is in `valid` */
+static int32_t acquired[32];
 static uint16_t reads[32];
 static bool acquiring;
 static uint16_t acquisitions;
@@ -45,7 +46,8 @@ static uint8_t refusals;
 static uint16_t signalled, actions;
 static bool signal_room;
 static int32_t action;
-static struct wire_settings mote = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
+static struct wire_settings mote = {
+    .magic = WIRE_SETTINGS_MAGIC, .nodeid = 7, .x = -1250, .y = 300};
 
 static struct environment_record records[RECORDS_MAXIMUM];
 static uint16_t record_count;
@@ -63,10 +65,7 @@ void board_watchdog(void) {}
 
 uint16_t board_free_ram(void) { return 1234; }
 
-void board_alarm_off(void)
-{
-    alarm_set = alarm_reached = false;
-}
+void board_alarm_off(void) { alarm_set = alarm_reached = false; }
 
 bool board_alarm_reached(void) { return alarm_reached; }
 
@@ -283,7 +282,10 @@ QUEUE bool queue_push(uint8_t type, const void *body, uint8_t length)
     return true;
 }
 
-QUEUE void queue_row(struct wire_result *row, uint8_t length) { queue_push(WIRE_PACKET_RESULT, row, length); }
+QUEUE void queue_row(struct wire_result *row, uint8_t length)
+{
+    queue_push(WIRE_PACKET_RESULT, row, length);
+}
 QUEUE void queue_query_ended(uint8_t query) { (void)query; }
 
 uint16_t environment_records(void) { return record_count; }

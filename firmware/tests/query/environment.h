@@ -1,5 +1,5 @@
-/* What query/ runs on in the host tests: the real kernel over a clock that jumps from timer to timer, and
- * everything below and beside query/ in this one file, steered and read by the tests. */
+/* What query/ runs on in the host tests: the real kernel over a clock that jumps from timer to
+ * timer, and everything below and beside query/ in this one file, steered and read by the tests. */
 #ifndef SKERRY_TESTS_ENVIRONMENT_H
 #define SKERRY_TESTS_ENVIRONMENT_H
 
@@ -14,9 +14,11 @@ struct environment_record {
     uint8_t body[128];
 };
 
-/* Everything as after boot, at a local time, in ticks; network time is unknown. Calls query_init. */
+/* Everything as after boot, at a local time, in ticks; network time is unknown. Calls query_init.
+ */
 void environment_reset(uint32_t local);
-/* Network time is `seconds` and `ticks` now and runs `ppm` faster than the local clock. Calls query_time_changed. */
+/* Network time is `seconds` and `ticks` now and runs `ppm` faster than the local clock. Calls
+ * query_time_changed. */
 void environment_synchronise(uint32_t seconds, uint16_t ticks, int32_t ppm);
 uint32_t environment_local(void);
 /* Runs the kernel for `ticks` of local time. */

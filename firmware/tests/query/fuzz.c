@@ -1,18 +1,20 @@
-/* Fuzzes what reaches query/ from the radio: expression code, QUERY_INSTALL bodies, partial state records.
+/* Fuzzes what reaches query/ from the radio: expression code, QUERY_INSTALL bodies, partial state
+ * records.
  *
- * fuzz INPUTS SEED; built with AddressSanitizer and UndefinedBehaviorSanitizer, which end it at the first
- * fault. Bodies lie at the end of a heap block of their exact size, so that one byte too far is seen. */
+ * fuzz INPUTS SEED; built with AddressSanitizer and UndefinedBehaviorSanitizer, which end it at the
+ * first fault. Bodies lie at the end of a heap block of their exact size, so that one byte too far
+ * is seen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "board.h"
 #include "environment.h"
+#include "net/neighbours.h"
 #include "query/query.h"
+#include "query/srt.h"
 #include "query/vm.h"
 #include "wire.h"
-#include "query/srt.h"
-#include "net/neighbours.h"
-#include "board.h"
 
 #define CODE_MAXIMUM 40
 
@@ -30,10 +32,11 @@ static uint32_t random_number(void)
 static uint32_t below(uint32_t bound) { return random_number() % bound; }
 
 static const uint8_t opcodes[] = {
-    WIRE_OP_CONST8, WIRE_OP_CONST16, WIRE_OP_CONST32, WIRE_OP_NULL, WIRE_OP_ATTR, WIRE_OP_ADD,
-    WIRE_OP_SUB, WIRE_OP_MUL, WIRE_OP_DIV, WIRE_OP_MOD, WIRE_OP_NEG, WIRE_OP_UPSCALE, WIRE_OP_DOWNSCALE,
-    WIRE_OP_EQ, WIRE_OP_NE, WIRE_OP_LT, WIRE_OP_LE, WIRE_OP_GT, WIRE_OP_GE, WIRE_OP_AND, WIRE_OP_OR,
-    WIRE_OP_NOT, WIRE_OP_IS_NULL, WIRE_OP_CHANGES,
+    WIRE_OP_CONST8, WIRE_OP_CONST16, WIRE_OP_CONST32,   WIRE_OP_NULL,    WIRE_OP_ATTR,
+    WIRE_OP_ADD,    WIRE_OP_SUB,     WIRE_OP_MUL,       WIRE_OP_DIV,     WIRE_OP_MOD,
+    WIRE_OP_NEG,    WIRE_OP_UPSCALE, WIRE_OP_DOWNSCALE, WIRE_OP_EQ,      WIRE_OP_NE,
+    WIRE_OP_LT,     WIRE_OP_LE,      WIRE_OP_GT,        WIRE_OP_GE,      WIRE_OP_AND,
+    WIRE_OP_OR,     WIRE_OP_NOT,     WIRE_OP_IS_NULL,   WIRE_OP_CHANGES,
 };
 
 /* Storage points that the program being made joins. */
@@ -50,7 +53,10 @@ static uint8_t make_code(uint8_t *code)
                           : opcodes[depth > 1 ? 5 + below(sizeof opcodes - 5) : 10 + below(3)];
         code[length++] = op;
         if (push) {
-            uint8_t size = op == WIRE_OP_NULL ? 0 : op == WIRE_OP_CONST16 ? 2 : op == WIRE_OP_CONST32 ? 4 : 1;
+            uint8_t size = op == WIRE_OP_NULL      ? 0
+                           : op == WIRE_OP_CONST16 ? 2
+                           : op == WIRE_OP_CONST32 ? 4
+                                                   : 1;
             if (op == WIRE_OP_ATTR && points > 0 && below(2)) {
                 code[length - 1] = WIRE_OP_STORED;
                 code[length++] = (uint8_t)(below(points) << 4 | below(16));
@@ -62,7 +68,8 @@ static uint8_t make_code(uint8_t *code)
         } else {
             bool two = !(op == WIRE_OP_NEG || op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE ||
                          op == WIRE_OP_NOT || op == WIRE_OP_IS_NULL || op == WIRE_OP_CHANGES);
-            if (op == WIRE_OP_MUL || op == WIRE_OP_DIV || op == WIRE_OP_UPSCALE || op == WIRE_OP_DOWNSCALE)
+            if (op == WIRE_OP_MUL || op == WIRE_OP_DIV || op == WIRE_OP_UPSCALE ||
+                op == WIRE_OP_DOWNSCALE)
                 code[length++] = (uint8_t)below(WIRE_MAXIMUM_POWER + 1);
             if (op == WIRE_OP_CHANGES)
                 code[length++] = (uint8_t)below(below(4) ? 4 : WIRE_FIELDS_MAXIMUM);
@@ -113,10 +120,12 @@ static bool fuzz_code(void)
 }
 
 /* Appends a field of a kind and its code, of which `length` bytes are given. */
-static uint8_t put_field(uint8_t *bytes, uint8_t at, uint8_t format, uint8_t kind, const void *code, uint8_t length)
+static uint8_t put_field(uint8_t *bytes, uint8_t at, uint8_t format, uint8_t kind, const void *code,
+                         uint8_t length)
 {
     struct wire_program_field *field = (struct wire_program_field *)&bytes[at];
-    *field = (struct wire_program_field){.format = format, .aggregate = kind, .code_length = length};
+    *field =
+        (struct wire_program_field){.format = format, .aggregate = kind, .code_length = length};
     memcpy(&bytes[at + sizeof *field], code, length);
     return (uint8_t)(at + sizeof *field + length);
 }
@@ -132,15 +141,25 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
     uint8_t length;
     switch (kind) {
     case WIRE_AGGREGATE_BUDGET: {
-        struct wire_budget budget = {1 + below(1000000), below(5000), 1 + below(30000), (uint16_t)(2500 + below(600)), (uint16_t)(2000 + below(500)), (uint8_t)(1 + below(255))};
+        struct wire_budget budget = {1 + below(1000000),
+                                     below(5000),
+                                     1 + below(30000),
+                                     (uint16_t)(2500 + below(600)),
+                                     (uint16_t)(2000 + below(500)),
+                                     (uint8_t)(1 + below(255))};
         return put_field(bytes, at, 0, kind, &budget, sizeof budget);
     }
     case WIRE_AGGREGATE_ON_EVENT: {
-        struct wire_on_event on = {below(16) ? number : WIRE_EVENT_BOOT, 1 + below(50), (uint8_t)below(16), (uint8_t)below(4), 1 + below(20)};
+        struct wire_on_event on = {below(16) ? number : WIRE_EVENT_BOOT, 1 + below(50),
+                                   (uint8_t)below(16), (uint8_t)below(4), 1 + below(20)};
         return put_field(bytes, at, 0, kind, &on, sizeof on);
     }
     case WIRE_AGGREGATE_STORE: {
-        struct wire_store store = {number, (uint16_t)(1 + below(below(4) ? 20 : WIRE_STORE_ROWS_MAXIMUM)), below(3) ? 0 : below(100), (uint8_t)below(4), (uint8_t)below(40),
+        struct wire_store store = {number,
+                                   (uint16_t)(1 + below(below(4) ? 20 : WIRE_STORE_ROWS_MAXIMUM)),
+                                   below(3) ? 0 : below(100),
+                                   (uint8_t)below(4),
+                                   (uint8_t)below(40),
                                    (uint8_t)(2 + below(20))};
         return put_field(bytes, at, 0, kind, &store, sizeof store);
     }
@@ -160,13 +179,15 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
         length = (uint8_t)(sizeof srt + (1 + below(2)) * sizeof(struct wire_srt_axis));
         memcpy(code, &srt, sizeof srt);
         for (uint8_t i = 0; i < 2; i++) {
-            struct wire_srt_axis axis = {(uint8_t)(below(8) ? below(14) : 32 + below(4)), (int32_t)below(2000) - 1000, 1 + below(100)};
+            struct wire_srt_axis axis = {(uint8_t)(below(8) ? below(14) : 32 + below(4)),
+                                         (int32_t)below(2000) - 1000, 1 + below(100)};
             memcpy(&code[sizeof srt + i * sizeof axis], &axis, sizeof axis);
         }
         return put_field(bytes, at, 0, kind, code, length);
     }
     case WIRE_AGGREGATE_ROUTE: {
-        struct wire_route route = {(uint8_t)number, (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256)};
+        struct wire_route route = {(uint8_t)number, (uint8_t)below(256), (uint8_t)below(256),
+                                   (uint8_t)below(256), (uint8_t)below(256)};
         return put_field(bytes, at, 0, kind, &route, sizeof route);
     }
     default: /* a number; of STOP_ON with a condition behind it */
@@ -179,10 +200,13 @@ static uint8_t put_clause(uint8_t *bytes, uint8_t at, uint8_t kind)
 static uint8_t put_temporal(uint8_t *bytes, uint8_t at)
 {
     uint8_t code[CODE_MAXIMUM + sizeof(struct wire_temporal)];
-    struct wire_temporal temporal = {(uint8_t)(1 + below(20)), (uint8_t)(1 + below(30)), (uint8_t)(below(4) | (below(2) ? WIRE_TEMPORAL_EPOCHS : 0))};
+    struct wire_temporal temporal = {(uint8_t)(1 + below(20)), (uint8_t)(1 + below(30)),
+                                     (uint8_t)(below(4) | (below(2) ? WIRE_TEMPORAL_EPOCHS : 0))};
     memcpy(code, &temporal, sizeof temporal);
     uint8_t length = make_code(code + sizeof temporal);
-    return put_field(bytes, at, (uint8_t)(1 + below(5)), (uint8_t)(WIRE_AGGREGATE_WINAVG + below(10)), code, (uint8_t)(sizeof temporal + length));
+    return put_field(bytes, at, (uint8_t)(1 + below(5)),
+                     (uint8_t)(WIRE_AGGREGATE_WINAVG + below(10)), code,
+                     (uint8_t)(sizeof temporal + length));
 }
 
 /* A program that is valid, mostly, with fields of all kinds. */
@@ -192,13 +216,15 @@ static uint8_t make_program(uint8_t *bytes)
     bool aggregating = below(2);
     bool storing = !aggregating && !below(3);
     points = storing || below(3) ? 0 : (uint8_t)(1 + below(2));
-    program->flags = (uint8_t)((aggregating ? WIRE_QUERY_AGGREGATE : 0) | (below(8) ? 0 : WIRE_QUERY_ONCE));
+    program->flags =
+        (uint8_t)((aggregating ? WIRE_QUERY_AGGREGATE : 0) | (below(8) ? 0 : WIRE_QUERY_ONCE));
     program->period = below(8) ? 1000 + below(9000) : WIRE_PERIOD_MAXIMUM_MS - below(3);
     program->start = below(200000);
     program->end = below(2) ? WIRE_FOREVER : program->start + below(100);
     program->where_length = below(2) ? make_code(program->fields) : 0;
     uint8_t at = (uint8_t)(sizeof *program + program->where_length);
-    for (uint32_t fields = 1 + below(5); fields > 0 && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 3; fields--) {
+    for (uint32_t fields = 1 + below(5); fields > 0 && at < WIRE_PROGRAM_MAXIMUM - CODE_MAXIMUM - 3;
+         fields--) {
         if (!aggregating && points == 0 && !below(4)) {
             at = put_temporal(bytes, at);
             continue;
@@ -221,7 +247,8 @@ static uint8_t make_program(uint8_t *bytes)
     return at;
 }
 
-static enum query_outcome install(const uint8_t *program, uint8_t total, uint8_t query, uint16_t version)
+static enum query_outcome install(const uint8_t *program, uint8_t total, uint8_t query,
+                                  uint16_t version)
 {
     enum query_outcome outcome = QUERY_REFUSED;
     for (uint16_t offset = 0; offset < total; offset += WIRE_FRAGMENT_MAXIMUM) {
@@ -244,8 +271,10 @@ static enum query_outcome install(const uint8_t *program, uint8_t total, uint8_t
 /* What neighbours tell of trees, and of queries that have a route. */
 static void fuzz_trees(void)
 {
-    uint8_t entries[3 * sizeof(struct wire_srt_entry)], told[WIRE_QUERIES_MAXIMUM * sizeof(struct wire_srt_entry)];
-    uint8_t routes[QUERY_ROUTES_MAXIMUM], neighbour = (uint8_t)below(NEIGHBOURS), length = (uint8_t)below(sizeof entries + 1);
+    uint8_t entries[3 * sizeof(struct wire_srt_entry)],
+        told[WIRE_QUERIES_MAXIMUM * sizeof(struct wire_srt_entry)];
+    uint8_t routes[QUERY_ROUTES_MAXIMUM], neighbour = (uint8_t)below(NEIGHBOURS),
+                                          length = (uint8_t)below(sizeof entries + 1);
     for (uint8_t i = 0; i < length; i++)
         entries[i] = (uint8_t)(i % sizeof(struct wire_srt_entry) == 0 ? below(5) : below(256));
     neighbour_child((uint16_t)below(30), 1, (uint8_t)below(256));
@@ -254,7 +283,9 @@ static void fuzz_trees(void)
     if (srt_write(told) > BOARD_SRTS * sizeof(struct wire_srt_entry))
         abort();
     (void)srt_distance(neighbour, below(2));
-    struct wire_routed_query entry = {(uint8_t)below(10), (uint8_t)below(5), (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256), (uint8_t)below(256)};
+    struct wire_routed_query entry = {(uint8_t)below(10),  (uint8_t)below(5),
+                                      (uint8_t)below(256), (uint8_t)below(256),
+                                      (uint8_t)below(256), (uint8_t)below(256)};
     query_learn((uint16_t)below(9), &entry);
     (void)query_concerns((uint8_t)below(10), (uint16_t)below(30));
     (void)query_spreads((uint8_t)below(10));
@@ -282,14 +313,17 @@ static bool fuzz_install(void)
     if (!below(256))
         environment_synchronise(below(200000), (uint16_t)below(32768), (int32_t)below(200) - 100);
     if (!below(32))
-        query_event(&(struct wire_event){few(), (uint16_t)below(10), (int32_t)random_number(), (int32_t)random_number(), below(200000), (int32_t)random_number()});
+        query_event(&(struct wire_event){few(), (uint16_t)below(10), (int32_t)random_number(),
+                                         (int32_t)random_number(), below(200000),
+                                         (int32_t)random_number()});
     query_epoch_in(random_number());
     return outcome == QUERY_COMPLETE || outcome == QUERY_KNOWN;
 }
 
 static bool fuzz_merge(void)
 {
-    uint8_t length = (uint8_t)(sizeof(struct wire_partial) + below(6) * sizeof(struct wire_aggregate_state));
+    uint8_t length =
+        (uint8_t)(sizeof(struct wire_partial) + below(6) * sizeof(struct wire_aggregate_state));
     if (!below(4))
         length = (uint8_t)below(112);
     uint8_t query = (uint8_t)below(10), size = below(4) ? query_partial_size(query) : length;
@@ -304,8 +338,9 @@ static bool fuzz_merge(void)
         from[0] = query;
     if (length > sizeof(struct wire_partial))
         mutate(&from[sizeof(struct wire_partial)], (uint8_t)(length - sizeof(struct wire_partial)));
-    bool merged = length >= sizeof(struct wire_partial) && size >= sizeof(struct wire_partial) &&
-                  query_merge((struct wire_partial *)into, size, (const struct wire_partial *)from, length);
+    bool merged =
+        length >= sizeof(struct wire_partial) && size >= sizeof(struct wire_partial) &&
+        query_merge((struct wire_partial *)into, size, (const struct wire_partial *)from, length);
     free(into);
     free(from);
     return merged;
@@ -316,7 +351,9 @@ static bool fuzz_fragment(void)
     uint8_t *body = malloc(WIRE_PACKET_MAXIMUM - sizeof(struct wire_header));
     uint8_t ids[WIRE_QUERIES_MAXIMUM];
     query_list(ids);
-    bool given = query_fragment((uint8_t)below(10), (uint8_t)(below(4) ? below(3) * WIRE_FRAGMENT_MAXIMUM : below(256)), (struct wire_query_install *)body);
+    bool given = query_fragment((uint8_t)below(10),
+                                (uint8_t)(below(4) ? below(3) * WIRE_FRAGMENT_MAXIMUM : below(256)),
+                                (struct wire_query_install *)body);
     free(body);
     return given;
 }
@@ -333,15 +370,17 @@ int main(int count, char **arguments)
     unsigned long accepted[4] = {0}, tried[4] = {0};
     environment_reset(0);
     for (uint8_t attribute = WIRE_ATTRIBUTE_LIGHT; attribute <= WIRE_ATTRIBUTE_ACCEL_Y; attribute++)
-        environment_sensor(attribute, (int32_t)random_number(), attribute == WIRE_ATTRIBUTE_ACCEL_Y);
+        environment_sensor(attribute, (int32_t)random_number(),
+                           attribute == WIRE_ATTRIBUTE_ACCEL_Y);
     environment_synchronise(100000, 0, 0);
     for (unsigned long i = 0; i < inputs; i++) {
         uint32_t target = below(10) < 5 ? 0 : 1 + below(3);
         tried[target]++;
         accepted[target] += targets[target]();
     }
-    printf("inputs %lu code %lu/%lu install %lu/%lu merge %lu/%lu fragment %lu/%lu rows %lu refused %u\n", inputs,
-           accepted[0], tried[0], accepted[1], tried[1], accepted[2], tried[2], accepted[3], tried[3],
-           (unsigned long)query_rows(), query_refused());
+    printf("inputs %lu code %lu/%lu install %lu/%lu merge %lu/%lu fragment %lu/%lu rows %lu "
+           "refused %u\n",
+           inputs, accepted[0], tried[0], accepted[1], tried[1], accepted[2], tried[2], accepted[3],
+           tried[3], (unsigned long)query_rows(), query_refused());
     return 0;
 }

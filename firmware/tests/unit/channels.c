@@ -6,10 +6,14 @@
 #include "drivers/settings.h"
 #include "net/channels.h"
 
-static struct wire_settings own = {.pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT, .channels = WIRE_CHANNELS_DEFAULT};
+static struct wire_settings own = {
+    .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT, .channels = WIRE_CHANNELS_DEFAULT};
 const struct wire_settings *settings(void) { return &own; }
 
-static bool in_mask(uint8_t channel) { return channel >= 11 && channel <= 26 && own.channels >> (channel - 11) & 1; }
+static bool in_mask(uint8_t channel)
+{
+    return channel >= 11 && channel <= 26 && own.channels >> (channel - 11) & 1;
+}
 
 static void without_a_mask_all_is_at_home(void)
 {
@@ -22,13 +26,15 @@ static void without_a_mask_all_is_at_home(void)
     own.channels = WIRE_CHANNELS_DEFAULT;
 }
 
-/* Whatever the period, in whose every n-th round rows travel: no channel has more than half of them. */
+/* Whatever the period, in whose every n-th round rows travel: no channel has more than half of
+ * them. */
 static void data_rounds_of_any_period_use_all_channels(void)
 {
     for (uint32_t mask = 3; mask <= 0xFFFF; mask = mask * 3 + 1) {
         own.channels = (uint16_t)mask;
         uint8_t number = 0;
-        for (uint16_t left = own.channels; left; left &= (uint16_t)(left - 1)) number++;
+        for (uint16_t left = own.channels; left; left &= (uint16_t)(left - 1))
+            number++;
         for (uint32_t period = 1; period <= 120; period++) {
             uint16_t used[27] = {0};
             uint8_t channels = 0;
@@ -49,14 +55,16 @@ static void data_rounds_of_any_period_use_all_channels(void)
 
 static void control_windows_alternate_in_fast_and_in_slow_networks(void)
 {
-    for (uint32_t s = 0; s < 64; s += 4) CHECK_EQUAL(channel_control(s), own.channel);
+    for (uint32_t s = 0; s < 64; s += 4)
+        CHECK_EQUAL(channel_control(s), own.channel);
     for (uint32_t every = 4; every <= 16; every *= 4) {
         uint16_t home = 0;
         for (uint32_t s = 64; s < 64 + 400 * every; s += every) {
             home += channel_control(s) == own.channel;
             CHECK(in_mask(channel_control(s)));
             /* Never a third one in a row on the same. */
-            CHECK(channel_control(s) != channel_control(s + every) || channel_control(s) != channel_control(s + 2 * every));
+            CHECK(channel_control(s) != channel_control(s + every) ||
+                  channel_control(s) != channel_control(s + 2 * every));
         }
         CHECK(home >= 199 && home <= 201);
     }

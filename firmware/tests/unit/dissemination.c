@@ -1,4 +1,5 @@
-/* Who has heard of queries that it lacks, and for how long it looks out for them. sources: net/dissemination.c */
+/* Who has heard of queries that it lacks, and for how long it looks out for them. sources:
+ * net/dissemination.c */
 #include "unit.h"
 
 #include "net/dissemination.h"
@@ -14,7 +15,7 @@ enum { PARENT = 4, NEIGHBOUR = 6 };
 struct mac_counters mac_counters;
 static uint16_t asked; /* to whom the last frame went */
 static bool children;
-static uint8_t lists; /* queries that are held, query 1 or none */
+static uint8_t lists;                             /* queries that are held, query 1 or none */
 static enum query_outcome outcome = QUERY_PASSED; /* of an install */
 
 bool tree_is_root(void) { return false; }
@@ -30,7 +31,11 @@ void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
     asked = destination;
     return frame->bytes + sizeof(struct wire_mac_header);
 }
-void mac_finish(struct mac_frame *frame, uint8_t body) { (void)frame; (void)body; }
+void mac_finish(struct mac_frame *frame, uint8_t body)
+{
+    (void)frame;
+    (void)body;
+}
 bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
 {
     (void)frame;
@@ -39,20 +44,67 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     return true;
 }
 void dissemination_sent(void) {}
-void net_execute(const struct wire_command *command, uint8_t length) { (void)command; (void)length; }
+void net_execute(const struct wire_command *command, uint8_t length)
+{
+    (void)command;
+    (void)length;
+}
 void query_window(void) {}
 bool query_wanted(void) { return false; }
-bool query_spreads(uint8_t query) { (void)query; return true; }
-bool query_concerns(uint8_t query, uint16_t node) { (void)query; (void)node; return true; }
-bool query_was_refused(uint8_t query) { (void)query; return false; }
-void query_learn(uint16_t theirs, const struct wire_routed_query *entry) { (void)theirs; (void)entry; }
+bool query_spreads(uint8_t query)
+{
+    (void)query;
+    return true;
+}
+bool query_concerns(uint8_t query, uint16_t node)
+{
+    (void)query;
+    (void)node;
+    return true;
+}
+bool query_was_refused(uint8_t query)
+{
+    (void)query;
+    return false;
+}
+void query_learn(uint16_t theirs, const struct wire_routed_query *entry)
+{
+    (void)theirs;
+    (void)entry;
+}
 void query_stop(uint8_t query) { (void)query; }
-uint8_t query_known(uint8_t *ids) { (void)ids; return 0; }
-uint8_t query_list(uint8_t *ids) { ids[0] = 1; return lists; }
-uint8_t query_routes(uint8_t *entries) { (void)entries; return 0; }
-uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install) { (void)query; (void)install; return offset == 0; }
-enum query_outcome query_install(const struct wire_query_install *install, uint8_t length) { (void)install; (void)length; return outcome; }
-uint8_t srt_write(uint8_t *entries) { (void)entries; return 0; }
+uint8_t query_known(uint8_t *ids)
+{
+    (void)ids;
+    return 0;
+}
+uint8_t query_list(uint8_t *ids)
+{
+    ids[0] = 1;
+    return lists;
+}
+uint8_t query_routes(uint8_t *entries)
+{
+    (void)entries;
+    return 0;
+}
+uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
+{
+    (void)query;
+    (void)install;
+    return offset == 0;
+}
+enum query_outcome query_install(const struct wire_query_install *install, uint8_t length)
+{
+    (void)install;
+    (void)length;
+    return outcome;
+}
+uint8_t srt_write(uint8_t *entries)
+{
+    (void)entries;
+    return 0;
+}
 
 static void held(uint16_t version)
 {
@@ -99,7 +151,8 @@ static void a_version_that_is_heard_of_again_is_looked_out_for(void)
 {
     held(7);
     for (int window = 0; window < 100; window++) {
-        if (window % 16 == 0) dissemination_heard(NEIGHBOUR, 8);
+        if (window % 16 == 0)
+            dissemination_heard(NEIGHBOUR, 8);
         CHECK(dissemination_behind());
         dissemination_window(true);
     }
@@ -112,7 +165,8 @@ static int flooded(void)
     dissemination_window(true);
     for (; dissemination_waiting(); count++) {
         asked = WIRE_NO_NODE - 1;
-        if (!dissemination_send()) break;
+        if (!dissemination_send())
+            break;
         CHECK_EQUAL(asked, WIRE_BROADCAST);
     }
     return count;
@@ -145,13 +199,16 @@ static void who_lacks_what_was_just_flooded_has_it_flooded_again(void)
     for (int windows = 1; windows <= 2; windows++) {
         held(7);
         dissemination_install(&install, sizeof install + 1, false);
-        for (int window = 0; window < windows; window++) (void)flooded();
-        dissemination_window(false); /* one in which they alone are awake that know that they lack it */
+        for (int window = 0; window < windows; window++)
+            (void)flooded();
+        /* one in which they alone are awake that know that they lack it */
+        dissemination_window(false);
         CHECK(!dissemination_waiting());
         dissemination_summary(NEIGHBOUR, &older, sizeof older);
         int broadcasts = 0, others = 0;
         for (; dissemination_waiting(); asked == WIRE_BROADCAST ? broadcasts++ : others++)
-            if (!dissemination_send()) break;
+            if (!dissemination_send())
+                break;
         CHECK_EQUAL(broadcasts, windows == 1 ? 2 : 0);
         CHECK_EQUAL(others, 2); /* the program and what else is held, to the neighbour */
     }
@@ -177,18 +234,23 @@ static void a_command_that_nobody_repeats_is_flooded_longer(void)
         held(7);
         dissemination_command(&command, sizeof command);
         int count = 0;
-        for (int window = 0; window < silent; window++) count += flooded();
+        for (int window = 0; window < silent; window++)
+            count += flooded();
         dissemination_command(&command, sizeof command); /* at last */
-        for (int window = 0; window < 20; window++) count += flooded();
-        CHECK_EQUAL(count, silent < 7 ? 2 * silent + 2 : 16); /* two more in the window after it was heard */
+        for (int window = 0; window < 20; window++)
+            count += flooded();
+        /* two more in the window after it was heard */
+        CHECK_EQUAL(count, silent < 7 ? 2 * silent + 2 : 16);
     }
 }
 
 static const struct test tests[] = {
     TEST(who_lacks_what_was_just_flooded_has_it_flooded_again),
-    TEST(a_query_that_was_asked_for_is_flooded_for_children_alone), TEST(a_command_is_flooded_twice_in_two_windows),
+    TEST(a_query_that_was_asked_for_is_flooded_for_children_alone),
+    TEST(a_command_is_flooded_twice_in_two_windows),
     TEST(a_command_that_nobody_repeats_is_flooded_longer),
-    TEST(who_hears_of_newer_queries_is_behind_until_it_has_them), TEST(a_version_that_nobody_holds_is_forgotten),
+    TEST(who_hears_of_newer_queries_is_behind_until_it_has_them),
+    TEST(a_version_that_nobody_holds_is_forgotten),
     TEST(a_version_that_is_heard_of_again_is_looked_out_for),
 };
 UNIT_MAIN(tests)

@@ -1,4 +1,5 @@
-/* The CC2538's flash as memory at its real address; power goes at any step of what is done to it. Included once in a test. */
+/* The CC2538's flash as memory at its real address; power goes at any step of what is done to it.
+ * Included once in a test. */
 #ifndef SKERRY_TESTS_UNIT_FLASH_MEMORY_H
 #define SKERRY_TESTS_UNIT_FLASH_MEMORY_H
 
@@ -17,8 +18,10 @@ static int erased, written;
 
 static void step(void)
 {
-    if (steps_left == 0) longjmp(power, 1);
-    if (steps_left > 0) steps_left--;
+    if (steps_left == 0)
+        longjmp(power, 1);
+    if (steps_left > 0)
+        steps_left--;
 }
 
 void flash_erase(uint32_t address)
@@ -42,7 +45,9 @@ void flash_write(uint32_t address, uint32_t word)
 static void blank_at(uintptr_t address, size_t length)
 {
     void *pages = (void *)address;
-    if (mmap(pages, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != pages) CHECK(!"the flash's address is free");
+    if (mmap(pages, length, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != pages)
+        CHECK(!"the flash's address is free");
     memset(pages, 0xFF, length);
 }
 

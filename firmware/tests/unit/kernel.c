@@ -1,4 +1,5 @@
-/* The main loop: order of events and timers, the wrap of the clock, how deeply it sleeps and until when. sources: kernel/kernel.c */
+/* The main loop: order of events and timers, the wrap of the clock, how deeply it sleeps and until
+ * when. sources: kernel/kernel.c */
 #include "unit.h"
 
 #include "board.h"
@@ -17,7 +18,11 @@ static void (*during_nap)(void);
 ticks_t clock_now(void) { return now; }
 board_interrupts board_interrupts_off(void) { return 0; }
 void board_interrupts_restore(board_interrupts state) { (void)state; }
-void board_alarm(uint32_t due) { alarm_at = due; alarm_set = true; }
+void board_alarm(uint32_t due)
+{
+    alarm_at = due;
+    alarm_set = true;
+}
 void board_alarm_off(void) { alarm_set = false; }
 bool board_alarm_reached(void) { return alarm_set && clock_reached(now, alarm_at); }
 void board_watchdog(void) {}
@@ -25,8 +30,10 @@ void board_sleep(bool deep)
 {
     naps++;
     deep_naps += deep;
-    if (during_nap) during_nap();
-    else now = alarm_at;
+    if (during_nap)
+        during_nap();
+    else
+        now = alarm_at;
 }
 
 static char said[64];
@@ -36,7 +43,10 @@ static void b(void) { say('b'); }
 static void c(void) { say('c'); }
 static struct event event_a = {.handler = a}, event_b = {.handler = b};
 static struct timer timer_a, timer_b, timer_c;
-static void run(void) { while (kernel_step()) {} }
+static void run(void)
+{
+    while (kernel_step()) {}
+}
 
 static void events_run_in_the_order_of_their_posting_and_once(void)
 {
@@ -55,8 +65,10 @@ static void again(void);
 static struct event event_again = {.handler = again};
 static void again(void)
 {
-    if (++rounds < 3) event_post(&event_again);
-    else event_post(&event_a);
+    if (++rounds < 3)
+        event_post(&event_again);
+    else
+        event_post(&event_a);
 }
 static void an_event_may_be_posted_again_by_its_own_handler(void)
 {
@@ -135,7 +147,8 @@ static void stop_b(void) { timer_stop(&timer_b); }
 static void a_handler_may_start_its_own_timer_and_stop_others(void)
 {
     timer_start(&timer_a, 0, tick);
-    for (now = 0; now < 100; now += 7) run();
+    for (now = 0; now < 100; now += 7)
+        run();
     CHECK_EQUAL(strlen(said), 10);
     timer_start(&timer_b, 200, b);
     timer_start(&timer_c, 150, stop_b);
@@ -157,7 +170,8 @@ static void end_idle(void) { exit(naps != 3 || deep_naps != 0); }
 static struct event event_end = {.handler = end_idle};
 static void wake_thrice(void)
 {
-    if (naps == 3) event_post(&event_end);
+    if (naps == 3)
+        event_post(&event_end);
 }
 static void it_only_idles_while_somebody_needs_the_clock_and_sleeps_on_when_woken_for_nothing(void)
 {
@@ -170,10 +184,14 @@ static void it_only_idles_while_somebody_needs_the_clock_and_sleeps_on_when_woke
 }
 
 static const struct test tests[] = {
-    TEST(events_run_in_the_order_of_their_posting_and_once), TEST(an_event_may_be_posted_again_by_its_own_handler),
-    TEST(timers_run_by_due_time_and_those_of_one_time_in_the_order_of_their_start), TEST(events_go_before_timers),
-    TEST(timers_keep_their_order_where_the_clock_wraps), TEST(a_timer_that_is_moved_or_stopped_does_not_run_at_its_old_time),
-    TEST(a_handler_may_start_its_own_timer_and_stop_others), TEST(the_loop_sleeps_deeply_until_the_first_timer),
+    TEST(events_run_in_the_order_of_their_posting_and_once),
+    TEST(an_event_may_be_posted_again_by_its_own_handler),
+    TEST(timers_run_by_due_time_and_those_of_one_time_in_the_order_of_their_start),
+    TEST(events_go_before_timers),
+    TEST(timers_keep_their_order_where_the_clock_wraps),
+    TEST(a_timer_that_is_moved_or_stopped_does_not_run_at_its_old_time),
+    TEST(a_handler_may_start_its_own_timer_and_stop_others),
+    TEST(the_loop_sleeps_deeply_until_the_first_timer),
     TEST(it_only_idles_while_somebody_needs_the_clock_and_sleeps_on_when_woken_for_nothing),
 };
 UNIT_MAIN(tests)

@@ -1,4 +1,5 @@
-/* Records on their way to the root: kept in order, merged, counted when lost. sources: net/queue.c net/random.c */
+/* Records on their way to the root: kept in order, merged, counted when lost. sources: net/queue.c
+ * net/random.c */
 #include "unit.h"
 
 #include "net/outbox.h"
@@ -13,11 +14,14 @@ void schedule_queue_grew(void) { grew++; }
 static uint8_t state;
 
 /* Merges by adding up the motes; refuses beyond 100 of them. */
-bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from, uint8_t length)
+bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
+                 uint8_t length)
 {
     (void)length;
-    if (size > sizeof *into && state) ((uint8_t *)into)[size - 1] = state;
-    if (into->motes + from->motes > 100) return false;
+    if (size > sizeof *into && state)
+        ((uint8_t *)into)[size - 1] = state;
+    if (into->motes + from->motes > 100)
+        return false;
     into->motes = (uint16_t)(into->motes + from->motes);
     return true;
 }
@@ -25,11 +29,13 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
 /* Query 3's records have two states, the others' none. */
 uint8_t query_partial_size(uint8_t query)
 {
-    return (uint8_t)(sizeof(struct wire_partial) + (query == 3 ? 2 * sizeof(struct wire_aggregate_state) : 0));
+    return (uint8_t)(sizeof(struct wire_partial) +
+                     (query == 3 ? 2 * sizeof(struct wire_aggregate_state) : 0));
 }
 
 /* What fewer motes say than were heard of. */
-bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard, uint8_t heard_length)
+bool query_superfluous(const struct wire_partial *own, uint8_t own_length,
+                       const struct wire_partial *heard, uint8_t heard_length)
 {
     (void)own_length, (void)heard_length;
     return own->query == heard->query && own->epoch == heard->epoch && own->motes < heard->motes;
@@ -38,7 +44,8 @@ bool query_superfluous(const struct wire_partial *own, uint8_t own_length, const
 static int count(void)
 {
     int n = 0;
-    for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r)) n++;
+    for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r))
+        n++;
     CHECK_EQUAL(n, queue_length());
     return n;
 }
@@ -63,12 +70,14 @@ static void a_full_queue_refuses_counts_and_keeps_what_it_has(void)
 {
     uint8_t body[50] = {7};
     int taken = 0;
-    while (queue_push(WIRE_PACKET_RESULT, body, sizeof body)) taken++;
+    while (queue_push(WIRE_PACKET_RESULT, body, sizeof body))
+        taken++;
     CHECK(taken > 20);
     CHECK_EQUAL(queue_dropped(), 1);
     CHECK_EQUAL(count(), taken);
     CHECK(queue_room() < sizeof body + sizeof(struct queue_record));
-    for (int i = 0; i < 70000; i++) queue_lost();
+    for (int i = 0; i < 70000; i++)
+        queue_lost();
     CHECK_EQUAL(queue_dropped(), 65535);
     queue_remove(queue_next(NULL));
     CHECK(queue_push(WIRE_PACKET_RESULT, body, sizeof body));
@@ -80,18 +89,21 @@ static void removing_from_anywhere_keeps_the_order_of_the_rest(void)
     uint8_t expected[100], held = 0;
     for (int step = 0; step < 20000; step++) {
         uint8_t value = (uint8_t)step, body[3] = {value, value, value};
-        if (random_below(2) && held < 100 && queue_push(WIRE_PACKET_RESULT, body, sizeof body)) expected[held++] = value;
+        if (random_below(2) && held < 100 && queue_push(WIRE_PACKET_RESULT, body, sizeof body))
+            expected[held++] = value;
         else if (held) {
             uint8_t which = (uint8_t)random_below(held);
             struct queue_record *r = queue_next(NULL);
-            for (uint8_t i = 0; i < which; i++) r = queue_next(r);
+            for (uint8_t i = 0; i < which; i++)
+                r = queue_next(r);
             CHECK_EQUAL(r->body[0], expected[which]);
             queue_remove(r);
             memmove(expected + which, expected + which + 1, (size_t)(held - which - 1));
             held--;
         }
         uint8_t i = 0;
-        for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r)) CHECK_EQUAL(r->body[0], expected[i++]);
+        for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r))
+            CHECK_EQUAL(r->body[0], expected[i++]);
         CHECK_EQUAL(i, held);
     }
 }
@@ -119,7 +131,8 @@ static void partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_
 
 static void partial_states_at_the_end_that_are_zero_take_no_room_until_they_are_merged(void)
 {
-    uint8_t body[sizeof(struct wire_partial) + 2 * sizeof(struct wire_aggregate_state)] = {3}, row[5] = {9, 9, 9, 9, 9};
+    uint8_t body[sizeof(struct wire_partial) + 2 * sizeof(struct wire_aggregate_state)] = {3},
+                                                                 row[5] = {9, 9, 9, 9, 9};
     CHECK(queue_push(WIRE_PACKET_PARTIAL, body, sizeof body));
     CHECK(queue_push(WIRE_PACKET_RESULT, row, sizeof row));
     struct queue_record *record = queue_next(NULL);
@@ -163,7 +176,8 @@ static void states_that_change_nothing_in_those_heard_are_withheld(void)
     push_partial(1, 5, 2);
     push_partial(2, 5, 1);
     push_partial(1, 6, 1);
-    CHECK(queue_push(QUEUE_HEARD, &heard, sizeof heard)); /* a record of its own, beside that of this mote */
+    /* a record of its own, beside that of this mote */
+    CHECK(queue_push(QUEUE_HEARD, &heard, sizeof heard));
     CHECK(queue_push(QUEUE_HEARD, &heard, sizeof heard));
     CHECK_EQUAL(count(), 4);
     queue_withhold();
@@ -175,9 +189,12 @@ static void states_that_change_nothing_in_those_heard_are_withheld(void)
 }
 
 static const struct test tests[] = {
-    TEST(records_come_out_as_they_went_in), TEST(a_full_queue_refuses_counts_and_keeps_what_it_has),
-    TEST(removing_from_anywhere_keeps_the_order_of_the_rest), TEST(partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_way),
-    TEST(partial_states_at_the_end_that_are_zero_take_no_room_until_they_are_merged), TEST(forgetting_leaves_what_is_no_row),
+    TEST(records_come_out_as_they_went_in),
+    TEST(a_full_queue_refuses_counts_and_keeps_what_it_has),
+    TEST(removing_from_anywhere_keeps_the_order_of_the_rest),
+    TEST(partial_states_of_one_epoch_are_one_record_unless_they_are_on_their_way),
+    TEST(partial_states_at_the_end_that_are_zero_take_no_room_until_they_are_merged),
+    TEST(forgetting_leaves_what_is_no_row),
     TEST(states_that_change_nothing_in_those_heard_are_withheld),
 };
 UNIT_MAIN(tests)

@@ -1,4 +1,5 @@
-/* The CC2538's rows in flash: power goes at every step of writing one. sources: drivers/cc2538/rowstore.c */
+/* The CC2538's rows in flash: power goes at every step of writing one. sources:
+ * drivers/cc2538/rowstore.c */
 #define _GNU_SOURCE
 #include "flash_memory.h"
 
@@ -33,8 +34,10 @@ static void a_page_takes_the_rows_that_fit_it(void)
 {
     blank();
     CHECK_EQUAL(rowstore_places(&ring), 2 * PLACES_OF_PAGE);
-    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++) put(place);
-    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++) CHECK(kept(place));
+    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++)
+        put(place);
+    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++)
+        CHECK(kept(place));
 }
 
 static void a_row_cut_short_takes_none_before_it_along(void)
@@ -43,13 +46,16 @@ static void a_row_cut_short_takes_none_before_it_along(void)
     for (volatile long steps = 1; steps < 6; steps++) {
         for (volatile uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++) {
             steps_left = steps;
-            if (!setjmp(power)) put(place);
+            if (!setjmp(power))
+                put(place);
             steps_left = -1;
             put(place);
-            for (uint16_t before = 0; before <= place; before++) CHECK(kept(before));
+            for (uint16_t before = 0; before <= place; before++)
+                CHECK(kept(before));
         }
     }
 }
 
-static const struct test tests[] = {TEST(a_page_takes_the_rows_that_fit_it), TEST(a_row_cut_short_takes_none_before_it_along)};
+static const struct test tests[] = {TEST(a_page_takes_the_rows_that_fit_it),
+                                    TEST(a_row_cut_short_takes_none_before_it_along)};
 UNIT_MAIN(tests)

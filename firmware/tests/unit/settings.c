@@ -1,4 +1,5 @@
-/* The CC2538's settings in flash: the flash is memory at its real address, power goes at every single step. sources: drivers/cc2538/settings.c */
+/* The CC2538's settings in flash: the flash is memory at its real address, power goes at every
+ * single step. sources: drivers/cc2538/settings.c */
 #define _GNU_SOURCE
 #include "flash_memory.h"
 
@@ -11,7 +12,8 @@ static void blank(void) { blank_at(PAGES, 0x2000); }
 
 static void put(uint16_t node)
 {
-    struct wire_settings first = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = node, .pan = 1, .channel = 20, .x = -5, .y = 7};
+    struct wire_settings first = {
+        .magic = WIRE_SETTINGS_MAGIC, .nodeid = node, .pan = 1, .channel = 20, .x = -5, .y = 7};
     memcpy((void *)FIRST, &first, sizeof first);
     memset((char *)FIRST + sizeof first, 0, 2); /* as the flashing tool pads them */
 }
@@ -61,12 +63,14 @@ static void what_is_the_same_is_not_written_again(void)
     changed.room = 214;
     settings_keep(&changed);
     int before = written + erased;
-    for (int row = 0; row < 300; row++) settings_keep(&changed);
+    for (int row = 0; row < 300; row++)
+        settings_keep(&changed);
     CHECK_EQUAL(written + erased, before);
     CHECK_EQUAL(settings_load()->room, 214);
 }
 
-/* From every state of the two pages, power lost at every step of a start: the next start knows the mote, and counts on or counts again. */
+/* From every state of the two pages, power lost at every step of a start: the next start knows the
+ * mote, and counts on or counts again. */
 static void a_loss_of_power_at_any_step_loses_no_settings(void)
 {
     blank();
@@ -80,20 +84,24 @@ static void a_loss_of_power_at_any_step_loses_no_settings(void)
         for (volatile long steps = 0; steps < 9; steps++) {
             memcpy((void *)PAGES, before, sizeof before);
             steps_left = steps;
-            if (!setjmp(power)) (void)settings_load();
+            if (!setjmp(power))
+                (void)settings_load();
             steps_left = -1;
             const struct wire_settings *own = settings_load();
             CHECK_EQUAL(own->nodeid, 9);
             CHECK(own->boots == boots || own->boots == boots + 1);
             /* Into the next page and beyond: the old one must not come back. */
-            for (uint16_t counted = own->boots, more = 1; more <= 160; more++) CHECK_EQUAL(settings_load()->boots, counted + more);
+            for (uint16_t counted = own->boots, more = 1; more <= 160; more++)
+                CHECK_EQUAL(settings_load()->boots, counted + more);
         }
         memcpy((void *)PAGES, after, sizeof after);
     }
 }
 
 static const struct test tests[] = {
-    TEST(unset_flash_gives_the_defaults), TEST(what_the_tool_wrote_is_read_and_each_start_counted), TEST(a_new_position_is_kept),
+    TEST(unset_flash_gives_the_defaults),
+    TEST(what_the_tool_wrote_is_read_and_each_start_counted),
+    TEST(a_new_position_is_kept),
     TEST(what_is_the_same_is_not_written_again),
     TEST(a_loss_of_power_at_any_step_loses_no_settings),
 };

@@ -1,4 +1,5 @@
-/* Lengths of the slots: what the root makes of what it hears, and what a mote believes of a beacon. sources: net/slots.c */
+/* Lengths of the slots: what the root makes of what it hears, and what a mote believes of a beacon.
+ * sources: net/slots.c */
 #include <stdbool.h>
 
 #include "unit.h"
@@ -9,13 +10,16 @@ enum { REPORTS = 32, WINDOWS = 4, LEVELS_ALL = 32 };
 
 static uint32_t second;
 
-/* A period of reports of so many motes at levels 1, 2, …, and rounds in each of which so many bytes come. */
+/* A period of reports of so many motes at levels 1, 2, …, and rounds in each of which so many bytes
+ * come. */
 static void period(const uint8_t *motes, uint8_t depth, uint16_t bytes)
 {
     for (uint8_t level = 1; level <= depth; level++)
-        for (uint8_t i = 0; i < motes[level - 1]; i++) slots_mote(level);
+        for (uint8_t i = 0; i < motes[level - 1]; i++)
+            slots_mote(level);
     for (uint16_t i = 0; i < REPORTS; i++) {
-        for (uint16_t left = bytes; left > 0; left = left > 100 ? (uint16_t)(left - 100) : 0) slots_traffic((uint8_t)(left > 100 ? 100 : left));
+        for (uint16_t left = bytes; left > 0; left = left > 100 ? (uint16_t)(left - 100) : 0)
+            slots_traffic((uint8_t)(left > 100 ? 100 : left));
         slots_decide(second, REPORTS, WINDOWS);
         slots_round(++second);
     }
@@ -25,7 +29,8 @@ static void period(const uint8_t *motes, uint8_t depth, uint16_t bytes)
 static void settle(const uint8_t *motes, uint8_t depth, uint16_t bytes)
 {
     slots_forget();
-    for (int i = 0; i < 20; i++) period(motes, depth, bytes);
+    for (int i = 0; i < 20; i++)
+        period(motes, depth, bytes);
 }
 
 /* As the beacons tell; a version of 0: nothing. */
@@ -35,9 +40,12 @@ static const struct wire_slots_entry *told(void)
     memset(entries, 0, sizeof entries);
     uint8_t length = slots_write((uint8_t *)entries);
     CHECK(length == 0 || length == sizeof *entries || length == sizeof entries);
-    if (length == sizeof *entries) entries[1] = entries[0];
-    if (length) CHECK_EQUAL(slots_length((uint8_t *)entries, length), length);
-    if (length) CHECK(slots_possible((uint8_t *)entries, length));
+    if (length == sizeof *entries)
+        entries[1] = entries[0];
+    if (length)
+        CHECK_EQUAL(slots_length((uint8_t *)entries, length), length);
+    if (length)
+        CHECK(slots_possible((uint8_t *)entries, length));
     return entries;
 }
 
@@ -68,7 +76,8 @@ static void a_network_begins_with_slots_for_eight_levels(void)
 {
     static const uint8_t cells[] = {36, 20, 13, 8, 5, 4, 3, 3, 3, 3};
     slots_forget();
-    for (uint8_t level = 1; level <= 10; level++) CHECK_EQUAL(slots_cells(level), cells[level - 1]);
+    for (uint8_t level = 1; level <= 10; level++)
+        CHECK_EQUAL(slots_cells(level), cells[level - 1]);
     check_order(7);
     CHECK_EQUAL(slots_start(8), 250);
     CHECK_EQUAL(slots_start(20), 250);
@@ -115,7 +124,8 @@ static void levels_that_cannot_be_are_not_counted(void)
         slots_mote(0);
         slots_mote(WIRE_NO_LEVEL);
     }
-    for (int i = 0; i < 20; i++) period(NULL, 0, 0);
+    for (int i = 0; i < 20; i++)
+        period(NULL, 0, 0);
     CHECK_EQUAL(told()->version, 0);
 }
 
@@ -126,7 +136,8 @@ static void a_small_network_has_a_short_round_and_traffic_lengthens_it(void)
     check_order(3);
     uint16_t little = slots_over();
     CHECK(little < 500);
-    for (int i = 0; i < 20; i++) period(motes, 3, 1000);
+    for (int i = 0; i < 20; i++)
+        period(motes, 3, 1000);
     check_order(3);
     CHECK(slots_over() > little + 100);
 }
@@ -137,8 +148,10 @@ static void one_mote_that_sends_several_frames_a_round_has_room_for_them(void)
     settle(motes, 1, 40);
     check_order(1);
     CHECK(slots_cells(1) <= 6);
-    /* 200 samples a second, in frames of 120 bytes; each may have to be sent again, and the mote's cell may be in the middle. */
-    for (int i = 0; i < 20; i++) period(motes, 1, 560);
+    /* 200 samples a second, in frames of 120 bytes; each may have to be sent again, and the mote's
+     * cell may be in the middle. */
+    for (int i = 0; i < 20; i++)
+        period(motes, 1, 560);
     CHECK(slots_cells(1) >= 4 * 560 / 120 && slots_cells(1) <= 36);
 }
 
@@ -147,8 +160,10 @@ static void one_round_of_much_traffic_changes_nothing(void)
     static const uint8_t motes[] = {2, 2, 1};
     settle(motes, 3, 80);
     uint8_t version = told()->version;
-    for (int i = 0; i < 50; i++) slots_traffic(100);
-    for (int i = 0; i < 20; i++) period(motes, 3, 80);
+    for (int i = 0; i < 50; i++)
+        slots_traffic(100);
+    for (int i = 0; i < 20; i++)
+        period(motes, 3, 80);
     CHECK_EQUAL(told()->version, version);
 }
 
@@ -158,7 +173,8 @@ static void a_steady_network_decides_once(void)
     settle(motes, 3, 900);
     CHECK_EQUAL(told()->version, 1);
     CHECK(slots_cells(1) > 2 * slots_cells(2));
-    for (int i = 0; i < 50; i++) period(i % 3 == 0 ? motes : i % 3 == 1 ? others : less, 3, (uint16_t)(800 + 13 * i));
+    for (int i = 0; i < 50; i++)
+        period(i % 3 == 0 ? motes : i % 3 == 1 ? others : less, 3, (uint16_t)(800 + 13 * i));
     CHECK_EQUAL(told()->version, 1);
     check_order(3);
 }
@@ -174,7 +190,8 @@ static void slots_hold_from_the_second_that_was_said_on(void)
 {
     static const uint8_t motes[] = {60};
     slots_forget();
-    while (told()->version == 0) period(motes, 1, 1000);
+    while (told()->version == 0)
+        period(motes, 1, 1000);
     CHECK(second >= 128);
     struct wire_slots_entry now = told()[0], next = told()[1];
     uint32_t from = (second & ~(uint32_t)4095) + (uint32_t)next.start * 16;
@@ -193,7 +210,8 @@ enum { STAR_20 = 0x02000009, STAR_8 = 0x02000004, STAR_30 = 0x0200000B };
 static void a_mote_follows_newer_slots_only(void)
 {
     slots_forget();
-    struct wire_slots_entry now = {.version = 7, .table = STAR_20}, next = {.version = 7, .start = 20, .table = STAR_8};
+    struct wire_slots_entry now = {.version = 7, .table = STAR_20},
+                            next = {.version = 7, .start = 20, .table = STAR_8};
     CHECK(!take(now, next, 0));
     CHECK(take(now, next, 2));
     CHECK_EQUAL(slots_cells(1), 20); /* at once: this mote is the last to hear of it */
@@ -226,7 +244,8 @@ static void a_mote_follows_newer_slots_only(void)
 static void who_was_away_when_it_was_time_learns_that_it_is_over(void)
 {
     slots_forget();
-    struct wire_slots_entry now = {.version = 7, .table = STAR_20}, next = {.version = 7, .start = 20, .table = STAR_8};
+    struct wire_slots_entry now = {.version = 7, .table = STAR_20},
+                            next = {.version = 7, .start = 20, .table = STAR_8};
     CHECK(take(now, next, 2));
     slots_round(320 + 2100); /* so late that the second looks like one to come */
     CHECK_EQUAL(slots_cells(1), 20);
@@ -267,9 +286,19 @@ static void slots_that_cannot_be_are_known(void)
 }
 
 static const struct test tests[] = {
-    TEST(a_network_begins_with_slots_for_eight_levels), TEST(a_star_gets_one_wide_slot), TEST(a_deep_line_gets_a_slot_for_each_level),
-    TEST(deeper_levels_than_there_can_be_slots_share_one), TEST(levels_that_cannot_be_are_not_counted), TEST(a_small_network_has_a_short_round_and_traffic_lengthens_it),
-    TEST(one_mote_that_sends_several_frames_a_round_has_room_for_them), TEST(one_round_of_much_traffic_changes_nothing), TEST(a_steady_network_decides_once), TEST(slots_of_the_beginning_that_do_are_kept), TEST(slots_hold_from_the_second_that_was_said_on),
-    TEST(a_mote_follows_newer_slots_only), TEST(who_was_away_when_it_was_time_learns_that_it_is_over), TEST(slots_that_cannot_be_are_known),
+    TEST(a_network_begins_with_slots_for_eight_levels),
+    TEST(a_star_gets_one_wide_slot),
+    TEST(a_deep_line_gets_a_slot_for_each_level),
+    TEST(deeper_levels_than_there_can_be_slots_share_one),
+    TEST(levels_that_cannot_be_are_not_counted),
+    TEST(a_small_network_has_a_short_round_and_traffic_lengthens_it),
+    TEST(one_mote_that_sends_several_frames_a_round_has_room_for_them),
+    TEST(one_round_of_much_traffic_changes_nothing),
+    TEST(a_steady_network_decides_once),
+    TEST(slots_of_the_beginning_that_do_are_kept),
+    TEST(slots_hold_from_the_second_that_was_said_on),
+    TEST(a_mote_follows_newer_slots_only),
+    TEST(who_was_away_when_it_was_time_learns_that_it_is_over),
+    TEST(slots_that_cannot_be_are_known),
 };
 UNIT_MAIN(tests)

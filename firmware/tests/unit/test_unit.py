@@ -24,11 +24,11 @@ CASES = [(program, name) for program, text in PROGRAMS.items() for name in re.fi
 @cache
 def built(program: str) -> Path:
     """The program, compiled with the modules under test."""
-    modules = re.search(r"sources: (.*?) ?\*/", PROGRAMS[program])
+    modules = re.search(r"sources:(.*?)\*/", PROGRAMS[program], re.DOTALL)
     assert modules, f"{program}.c does not say its sources"
     path = BUILD / f"unit_{program}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    sources = [f"tests/unit/{program}.c", *modules[1].split()]
+    sources = [f"tests/unit/{program}.c", *re.findall(r"[\w/]+\.c", modules[1])]
     # Whole or not at all: tests side by side build it, too.
     fresh = path.with_suffix(f".{os.getpid()}")
     subprocess.run(["gcc", *FLAGS, "-o", str(fresh), *sources, "-lm"], cwd=FIRMWARE, check=True)

@@ -1,4 +1,5 @@
-/* The choice of a parent, and when it is given up. sources: net/tree.c net/neighbours.c net/slots.c */
+/* The choice of a parent, and when it is given up.
+ * sources: net/tree.c net/neighbours.c net/slots.c */
 #include "tree_mote.h"
 
 static void the_first_beacon_of_a_root_is_joined(void)
@@ -58,7 +59,7 @@ static void nobody_at_the_same_depth_or_below_becomes_the_parent(void)
     tree_init();
     hear(2, 3, 4, 200, 255);
     CHECK_EQUAL(tree_own_level(), 4);
-    hear(3, 4, 7, 0, 255); /* as deep as this one: perhaps its own child's child */
+    hear(3, 4, 7, 0, 255);  /* as deep as this one: perhaps its own child's child */
     hear(6, 3, ME, 0, 255); /* its own child */
     CHECK_EQUAL(tree_own_parent(), 2);
 }
@@ -72,7 +73,11 @@ static void a_weak_neighbour_is_not_taken(void)
     CHECK_EQUAL(tree_own_parent(), 3);
 }
 
-static int parent_beacon(void) { hear(2, 1, ROOT, 16, 255); return 0; }
+static int parent_beacon(void)
+{
+    hear(2, 1, ROOT, 16, 255);
+    return 0;
+}
 
 static void whose_parent_hardly_hears_it_may_go_a_level_down(void)
 {
@@ -81,7 +86,8 @@ static void whose_parent_hardly_hears_it_may_go_a_level_down(void)
     CHECK_EQUAL(tree_own_level(), 2);
     hear(3, 2, 4, 40, 255);
     CHECK_EQUAL(tree_own_parent(), 2);
-    for (int i = 0; i < 30; i++) tree_sent(false);
+    for (int i = 0; i < 30; i++)
+        tree_sent(false);
     tree_child_heard(6, 255);
     hear(3, 2, 4, 40, 255);
     CHECK_EQUAL(tree_own_parent(), 2); /* its child may be above that one */
@@ -92,7 +98,11 @@ static void whose_parent_hardly_hears_it_may_go_a_level_down(void)
     CHECK_EQUAL(left, 0);
 }
 
-static int root_beacon(void) { hear(ROOT, 0, WIRE_NO_NODE, 0, 255); return 0; }
+static int root_beacon(void)
+{
+    hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
+    return 0;
+}
 
 static void a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves(void)
 {
@@ -100,7 +110,8 @@ static void a_silent_parent_is_given_up_for_another_and_without_one_the_mote_lea
     windows(10, root_beacon);
     CHECK_EQUAL(tree_own_parent(), ROOT);
     windows(15, other_beacon); /* the root is silent */
-    CHECK_EQUAL(tree_own_parent(), ROOT); /* 2 stands no closer than this mote: by later news alone it may follow it */
+    /* 2 stands no closer than this mote: by later news alone it may follow it */
+    CHECK_EQUAL(tree_own_parent(), ROOT);
     windows(1, other_beacon);
     CHECK_EQUAL(tree_own_parent(), 2);
     CHECK_EQUAL(tree_own_level(), 2);
@@ -118,9 +129,11 @@ static void a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a
     hear(2, 0, WIRE_NO_NODE, 0, 255);
     hear(3, 0, WIRE_NO_NODE, 8, 255);
     CHECK_EQUAL(tree_own_parent(), 2);
-    for (int i = 0; i < 3; i++) tree_sent(false);
+    for (int i = 0; i < 3; i++)
+        tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 2);
-    for (int i = 0; i < 37; i++) tree_sent(false);
+    for (int i = 0; i < 37; i++)
+        tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
     CHECK_EQUAL(greeted, 3);
     CHECK(asked_again > 1);
@@ -131,16 +144,19 @@ static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_s
     tree_init();
     hear(2, 0, WIRE_NO_NODE, 0, 255);
     hear(3, 0, WIRE_NO_NODE, 8, 255);
-    for (int i = 0; i < 20; i++) tree_sent(false); /* the slot may be crowded */
+    for (int i = 0; i < 20; i++)
+        tree_sent(false); /* the slot may be crowded */
     CHECK_EQUAL(tree_own_parent(), 2);
     tree_sent(true);
     tree_greeted(false);
-    for (int i = 0; i < 3; i++) tree_sent(false);
+    for (int i = 0; i < 3; i++)
+        tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 2);
     tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
     hear(4, 0, WIRE_NO_NODE, 16, 255);
-    for (int i = 0; i < 8; i++) tree_sent(false);
+    for (int i = 0; i < 8; i++)
+        tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
     tree_greeted(false); /* before the next epoch's rows */
     CHECK_EQUAL(tree_own_parent(), 4);
@@ -153,7 +169,9 @@ static void a_parent_that_is_not_heard_is_asked_before_it_is_given_up(void)
     greeted = WIRE_NO_NODE;
     windows(8, NULL);
     CHECK_EQUAL(greeted, ROOT);
-    for (int i = 0; i < 8; i++) tree_sent(false); /* its slots were missed, and so were its beacons */
+    /* its slots were missed, and so were its beacons */
+    for (int i = 0; i < 8; i++)
+        tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), ROOT);
     for (int answered = 0; answered < 5; answered++) {
         tree_greeted(true);
@@ -182,7 +200,8 @@ static void the_table_keeps_the_parent_and_those_closer_to_the_root(void)
 {
     tree_init();
     hear(2, 3, 4, 60, 255);
-    for (uint16_t node = 100; node < 140; node++) hear(node, 4, 2, 90, 255);
+    for (uint16_t node = 100; node < 140; node++)
+        hear(node, 4, 2, 90, 255);
     CHECK_EQUAL(neighbour_count(), NEIGHBOURS);
     CHECK_EQUAL(tree_own_parent(), 2);
     CHECK(neighbour_find(2) != NULL);
@@ -194,7 +213,8 @@ static void a_child_without_a_place_counts_for_a_while(void)
 {
     tree_init();
     hear(2, 3, 4, 60, 255);
-    for (uint16_t node = 100; node < 100 + NEIGHBOURS - 1; node++) tree_child_heard(node, 255);
+    for (uint16_t node = 100; node < 100 + NEIGHBOURS - 1; node++)
+        tree_child_heard(node, 255);
     CHECK(!neighbours_crowded());
     tree_child_heard(200, 255);
     CHECK(neighbours_crowded());
@@ -288,8 +308,11 @@ static void beacons_carry_trees(void)
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
     uint8_t length = tree_write_beacon(beacon);
     CHECK_EQUAL(beacon->srts_length, sizeof(struct wire_srt_entry));
-    CHECK_EQUAL(length, sizeof *beacon + sizeof(struct wire_srt_entry) + sizeof(struct wire_neighbour_entry));
-    struct wire_neighbour_entry *entry = (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + sizeof(struct wire_srt_entry));
+    CHECK_EQUAL(length, sizeof *beacon + sizeof(struct wire_srt_entry) +
+                            sizeof(struct wire_neighbour_entry));
+    struct wire_neighbour_entry *entry =
+        (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours +
+                                        sizeof(struct wire_srt_entry));
     CHECK_EQUAL(entry->node, ROOT);
     beacon->parent = ROOT;
     beacon->level = 2;
@@ -314,7 +337,11 @@ static void slots_are_told_on_and_those_that_cannot_be_are_refused(void)
     uint8_t bytes[WIRE_PACKET_MAXIMUM], told_bytes[WIRE_PACKET_MAXIMUM] = {0};
     struct wire_beacon *heard = (struct wire_beacon *)told_bytes;
     struct wire_slots_entry *slots = (struct wire_slots_entry *)heard->neighbours;
-    *heard = (struct wire_beacon){.root = ROOT, .session = SESSION, .level = 0, .parent = WIRE_NO_NODE, .srts_length = sizeof *slots};
+    *heard = (struct wire_beacon){.root = ROOT,
+                                  .session = SESSION,
+                                  .level = 0,
+                                  .parent = WIRE_NO_NODE,
+                                  .srts_length = sizeof *slots};
     *slots = (struct wire_slots_entry){.version = 1, .table = 0x0200002F};
     uint8_t length = sizeof *heard + sizeof *slots;
     struct radio_frame frame = {.lqi = 255};
@@ -331,12 +358,15 @@ static void slots_are_told_on_and_those_that_cannot_be_are_refused(void)
     CHECK(tree_beacon(&frame, 8, heard, length));
     CHECK_EQUAL(slots_cells(1), 88);
     CHECK_EQUAL(told_length, 0); /* no entries of trees */
-    CHECK(!tree_beacon_due(4)); /* with the next beacon that it sends anyway */
+    CHECK(!tree_beacon_due(4));  /* with the next beacon that it sends anyway */
     length = tree_write_beacon((struct wire_beacon *)bytes);
-    CHECK_EQUAL(((struct wire_beacon *)bytes)->srts_length, sizeof *slots + sizeof(struct wire_srt_entry));
+    CHECK_EQUAL(((struct wire_beacon *)bytes)->srts_length,
+                sizeof *slots + sizeof(struct wire_srt_entry));
     CHECK_EQUAL(memcmp(((struct wire_beacon *)bytes)->neighbours, slots, sizeof *slots), 0);
-    for (uint16_t node = 100; node < 140; node++) hear(node, 2, 4, 90, 255);
-    CHECK(tree_write_beacon((struct wire_beacon *)bytes) <= sizeof *heard + sizeof(struct wire_srt_entry) + 12 * sizeof(struct wire_neighbour_entry));
+    for (uint16_t node = 100; node < 140; node++)
+        hear(node, 2, 4, 90, 255);
+    CHECK(tree_write_beacon((struct wire_beacon *)bytes) <=
+          sizeof *heard + sizeof(struct wire_srt_entry) + 12 * sizeof(struct wire_neighbour_entry));
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255); /* one that has told nothing */
     CHECK_EQUAL(slots_cells(1), 88);
     beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 255, SESSION + 1);
@@ -368,16 +398,25 @@ static void beacons_that_cannot_be_change_nothing(void)
 }
 
 static const struct test tests[] = {
-    TEST(the_first_beacon_of_a_root_is_joined), TEST(a_mote_that_lacks_the_time_takes_it_of_others_closer_to_the_root),
+    TEST(the_first_beacon_of_a_root_is_joined),
+    TEST(a_mote_that_lacks_the_time_takes_it_of_others_closer_to_the_root),
     TEST(a_better_parent_must_be_better_by_one_and_a_half_transmissions),
-    TEST(a_frame_that_the_parent_may_have_is_settled_before_a_better_one_is_taken), TEST(nobody_at_the_same_depth_or_below_becomes_the_parent),
-    TEST(a_weak_neighbour_is_not_taken), TEST(whose_parent_hardly_hears_it_may_go_a_level_down),
+    TEST(a_frame_that_the_parent_may_have_is_settled_before_a_better_one_is_taken),
+    TEST(nobody_at_the_same_depth_or_below_becomes_the_parent),
+    TEST(a_weak_neighbour_is_not_taken),
+    TEST(whose_parent_hardly_hears_it_may_go_a_level_down),
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
-    TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit), TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up),
+    TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
+    TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up),
     TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
-    TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told), TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
-    TEST(a_child_without_a_place_counts_for_a_while), TEST(beacons_that_cannot_be_change_nothing),
-    TEST(values_decide_among_parents_that_are_about_as_good), TEST(once_a_tree_has_stood_for_minutes_only_what_fits_far_better_is_taken),
-    TEST(more_below_is_news), TEST(beacons_carry_trees), TEST(slots_are_told_on_and_those_that_cannot_be_are_refused),
+    TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told),
+    TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
+    TEST(a_child_without_a_place_counts_for_a_while),
+    TEST(beacons_that_cannot_be_change_nothing),
+    TEST(values_decide_among_parents_that_are_about_as_good),
+    TEST(once_a_tree_has_stood_for_minutes_only_what_fits_far_better_is_taken),
+    TEST(more_below_is_news),
+    TEST(beacons_carry_trees),
+    TEST(slots_are_told_on_and_those_that_cannot_be_are_refused),
 };
 UNIT_MAIN(tests)

@@ -1,4 +1,5 @@
-/* A mote whose tree is under test, and beacons that it hears: what tree.c calls of other modules. */
+/* A mote whose tree is under test, and beacons that it hears: what tree.c calls of other modules.
+ */
 #ifndef UNIT_TREE_MOTE_H
 #define UNIT_TREE_MOTE_H
 
@@ -28,7 +29,9 @@ const struct wire_settings *settings(void) { return &own; }
 bool time_known(void) { return clock_is_known; }
 bool clocksync_stamp(uint16_t source, const struct wire_beacon *beacon, ticks_t local)
 {
-    (void)source; (void)beacon; (void)local;
+    (void)source;
+    (void)beacon;
+    (void)local;
     stamped++;
     clock_is_known = true;
     return false;
@@ -38,7 +41,11 @@ bool clocksync_stale(void) { return clock_is_stale; }
 struct clocksync_relation clocksync_relation(void) { return (struct clocksync_relation){0}; }
 void clocksync_lose(void) { clock_is_known = false; }
 void dissemination_forget(void) {}
-void dissemination_greet(uint16_t to, bool again) { greeted = to; asked_again += again; }
+void dissemination_greet(uint16_t to, bool again)
+{
+    greeted = to;
+    asked_again += again;
+}
 uint16_t dissemination_version(void) { return 0; }
 static int wanted, beacons;
 void dissemination_want(void) { wanted++; }
@@ -53,7 +60,11 @@ void schedule_beacon_now(void) { beacons++; }
 void schedule_control(void) {}
 static bool slow;
 bool schedule_slow(void) { return slow; }
-void schedule_session(bool again) { (void)again; restarted++; }
+void schedule_session(bool again)
+{
+    (void)again;
+    restarted++;
+}
 void uplink_forget(void) {}
 static bool doubtful;
 bool uplink_doubtful(void) { return doubtful; }
@@ -76,7 +87,11 @@ bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool w
 }
 void srt_forget(uint8_t neighbour) { (void)neighbour; }
 bool srt_refresh(bool window) { return window && wider; }
-uint8_t srt_write(uint8_t *entries) { memset(entries, 0x55, sizeof(struct wire_srt_entry)); return sizeof(struct wire_srt_entry); }
+uint8_t srt_write(uint8_t *entries)
+{
+    memset(entries, 0x55, sizeof(struct wire_srt_entry));
+    return sizeof(struct wire_srt_entry);
+}
 
 static bool by_values;
 static uint16_t distances[256]; /* by node */
@@ -86,35 +101,55 @@ uint16_t srt_distance(uint8_t neighbour, bool parent)
     CHECK_EQUAL(parent, neighbours()[neighbour].node == tree_own_parent());
     return distances[neighbours()[neighbour].node & 255];
 }
-uint16_t random_below(uint16_t limit) { (void)limit; return 0; }
+uint16_t random_below(uint16_t limit)
+{
+    (void)limit;
+    return 0;
+}
 
 static uint8_t sequence[256];
-/* Of the root's latest beacon, that all others of a test have heard of; it stands still while a test says so. */
+/* Of the root's latest beacon, that all others of a test have heard of; it stands still while a
+ * test says so. */
 static uint8_t root_sequence;
 static bool cut_off;
 
 /* A beacon of `node`, heard with `lqi`, that says it hears this mote as well. */
-static bool beacon_of(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi, uint16_t session)
+static bool beacon_of(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi,
+                      uint16_t session)
 {
     root_sequence += !cut_off;
     uint8_t bytes[sizeof(struct wire_beacon) + sizeof(struct wire_neighbour_entry)] = {0};
     struct wire_beacon *beacon = (struct wire_beacon *)bytes;
-    *beacon = (struct wire_beacon){.root = ROOT, .session = session, .sequence = sequence[node & 255]++, .root_sequence = root_sequence, .level = level, .parent = parent, .cost = cost};
+    *beacon = (struct wire_beacon){.root = ROOT,
+                                   .session = session,
+                                   .sequence = sequence[node & 255]++,
+                                   .root_sequence = root_sequence,
+                                   .level = level,
+                                   .parent = parent,
+                                   .cost = cost};
     beacon->neighbours[0].node = ME;
     beacon->neighbours[0].heard = lqi;
     struct radio_frame frame = {.lqi = lqi};
     return tree_beacon(&frame, node, beacon, sizeof bytes);
 }
 
-static void hear(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi) { CHECK(beacon_of(node, level, parent, cost, lqi, SESSION)); }
+static void hear(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi)
+{
+    CHECK(beacon_of(node, level, parent, cost, lqi, SESSION));
+}
 
 /* For windows(). */
-static int other_beacon(void) { hear(2, 1, ROOT, 16, 255); return 0; }
+static int other_beacon(void)
+{
+    hear(2, 1, ROOT, 16, 255);
+    return 0;
+}
 
 static void windows(int count, int (*each)(void))
 {
     for (int i = 0; i < count; i++) {
-        if (each) (void)each();
+        if (each)
+            (void)each();
         tree_age();
     }
 }

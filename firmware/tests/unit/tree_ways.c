@@ -1,4 +1,5 @@
-/* Ways to the root: who has left the tree, news of the root, no loops. sources: net/tree.c net/neighbours.c net/slots.c */
+/* Ways to the root: who has left the tree, news of the root, no loops. sources: net/tree.c
+ * net/neighbours.c net/slots.c */
 #include "tree_mote.h"
 
 static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)
@@ -42,7 +43,8 @@ static void a_parent_has_no_older_number(void)
     slow = true; /* the next window is far */
     cut_off = true;
     hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
-    CHECK_EQUAL(tree_own_parent(), 2); /* 3 may have its way by this mote: the level was told with a number before this one's */
+    /* 3 may have its way by this mote: the level was told with a number before this one's */
+    CHECK_EQUAL(tree_own_parent(), 2);
     CHECK(tree_joined());
     CHECK_EQUAL(sought_from, 3);
     CHECK_EQUAL(sought_after, root_sequence);
@@ -60,17 +62,21 @@ static void a_parent_that_has_not_answered_gives_no_number_to_a_mote_without_chi
         tree_init();
         uint16_t session = (uint16_t)(SESSION + 40 + children);
         beacon_of(3, 1, ROOT, 90, 255, session);
-        if (children) tree_child_heard(8, 255);
+        if (children)
+            tree_child_heard(8, 255);
         beacon_of(2, 1, ROOT, 16, 255, session); /* later, and hears nothing */
         CHECK_EQUAL(tree_own_parent(), 2);
         cut_off = true;
-        for (int i = 0; i < 6; i++) tree_greeted(false);
-        CHECK_EQUAL(tree_own_parent(), children ? 2 : 3); /* whose number is earlier than that of 2 */
+        for (int i = 0; i < 6; i++)
+            tree_greeted(false);
+        /* whose number is earlier than that of 2 */
+        CHECK_EQUAL(tree_own_parent(), children ? 2 : 3);
         cut_off = false;
     }
 }
 
-/* Of motes of each level, by each number around the mote's own: those alone become its parent that have a later one, or stand closer by the same. */
+/* Of motes of each level, by each number around the mote's own: those alone become its parent that
+ * have a later one, or stand closer by the same. */
 static void no_way_leads_in_a_circle(void)
 {
     enum { LEVEL = 4 };
@@ -101,7 +107,8 @@ static void who_leaves_says_so_for_as_long_as_others_may_be_asleep(void)
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
     hear(ROOT, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
     int says = 0;
-    for (int window = 0; window < 20; window++, tree_age()) says += tree_farewell();
+    for (int window = 0; window < 20; window++, tree_age())
+        says += tree_farewell();
     CHECK_EQUAL(says, 17);
 }
 
@@ -127,7 +134,8 @@ static void news_of_the_root_is_asked_for_and_passed_on(void)
     sought_from = WIRE_NO_NODE;
     tree_sought(wanted_after); /* that has been asked for */
     CHECK_EQUAL(sought_from, WIRE_NO_NODE);
-    for (int i = 0; i < 3; i++) CHECK(tree_seeks());
+    for (int i = 0; i < 3; i++)
+        CHECK(tree_seeks());
     CHECK_EQUAL(sought_from, WIRE_NO_NODE);
     CHECK(tree_seeks());
     CHECK_EQUAL(sought_from, 2); /* again */
@@ -166,7 +174,8 @@ static void who_loses_its_parent_asks_before_it_leaves(void)
         beacon_of(4, 3, ME, 48, 255, session); /* that has its way from this mote */
         sought_from = WIRE_NO_NODE;
         tree_greeted(false);
-        for (int i = 0; i < 3; i++) tree_sent(false);
+        for (int i = 0; i < 3; i++)
+            tree_sent(false);
         CHECK(!tree_seeks());
         tree_sent(false);
         CHECK(tree_joined());
@@ -197,7 +206,8 @@ static void a_parent_that_answers_after_all_stays_one(void)
     cut_off = true;
     hear(3, 3, 5, 60, 255);
     tree_greeted(false);
-    for (int i = 0; i < 8; i++) tree_sent(false);
+    for (int i = 0; i < 8; i++)
+        tree_sent(false);
     tree_sent(true);
     windows(3, NULL);
     CHECK_EQUAL(tree_own_parent(), 2);
@@ -212,7 +222,8 @@ static void who_was_tried_in_vain_waits_until_others_have_been_asked(void)
     hear(2, 1, ROOT, 16, 255);
     tree_greeted(true);
     tree_greeted(false);
-    for (int i = 0; i < 8; i++) tree_sent(false);
+    for (int i = 0; i < 8; i++)
+        tree_sent(false);
     hear(2, 1, ROOT, 16, 255); /* which does not hear this mote */
     windows(2, NULL);
     CHECK(!tree_joined());
@@ -301,12 +312,20 @@ static void levels_end_at_32(void)
 }
 
 static const struct test tests[] = {
-    TEST(a_parent_has_no_older_number), TEST(a_parent_that_has_not_answered_gives_no_number_to_a_mote_without_children),
-    TEST(no_way_leads_in_a_circle), TEST(who_leaves_says_so_for_as_long_as_others_may_be_asleep),
-    TEST(news_of_the_root_is_asked_for_and_passed_on), TEST(who_loses_its_parent_asks_before_it_leaves), TEST(a_parent_that_answers_after_all_stays_one),
-    TEST(who_was_tried_in_vain_waits_until_others_have_been_asked), TEST(who_had_its_way_by_a_mote_that_has_left_asks_for_it),
-    TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped), TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
-    TEST(numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out), TEST(a_parent_that_stands_below_this_mote_is_given_up_and_counted),
-    TEST(a_link_is_as_good_as_before_when_its_mote_is_back_in_the_tree), TEST(levels_end_at_32),
+    TEST(a_parent_has_no_older_number),
+    TEST(a_parent_that_has_not_answered_gives_no_number_to_a_mote_without_children),
+    TEST(no_way_leads_in_a_circle),
+    TEST(who_leaves_says_so_for_as_long_as_others_may_be_asleep),
+    TEST(news_of_the_root_is_asked_for_and_passed_on),
+    TEST(who_loses_its_parent_asks_before_it_leaves),
+    TEST(a_parent_that_answers_after_all_stays_one),
+    TEST(who_was_tried_in_vain_waits_until_others_have_been_asked),
+    TEST(who_had_its_way_by_a_mote_that_has_left_asks_for_it),
+    TEST(a_parent_that_takes_this_mote_for_its_own_is_dropped),
+    TEST(what_was_joined_by_way_of_this_mote_is_no_way_for_it),
+    TEST(numbers_of_the_root_that_have_come_round_do_not_keep_a_mote_out),
+    TEST(a_parent_that_stands_below_this_mote_is_given_up_and_counted),
+    TEST(a_link_is_as_good_as_before_when_its_mote_is_back_in_the_tree),
+    TEST(levels_end_at_32),
 };
 UNIT_MAIN(tests)

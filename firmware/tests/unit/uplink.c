@@ -1,4 +1,5 @@
-/* Which frame the parent may have, though it has not said so, and by which number it would. sources: net/uplink.c */
+/* Which frame the parent may have, though it has not said so, and by which number it would.
+ * sources: net/uplink.c */
 #include "unit.h"
 
 #include "drivers/settings.h"
@@ -16,10 +17,13 @@ enum { PARENT = 4, OTHER = 6 };
 
 struct mac_counters mac_counters;
 static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 1};
-static uint8_t next; /* number of a frame */
+static uint8_t next;   /* number of a frame */
 static uint8_t number; /* … of what the radio has */
 static uint16_t parent = PARENT;
-static struct { struct queue_record record; uint8_t body[8]; } only = {.record = {.length = 8, .type = WIRE_PACKET_RESULT}};
+static struct {
+    struct queue_record record;
+    uint8_t body[8];
+} only = {.record = {.length = 8, .type = WIRE_PACKET_RESULT}};
 static bool queued;
 static mac_handler *under_way; /* of what the radio has */
 static uint16_t destination;   /* … and its way */
@@ -29,24 +33,62 @@ uint16_t tree_own_parent(void) { return parent; }
 uint8_t tree_own_level(void) { return 2; }
 bool tree_is_root(void) { return false; }
 void tree_sent(bool acknowledged) { (void)acknowledged; }
-struct queue_record *backlog_next(bool partials) { (void)partials; return queued ? &only.record : NULL; }
+struct queue_record *backlog_next(bool partials)
+{
+    (void)partials;
+    return queued ? &only.record : NULL;
+}
 uint8_t backlog_length(const struct queue_record *record) { return record->length; }
 void backlog_goes(struct queue_record *record) { (void)record; }
-void backlog_gone(struct queue_record *record) { (void)record; queued = false; }
-struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length) { (void)type; (void)body; (void)length; return NULL; }
-bool queue_push(uint8_t type, const void *body, uint8_t length) { (void)type; (void)body; (void)length; return true; }
+void backlog_gone(struct queue_record *record)
+{
+    (void)record;
+    queued = false;
+}
+struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length)
+{
+    (void)type;
+    (void)body;
+    (void)length;
+    return NULL;
+}
+bool queue_push(uint8_t type, const void *body, uint8_t length)
+{
+    (void)type;
+    (void)body;
+    (void)length;
+    return true;
+}
 void queue_lost(void) {}
 void queue_forget(void) {}
 uint16_t queue_room(void) { return 100; }
-uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length) { (void)node; (void)state; return length; }
+uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length)
+{
+    (void)node;
+    (void)state;
+    return length;
+}
 bool schedule_expects_more(void) { return false; }
-uint8_t slots_cells(uint8_t level) { (void)level; return 20; }
+uint8_t slots_cells(uint8_t level)
+{
+    (void)level;
+    return 20;
+}
 void slots_mote(uint8_t level) { (void)level; }
 void uplink_done(void) {}
 void uplink_sent(uint8_t flags) { (void)flags; }
-uint16_t random_below(uint16_t bound) { (void)bound; return 0; }
+uint16_t random_below(uint16_t bound)
+{
+    (void)bound;
+    return 0;
+}
 ticks_t clock_now(void) { return 0; }
-void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler) { (void)timer; (void)ticks; (void)handler; }
+void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler)
+{
+    (void)timer;
+    (void)ticks;
+    (void)handler;
+}
 void timer_stop(struct timer *timer) { (void)timer; }
 void mac_cell_begins(void) {}
 void mac_cancel(void) { under_way = NULL; }
@@ -57,11 +99,15 @@ void *mac_begin(struct mac_frame *frame, uint16_t to, uint8_t type)
     ((struct wire_mac_header *)frame->bytes)->sequence = next++;
     return frame->bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
 }
-void mac_finish(struct mac_frame *frame, uint8_t body) { frame->length = (uint8_t)(body + sizeof(struct wire_mac_header) + sizeof(struct wire_header)); }
+void mac_finish(struct mac_frame *frame, uint8_t body)
+{
+    frame->length = (uint8_t)(body + sizeof(struct wire_mac_header) + sizeof(struct wire_header));
+}
 bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
 {
     (void)tries;
-    if (under_way) return false;
+    if (under_way)
+        return false;
     under_way = done;
     const struct wire_mac_header *header = (const struct wire_mac_header *)frame->bytes;
     destination = header->destination;
@@ -128,7 +174,8 @@ static void a_frame_after_one_in_doubt_is_in_none(void)
 static void who_meets_in_a_cell_numbers_frames_apart(void)
 {
     uint8_t by[256] = {0};
-    for (uint8_t cells = 0; cells < 4; cells++) { /* the numbers of motes that share the first of 20 cells at times */
+    /* the numbers of motes that share the first of 20 cells at times */
+    for (uint8_t cells = 0; cells < 4; cells++) {
         own.nodeid = (uint16_t)(1 + 20 * cells);
         for (uint8_t i = 0; i < 64; i++) {
             begin();
@@ -141,8 +188,10 @@ static void who_meets_in_a_cell_numbers_frames_apart(void)
 }
 
 static const struct test tests[] = {
-    TEST(a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt), TEST(what_was_not_acknowledged_is_in_doubt),
-    TEST(what_was_never_on_the_air_may_take_another_way), TEST(a_frame_after_one_in_doubt_is_in_none),
+    TEST(a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt),
+    TEST(what_was_not_acknowledged_is_in_doubt),
+    TEST(what_was_never_on_the_air_may_take_another_way),
+    TEST(a_frame_after_one_in_doubt_is_in_none),
     TEST(who_meets_in_a_cell_numbers_frames_apart),
 };
 UNIT_MAIN(tests)

@@ -1,6 +1,7 @@
-// Looks for an order of functions in which few calls and jumps are too far for their short form: by simulated annealing (Kirkpatrick,
-// Gelatt and Vecchi 1983), with whole numbers alone, so that every machine finds the same. Reads the program from standard input as
-// numbers (order.py writes them) and prints functions by their numbers, in the order found.
+// Looks for an order of functions in which few calls and jumps are too far for their short form: by
+// simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983), with whole numbers alone, so that
+// every machine finds the same. Reads the program from standard input as numbers (order.py writes
+// them) and prints functions by their numbers, in the order found.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +14,13 @@ struct site {
 };
 
 static int functions, targets, sites;
-static int reach;                       // bytes of a short call or jump
-static int beyond;                      // bytes from the last function to what is not in the program
+static int reach;  // bytes of a short call or jump
+static int beyond; // bytes from the last function to what is not in the program
 static int *size, *place, *order, *rank;
-static int *tail;                       // function that one ends with a jump to; -1: none
+static int *tail; // function that one ends with a jump to; -1: none
 static int *target_function, *target_offset, *first_site, *cost, *old_cost;
 static struct site *site;
-static int *touched_from, *touched;     // targets that a function is or calls
+static int *touched_from, *touched; // targets that a function is or calls
 static int *stamp, *list, listed, now;
 static int *neighbour_from, *neighbour; // functions that one calls or is called by
 static int whole;                       // bytes of the program
@@ -67,8 +68,9 @@ struct far {
     int distance, jump;
 };
 
-// Bytes for all sites on one side, sorted by distance. What lies within reach of a jump to the same target takes no more; a jump that is
-// long, or one made for the purpose (a relay), is one for those around it.
+// Bytes for all sites on one side, sorted by distance. What lies within reach of a jump to the same
+// target takes no more; a jump that is long, or one made for the purpose (a relay), is one for
+// those around it.
 static int side(const struct far *far, int count, int lender)
 {
     int bytes = 0;
@@ -150,10 +152,7 @@ static void lay(int from, int until)
     }
 }
 
-static int fallen(int at)
-{
-    return at >= 0 && falls_through(order[at]) ? LONGER : 0;
-}
+static int fallen(int at) { return at >= 0 && falls_through(order[at]) ? LONGER : 0; }
 
 // What lies from a until b goes before c, which lies outside: those in between move up.
 static void rotate(int a, int b, int c)
@@ -168,7 +167,8 @@ static void rotate(int a, int b, int c)
         order[from + i] = copy[(i + turn) % count];
 }
 
-// Bytes of the jumps that are left out at the ends of functions in this part of the order, and of the one before it.
+// Bytes of the jumps that are left out at the ends of functions in this part of the order, and of
+// the one before it.
 static int run_on(int from, int until)
 {
     int bytes = 0;
@@ -198,8 +198,8 @@ static int move(int a, int b, int c)
     return bytes;
 }
 
-// About the same, from what the moved functions call and are called by alone: what lies between moves by little. Most moves are refused by
-// that, in a fraction of the time.
+// About the same, from what the moved functions call and are called by alone: what lies between
+// moves by little. Most moves are refused by that, in a fraction of the time.
 static int estimate(int a, int b, int c)
 {
     int begin = place[order[a]], end = place[order[b - 1]] + size[order[b - 1]];
@@ -252,10 +252,13 @@ int main(void)
     reach = number(), beyond = number();
     int moves = number(), heat = number(); // heat in quarters of bytes, at the beginning
     state = 0x9E3779B97F4A7C15u ^ ((uint64_t)number() << 20);
-    size = numbers(functions), place = numbers(functions), order = numbers(functions), rank = numbers(functions);
+    size = numbers(functions), place = numbers(functions), order = numbers(functions),
+    rank = numbers(functions);
     tail = numbers(functions);
-    target_function = numbers(targets), target_offset = numbers(targets), first_site = numbers(targets + 1);
-    cost = numbers(targets), old_cost = numbers(targets), stamp = numbers(targets), list = numbers(targets);
+    target_function = numbers(targets), target_offset = numbers(targets),
+    first_site = numbers(targets + 1);
+    cost = numbers(targets), old_cost = numbers(targets), stamp = numbers(targets),
+    list = numbers(targets);
     for (int i = 0; i < functions; i++) {
         size[i] = number();
         tail[i] = number();
@@ -263,7 +266,8 @@ int main(void)
         whole += size[i];
     }
     site = calloc(sites + 1, sizeof *site);
-    int(*of)[2] = calloc(sites + targets + 1, sizeof *of), (*both)[2] = calloc(2 * sites + 1, sizeof *both);
+    int (*of)[2] = calloc(sites + targets + 1, sizeof *of),
+        (*both)[2] = calloc(2 * sites + 1, sizeof *both);
     if (!site || !of || !both)
         return 1;
     int pairs = 0, links = 0, read = 0;
@@ -317,8 +321,10 @@ int main(void)
         int b = a + length;
         if (b > functions || c < 0 || c > functions || (c >= a && c <= b))
             continue;
-        // The heat falls evenly, and a move by d bytes is taken with a chance of exp(-d / heat): ln 2 / 256 is one 369th.
-        int most = (int)((int64_t)drawn_log() * heat * (moves - turn) / ((int64_t)369 * QUARTERS * moves));
+        // The heat falls evenly, and a move by d bytes is taken with a chance of exp(-d / heat): ln
+        // 2 / 256 is one 369th.
+        int most =
+            (int)((int64_t)drawn_log() * heat * (moves - turn) / ((int64_t)369 * QUARTERS * moves));
         if (estimate(a, b, c) > most)
             continue;
         int bytes = move(a, b, c);

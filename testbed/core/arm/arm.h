@@ -1,11 +1,12 @@
 /* Inside the ARM back-end: a CC2538 around libunicorn's Cortex-M3.
  *
- * Time: 3 instructions in 4 cycles of the 32 MHz clock, 24 MIPS (what Renode's platform takes as well), exact to a translated block:
- * a peripheral sees the end of the block that reads it. Exceptions cost what the Cortex-M3 takes (ARM DDI 0337, 5.5): 12 cycles to enter, 12 to
- * return, 6 between two that follow each other.
+ * Time: 3 instructions in 4 cycles of the 32 MHz clock, 24 MIPS (what Renode's platform takes as
+ * well), exact to a translated block: a peripheral sees the end of the block that reads it.
+ * Exceptions cost what the Cortex-M3 takes (ARM DDI 0337, 5.5): 12 cycles to enter, 12 to return, 6
+ * between two that follow each other.
  *
- * Copyright (c) 2026 the skerry authors. These files are MIT, but the library they are built into links libunicorn and is
- * therefore GPL-2 as a whole: docs/licences.md. */
+ * Copyright (c) 2026 the skerry authors. These files are MIT, but the library they are built into
+ * links libunicorn and is therefore GPL-2 as a whole: docs/licences.md. */
 #ifndef ARM_H
 #define ARM_H
 
@@ -25,31 +26,49 @@
 #define PERIPHERALS_BYTES 0x00100000U
 #define SYSTEM_BASE 0xE0000000U
 #define SYSTEM_BYTES 0x00100000U
-/* Where settings stand in for EEPROM: the two pages before the last; firmware/drivers/cc2538/settings.c. */
+/* Where settings stand in for EEPROM: the two pages before the last;
+ * firmware/drivers/cc2538/settings.c. */
 #define SETTINGS_BASE 0x0007F000U
 #define FLASH_PAGE 2048U
 
 /* Exception numbers; interrupts follow from 16 on. */
 enum { EXCEPTION_HARD_FAULT = 3, EXCEPTION_SYSTICK = 15, EXCEPTION_IRQ = 16 };
-enum { IRQ_GPIO_A = 0, IRQ_UART0 = 5, IRQ_RF = 141, IRQ_SLEEP_TIMER = 145, IRQ_COUNT = 163, EXCEPTIONS = EXCEPTION_IRQ + IRQ_COUNT };
-/* Nested at most: each preempts by a higher priority, of which the chip has eight, and two faults. */
+enum {
+    IRQ_GPIO_A = 0,
+    IRQ_UART0 = 5,
+    IRQ_RF = 141,
+    IRQ_SLEEP_TIMER = 145,
+    IRQ_COUNT = 163,
+    EXCEPTIONS = EXCEPTION_IRQ + IRQ_COUNT
+};
+/* Nested at most: each preempts by a higher priority, of which the chip has eight, and two faults.
+ */
 #define NESTING 10
 #define REPORTED 32
 
 struct nvic {
     bool enabled[EXCEPTIONS], pending[EXCEPTIONS], line[EXCEPTIONS];
     uint8_t priority[EXCEPTIONS];
-    uint16_t active[NESTING]; uint8_t depth;
-    uint16_t pending_count;     /* of enabled and pending ones */
+    uint16_t active[NESTING];
+    uint8_t depth;
+    uint16_t pending_count; /* of enabled and pending ones */
     uint32_t vtor, scr;
     uint32_t systick_control, systick_reload;
-    uint64_t systick_from;      /* time at which it was last loaded */
+    uint64_t systick_from; /* time at which it was last loaded */
 };
 
-struct sleep_timer { uint32_t latched, written, compare; uint64_t due; };
+struct sleep_timer {
+    uint32_t latched, written, compare;
+    uint64_t due;
+};
 struct uart {
     uint32_t control, line_control, integer, fraction, mask, raw, clock;
-    uint8_t received; bool full; bool sending; uint8_t holding; bool holds; uint64_t sent_at;
+    uint8_t received;
+    bool full;
+    bool sending;
+    uint8_t holding;
+    bool holds;
+    uint64_t sent_at;
 };
 
 struct skerry_cpu {
@@ -60,7 +79,10 @@ struct skerry_cpu {
     const struct image *image;
     /* Time: base plus the instructions since, three in 125 ns. */
     uint64_t base_ns, instructions, limit;
-    uint64_t crystal_ns; uint64_t crystal_ticks; double tick_ns; /* tick crystal_ticks of the sleep timer happens at crystal_ns */
+    /* tick crystal_ticks of the sleep timer happens at crystal_ns */
+    uint64_t crystal_ns;
+    uint64_t crystal_ticks;
+    double tick_ns;
     bool powered, sleeping, deep, first_block, stopped, reset_wanted;
     uint32_t block;
     uint64_t total[SKERRY_CPU_STATES];
@@ -69,18 +91,26 @@ struct skerry_cpu {
     struct nvic nvic;
     struct sleep_timer timer;
     struct uart uart;
-    uint32_t clock_control, power_mode; uint64_t crystal_stable;
+    uint32_t clock_control, power_mode;
+    uint64_t crystal_stable;
     uint32_t flash_control, flash_address;
     bool button_down, button_watched;
-    uint32_t plain[64];         /* registers that only keep what is written */
-    uint8_t gpio[4][2];         /* data and direction of ports A..D */
-    uint32_t adc_result; uint64_t adc_done;
-    uint32_t reported[REPORTED]; uint32_t reported_count;
+    uint32_t plain[64]; /* registers that only keep what is written */
+    uint8_t gpio[4][2]; /* data and direction of ports A..D */
+    uint32_t adc_result;
+    uint64_t adc_done;
+    uint32_t reported[REPORTED];
+    uint32_t reported_count;
     char fault[128];
 };
 
 /* ---- image.c: one per file, shared by all motes that run it ---- */
-struct image { char *path; uint8_t *flash; uint32_t size; struct image *next; };
+struct image {
+    char *path;
+    uint8_t *flash;
+    uint32_t size;
+    struct image *next;
+};
 /* NULL with a line in `error` (256 bytes). */
 const struct image *image_load(const char *path, char *error);
 /* Instructions in a block of code. */

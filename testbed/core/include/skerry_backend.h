@@ -1,5 +1,6 @@
-/* What a CPU back-end offers the core, and what the core offers it. A back-end is a shared library that exports
- * `const skerry_backend *skerry_backend_get(void)`. Times are virtual ns since the start of the world. */
+/* What a CPU back-end offers the core, and what the core offers it. A back-end is a shared library
+ * that exports `const skerry_backend *skerry_backend_get(void)`. Times are virtual ns since the
+ * start of the world. */
 #ifndef SKERRY_BACKEND_H
 #define SKERRY_BACKEND_H
 
@@ -9,19 +10,25 @@
 
 /* Output pins that the board gives a meaning. */
 enum skerry_pin {
-    SKERRY_PIN_RADIO_SELECT,  /* low: SPI transfer */
-    SKERRY_PIN_RADIO_SLEEP,   /* SLP_TR */
-    SKERRY_PIN_RADIO_RESET,   /* low: reset; a radio on chip is reset with the chip */
-    SKERRY_PIN_ACCEL_POWER,   /* the accelerometer alone (IRIS) */
-    SKERRY_PIN_SENSOR_POWER,  /* all of an analogue sensor board */
-    SKERRY_PIN_RED,           /* LEDs, and a pin for an actuator: 1 is on */
+    SKERRY_PIN_RADIO_SELECT, /* low: SPI transfer */
+    SKERRY_PIN_RADIO_SLEEP,  /* SLP_TR */
+    SKERRY_PIN_RADIO_RESET,  /* low: reset; a radio on chip is reset with the chip */
+    SKERRY_PIN_ACCEL_POWER,  /* the accelerometer alone (IRIS) */
+    SKERRY_PIN_SENSOR_POWER, /* all of an analogue sensor board */
+    SKERRY_PIN_RED,          /* LEDs, and a pin for an actuator: 1 is on */
     SKERRY_PIN_GREEN,
     SKERRY_PIN_YELLOW,
     SKERRY_PIN_ACTUATOR,
 };
 
 /* Analogue inputs, by what is connected to them. */
-enum skerry_input { SKERRY_INPUT_TEMPERATURE, SKERRY_INPUT_HUMIDITY, SKERRY_INPUT_LIGHT, SKERRY_INPUT_ACCEL_X, SKERRY_INPUT_ACCEL_Y };
+enum skerry_input {
+    SKERRY_INPUT_TEMPERATURE,
+    SKERRY_INPUT_HUMIDITY,
+    SKERRY_INPUT_LIGHT,
+    SKERRY_INPUT_ACCEL_X,
+    SKERRY_INPUT_ACCEL_Y
+};
 
 /* CPU sleep states the energy meter tells apart. */
 enum skerry_cpu_state { SKERRY_CPU_ACTIVE, SKERRY_CPU_IDLE, SKERRY_CPU_SAVE, SKERRY_CPU_STATES };
@@ -36,10 +43,12 @@ enum skerry_radio {
 enum skerry_access {
     SKERRY_ACCESS_DONE,
     SKERRY_ACCESS_UNKNOWN, /* no such register in the model */
-    SKERRY_ACCESS_WRONG,   /* a use that the chip, or another model of it, would take otherwise than meant */
+    /* a use that the chip, or another model of it, would take otherwise than meant */
+    SKERRY_ACCESS_WRONG,
 };
 
-/* Calls from the back-end into the core; `mote` is what create() was given. All carry the exact virtual time. */
+/* Calls from the back-end into the core; `mote` is what create() was given. All carry the exact
+ * virtual time. */
 typedef struct {
     void *mote;
     void (*pin)(void *mote, uint64_t now_ns, enum skerry_pin pin, int level);
@@ -72,7 +81,8 @@ typedef struct {
     void (*free)(skerry_cpu *cpu);
     /* Power-on at `now_ns`: RAM and registers lost, non-volatile memory kept. */
     void (*power_on)(skerry_cpu *cpu, uint64_t now_ns);
-    /* Runs until a virtual time; returns when the CPU next has something to do if nothing happens outside
+    /* Runs until a virtual time; returns when the CPU next has something to do if nothing happens
+     * outside
      * (<= until_ns when it is awake). */
     uint64_t (*run)(skerry_cpu *cpu, uint64_t until_ns);
     /* Level of the radio's interrupt line. */
@@ -87,7 +97,8 @@ typedef struct {
     /* Non-volatile settings: EEPROM, or the flash that stands for it. */
     int (*eeprom_write)(skerry_cpu *cpu, const uint8_t *data, uint32_t length);
     uint32_t (*eeprom_read)(const skerry_cpu *cpu, uint8_t *data, uint32_t capacity);
-    /* ns spent in each skerry_cpu_state since creation, up to `now_ns`, until which the CPU has nothing to do. */
+    /* ns spent in each skerry_cpu_state since creation, up to `now_ns`, until which the CPU has
+     * nothing to do. */
     void (*state_times)(const skerry_cpu *cpu, uint64_t now_ns, uint64_t times[SKERRY_CPU_STATES]);
     /* "" or what stopped the CPU. */
     const char *(*fault)(const skerry_cpu *cpu);

@@ -1,8 +1,8 @@
 /* The testbed's core: emulated motes in lock-step on one radio medium.
  *
  * Knows no CPU: motes come from back-ends (skerry_backend.h) loaded at run time. Knows no geometry:
- * the caller sets the gain of every directed link. All times are virtual nanoseconds since the start;
- * every random choice comes from the world's seed, so that a run is repeatable to the bit.
+ * the caller sets the gain of every directed link. All times are virtual nanoseconds since the
+ * start; every random choice comes from the world's seed, so that a run is repeatable to the bit.
  *
  * Functions that can fail return 0 or a handle on success, and -1 or NULL on failure, with one line
  * in skerry_error(). One world is used by one thread. Read by cffi as it stands: plain declarations
@@ -14,21 +14,21 @@ typedef struct skerry_world skerry_world;
 
 typedef struct {
     uint64_t seed;
-    uint64_t quantum_ns;    /* lock-step quantum; 0 means the default of 100 us */
-    double noise_dbm;       /* noise floor, e.g. -98 */
-    double capture_db;      /* a frame survives interference this much weaker than itself, e.g. 3 */
-    int32_t collisions;     /* 0: overlapping frames do not hurt each other */
+    uint64_t quantum_ns; /* lock-step quantum; 0 means the default of 100 us */
+    double noise_dbm;    /* noise floor, e.g. -98 */
+    double capture_db;   /* a frame survives interference this much weaker than itself, e.g. 3 */
+    int32_t collisions;  /* 0: overlapping frames do not hurt each other */
 } skerry_world_config;
 
 typedef struct {
-    uint16_t node;          /* short address, for reports; the firmware reads its own from EEPROM */
-    const char *backend;    /* name of a loaded back-end, e.g. "avr" */
-    const char *elf;        /* path of the firmware */
-    const uint8_t *eeprom;  /* initial non-volatile settings, may be NULL */
+    uint16_t node;         /* short address, for reports; the firmware reads its own from EEPROM */
+    const char *backend;   /* name of a loaded back-end, e.g. "avr" */
+    const char *elf;       /* path of the firmware */
+    const uint8_t *eeprom; /* initial non-volatile settings, may be NULL */
     uint32_t eeprom_length;
-    double clock_ppm;       /* error of the 32,768 Hz crystal */
-    double supply_mv;       /* battery voltage, e.g. 3000 */
-    uint64_t boot_ns;       /* virtual time of power-on */
+    double clock_ppm; /* error of the 32,768 Hz crystal */
+    double supply_mv; /* battery voltage, e.g. 3000 */
+    uint64_t boot_ns; /* virtual time of power-on */
 } skerry_mote_config;
 
 /* What a mote's surroundings offer to its sensors, in SI units; a NaN makes the sensor fail. */
@@ -49,25 +49,25 @@ typedef struct {
 } skerry_energy;
 
 typedef struct {
-    uint64_t sent;          /* frames put on the air, acknowledgements excluded */
+    uint64_t sent; /* frames put on the air, acknowledgements excluded */
     uint64_t acks_sent;
-    uint64_t received;      /* frames whose FCS was right, at a receiver that listened */
-    uint64_t lost_link;     /* to noise or reception probability, at a receiver that listened */
+    uint64_t received;  /* frames whose FCS was right, at a receiver that listened */
+    uint64_t lost_link; /* to noise or reception probability, at a receiver that listened */
     uint64_t lost_collision;
     uint64_t cca_busy;
-    uint64_t resets;        /* watchdog and commanded */
-    uint64_t crashes;       /* CPU stopped on a fault; skerry_mote_fault says which */
+    uint64_t resets;            /* watchdog and commanded */
+    uint64_t crashes;           /* CPU stopped on a fault; skerry_mote_fault says which */
     uint64_t lost_interference; /* would have been received but for a source of interference */
-    uint64_t overrun;       /* received, and not fetched by the firmware before the next one came */
+    uint64_t overrun; /* received, and not fetched by the firmware before the next one came */
 } skerry_counters;
 
 /* One frame that was on the air. */
 typedef struct {
-    uint64_t start_ns;      /* of the preamble */
+    uint64_t start_ns; /* of the preamble */
     uint64_t end_ns;
-    uint32_t sender;        /* mote index */
-    uint32_t received_by;   /* number of motes that received it intact */
-    uint8_t length;         /* PSDU with FCS, <= 127 */
+    uint32_t sender;      /* mote index */
+    uint32_t received_by; /* number of motes that received it intact */
+    uint8_t length;       /* PSDU with FCS, <= 127 */
     uint8_t psdu[127];
 } skerry_frame;
 
@@ -80,23 +80,29 @@ int skerry_backend_load(skerry_world *world, const char *path);
 /* Index of the new mote, 0.. in order of creation; -1 on failure. */
 int skerry_mote_add(skerry_world *world, const skerry_mote_config *config);
 
-/* Directed link. gain_db: received minus transmitted power; -1000 for none. prr: probability that a frame
- * of 100 bytes is received in silence, 0..1; NaN: from signal to noise (O-QPSK, 802.15.4-2006 E.4.1.8). */
+/* Directed link. gain_db: received minus transmitted power; -1000 for none. prr: probability that a
+ * frame of 100 bytes is received in silence, 0..1; NaN: from signal to noise (O-QPSK, 802.15.4-2006
+ * E.4.1.8). */
 int skerry_link_set(skerry_world *world, uint32_t from, uint32_t to, double gain_db, double prr);
 
-/* Losses in bursts (Gilbert-Elliott in continuous time) on a link that there is: it is good and bad in turn, for exponentially distributed times
- * with these means, s; while bad, a frame of 100 bytes arrives `reception` (0..1) times as often as the link says. Changes follow from the seed
- * alone: two links with one seed are bad together. bad_s = 0 ends it. A link that is removed loses its bursts. */
-int skerry_link_bursts(skerry_world *world, uint32_t from, uint32_t to, double good_s, double bad_s, double reception, uint64_t seed);
+/* Losses in bursts (Gilbert-Elliott in continuous time) on a link that there is: it is good and bad
+ * in turn, for exponentially distributed times with these means, s; while bad, a frame of 100 bytes
+ * arrives `reception` (0..1) times as often as the link says. Changes follow from the seed alone:
+ * two links with one seed are bad together. bad_s = 0 ends it. A link that is removed loses its
+ * bursts. */
+int skerry_link_bursts(skerry_world *world, uint32_t from, uint32_t to, double good_s, double bad_s,
+                       double reception, uint64_t seed);
 
-/* Something else on the air: on for exponentially distributed times with mean on_s, off for such with mean off_s (0: never off). */
+/* Something else on the air: on for exponentially distributed times with mean on_s, off for such
+ * with mean off_s (0: never off). */
 typedef struct {
-    int32_t channel;        /* 11..26; radios on others do not notice */
+    int32_t channel; /* 11..26; radios on others do not notice */
     double on_s, off_s;
     uint64_t begin_ns, end_ns;
     uint64_t seed;
 } skerry_interference_config;
-/* Number of the new source, 0.. in order of creation. It raises the noise, and the energy that a clear-channel assessment sees. */
+/* Number of the new source, 0.. in order of creation. It raises the noise, and the energy that a
+ * clear-channel assessment sees. */
 int skerry_interference_add(skerry_world *world, const skerry_interference_config *config);
 /* Its power at a mote while it is on, dBm; -200 or less: none (as at first). */
 int skerry_interference_level(skerry_world *world, uint32_t source, uint32_t mote, double dbm);
@@ -114,12 +120,15 @@ int skerry_uart_read(skerry_world *world, uint32_t mote, uint8_t *data, uint32_t
 int skerry_uart_write(skerry_world *world, uint32_t mote, const uint8_t *data, uint32_t length);
 
 /* Faults. */
-int skerry_mote_kill(skerry_world *world, uint32_t mote);    /* power off, for good or until reboot */
-int skerry_mote_reboot(skerry_world *world, uint32_t mote);  /* power cycle: RAM lost, EEPROM kept */
+/* power off, for good or until reboot */
+int skerry_mote_kill(skerry_world *world, uint32_t mote);
+/* power cycle: RAM lost, EEPROM kept */
+int skerry_mote_reboot(skerry_world *world, uint32_t mote);
 int skerry_mote_clock(skerry_world *world, uint32_t mote, double ppm);
 /* Presses the mote's button, or lets it go. */
 int skerry_mote_button(skerry_world *world, uint32_t mote, int down);
-/* What its firmware has switched on: bit 0 the red LED, 1 the green, 2 the yellow, 3 the actuator pin; -1 on failure. */
+/* What its firmware has switched on: bit 0 the red LED, 1 the green, 2 the yellow, 3 the actuator
+ * pin; -1 on failure. */
 int skerry_mote_outputs(const skerry_world *world, uint32_t mote);
 int skerry_mote_alive(const skerry_world *world, uint32_t mote);
 /* "" or what stopped the CPU, with its program counter. */
@@ -128,12 +137,13 @@ const char *skerry_mote_fault(const skerry_world *world, uint32_t mote);
 int skerry_mote_energy(const skerry_world *world, uint32_t mote, skerry_energy *energy);
 int skerry_mote_counters(const skerry_world *world, uint32_t mote, skerry_counters *counters);
 int skerry_mote_eeprom(const skerry_world *world, uint32_t mote, uint8_t *data, uint32_t capacity);
-/* Lines, each ended by a newline, about what motes did that their model does not know, since the last call; returns their length. */
+/* Lines, each ended by a newline, about what motes did that their model does not know, since the
+ * last call; returns their length. */
 int skerry_messages_read(skerry_world *world, char *text, uint32_t capacity);
 /* Bytes of host memory the mote holds. */
 uint64_t skerry_mote_memory(const skerry_world *world, uint32_t mote);
 
-/* Frames that ended since the last call, oldest first; returns how many were written. The core keeps
- * at most 65,536; skerry_frames_dropped() counts what was overwritten. */
+/* Frames that ended since the last call, oldest first; returns how many were written. The core
+ * keeps at most 65,536; skerry_frames_dropped() counts what was overwritten. */
 int skerry_frames_read(skerry_world *world, skerry_frame *frames, uint32_t capacity);
 uint64_t skerry_frames_dropped(const skerry_world *world);

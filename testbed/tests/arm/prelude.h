@@ -1,11 +1,15 @@
-/* For small programs on the emulated CC2538: interrupts by name, bytes to the UART, nothing of the firmware but its register names. */
+/* For small programs on the emulated CC2538: interrupts by name, bytes to the UART, nothing of the
+ * firmware but its register names. */
 #include <stdint.h>
 
 #include "drivers/cc2538/registers.h"
 
 #define PEND(irq) (REGISTER(0xE000E200 + 4 * ((irq) / 32)) = 1UL << (irq) % 32)
 #define ENABLE(irq) (NVIC_ISER((irq) / 32) = 1UL << (irq) % 32)
-#define PRIORITY(irq, value) (REGISTER(0xE000E400 + ((irq) & ~3)) = (REGISTER(0xE000E400 + ((irq) & ~3)) & ~(0xFFUL << 8 * ((irq) & 3))) | (uint32_t)(value) << 8 * ((irq) & 3))
+#define PRIORITY(irq, value)                                                                       \
+    (REGISTER(0xE000E400 + ((irq) & ~3)) =                                                         \
+         (REGISTER(0xE000E400 + ((irq) & ~3)) & ~(0xFFUL << 8 * ((irq) & 3))) |                    \
+         (uint32_t)(value) << 8 * ((irq) & 3))
 #define INTERRUPTS_OFF() __asm__ volatile("cpsid i" ::: "memory")
 #define INTERRUPTS_ON() __asm__ volatile("cpsie i" ::: "memory")
 #define WFI() __asm__ volatile("wfi" ::: "memory")
@@ -28,7 +32,8 @@ static inline void say(uint8_t byte)
 
 static inline void say_number(uint32_t value)
 {
-    for (int i = 0; i < 4; i++) say((uint8_t)(value >> 8 * i));
+    for (int i = 0; i < 4; i++)
+        say((uint8_t)(value >> 8 * i));
 }
 
 static inline uint32_t ticks(void)
