@@ -9,10 +9,10 @@ import argparse
 from collections import Counter
 
 from hil_tests.lab import positions
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.network import Environment, Field, Mote, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.engine import Engine
-from skerry.proxy.spark import StreamingQuery
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD, Block, Records
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.spark.streaming import StreamingQuery
+from skerry.storage.log.record import RECORD, Block, Records
+from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
 
 #: Values of ``light`` are uniform below this; each user asks for a closed range of a thousandth of them.

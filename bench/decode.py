@@ -6,11 +6,11 @@ import struct
 import time
 
 from bench.machine import median, table
-from skerry.link.endpoint import Endpoint
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.streams.ingest import Ingest
+from skerry.ingest.ingest import Ingest
+from skerry.network.link.endpoint import Endpoint
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.framing import FrameKind, LinkFrame

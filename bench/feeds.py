@@ -15,8 +15,8 @@ import skerry
 from bench.machine import table
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD
+from skerry.storage.log.record import RECORD
+from skerry.storage.log.stream_log import StreamLog
 
 ROWS = 300_000
 MOTES = 50

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.machine import median, table
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.engine import Engine
-from skerry.streams.record import RECORD, Block, Records
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.storage.log.record import RECORD, Block, Records
 from skerry.streams.stream import Stream
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore

@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from skerry.plan.lifetime import CAPACITY, EMPTY, FULL
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.planner.features.lifetime import CAPACITY, EMPTY, FULL
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field, Network, check
 from skerry_testbed.pytest import MoteHandle, NetworkHandle, disc, line_of

@@ -15,8 +15,8 @@ import numpy as np
 from bench.machine import median, table
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD
+from skerry.storage.log.record import RECORD
+from skerry.storage.log.stream_log import StreamLog
 
 ROWS = 10_000_000
 STEP = 500_000
@@ -27,7 +27,7 @@ NODES = 54
 def main() -> None:
     """Print the table."""
     # As a gateway has it that has run for a minute before.
-    subprocess.run([sys.executable, "-m", "skerry.proxy.archive"], check=True)
+    subprocess.run([sys.executable, "-m", "skerry.spark.class_archive"], check=True)
     root = RootPeer()
     with tempfile.TemporaryDirectory() as directory:
         data = Path(directory) / "data"

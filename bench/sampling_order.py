@@ -11,12 +11,12 @@ import random
 from collections.abc import Sequence
 
 from bench.machine import table
-from skerry.plan.assembler import assemble
-from skerry.plan.expression import conjuncts
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.expressions.assembler import assemble
+from skerry.expressions.expression import conjuncts
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.codec import decode_program, encode_program
 from skerry_protocol.packets import QueryFlag
 from skerry_testbed.network import Environment, Network, check

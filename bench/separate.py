@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from bench.crowd import SPAN, WIDTH, Crowd
 from bench.machine import median
-from skerry.streams.source import LogPartition, LogReader
+from skerry.spark.log_source import LogPartition, LogReader
 
 #: Seconds of rows before those that are measured, while Java compiles what is used, and of those.
 WARM, LENGTH = 30, 20

@@ -20,10 +20,10 @@ from matplotlib.figure import Figure
 
 from bench.crowd import filtered, plan_of, rows, shared_stream
 from bench.machine import machine, median
-from skerry.plan.model import Feed
-from skerry.proxy.engine import Engine
-from skerry.streams import log
-from skerry.streams.record import Block
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed
+from skerry.storage.log import stream_log
+from skerry.storage.log.record import Block
 
 #: Users of figure 7, which asks for all rows as well, and of figure 8.
 FEW, MANY = (1, 2, 3, 4, 5), (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
@@ -46,7 +46,7 @@ def run(engine: Engine, users: int, path: Path) -> int:
     """Rows delivered to the plan's users from the whole log."""
     positions, delivered = [0] * users, 0
     for start in range(0, ROWS, BLOCK):
-        engine.process(Block(start, log.read(path, start, start + BLOCK)))
+        engine.process(Block(start, stream_log.read(path, start, start + BLOCK)))
         for number in range(users):
             subscriber = engine.subscriber(str(number))
             assert subscriber is not None
@@ -116,7 +116,7 @@ def main() -> None:
     options = parser.parse_args()
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as directory:
-        made = log.StreamLog(Path(directory))
+        made = stream_log.StreamLog(Path(directory))
         made.append(rows(ROWS, 0, rng))
         lows = [int(low) for low in rng.integers(0, 63_900, max(MANY))]
         measured([ALL], made.path)  # what is read and imported for the first time

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bench.machine import table
 from hil_tests.lab import on_time
 from hil_tests.queries import ask, rows
-from skerry.plan.model import MoteQuery
+from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Mote, Network, Radio, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid, line_of

@@ -12,11 +12,11 @@ import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.partials import Partial, from_packet, merge_partials
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.ingest.partial_states import Partial, from_packet, merge_partials
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import FOREVER, Aggregate, PacketType
 from skerry_testbed.network import Environment, Field, Mote, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from hil_tests.lab import lab
 from hil_tests.queries import ask, create_srt, senders
-from skerry.plan.srt import Srt
+from skerry.planner.features.srt import Srt
 from skerry_protocol.packets import PacketType, SlotsEntry, SrtEntry
 from skerry_testbed.network import Environment, Mote, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc

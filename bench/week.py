@@ -8,10 +8,10 @@ import time
 from collections import Counter
 from statistics import median
 
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.network import Environment, Field, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid

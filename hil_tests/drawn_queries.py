@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from gateway.tests.generated import conditions
-from skerry.lang.errors import QueryError
-from skerry.plan.planner import plan_query
+from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
 
 #: Constants too, so that what is NULL or not does not depend on sensors alone.
 NAMES = ["nodeid", "level", "temp", "humidity", "light", "voltage", "accel_x", "xpos", "ypos"]

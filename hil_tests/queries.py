@@ -8,14 +8,14 @@ from typing import Any
 
 from construct import Container
 
-from skerry.lang.ast import CreatePoint, CreateSrt
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import NO_POINTS, plan_point, plan_query, plan_srt
-from skerry.plan.points import Point, Points
-from skerry.plan.program import encode
-from skerry.plan.routing import routed
-from skerry.plan.srt import Srt, Values, no_values
+from skerry.planner.features.srt import Srt, Values, no_values
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.model.storage_points import Point, Points
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.physical.srt_routes import routed
+from skerry.planner.planner import NO_POINTS, plan_point, plan_query, plan_srt
+from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry_protocol.codec import Packet, decode_values
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.line import Line, Record

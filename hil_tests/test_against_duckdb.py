@@ -28,14 +28,14 @@ from hil_tests.drawn_queries import (
     queries,
 )
 from hil_tests.queries import rows
-from skerry.plan.expression import Expr
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, MoteQuery, QueryPlan
-from skerry.plan.optimiser import SamplingPlan, considered
-from skerry.plan.partials import Partial, from_packet, merge_partials, partials_batch
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
-from skerry.plan.residual import Residual, Rows
+from skerry.execution.residual import Residual, Rows
+from skerry.expressions.expression import Expr
+from skerry.ingest.partial_states import Partial, from_packet, merge_partials, partials_batch
+from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
+from skerry.planner.physical.condition_order import SamplingPlan, considered
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import QUERIES_MAXIMUM, Aggregate, PacketType
 from skerry_testbed.network import Environment, Network, check

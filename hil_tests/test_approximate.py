@@ -11,12 +11,12 @@ from itertools import count
 import pytest
 
 from hil_tests.test_snooping import DRAIN, PERIOD_S, STILL, answers, two_levels
-from skerry.plan.approximate import EVERY_EPOCHS
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.partials import Partial
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.ingest.partial_states import Partial
+from skerry.planner.features.approximate import EVERY_EPOCHS
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc
 

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from hil_tests.queries import create_srt, rows
-from skerry.plan.model import Difference, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.demand import Demand
+from skerry.planner.model.plans import Difference, QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.sharing.demand import Demand
 from skerry_protocol.packets import NO_LEVEL, PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from hil_tests.queries import ask, rows
-from skerry.plan.partials import from_packet
+from skerry.ingest.partial_states import from_packet
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.commands import ACTION_BY_NAME, event_number
 from skerry_protocol.packets import BROADCAST, CommandOp, CommandStatus, PacketType

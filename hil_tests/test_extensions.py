@@ -12,17 +12,19 @@ import pytest
 
 from gateway.tests.pasts import ORIGIN, plain_records, plan_of, stream_of
 from hil_tests.queries import ask
-from skerry.history.answer import Answer
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.lang.errors import QueryError
-from skerry.plan import actions, functions, outside, temporal
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.model import QueryPlan
-from skerry.plan.partials import from_packet, merge_partials, partials_batch
-from skerry.plan.planner import plan_query
-from skerry.plan.residual import Residual, Rows
-from skerry.streams.log import StreamLog
+from skerry.catalog import actions
+from skerry.execution.residual import Residual, Rows
+from skerry.expressions import extension_aggregates
+from skerry.ingest.partial_states import from_packet, merge_partials, partials_batch
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.planner.semantics import aggregate_functions, temporal_aggregates
+from skerry.service.explain import explain, explain_text
+from skerry.sql.errors import QueryError
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.stream_log import StreamLog
 from skerry_protocol.extensions import ExtensionError
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
@@ -30,7 +32,7 @@ from skerry_testbed.pytest import MakeNetwork, disc, line_of
 
 HERE = Path(__file__).resolve().parent
 FIRMWARE = HERE.parent / "firmware"
-TAKEN = {*functions.NAMES, *temporal.NAMES}
+TAKEN = {*aggregate_functions.NAMES, *temporal_aggregates.NAMES}
 
 
 def make(build: Path, extensions: Path, *targets: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +52,7 @@ def make(build: Path, extensions: Path, *targets: str) -> subprocess.CompletedPr
 @pytest.fixture
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is loaded is forgotten again: a process keeps it, and other tests say what there is."""
-    monkeypatch.setattr(outside, "_BY_NAME", {})
+    monkeypatch.setattr(extension_aggregates, "_BY_NAME", {})
     monkeypatch.setattr(actions, "_KNOWN", dict(actions._KNOWN))
 
 
@@ -61,7 +63,7 @@ def test_an_aggregate_is_one_file_and_so_is_a_command(network: MakeNetwork, tmp_
     assert built.returncode == 0, built.stderr
     with pytest.raises(QueryError, match="unknown function 'RANGE'"):
         plan_query("SELECT RANGE(temp) SAMPLE PERIOD 4 s")
-    outside.load(tmp_path / "extensions", TAKEN)
+    extension_aggregates.load(tmp_path / "extensions", TAKEN)
     images: dict[str, str] = {board: str(tmp_path / f"{board}.elf") for board in ("iris", "cc2538")}
     slope = Environment(fields={"temp": Field(base=20.0, gradient=(0.1, 0.0))})
     net = network(
@@ -90,7 +92,7 @@ def test_an_aggregate_is_asked_of_the_past_and_called_by_its_name(tmp_path: Path
     code, table = tmp_path / "extensions" / "extensions.so", tmp_path / "iris" / "registry.c"
     built = make(tmp_path, HERE / "extensions", str(code), str(table))
     assert built.returncode == 0, built.stderr
-    outside.load(code.parent, TAKEN)
+    extension_aggregates.load(code.parent, TAKEN)
     stream = stream_of(1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
     log, history = StreamLog(tmp_path, 1000), History(tmp_path)
     log.append(plain_records(stream, range(200), [1, 2, 3]))
@@ -163,4 +165,4 @@ def test_a_folder_is_relative_to_where_it_is_said(target: str) -> None:
 
 def test_what_is_not_built_is_refused_when_it_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(ExtensionError, match="build them with make firmware EXTENSIONS=folder"):
-        outside.load(tmp_path, TAKEN)
+        extension_aggregates.load(tmp_path, TAKEN)

@@ -11,10 +11,10 @@ import pytest
 
 from hil_tests.queries import ask, rows
 from hil_tests.slots import until_switched
-from skerry.plan.model import Difference, Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.demand import Demand
-from skerry.streams.ingest import Ingest
+from skerry.ingest.ingest import Ingest
+from skerry.planner.model.plans import Difference, Feed, QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.sharing.demand import Demand
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field

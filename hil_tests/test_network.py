@@ -9,7 +9,7 @@ import pytest
 
 from hil_tests.clocks import time_errors
 from hil_tests.queries import ask, rows
-from skerry.plan.partials import from_packet
+from skerry.ingest.partial_states import from_packet
 from skerry_protocol import mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Mote, Radio

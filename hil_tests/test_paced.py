@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hil_tests.test_gateway import wait_for
-from skerry.daemon import Gateway
-from skerry.queries import UserQuery
-from skerry.streams import log as stream_log
+from skerry.service.gateway import Gateway
+from skerry.service.queries import UserQuery
+from skerry.storage.log import stream_log
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
 from skerry_testbed.serial_port import SerialPort
 

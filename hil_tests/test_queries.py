@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from hil_tests.queries import ask, rows
-from skerry.plan.lifetime import CAPACITY
-from skerry.plan.model import QueryPlan
-from skerry.plan.partials import Partial, from_packet, merge_partials
-from skerry.plan.planner import plan_query
-from skerry.proxy.demand import Demand
+from skerry.ingest.partial_states import Partial, from_packet, merge_partials
+from skerry.planner.features.lifetime import CAPACITY
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.sharing.demand import Demand
 from skerry_protocol.packets import Aggregate, PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of

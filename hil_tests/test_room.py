@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from skerry.network import Common, Network
-from skerry.networks import Networks
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.network.network import Common, Network
+from skerry.network.networks import Networks
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType, RefusalReason
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
 

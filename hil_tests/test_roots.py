@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import skerry
-from skerry.streams.log import read
+from skerry.storage.log.stream_log import read
 from skerry_testbed.pytest import skip_unless_built
 
 COMMAND = str(Path(sys.executable).parent / "skerry")

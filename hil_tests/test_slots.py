@@ -9,7 +9,7 @@ import pytest
 
 from hil_tests.queries import ask, rows
 from hil_tests.slots import agree, slots, until_switched
-from skerry.plan.model import MoteQuery
+from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of

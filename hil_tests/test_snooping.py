@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.partials import Partial, from_packet, merge_partials
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
-from skerry.plan.summaries import ranking
+from skerry.expressions.aggregate_states import ranking
+from skerry.ingest.partial_states import Partial, from_packet, merge_partials
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import FOREVER, Aggregate, PacketType
 from skerry_testbed.network import Environment, Field, Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from hil_tests.queries import ask, create_srt, rows, senders
-from skerry.plan.model import MoteQuery
-from skerry.plan.partials import Partial, from_packet, merge_partials
+from skerry.ingest.partial_states import Partial, from_packet, merge_partials
+from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.commands import ACTIONS
 from skerry_protocol.packets import CommandOp, PacketType, RefusalReason
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from hil_tests.queries import LEAD_S, ask, create, rows
-from skerry.plan.partials import from_packet, merge_partials
-from skerry.plan.points import Point
+from skerry.ingest.partial_states import from_packet, merge_partials
+from skerry.planner.model.storage_points import Point
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Fault, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of

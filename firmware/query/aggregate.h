@@ -2,7 +2,7 @@
  *
  * An aggregate is a `struct aggregate` in a file of its own (aggregate_*.c) and a line in
  * aggregate_find. Its state is a row of cells of the record; all of them zero is the state over no
- * reading. The gateway computes its value (skerry.plan.summaries). */
+ * reading. The gateway computes its value (skerry.expressions.aggregate_states). */
 #ifndef SKERRY_QUERY_AGGREGATE_H
 #define SKERRY_QUERY_AGGREGATE_H
 

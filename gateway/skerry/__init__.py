@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skerry.client import Client, connect
-    from skerry.errors import GatewayError
-    from skerry.rows import Dropped, Rows, RowsDroppedWarning
+    from skerry.client.client import Client, connect
+    from skerry.client.errors import GatewayError
+    from skerry.client.rows import Dropped, Rows, RowsDroppedWarning
 
 __all__ = ["Client", "Dropped", "GatewayError", "Rows", "RowsDroppedWarning", "connect"]
 
@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
     """What users import from here, when they do: the gateway and its workers begin without a client's libraries."""
     if name not in _MODULES:
         raise AttributeError(f"module 'skerry' has no attribute {name!r}: it has {', '.join(__all__)}")
-    return getattr(import_module(f"skerry.{_MODULES[name]}"), name)
+    return getattr(import_module(f"skerry.client.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from skerry.proxy.java import VARIABLE
+from skerry.spark.java_options import VARIABLE
 
 #: Tests are over before a better compiler than the first would pay.
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

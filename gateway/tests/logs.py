@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gateway.tests.generated import NAMES, Row, rows_of_motes
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.tables import NO_TABLES, Tables
-from skerry.proxy.engine import Engine
-from skerry.streams.record import RECORD, Block, Records
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.planner.semantics.table_joins import NO_TABLES, Tables
+from skerry.storage.log.record import RECORD, Block, Records
 from skerry.streams.stream import Stream
 
 EVERYTHING = f"SELECT {', '.join(NAMES)} FROM sensors SAMPLE PERIOD"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
-from skerry.daemon import Gateway
+from skerry.service.gateway import Gateway
 
 
 @contextmanager

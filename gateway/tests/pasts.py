@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from gateway.tests.logs import STREAMS, Log
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD, Records
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.record import RECORD, Records
+from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
 
 #: UTC in us at network time 0 of session 1: ten minutes before a midnight.

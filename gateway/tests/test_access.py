@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.access import (
+from skerry.api.access import (
     BURST_S,
     REREAD_S,
     Access,

@@ -12,12 +12,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.logs import plan_of
-from skerry.network import Common, Network
-from skerry.networks import Networks
-from skerry.proxy.engine import Engine
-from skerry.streams.ingest import Ingest
-from skerry.streams.log import StreamLog, read
-from skerry.streams.record import Block
+from skerry.delivery.engine import Engine
+from skerry.ingest.ingest import Ingest
+from skerry.network.network import Common, Network
+from skerry.network.networks import Networks
+from skerry.storage.log.record import Block
+from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Place
 from skerry_protocol import codec
 from skerry_protocol.packets import Aggregate, PacketType

@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from gateway.tests.process import SQL, Daemon
-from skerry.access import Access
+from skerry.api.access import Access
 from skerry.api.app import create_app
-from skerry.api.bounded import BODY_MAXIMUM
-from skerry.daemon import Gateway
-from skerry.encoding import escaped, is_whole, mended
-from skerry.lang.errors import QueryError
+from skerry.api.body_limit import BODY_MAXIMUM
+from skerry.service.gateway import Gateway
+from skerry.sql.errors import QueryError
+from skerry.sql.surrogates import escaped, is_whole, mended
 
 JSON = {"Content-Type": "application/json"}
 HALF = r"\ud800"

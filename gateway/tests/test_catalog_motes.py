@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from skerry.catalog.catalog import Catalog
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.demand import Demand
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.service.explain import explain, explain_text
+from skerry.sharing.demand import Demand
 from skerry_protocol.codec import decode, encode
 from skerry_protocol.packets import PacketType
 

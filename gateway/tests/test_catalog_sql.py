@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.tests.test_catalog_motes import status
+from skerry.catalog import actions
 from skerry.catalog.catalog import Catalog
-from skerry.catalog.places import SILENT_S, PlaceError, Wanted, substitutes
-from skerry.catalog.sql import ROWS_MAXIMUM, Table, select
+from skerry.catalog.substitutes import SILENT_S, PlaceError, Wanted, substitutes
+from skerry.catalog.table_select import ROWS_MAXIMUM, Table, select
 from skerry.catalog.tags import TAGS_MAXIMUM, VALUE_MAXIMUM, TagError, Tags
-from skerry.inventory import Inventory
-from skerry.lang.errors import QueryError
-from skerry.network import Common, Network
-from skerry.networks import Networks
-from skerry.plan import actions
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.queries import Queries, UserQuery
+from skerry.network.network import Common, Network
+from skerry.network.networks import Networks
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.service.inventory import Inventory
+from skerry.service.queries import Queries, UserQuery
+from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import decode, encode
 from skerry_protocol.commands import event_number

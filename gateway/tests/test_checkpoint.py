@@ -12,9 +12,9 @@ import pytest
 
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, ask, queue_rows, wait_for
-from skerry.proxy.checkpoint import usable
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD
+from skerry.spark.checkpoint import usable
+from skerry.storage.log.record import RECORD
+from skerry.storage.log.stream_log import StreamLog
 
 BATCH = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1795486579099,"conf":{}}\n{"row": %d}'
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'

@@ -14,7 +14,7 @@ from gateway.tests.process import COMMAND
 from skerry.cli.gateway import _default_data
 from skerry.cli.main import main
 from skerry.cli.options import asker
-from skerry.lang.parser import _tables
+from skerry.sql.parser import _tables
 from skerry_protocol.packets import PROTOCOL_VERSION
 
 EARLY = """

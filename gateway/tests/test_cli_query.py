@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skerry.cli import ask
-from skerry.errors import GatewayError
+from skerry.cli import queries
+from skerry.client.errors import GatewayError
 
 SQL = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
 
@@ -50,12 +50,12 @@ class Client:
 def test_the_time_is_over_also_when_the_gateway_is_gone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ask, "asker", lambda *_: Client(1))
+    monkeypatch.setattr(queries, "asker", lambda *_: Client(1))
     before = signal.getsignal(signal.SIGALRM)
     began = time.monotonic()
     try:
         with pytest.raises(GatewayError, match="no gateway"):
-            ask.query(SQL, run_for="500ms")
+            queries.query(SQL, run_for="500ms")
     finally:
         signal.signal(signal.SIGALRM, before)
     assert time.monotonic() - began < 10
@@ -72,10 +72,10 @@ def test_rows_that_nobody_reads_are_none(
     def broken(*_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(ask, "asker", lambda *_: Client(9))
-    monkeypatch.setattr(ask, "writer", broken)
-    monkeypatch.setattr(ask, "leave_output", lambda: None)
-    ask.query(SQL)
+    monkeypatch.setattr(queries, "asker", lambda *_: Client(9))
+    monkeypatch.setattr(queries, "writer", broken)
+    monkeypatch.setattr(queries, "leave_output", lambda: None)
+    queries.query(SQL)
     said = capsys.readouterr().err
     assert "\nWHERE is never true: nodeid is 0 to 65534\n" in said
     assert "\n0 rows in 0 s\n" in said

@@ -12,8 +12,8 @@ import pytest
 
 import skerry
 from gateway.tests.process import COMMAND, free_port
-from skerry.client import stops
-from skerry.rows import Rows, _Events
+from skerry.client.client import stops
+from skerry.client.rows import Rows, _Events
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 import skerry
 from gateway.tests.logs import plan_of
 from gateway.tests.process import SQL
-from skerry import rows as rows_module
 from skerry.api.feeds import ARROW, SSE, ArrowWriter, EventWriter, Writer
-from skerry.plan.residual import Residual
-from skerry.proxy.feeds import Delivery
-from skerry.queries import UserQuery
+from skerry.client import rows as rows_module
+from skerry.delivery.buffers import Delivery
+from skerry.execution.residual import Residual
+from skerry.service.queries import UserQuery
 
 QUERY = UserQuery("1", "ada", SQL, plan_of(SQL), 0.0, 0)
 SCHEMA = Residual(QUERY.plan).schema()

@@ -10,9 +10,9 @@ import pytest
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import SQL, queue_rows, wait_for
-from skerry.daemon import Gateway
-from skerry.queries import UserQuery
-from skerry.streams import log as stream_log
+from skerry.service.gateway import Gateway
+from skerry.service.queries import UserQuery
+from skerry.storage.log import stream_log
 from skerry_protocol import codec
 
 

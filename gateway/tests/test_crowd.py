@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from gateway.tests.process import wait_for
-from skerry.api.crowd import Crowded
+from skerry.api.connection_limit import Crowded
 
 
 def test_one_connection_too_many_is_told_so_in_json() -> None:

@@ -16,7 +16,7 @@ import pytest
 import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import COMMAND, Daemon, free_port, wait_for
-from skerry.access import new_token
+from skerry.api.access import new_token
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
-from skerry.streams.log import partition_of, partitions, read
+from skerry.storage.log.stream_log import partition_of, partitions, read
 from skerry_protocol import codec
 from skerry_protocol.packets import BROADCAST, CommandOp, PacketType
 

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from gateway.tests.test_plan_storage import create
-from skerry.plan.costs import cost_of, decided
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.points import Point
-from skerry.plan.ranges import doubt
-from skerry.proxy.demand import Demand
+from skerry.expressions.ranges import doubt
+from skerry.planner.cost.energy import cost_of, decided
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.storage_points import Point
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.service.explain import explain, explain_text
+from skerry.sharing.demand import Demand
 
 
 def plan_of(sql: str) -> QueryPlan:

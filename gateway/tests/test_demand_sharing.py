@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.lang.ast import CreatePoint
-from skerry.lang.errors import QueryError
-from skerry.plan.cutover import ceiling, choose_cut, last_sample_before
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.expression import render
-from skerry.plan.merge import Union, merge
-from skerry.plan.model import Difference, Installation, QueryPlan
-from skerry.plan.partials import Partial, merge_partials
-from skerry.plan.planner import plan_point, plan_query
-from skerry.proxy.demand import Demand
+from skerry.expressions.expression import render
+from skerry.ingest.partial_states import Partial, merge_partials
+from skerry.planner.model.plans import Difference, Installation, QueryPlan
+from skerry.planner.physical.merge import Union, merge
+from skerry.planner.planner import plan_point, plan_query
+from skerry.service.explain import explain, explain_text
+from skerry.sharing.cutover import ceiling, choose_cut, last_sample_before
+from skerry.sharing.demand import Demand
+from skerry.sql.ast import CreatePoint
+from skerry.sql.errors import QueryError
 from skerry_protocol.codec import decode_program
 from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, QueryFlag
 

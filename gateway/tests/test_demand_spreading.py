@@ -8,9 +8,9 @@ from gateway.tests.test_catalog_motes import status
 from gateway.tests.test_demand_sharing import kept, plan, rows
 from gateway.tests.test_networks import hello, networks
 from skerry.catalog import Catalog
-from skerry.plan.srt import Axis, Srt
-from skerry.proxy.demand import Demand
-from skerry.proxy.spreading import frames_of, windows
+from skerry.planner.features.srt import Axis, Srt
+from skerry.sharing.demand import Demand
+from skerry.sharing.flood_times import frames_of, windows
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType, Policy

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import ORIGIN, ended, plain_records, plan_of, shuffled, stream_of
-from skerry.history import answer as answer_module
-from skerry.history.answer import Answer
-from skerry.history.layout import READINGS
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.lang.errors import QueryError
-from skerry.plan.past import explain_past
-from skerry.plan.planner import plan_query
-from skerry.streams.log import StreamLog
-from skerry.streams.record import Records
+from skerry.planner.features.history import explain_past
+from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
+from skerry.storage.history import answer as answer_module
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.layout import READINGS
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.record import Records
+from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
 
 ATTRIBUTES = ["temp", "light", "humidity", "voltage", "level"]

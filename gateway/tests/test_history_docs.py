@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gateway.tests.pasts import plain_records, plan_of, stream_of
-from skerry.history.store import History
-from skerry.streams.log import StreamLog
+from skerry.storage.history.store import History
+from skerry.storage.log.stream_log import StreamLog
 
 TEXT = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)

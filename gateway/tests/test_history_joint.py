@@ -11,16 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import plan_of
-from skerry.history.answer import Answer
-from skerry.history.charge import in_charge
-from skerry.history.joint import Joint, joined_feeds, joint_of
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.lang.errors import QueryError
-from skerry.network import Network
-from skerry.plan.model import Feed
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD
+from skerry.network.network import Network
+from skerry.planner.model.plans import Feed
+from skerry.sql.errors import QueryError
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.record import RECORD
+from skerry.storage.log.stream_log import StreamLog
+from skerry.streams.handover import Joint, joined_feeds, joint_of
+from skerry.streams.intervals import in_charge
 
 #: Network time at which a run begins, and s that it takes.
 BEGIN, LENGTH = 1000, 150

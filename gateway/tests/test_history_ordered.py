@@ -20,14 +20,14 @@ from gateway.tests.test_history_answer import (
     wheres,
 )
 from gateway.tests.test_history_answer import plain as as_double
-from skerry.history import answer as answer_module
-from skerry.history import ordered as ordered_module
-from skerry.history.answer import Answer
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.lang.errors import QueryError
-from skerry.plan.past import explain_past
-from skerry.streams.log import StreamLog
+from skerry.planner.features.history import explain_past
+from skerry.sql.errors import QueryError
+from skerry.storage.history import answer as answer_module
+from skerry.storage.history import sorting as ordered_module
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
 
 #: Fixtures of the module above.

@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_of
-from skerry.history import store as store_module
-from skerry.history.charge import intervals, sampled_before
-from skerry.history.damage import DamagedError
-from skerry.history.manifest import Manifest
-from skerry.history.reader import Reader
-from skerry.history.retention import KEEP_MAXIMUM
-from skerry.history.service import HistoryService
-from skerry.history.store import DAY_US, History, Retention
-from skerry.state import DataError
-from skerry.streams.log import StreamLog, length, partition_of, read
-from skerry.streams.record import NUMBERED, Records
+from skerry.storage.history import store as store_module
+from skerry.storage.history.damaged_files import DamagedError
+from skerry.storage.history.history_service import HistoryService
+from skerry.storage.history.manifest import Manifest
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.retention import KEEP_MAXIMUM
+from skerry.storage.history.store import DAY_US, History, Retention
+from skerry.storage.log.record import NUMBERED, Records
+from skerry.storage.log.stream_log import StreamLog, length, partition_of, read
+from skerry.storage.state import DataError
+from skerry.streams.intervals import intervals, sampled_before
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import BY_NAME
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from gateway.tests.pasts import ORIGIN, ended, plain_records, plan_of, shuffled, stream_of
-from skerry.history.answer import Answer
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.plan.model import QueryPlan
-from skerry.streams.log import StreamLog
-from skerry.streams.record import Records
+from skerry.planner.model.plans import QueryPlan
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.record import Records
+from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
 
 NOW = ORIGIN + 700_000_000
@@ -133,7 +133,7 @@ def test_files_from_before_they_were_kept_say_null(tmp_path: Path, monkeypatch: 
     log, history = StreamLog(tmp_path), History(tmp_path)
     log.append(plain_records(stream, range(30), [1]))
     with monkeypatch.context() as before:
-        before.setattr("skerry.history.layout.TALLIES", {})
+        before.setattr("skerry.storage.history.layout.TALLIES", {})
         history.compact(log.path, 10, [stream])
     for compacted in (10, 20):
         history.compact(log.path, compacted, [stream])

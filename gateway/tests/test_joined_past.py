@@ -14,16 +14,16 @@ from gateway.tests.generated import NAMES, in_database
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, seen, steady
 from gateway.tests.pasts import Gone, ended, of_one_stream, plain_records, stream_of
 from gateway.tests.windowed import ordered
-from skerry.history.before import Before
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.lang.errors import QueryError
-from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.tables import NO_TABLES
-from skerry.proxy.engine import Engine
-from skerry.streams.log import StreamLog
-from skerry.streams.record import Block
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.planner.semantics.table_joins import NO_TABLES
+from skerry.sql.errors import QueryError
+from skerry.storage.history.past_table import Before
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.record import Block
+from skerry.storage.log.stream_log import StreamLog
 from skerry.tables.join import Joiner
 
 #: Further conditions → the same for DuckDB.

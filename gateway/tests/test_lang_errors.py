@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.lang.errors import QueryError
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.expression import render
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.expressions.expression import render
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.service.explain import explain, explain_text
+from skerry.sql.errors import QueryError
 
 ATTRIBUTES = (
     "attributes are nodeid, parent, level, epoch, light, temp, humidity, voltage, accel_x, accel_y, "

@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from skerry.lang.ast import Once, SamplePeriod, Select, Stop
-from skerry.lang.parser import parse
-from skerry.lang.units import duration_text
-from skerry.plan.expression import render
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.expressions.expression import render
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.sql.ast import Once, SamplePeriod, Select, Stop
+from skerry.sql.parser import parse
+from skerry.sql.units import duration_text
 from skerry_protocol.attributes import ATTRIBUTES
 
 

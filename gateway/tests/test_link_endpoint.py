@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from skerry.link.endpoint import Endpoint
+from skerry.network.link.endpoint import Endpoint
 from skerry_protocol import codec
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import PROTOCOL_VERSION, PacketType

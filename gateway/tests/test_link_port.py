@@ -11,7 +11,7 @@ import pytest
 
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
-from skerry.link.link import Link, PortError
+from skerry.network.link.link import Link, PortError
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame

@@ -11,10 +11,10 @@ import pytest
 from construct import Container
 
 from gateway.tests.logs import plan_of
-from skerry.history.joint import Joint
-from skerry.lang.errors import QueryError
-from skerry.network import Common, Network, root_of
-from skerry.networks import Networks
+from skerry.network.network import Common, Network, root_of
+from skerry.network.networks import Networks
+from skerry.sql.errors import QueryError
+from skerry.streams.handover import Joint
 from skerry_protocol.packets import QUERIES_MAXIMUM
 
 FAST = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"

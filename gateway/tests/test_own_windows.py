@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs
 from gateway.tests.pasts import ORIGIN, Gone, of_one_stream
 from gateway.tests.windowed import PLACES_TABLE, User, havings, one_window, ordered, orders, several_windows
-from skerry.history.answer import Answer, PastRows
-from skerry.history.joint import Joint, joined_feeds
-from skerry.history.reader import Reader
-from skerry.plan.model import Feed
-from skerry.proxy.engine import Engine
-from skerry.proxy.matching import Part
-from skerry.streams.record import Block
+from skerry.delivery.engine import Engine
+from skerry.execution.matching import Part
+from skerry.planner.model.plans import Feed
+from skerry.storage.history.answer import Answer, PastRows
+from skerry.storage.history.reader import Reader
+from skerry.storage.log.record import Block
+from skerry.streams.handover import Joint, joined_feeds
 from skerry.tables import store as store_module
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner

@@ -13,14 +13,14 @@ from construct import Container
 from gateway.tests.logs import plan_of
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
-from skerry.link.endpoint import LISTEN_S, Endpoint
-from skerry.link.frames import Frame
-from skerry.plan.merge import merge
-from skerry.plan.program import encode
-from skerry.streams.ingest import Ingest
-from skerry.streams.line import Lines
-from skerry.streams.log import StreamLog, read
-from skerry.streams.record import Records
+from skerry.ingest.frames import Frame
+from skerry.ingest.ingest import Ingest
+from skerry.ingest.stored_frames import Lines
+from skerry.network.link.endpoint import LISTEN_S, Endpoint
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.storage.log.record import Records
+from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gateway.tests.test_plan_storage import create
-from skerry.lang.ast import CreatePoint
-from skerry.lang.errors import QueryError
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_point, plan_query
-from skerry.plan.points import Point
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.storage_points import Point
+from skerry.planner.planner import plan_point, plan_query
+from skerry.sql.ast import CreatePoint
+from skerry.sql.errors import QueryError
 
 
 def plan_of(sql: str, points: dict[str, Point], *, restored: bool) -> QueryPlan:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.catalog.catalog import Catalog
-from skerry.catalog.events import KINDS, REMEMBERED
-from skerry.plan import batching
-from skerry.plan.batching import ASSUMED_RATE, CHECK, INSTANCES, JOIN, STREAM, Batching
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.catalog.event_rates import KINDS, REMEMBERED
+from skerry.planner.cost import event_batching
+from skerry.planner.cost.event_batching import ASSUMED_RATE, CHECK, INSTANCES, JOIN, STREAM, Batching
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.service.explain import explain, explain_text
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.commands import event_number
 
@@ -33,7 +33,7 @@ def plan_of(text: str) -> QueryPlan:
 
 
 def ways(text: str, **rates: float) -> Batching:
-    found = batching.batching(merge([plan_of(text)]), rates, ROW)
+    found = event_batching.batching(merge([plan_of(text)]), rates, ROW)
     assert found is not None
     return found
 
@@ -99,7 +99,7 @@ def test_no_interleave_serves_one_event_at_a_time() -> None:
     ],
 )
 def test_what_waits_for_no_event_has_none(text: str) -> None:
-    assert batching.batching(merge([plan_of(text)]), {}, ROW) is None
+    assert event_batching.batching(merge([plan_of(text)]), {}, ROW) is None
     assert explain(plan_of(text))["events"] is None
 
 

@@ -12,20 +12,20 @@ import pytest
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
 from gateway.tests.test_plan_storage import create
-from skerry.lang.ast import CreatePoint
-from skerry.lang.errors import QueryError
-from skerry.plan import build
-from skerry.plan.beside import runs_beside
-from skerry.plan.build import rounded_hypotenuse
-from skerry.plan.evaluate import Evaluator
-from skerry.plan.explain import explain
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.partials import from_packet
-from skerry.plan.planner import plan_point, plan_query
-from skerry.plan.points import Points
-from skerry.plan.program import encode, program_size
-from skerry.plan.residual import Residual, Rows
+from skerry.execution.residual import Residual, Rows
+from skerry.expressions import build
+from skerry.expressions.build import rounded_hypotenuse
+from skerry.expressions.evaluate import Evaluator
+from skerry.ingest.partial_states import from_packet
+from skerry.planner.features.concurrent_events import runs_beside
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.model.storage_points import Points
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode, program_size
+from skerry.planner.planner import plan_point, plan_query
+from skerry.service.explain import explain
+from skerry.sql.ast import CreatePoint
+from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, instruction
 from skerry_protocol.commands import ACTION_BY_NAME, ACTIONS, event_number

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.plan.assembler import assemble, obstacle, stack_depth
-from skerry.plan.expression import from_list, render
-from skerry.plan.merge import format_for, merge
-from skerry.plan.model import Feed, MoteQuery, QueryPlan, RangeFilter
-from skerry.plan.partials import Partial, from_packet, merge_partials, partials_batch
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode, program_size
-from skerry.plan.residual import Residual, Rows, in_feed
+from skerry.execution.residual import Residual, Rows, in_feed
+from skerry.expressions.assembler import assemble, obstacle, stack_depth
+from skerry.expressions.expression import from_list, render
+from skerry.ingest.partial_states import Partial, from_packet, merge_partials, partials_batch
+from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan, RangeFilter
+from skerry.planner.physical.merge import format_for, merge
+from skerry.planner.physical.program import encode, program_size
+from skerry.planner.planner import plan_query
 from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.bytecode import STACK_DEPTH, check
 from skerry_protocol.codec import decode_program, decode_record

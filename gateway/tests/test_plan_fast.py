@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
-from skerry.streams.ingest import Ingest
+from skerry.ingest.ingest import Ingest
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
-from skerry.lang.errors import QueryError
-from skerry.plan.lifetime import CAPACITY, EMPTY, FULL, predicted_ms, upkeep
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.planner.features.lifetime import CAPACITY, EMPTY, FULL, predicted_ms, upkeep
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
 
 WEEK_MS = 604_800_000

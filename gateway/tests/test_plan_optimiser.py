@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
-from skerry.plan.expression import conjuncts, render
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.optimiser import considered, expected_energy, selectivity
-from skerry.plan.planner import plan_query
-from skerry.plan.program import chosen, encode
+from skerry.expressions.expression import conjuncts, render
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.physical.condition_order import considered, expected_energy, selectivity
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import chosen, encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.attributes import BY_NAME
 
 LIGHT, TEMP, HUMIDITY = (BY_NAME[name] for name in ("light", "temp", "humidity"))

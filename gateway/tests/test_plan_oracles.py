@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from gateway.tests.generated import NAMES, Row, conditions, exact_numbers, in_database, numbers, rows_of_motes
-from skerry.lang.errors import QueryError
-from skerry.plan.assembler import assemble, obstacle
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.residual import Residual, Rows
+from skerry.execution.residual import Residual, Rows
+from skerry.expressions.assembler import assemble, obstacle
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import ATTRIBUTES
 from skerry_protocol.bytecode import check
 

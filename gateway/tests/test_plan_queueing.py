@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
-from skerry.plan.queueing import held_ms
-from skerry.plan.residual import Residual, Rows
-from skerry.proxy.batches import stream_batch
-from skerry.proxy.demand import Demand
-from skerry.streams.ingest import Ingest
-from skerry.streams.log import StreamLog, read
-from skerry.streams.reorder import FILE, Reorder
+from skerry.execution.residual import Residual, Rows
+from skerry.execution.stream_batches import stream_batch
+from skerry.ingest.ingest import Ingest
+from skerry.ingest.reorder import FILE, Reorder
+from skerry.planner.features.queueing import held_ms
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
+from skerry.service.explain import explain, explain_text
+from skerry.sharing.demand import Demand
+from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet, decode_program

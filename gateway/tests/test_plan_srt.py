@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.catalog import Catalog
-from skerry.lang.ast import CreateSrt
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query, plan_srt
-from skerry.plan.program import encode
-from skerry.plan.routing import ALL_CODES, NO_CODES, Route, route_of, routed
-from skerry.plan.srt import Axis, Srt
-from skerry.proxy.demand import Demand
+from skerry.planner.features.srt import Axis, Srt
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.physical.srt_routes import ALL_CODES, NO_CODES, Route, route_of, routed
+from skerry.planner.planner import plan_query, plan_srt
+from skerry.service.explain import explain, explain_text
+from skerry.sharing.demand import Demand
+from skerry.sql.ast import CreateSrt
 from skerry_protocol import packets
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import decode_program

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.lang.ast import CreatePoint, DropPoint
-from skerry.lang.errors import QueryError
-from skerry.plan.explain import explain, explain_text
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import plan_point, plan_query
-from skerry.plan.points import Point, free_block
-from skerry.plan.program import encode
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.model.storage_points import Point, free_block
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_point, plan_query
+from skerry.service.explain import explain, explain_text
+from skerry.sql.ast import CreatePoint, DropPoint
+from skerry.sql.errors import QueryError
 from skerry_protocol.codec import decode_program
 
 

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
-from skerry.lang.errors import QueryError
-from skerry.plan.explain import explain
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, MoteQuery, QueryPlan
-from skerry.plan.partials import from_packet, merge_partials, partials_batch
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
-from skerry.plan.residual import Residual, Rows
+from skerry.execution.residual import Residual, Rows
+from skerry.ingest.partial_states import from_packet, merge_partials, partials_batch
+from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
+from skerry.service.explain import explain
+from skerry.sql.errors import QueryError
 from skerry_protocol import packets
 from skerry_protocol.attributes import BY_NAME
 

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
-from skerry.lang.errors import QueryError
-from skerry.plan.expression import render
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
-from skerry.plan.residual import Residual, Rows
-from skerry.plan.temporal import Parameters, parameters
+from skerry.execution.residual import Residual, Rows
+from skerry.expressions.expression import render
+from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
+from skerry.planner.semantics.temporal_aggregates import Parameters, parameters
+from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
 
 #: Hundredths of a degree; None: the sensor failed.

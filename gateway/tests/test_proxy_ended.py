@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark import SparkContext
 
-from skerry.proxy.ended import forget_ended
+from skerry.spark.ended_sessions import forget_ended
 
 
 def test_a_jvm_that_somebody_else_has_started_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of
 from gateway.tests.users import User, users
-from skerry.plan.model import Feed
-from skerry.proxy import matching, shares
-from skerry.proxy.engine import Engine
-from skerry.proxy.feeds import BATCHES_MAXIMUM, Batch, Delivery, FeedBuffer, Recent
-from skerry.proxy.index import LEAST, MOST, RangeIndex, in_order
-from skerry.streams.record import RECORD, Block, Records
+from skerry.delivery.buffers import BATCHES_MAXIMUM, Batch, Delivery, FeedBuffer, Recent
+from skerry.delivery.engine import Engine
+from skerry.execution import matching, user_groups
+from skerry.execution.range_index import LEAST, MOST, RangeIndex, in_order
+from skerry.planner.model.plans import Feed
+from skerry.storage.log.record import RECORD, Block, Records
 
 
 @pytest.mark.slow
@@ -32,10 +32,10 @@ from skerry.streams.record import RECORD, Block, Records
     st.fixed_dictionaries(
         # From how large batches users' rows are taken out together, for how many, and how many rows at most.
         {
-            "LARGE_ROWS": st.sampled_from((1, 4, shares.LARGE_ROWS)),
-            "GROUP_USERS": st.sampled_from((2, shares.GROUP_USERS)),
-            "GROUP_ROWS": st.sampled_from((3, shares.GROUP_ROWS)),
-            "HELD_ROWS": st.sampled_from((5, shares.HELD_ROWS)),
+            "LARGE_ROWS": st.sampled_from((1, 4, user_groups.LARGE_ROWS)),
+            "GROUP_USERS": st.sampled_from((2, user_groups.GROUP_USERS)),
+            "GROUP_ROWS": st.sampled_from((3, user_groups.GROUP_ROWS)),
+            "HELD_ROWS": st.sampled_from((5, user_groups.HELD_ROWS)),
         }
     ),
 )

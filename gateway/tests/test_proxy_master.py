@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.tests.process import COMMAND, free_port
-from skerry.proxy.master import check_master
-from skerry.proxy.spark import own_address
+from skerry.spark.master import check_master
+from skerry.spark.streaming import own_address
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from construct import Container
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.demand import Demand
-from skerry.streams.derive import Derivation
-from skerry.streams.ingest import Ingest
-from skerry.streams.log import StreamLog
-from skerry.streams.record import Records
+from skerry.ingest.ingest import Ingest
+from skerry.ingest.pulses import Derivation
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.sharing.demand import Demand
+from skerry.storage.log.record import Records
+from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketType

@@ -12,14 +12,14 @@ import pytest
 from gateway.tests.logs import STREAMS, plan_of
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
-from skerry.access import Access
+from skerry.api.access import Access
 from skerry.api.app import create_app
-from skerry.plan.model import Feed
-from skerry.proxy.engine import Engine
-from skerry.queries import UserQuery
-from skerry.reading import PORTION_ROWS, Reader
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD, Block
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed
+from skerry.service.queries import UserQuery
+from skerry.service.reader import PORTION_ROWS, Reader
+from skerry.storage.log.record import RECORD, Block
+from skerry.storage.log.stream_log import StreamLog
 
 SQL = "SELECT nodeid FROM sensors WHERE temp > 100 SAMPLE PERIOD 5 s"
 

@@ -13,9 +13,9 @@ import pytest
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import SQL, queue_rows, wait_for
-from skerry.daemon import Gateway
-from skerry.queries import UnknownQueryError, UserQuery
-from skerry.state import DataError
+from skerry.service.gateway import Gateway
+from skerry.service.queries import UnknownQueryError, UserQuery
+from skerry.storage.state import DataError
 from skerry_protocol import codec
 from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
 

@@ -20,12 +20,12 @@ from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
 from gateway.tests.users import User, users
-from skerry.plan.model import Feed
-from skerry.proxy.engine import Engine
-from skerry.proxy.spark import StreamingQuery
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD, Block, Records
-from skerry.streams.source import SHARED
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed
+from skerry.spark.log_source import SHARED
+from skerry.spark.streaming import StreamingQuery
+from skerry.storage.log.record import RECORD, Block, Records
+from skerry.storage.log.stream_log import StreamLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skerry.proxy.spark import StreamingQuery
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD, Block
+from skerry.spark.streaming import StreamingQuery
+from skerry.storage.log.record import RECORD, Block
+from skerry.storage.log.stream_log import StreamLog
 
 #: As long as Spark's own words on a job that it has cancelled.
 CANCELLED = (

@@ -14,7 +14,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from skerry.proxy.spark import WORKERS, session
+from skerry.spark.streaming import WORKERS, session
 
 
 @pytest.mark.spark

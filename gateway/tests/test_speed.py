@@ -11,13 +11,13 @@ from gateway.tests.pasts import plan_of
 from gateway.tests.test_alignment import ASKED, said, two_networks
 from gateway.tests.test_catalog_motes import status
 from skerry.catalog import Catalog
-from skerry.catalog.places import SILENT_S, silent
-from skerry.history.service import HistoryService
-from skerry.netclock import NetworkClock
-from skerry.network import Common, Network
-from skerry.proxy.demand import Demand
-from skerry.streams.ingest import Ingest
-from skerry.streams.log import StreamLog
+from skerry.catalog.substitutes import SILENT_S, silent
+from skerry.ingest.ingest import Ingest
+from skerry.network.clock import NetworkClock
+from skerry.network.network import Common, Network
+from skerry.sharing.demand import Demand
+from skerry.storage.history.history_service import HistoryService
+from skerry.storage.log.stream_log import StreamLog
 
 
 @pytest.mark.parametrize("speed", [0.1, 1.0, 20.0])

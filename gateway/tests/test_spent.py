@@ -11,9 +11,9 @@ import numpy as np
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
-from skerry.daemon import Gateway
-from skerry.queries import UserQuery
-from skerry.streams.record import RECORD
+from skerry.service.gateway import Gateway
+from skerry.service.queries import UserQuery
+from skerry.storage.log.record import RECORD
 
 HOUR_US = 3_600_000_000
 

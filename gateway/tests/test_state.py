@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.state import DataDirectory
+from skerry.storage.state import DataDirectory
 
 
 def written(entries: dict[str, Any]) -> dict[str, dict[str, str | None]]:

@@ -15,9 +15,9 @@ import pytest
 import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import SQL, Daemon, ask, queue_rows, wait_for
-from skerry.state import RESERVE, DataDirectory, StorageError
-from skerry.streams.log import read
-from skerry.streams.record import NUMBERED
+from skerry.storage.log.record import NUMBERED
+from skerry.storage.log.stream_log import read
+from skerry.storage.state import RESERVE, DataDirectory, StorageError
 
 
 def stored(daemon: Daemon) -> list[tuple[int, int]]:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.streams.ingest import Ingest
-from skerry.streams.log import StreamLog, partition_of, read
+from skerry.ingest.ingest import Ingest
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.storage.log.stream_log import StreamLog, partition_of, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skerry.state import DataError
-from skerry.streams.log import RowsGoneError, StreamLog, length, partition_of, partitions, read
-from skerry.streams.record import NUMBERED, RECORD, Block, Records, numbered, seal
-from skerry.streams.source import BLOCK, LogPartition, LogReader, UnreadableError, block_of
+from skerry.spark.log_source import BLOCK, LogPartition, LogReader, UnreadableError, block_of
+from skerry.storage.log.record import NUMBERED, RECORD, Block, Records, numbered, seal
+from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, partition_of, partitions, read
+from skerry.storage.state import DataError
 
 
 def records(first: int, count: int) -> Records:

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.lang.errors import QueryError
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
 from skerry.tables import files as files_module
 from skerry.tables import store as store_module
 from skerry.tables.columns import TableError, column_of

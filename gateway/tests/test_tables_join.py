@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import plain_records
-from skerry.lang.errors import QueryError
-from skerry.plan.merge import merge
-from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.residual import Residual, Rows
-from skerry.proxy.batches import stream_batch
-from skerry.streams.record import Records
+from skerry.execution.residual import Residual, Rows
+from skerry.execution.stream_batches import stream_batch
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
+from skerry.storage.log.record import Records
 from skerry.streams.stream import Stream
 from skerry.tables import store as store_module
 from skerry.tables.columns import TableError

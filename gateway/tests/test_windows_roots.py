@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from gateway.tests.logs import STREAMS, plan_of
 from gateway.tests.pasts import Gone
 from gateway.tests.windowed import PLACES, PLACES_TABLE, SCHEMAS
-from skerry.history.answer import Answer, PastRows
-from skerry.history.reader import Reader
-from skerry.history.store import History
-from skerry.plan.model import Feed, QueryPlan
-from skerry.proxy.engine import Engine
-from skerry.streams.log import StreamLog
-from skerry.streams.record import RECORD, Block, Records
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.storage.history.answer import Answer, PastRows
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.record import RECORD, Block, Records
+from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore

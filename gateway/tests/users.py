@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gateway.tests.generated import NAMES, conditions, exact_numbers, in_database
 from gateway.tests.logs import PERIODS, Log, plan_of, seen
-from skerry.lang.errors import QueryError
-from skerry.plan.model import Feed, QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.proxy.engine import Engine
+from skerry.delivery.engine import Engine
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.planner import plan_query
+from skerry.sql.errors import QueryError
 
 
 def plannable(condition: str) -> str:
@@ -80,7 +80,7 @@ class User:
         engine.set_feeds(self.name, self.feeds)
 
     def read(self, engine: Engine, log: Log, through: int) -> None:
-        """As :class:`skerry.reading.Reader`: from memory, or from the log what is no longer there of the rows before ``through``."""
+        """As :class:`skerry.service.reader.Reader`: from memory, or from the log what is no longer there of the rows before ``through``."""
         subscriber = engine.subscriber(self.name)
         assert subscriber is not None
         found = subscriber.buffer.deliveries(self.position)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from hil_tests.queries import LEAD_S, rows
 from hil_tests.renode.expected import Expected
-from skerry.plan.merge import merge
-from skerry.plan.model import QueryPlan
-from skerry.plan.planner import plan_query
-from skerry.plan.program import encode
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_query
 from skerry_protocol.packets import FOREVER
 from skerry_testbed.line import Line
 from skerry_testbed.network import load

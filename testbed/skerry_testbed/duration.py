@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from skerry.lang.units import time_of
+from skerry.sql.units import time_of
 
 #: 300 years: virtual time is counted in ns, in 64 bits.
 MAXIMUM_S = 1e10

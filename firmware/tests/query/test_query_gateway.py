@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query.mote import Mote
-from skerry.plan import build
-from skerry.plan.assembler import assemble, obstacle
-from skerry.plan.build import MagnitudeError
-from skerry.plan.evaluate import Evaluator
-from skerry.plan.expression import Expr
+from skerry.expressions import build
+from skerry.expressions.assembler import assemble, obstacle
+from skerry.expressions.build import MagnitudeError
+from skerry.expressions.evaluate import Evaluator
+from skerry.expressions.expression import Expr
 from skerry_protocol.attributes import ATTRIBUTES
 from skerry_protocol.bytecode import Op
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from firmware.tests.query.mote import COMPLETE, Mote
-from skerry.lang.ast import CreatePoint
-from skerry.plan.merge import merge
-from skerry.plan.model import MoteQuery, QueryPlan
-from skerry.plan.partials import from_packet, merge_partials
-from skerry.plan.planner import plan_point, plan_query
-from skerry.plan.points import Point
-from skerry.plan.program import encode
+from skerry.ingest.partial_states import from_packet, merge_partials
+from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.model.storage_points import Point
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import encode
+from skerry.planner.planner import plan_point, plan_query
+from skerry.sql.ast import CreatePoint
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import decode_values
 from skerry_protocol.packets import PacketType, Partial

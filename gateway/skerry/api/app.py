@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request
 
-from skerry.access import Access, Caller
+from skerry.api.access import Access, Caller
 from skerry.api.body import Command, Question, Text
-from skerry.api.bounded import Bounded
+from skerry.api.body_limit import Bounded
 from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
-from skerry.catalog.places import Wanted, place_of
-from skerry.daemon import Gateway, Stopped
-from skerry.plan.ranges import doubt
-from skerry.queries import Ended, UserQuery
-from skerry.state import StorageError
+from skerry.catalog.substitutes import Wanted, place_of
+from skerry.expressions.ranges import doubt
+from skerry.service.gateway import Gateway, Stopped
+from skerry.service.queries import Ended, UserQuery
+from skerry.storage.state import StorageError
 
 #: Digits of a row's number at most.
 _DIGITS = 19

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from skerry.encoding import escaped, is_whole
+from skerry.sql.surrogates import escaped, is_whole
 
 
 def _whole(text: str) -> str:

@@ -12,13 +12,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from skerry.access import AccessError
-from skerry.catalog.places import PlaceError
+from skerry.api.access import AccessError
+from skerry.catalog.substitutes import PlaceError
 from skerry.catalog.tags import TagError
-from skerry.encoding import escaped
-from skerry.lang.errors import QueryError
-from skerry.queries import UnknownEventError, UnknownQueryError
-from skerry.state import StorageError
+from skerry.service.queries import UnknownEventError, UnknownQueryError
+from skerry.sql.errors import QueryError
+from skerry.sql.surrogates import escaped
+from skerry.storage.state import StorageError
 
 #: For the API's own description.
 ERRORS: dict[int | str, dict[str, Any]] = {"4XX": {"description": "JSON with `message`"}}

@@ -18,10 +18,10 @@ import pyarrow as pa
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from skerry.daemon import Gateway
-from skerry.proxy.feeds import Delivery
-from skerry.queries import UnknownQueryError, UserQuery
-from skerry.reading import Dropped, Reader
+from skerry.delivery.buffers import Delivery
+from skerry.service.gateway import Gateway
+from skerry.service.queries import UnknownQueryError, UserQuery
+from skerry.service.reader import Dropped, Reader
 
 SSE = "text/event-stream"
 ARROW = "application/vnd.apache.arrow.stream"

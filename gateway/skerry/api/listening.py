@@ -7,7 +7,7 @@ import resource
 import socket
 from typing import Any
 
-from skerry.access import is_loopback, split_address
+from skerry.api.access import is_loopback, split_address
 
 #: Files that the process may have open: asked of the system, as far as it allows. Each connection is one.
 FILES = 65_536

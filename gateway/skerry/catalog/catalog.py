@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skerry.catalog.events import Events
+from skerry.catalog.event_rates import Events
 from skerry_protocol.attributes import BY_NAME, Attribute
 from skerry_protocol.bytecode import ATTRIBUTE_OWN
 from skerry_protocol.packets import NO_LEVEL, NO_NODE

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from skerry.encoding import mended
+from skerry.sql.surrogates import mended
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 #: Longest value, in characters; tags of one mote.

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from skerry.history.retention import GIGABYTE, KEEP_MAXIMUM, Retention
+from skerry.storage.history.retention import GIGABYTE, KEEP_MAXIMUM, Retention
 
 
 def _default_data() -> Path:
@@ -102,16 +102,17 @@ def gateway(
     # Imported here: the other commands start without Spark.
     import uvicorn
 
-    from skerry.access import DEFAULT_LIMITS, Access, Limits, TokenFileError, Tokens
+    from skerry.api.access import DEFAULT_LIMITS, Access, Limits, TokenFileError, Tokens
     from skerry.api.app import create_app
-    from skerry.api.crowd import Crowded
+    from skerry.api.connection_limit import Crowded
     from skerry.api.listening import bind, connections
     from skerry.api.server import Server
-    from skerry.daemon import Gateway
-    from skerry.link.link import PortError
-    from skerry.plan import functions, outside, temporal
-    from skerry.proxy.master import check_master
-    from skerry.state import DataError
+    from skerry.expressions import extension_aggregates
+    from skerry.network.link.link import PortError
+    from skerry.planner.semantics import aggregate_functions, temporal_aggregates
+    from skerry.service.gateway import Gateway
+    from skerry.spark.master import check_master
+    from skerry.storage.state import DataError
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="skerry: %(message)s")
     logging.getLogger("py4j").setLevel(logging.ERROR)
@@ -122,7 +123,7 @@ def gateway(
             )
         check_master(master)
         if extensions is not None:
-            outside.load(extensions, {*functions.NAMES, *temporal.NAMES})
+            extension_aggregates.load(extensions, {*aggregate_functions.NAMES, *temporal_aggregates.NAMES})
         tokens = Tokens(token_file) if token_file is not None else None
         default = DEFAULT_LIMITS if tokens is not None else Limits()
         limits = Limits(user_queries or default.queries, user_rate or default.rate)
@@ -151,7 +152,7 @@ def gateway(
 
 def token(user: Annotated[str, typer.Argument(help="who is to have it")]) -> None:
     """A line for the gateway's token file, with a new token."""
-    from skerry.access import token_line
+    from skerry.api.access import token_line
 
     try:
         print(token_line(user))

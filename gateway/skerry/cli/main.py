@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from skerry.cli import ask, gateway, run, show
+from skerry.cli import gateway, queries, run, show
 from skerry.cli.output import leave_output
-from skerry.errors import ArgumentError, GatewayError
+from skerry.client.errors import ArgumentError, GatewayError
 from skerry_protocol.packets import PROTOCOL_VERSION
 
 
@@ -72,11 +72,11 @@ def _begin(
     """Options that go with no command."""
 
 
-app.command("query", cls=_Asks)(ask.query)
-app.command("rows")(ask.rows)
-app.command("explain", cls=_Asks)(ask.explain)
-app.command("stop")(ask.stop)
-app.command("signal")(ask.signal)
+app.command("query", cls=_Asks)(queries.query)
+app.command("rows")(queries.rows)
+app.command("explain", cls=_Asks)(queries.explain)
+app.command("stop")(queries.stop)
+app.command("signal")(queries.signal)
 app.command("run")(run.run)
 app.command("list")(show.list_queries)
 app.command("catalog", cls=_Asks)(show.catalog)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from skerry.client import DEFAULT_URL, Client, connect
+from skerry.client.client import DEFAULT_URL, Client, connect
 
 Url = Annotated[str, typer.Option(envvar="SKERRY_URL", help="the gateway's HTTP API")]
 User = Annotated[

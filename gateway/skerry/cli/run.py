@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from skerry.cli.options import URL, Token, Url
-from skerry.client import connect
+from skerry.client.client import connect
 
 #: How often answers are looked for, in s.
 _LOOK_S = 0.5

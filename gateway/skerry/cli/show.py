@@ -11,7 +11,7 @@ import typer
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, Row, table, writer
-from skerry.client import connect
+from skerry.client.client import connect
 
 
 def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:

@@ -1,1 +1,1 @@
-"""The stream log: append-only, durable, replayable; and the Spark data source that reads it."""
+"""What a stream is, and whose rows count when."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from skerry.plan.model import MoteQuery
+from skerry.planner.model.plans import MoteQuery
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Stream:
 
     @property
     def root(self) -> int:
-        """Short address of the root that its rows come through; sessions are numbered by :func:`skerry.network.session_of`."""
+        """Short address of the root that its rows come through; sessions are numbered by :func:`skerry.network.network.session_of`."""
         return int(roots_of(self.session))
 
     def to_dict(self) -> dict[str, Any]:

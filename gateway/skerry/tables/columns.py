@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skerry.plan.build import rounded_quotient
-from skerry.plan.evaluate import Vector
-from skerry.plan.tables import NUMBER_LIMIT, TableColumn
+from skerry.expressions.build import rounded_quotient
+from skerry.expressions.evaluate import Vector
+from skerry.planner.semantics.table_joins import NUMBER_LIMIT, TableColumn
 
 Int64 = npt.NDArray[np.int64]
 #: Decimal places of a column of floating-point numbers at most.

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skerry.plan.evaluate import Evaluator, Vector
-from skerry.plan.expression import Expr, Kind
-from skerry.plan.model import QueryPlan
-from skerry.plan.residual import Indices, Rows, to_array, type_of
-from skerry.plan.tables import (
+from skerry.execution.residual import Indices, Rows, to_array, type_of
+from skerry.expressions.evaluate import Evaluator, Vector
+from skerry.expressions.expression import Expr, Kind
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.semantics.table_joins import (
     EPOCH,
     NOW,
     NUMBER_LIMIT,
@@ -45,7 +45,7 @@ class _Keys:
 
 #: Columns of the stream's past beside those that a query reads: numbers in the log, and sessions.
 ROW, SESSION = " row", " session"
-#: See :class:`skerry.history.before.Before`.
+#: See :class:`skerry.storage.history.past_table.Before`.
 Earlier = Callable[[Int64, Int64], Table]
 #: Pairs of a batch with one table at most.
 PAIRS_MAXIMUM = 20_000_000

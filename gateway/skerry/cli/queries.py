@@ -1,0 +1,198 @@
+"""``skerry query``, ``explain`` and ``stop``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal as signals
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from skerry.cli.options import URL, Asker, Token, Url, User, asker
+from skerry.cli.output import Format, leave_output, writer
+from skerry.client.client import connect, stops
+from skerry.client.errors import GatewayError
+from skerry.client.rows import Rows
+from skerry.sql.units import time_of
+
+Sql = Annotated[
+    str, typer.Argument(metavar="SQL", help='as in "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 5 s"')
+]
+
+
+class ExplainFormat(StrEnum):
+    """How a plan is shown."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+#: A query of a command that was killed is stopped after so long, in s.
+LINGER_S = 60.0
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    unit = time_of(match[2] or "s") if match else None
+    seconds = float(match[1]) * unit / 1000 if match and unit else 0.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise typer.BadParameter(f"{text!r}: expected a duration as in 60s or 10min", param_hint="--for")
+    return seconds
+
+
+def query(
+    sql: Sql,
+    format: Annotated[
+        Format, typer.Option(help="csv and json write only data to standard output")
+    ] = Format.TABLE,
+    rows: Annotated[int | None, typer.Option(min=1, help="stop after so many rows")] = None,
+    run_for: Annotated[
+        str | None, typer.Option("--for", help="stop after this time, as in 60s or 10min")
+    ] = None,
+    user: Asker = None,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """Ask a question; rows are printed as they come, until Ctrl-C."""
+    limit = _seconds(run_for)
+    client = asker(url, user, token)
+    if stops(sql):
+        stopped = client.stop_by(sql)
+        print(
+            "\n".join(f"query {query} stopped" for query in stopped) or "no query of yours runs",
+            file=sys.stderr,
+        )
+        return
+    answer = client.query(sql, linger_s=LINGER_S)
+    if answer.into is not None:
+        print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
+        return
+    if answer.srt is not None:
+        print(
+            f"query {answer.id} keeps semantic routing tree {answer.srt}; 'skerry query \"DROP SRT {answer.srt}\"' ends it",
+            file=sys.stderr,
+        )
+        return
+    print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
+    if answer.doubt is not None:
+        print(answer.doubt, file=sys.stderr)
+    for inner in client.queries():
+        if inner["started_by"] == answer.id:
+            print(
+                f"its rows start query {inner['id']}: 'skerry rows {inner['id']}' shows what that says",
+                file=sys.stderr,
+            )
+    # As by Ctrl-C, also where that is ignored.
+    signals.signal(signals.SIGALRM, signals.default_int_handler)
+    timer = threading.Timer(limit or 0.0, _stop, (answer,))
+    timer.daemon = True
+    if limit is not None:
+        timer.start()
+    began = time.monotonic()
+    count = 0
+    try:
+        for printed in _print(answer, format, rows):
+            count = printed
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:
+        # Also the heading meets it.
+        count = max(0, count - 1)
+        leave_output()
+    finally:
+        timer.cancel()
+        if answer.id in {entry["id"] for entry in client.queries()}:
+            answer.stop()
+    print(f"{count} rows in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _stop(answer: Rows) -> None:
+    """In a thread: at the gateway, which ends the rows; where it cannot be asked, here."""
+    try:
+        answer.stop()
+    except GatewayError:
+        os.kill(os.getpid(), signals.SIGALRM)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Such as of rows that were dropped: a line."""
+    print(f"skerry: {message}", file=sys.stderr)
+
+
+def _print(answer: Rows, format: Format, limit: int | None) -> Iterator[int]:
+    """Print rows as they come; before each, how many there are with it: Ctrl-C may come as soon as it is there."""
+    warnings.showwarning = _warn
+    write = writer(format, answer.columns)
+    for count, row in enumerate(answer, 1):
+        yield count
+        write(row)
+        if count == limit:
+            break
+
+
+def rows(
+    id: Annotated[str, typer.Argument(help="as 'skerry list' shows it")],
+    format: Annotated[
+        Format, typer.Option(help="csv and json write only data to standard output")
+    ] = Format.TABLE,
+    rows: Annotated[int | None, typer.Option(min=1, help="leave after so many rows")] = None,
+    user: User = None,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """Show the rows of a query that runs, from its first on, until Ctrl-C; the query runs on."""
+    try:
+        for _ in _print(connect(url, user=user, token=token).resume(id), format, rows):
+            pass
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:
+        leave_output()
+
+
+def explain(
+    sql: Sql,
+    format: Annotated[ExplainFormat, typer.Option()] = ExplainFormat.TEXT,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """What would run on motes, root and gateway, and what it costs in energy."""
+    explained = connect(url, token=token).explain(sql)
+    text = explained.pop("text")
+    print(text if format is ExplainFormat.TEXT else json.dumps(explained, indent=1))
+
+
+def stop(
+    id: Annotated[str, typer.Argument(help="as 'skerry list' shows it")],
+    user: User = None,
+    url: Url = URL,
+    token: Token = None,
+) -> None:
+    """Stop a query; with --user only one of his."""
+    stopped = connect(url, user=user, token=token).stop(id)
+    print(f"query {stopped['id']} stopped: {stopped['sql']}", file=sys.stderr)
+
+
+def signal(
+    event: Annotated[str, typer.Argument(help="as in ON EVENT")], url: Url = URL, token: Token = None
+) -> None:
+    """Raise an event as if at the root."""
+    queries = connect(url, token=token).signal(event)
+    print(f"event {event} goes to all motes: {_known_to(queries)}", file=sys.stderr)
+
+
+def _known_to(queries: list[str]) -> str:
+    """``query 1 knows it``, ``queries 1 and 2 know it``."""
+    if len(queries) == 1:
+        return f"query {queries[0]} knows it"
+    return f"queries {', '.join(queries[:-1])} and {queries[-1]} know it"

@@ -1,0 +1,1 @@
+"""Which rows of a stream are whose, and what each user sees of them."""

@@ -1,0 +1,247 @@
+"""The gateway's part of each user's query, over batches of a stream.
+
+    rows = Rows(batch, mote_query)              # once per batch; what users share is computed once
+    residual = Residual(plan)                   # once per user
+    indices = residual.select(rows, feed)       # the user's rows among them
+    table = residual.project(rows, indices)     # his columns, in SI
+
+Where an index over ``residual.range`` has found candidates already, give them to ``select``; it then
+evaluates ``residual.rest`` instead of the whole condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from skerry.expressions import build
+from skerry.expressions.aggregate_states import Cell
+from skerry.expressions.aggregate_values import final_vector, list_array, list_type
+from skerry.expressions.evaluate import REMEMBERED, Evaluator, Mask, Values, Vector, rounded_quotients
+from skerry.expressions.expression import Expr, Kind
+from skerry.expressions.ranges import split_range
+from skerry.planner.model.plans import Feed, MoteQuery, Output, QueryPlan
+from skerry.planner.physical.merge import field_of
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.packets import Aggregate
+
+#: Places of rows in a batch.
+Indices = NDArray[np.signedinteger[Any]]
+
+
+class Rows:
+    """A batch of one mote query's stream (schema: :mod:`skerry.planner.model.plans`), ready to be evaluated."""
+
+    def __init__(self, batch: pa.RecordBatch, query: MoteQuery) -> None:
+        self.batch = batch
+        self.query = query
+        epochs, _ = column_vector(batch, "epoch")
+        self.sample_ms: Values = epochs * query.period_ms
+        columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
+        self.evaluate = Evaluator(columns, self.sample_ms)
+        self._shared: dict[str, pa.RecordBatch] = {}
+        #: Their numbers in the log and sessions, for those who join them with the past.
+        self.numbers: Values | None = None
+        self.sessions: Values | None = None
+        #: What joins remember: places (by their identity, too) sorted by an expression: its values, and where they stand.
+        self.sorted: dict[tuple[int, Expr, int], tuple[Indices, Values, Values]] = {}
+
+    @property
+    def utc_ms(self) -> Values:
+        """When each row was sampled, UTC in ms. Raises KeyError where the batch does not say."""
+        return column_vector(self.batch, "utc_ms")[0]
+
+    def column(self, name: str) -> Vector:
+        """An attribute's integers, and where they are known."""
+        return self.evaluate(build.attribute(BY_NAME[name]), self.query.period_ms)
+
+    def shared(self, residual: Residual) -> pa.RecordBatch | None:
+        """All rows as the user sees them, made once for all users with the same columns; None where a column has to be
+        computed, which is done for the user's rows only."""
+        found = self._shared.get(residual.layout)
+        if found is None:
+            plan = residual.plan
+            if not all(o.expr.is_attribute or self.evaluate.brings(o.expr) for o in plan.outputs):
+                return None
+            arrays = [self.array(o, self.evaluate, plan.period_ms) for o in plan.outputs]
+            found = pa.RecordBatch.from_arrays(arrays, schema=residual.schema())
+            if len(self._shared) < REMEMBERED:
+                self._shared[residual.layout] = found
+        return found
+
+    def array(self, output: Output, evaluate: Evaluator, period_ms: int) -> pa.Array:
+        """A column, of the rows that ``evaluate`` has."""
+        return to_array(*evaluate(output.expr, period_ms), output)
+
+    def prepare(self, aggregates: Iterable[Expr]) -> None:
+        """Make sure that they are there."""
+        for node in aggregates:
+            if node.kind is Kind.NUMBER and not self.evaluate.brings(node):
+                if node.final:
+                    vector = final_vector(node, self.states(node, np.arange(len(self.sample_ms))))
+                else:
+                    vector = _aggregate(self.batch, self.query, node)
+                self.evaluate.add(node, vector)
+
+    def states(self, node: Expr, indices: Indices) -> list[list[Cell]]:
+        """An aggregate's state in each of these rows. Raises KeyError for one that the stream lacks."""
+        first = field_of(self.query.columns, node)
+        if first is None:
+            raise KeyError(f"this stream has no field for {node}")
+        cells = []
+        for i in range(first, first + node.cells):
+            values, known = column_vector(self.batch, f"value_{i}")
+            counts, _ = column_vector(self.batch, f"count_{i}")
+            of_rows = zip(
+                counts[indices].tolist(), values[indices].tolist(), known[indices].tolist(), strict=True
+            )
+            cells.append([(count, value if there else None) for count, value, there in of_rows])
+        return [list(state) for state in zip(*cells, strict=True)]
+
+
+#: See :meth:`Residual.rows`.
+Join = Callable[[Rows, Indices], tuple[Indices, pa.RecordBatch]]
+
+
+class Residual:
+    """One user's condition and columns. ``range`` and ``rest``: see :func:`skerry.expressions.ranges.split_range`.
+
+    Nothing is left of a condition that the motes of a query of its own (aggregates, ONCE) have applied.
+    """
+
+    def __init__(self, plan: QueryPlan) -> None:
+        self.plan = plan
+        alone = plan.aggregate or plan.once or plan.temporal or plan.columns
+        self.where = None if alone and plan.where == plan.mote_where else plan.where
+        self.range, self.rest = split_range(self.where)
+        self._aggregates = plan.aggregates()
+        #: The same for users with the same columns.
+        self.layout = repr((plan.outputs, plan.period_ms))
+        #: What makes his rows of those selected, where they are joined with tables: their places, and his columns.
+        self.join: Join | None = None
+        self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
+
+    def select(self, rows: Rows, feed: Feed, candidates: Indices | None = None) -> Indices:
+        """Indices of the user's rows, ascending: in his feed, and passing his condition.
+
+        ``candidates``: rows known to pass ``range``, of which to choose; None: of all rows.
+        """
+        condition = self.where if candidates is None else self.rest
+        having = self.plan.having
+        if having is not None:
+            rows.prepare(self._aggregates)
+        evaluate = rows.evaluate if candidates is None else rows.evaluate.at(candidates)
+        passing = in_feed(evaluate.sample_ms, feed)
+        if condition is not None:
+            passing &= evaluate.truth(condition, self.plan.period_ms)
+        if having is not None:
+            passing &= evaluate.truth(having, self.plan.period_ms)
+        return np.flatnonzero(passing) if candidates is None else candidates[passing]
+
+    def rows(self, rows: Rows, places: Indices) -> tuple[Indices, pa.RecordBatch]:
+        """What the user sees of these rows: their places, of a join some several times or not at all, and his columns."""
+        return (places, self.project(rows, places)) if self.join is None else self.join(rows, places)
+
+    def project(self, rows: Rows, indices: Indices) -> pa.RecordBatch:
+        """The user's columns for these rows: decimals as float64, rounded at their digits; NULL as null."""
+        rows.prepare(self._aggregates)
+        shared = rows.shared(self)
+        if shared is not None:
+            # A single row, as most users have of a small batch, is there without copying.
+            return shared.slice(int(indices[0]), 1) if len(indices) == 1 else shared.take(pa.array(indices))
+        mine = rows.evaluate.at(indices)
+        arrays = [
+            list_array(output.expr, rows.states(output.expr, indices))
+            if output.expr.kind is Kind.LIST
+            else rows.array(output, mine, self.plan.period_ms)
+            for output in self.plan.outputs
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def schema(self) -> pa.Schema:
+        """Schema of :meth:`project`."""
+        return self._schema
+
+
+def type_of(output: Output) -> pa.DataType:
+    """Arrow's type of a column."""
+    return list_type(output.expr) if output.expr.kind is Kind.LIST else _TYPES[output.type]
+
+
+_TYPES = {"integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
+
+
+#: Integers up to this one are doubles, too.
+_EXACT_DOUBLES = 2**53
+
+
+def to_array(values: Values, known: Mask, output: Output) -> pa.Array:
+    """Integers of an output as the SI values users see."""
+    result: NDArray[np.generic] = values
+    if output.expr.kind is Kind.CONDITION:
+        result = values != 0
+    elif output.digits:
+        # Division by an exact power of ten rounds once: the nearest double to the decimal number.
+        result = values / 10.0**output.digits
+        for i in np.flatnonzero(np.abs(values) > _EXACT_DOUBLES):
+            result[i] = int(values[i]) / 10**output.digits
+    return pa.array(result, _TYPES[output.type], mask=~known)
+
+
+def in_feed(sample_ms: Values, feed: Feed) -> Mask:
+    """``feed.passes`` for many sample times."""
+    passing = sample_ms >= feed.since_ms
+    if feed.until_ms is not None:
+        passing &= sample_ms < feed.until_ms
+    previous = sample_ms - feed.stream_period_ms
+    if feed.before_ms is not None:
+        previous = np.where(previous < feed.since_ms, feed.before_ms, previous)
+    if feed.period_ms != feed.stream_period_ms or feed.before_ms is not None:
+        passing &= sample_ms // feed.period_ms != previous // feed.period_ms
+    return passing
+
+
+def column_vector(batch: pa.RecordBatch, name: str) -> Vector:
+    """A column of integers. Raises KeyError where the batch has none of that name."""
+    array = batch.column(name)
+    known = ~array.is_null().to_numpy(zero_copy_only=False)
+    filled = array.fill_null(0) if array.null_count else array
+    return filled.cast(pa.int64()).to_numpy(zero_copy_only=False), known
+
+
+def _row_columns(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
+    names = [name for name in ("nodeid", "combined", "left_out", "via") if name in batch.schema.names]
+    columns = {build.attribute(BY_NAME[name]): column_vector(batch, name) for name in names}
+    for column in query.columns:
+        if column.expr is not None:
+            columns[column.expr] = column_vector(batch, column.name)
+    return columns
+
+
+def _groups(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
+    """What the rows are grouped by. Without any reading in it: the group of NULL."""
+    columns: dict[Expr, Vector] = {}
+    for i, column in enumerate(query.columns):
+        if column.aggregate is Aggregate.GROUP and column.expr is not None:
+            values, _ = column_vector(batch, f"value_{i}")
+            columns[column.expr] = values, column_vector(batch, f"count_{i}")[0] > 0
+    return columns
+
+
+def _aggregate(batch: pa.RecordBatch, query: MoteQuery, node: Expr) -> Vector:
+    """An aggregate from the partial states that arrived. Without any value: NULL, and COUNT 0."""
+    index = field_of(query.columns, node)
+    if index is None:
+        raise KeyError(f"this stream has no field for {node}")
+    count, _ = column_vector(batch, f"count_{index}")
+    if node.aggregate is Aggregate.COUNT:
+        return count, np.ones(len(count), np.bool_)
+    value, known = column_vector(batch, f"value_{index}")
+    known = known & (count > 0)
+    if node.aggregate is Aggregate.AVG:
+        value = rounded_quotients(value * 10**build.QUOTIENT_DIGITS, np.maximum(count, 1))
+    return value, known

@@ -1,0 +1,1 @@
+"""Typed expressions over scaled integers: built, bounded, evaluated over columns, and assembled for motes."""

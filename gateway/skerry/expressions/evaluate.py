@@ -1,0 +1,157 @@
+"""Evaluates typed expressions over whole columns: int64 values with a mask of what is not NULL.
+
+The opcodes mean what they mean on a mote; bounds known to the planner keep every value in 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skerry.expressions.expression import Expr, attributes_of
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.bytecode import Op
+
+Values = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+#: Values, and where they are known (not NULL). Values that are not known are anything.
+Vector = tuple[Values, Mask]
+
+_EPOCH = BY_NAME["epoch"].number
+#: Expressions whose values a batch remembers: as many users as there may be, its memory has a bound.
+REMEMBERED = 64
+
+
+class Evaluator:
+    """Expressions over one batch; what many users ask for is computed once.
+
+    ``columns`` gives what the batch brings, by expression: attributes, expressions that motes computed,
+    aggregates. ``sample_ms`` is each row's sample time, from which users' epochs come.
+    """
+
+    def __init__(self, columns: Mapping[Expr, Vector], sample_ms: Values) -> None:
+        self._brought = dict(columns)
+        #: By expression, and the period for one that depends on it.
+        self._computed: dict[tuple[Expr, int | None], Vector] = {}
+        self.sample_ms = sample_ms
+
+    def __call__(self, expr: Expr, period_ms: int) -> Vector:
+        """The expression for each row, for a user of this period. An attribute that the batch lacks is NULL: nobody asked
+        for it then. Raises KeyError for anything else that it lacks."""
+        found = self._brought.get(expr)
+        if found is not None:
+            return found
+        key = expr, period_ms if _EPOCH in attributes_of(expr) else None
+        found = self._computed.get(key)
+        if found is None:
+            found = self._compute(expr, period_ms)
+            if len(self._computed) < REMEMBERED:
+                self._computed[key] = found
+        return found
+
+    def brings(self, expr: Expr) -> bool:
+        """Whether the batch brings the expression itself."""
+        return expr in self._brought
+
+    def add(self, expr: Expr, vector: Vector) -> None:
+        """One more expression that the batch brings."""
+        self._brought[expr] = vector
+
+    def at(self, places: Values) -> Evaluator:
+        """The same for some rows only, in this order. Other threads may ``add`` meanwhile."""
+        columns = {
+            expr: (values[places], known[places]) for expr, (values, known) in self._brought.copy().items()
+        }
+        return Evaluator(columns, self.sample_ms[places])
+
+    def truth(self, expr: Expr | None, period_ms: int) -> Mask:
+        """Where a condition is true; None is true everywhere."""
+        if expr is None:
+            return np.ones(len(self.sample_ms), np.bool_)
+        values, known = self(expr, period_ms)
+        true: Mask = known & (values != 0)
+        return true
+
+    def _compute(self, expr: Expr, period_ms: int) -> Vector:
+        rows = len(self.sample_ms)
+        if expr.is_constant:
+            return np.full(rows, expr.operand, np.int64), np.ones(rows, np.bool_)
+        if expr.op is Op.NULL:
+            return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
+        if expr.is_attribute and expr.operand == _EPOCH:
+            return self.sample_ms // period_ms, np.ones(rows, np.bool_)
+        if expr.is_attribute:
+            for brought, vector in self._brought.copy().items():
+                # The value of an event, which its query reads as another attribute's.
+                if brought.is_attribute and brought.operand == expr.operand:
+                    return vector
+            return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
+        if not expr.args or expr.aggregate:
+            raise KeyError(f"this stream has no column for {expr}")
+        vectors = [self(argument, period_ms) for argument in expr.args]
+        return _apply(expr, vectors)
+
+
+def _apply(expr: Expr, vectors: list[Vector]) -> Vector:
+    (a, a_known), (b, b_known) = vectors[0], vectors[-1]
+    if expr.op is Op.IS_NULL:
+        return (~a_known).astype(np.int64), np.ones_like(a_known)
+    if expr.op in (Op.AND, Op.OR):
+        return _connect(expr.op is Op.OR, vectors[0], vectors[-1])
+    known = a_known & b_known
+    if expr.op in (Op.DIV, Op.MOD):
+        known = known & (b != 0)
+        b = np.where(known, b, 1)
+        a = np.where(known, a, 0)
+    return _NUMERIC[expr.op](a, b, 10 ** (expr.operand or 0)).astype(np.int64), known
+
+
+def _connect(deciding: bool, left: Vector, right: Vector) -> Vector:
+    """AND and OR: the deciding truth (false for AND, true for OR) wins over NULL."""
+    (a, a_known), (b, b_known) = left, right
+    decided = (a_known & ((a != 0) == deciding)) | (b_known & ((b != 0) == deciding))
+    return np.where(decided, int(deciding), int(not deciding)), decided | (a_known & b_known)
+
+
+def rounded_quotients(a: Values, b: Values) -> Values:
+    """``a / b`` rounded half away from zero; b is nowhere 0."""
+    divisor = np.abs(b)
+    quotient, rest = np.divmod(np.abs(a), divisor)
+    quotient += rest >= divisor - rest
+    return np.where((a < 0) == (b < 0), quotient, -quotient)
+
+
+def _hypotenuses(a: Values, b: Values) -> Values:
+    """``sqrt(a * a + b * b)``, rounded; exact, though the square root of a float64 is not."""
+    square = a * a + b * b
+    root = np.sqrt(square.astype(np.float64)).astype(np.int64)
+    root -= root * root > square
+    root += (root + 1) * (root + 1) <= square
+    root += square - root * root > root
+    return root
+
+
+def _scaled_down(values: Values, factor: int) -> Values:
+    return values if factor == 1 else rounded_quotients(values, np.full(1, factor, np.int64))
+
+
+_NUMERIC: dict[Op, Callable[[Values, Values, int], NDArray[np.generic]]] = {
+    Op.ADD: lambda a, b, _: a + b,
+    Op.SUB: lambda a, b, _: a - b,
+    Op.MUL: lambda a, b, factor: _scaled_down(a * b, factor),
+    Op.DIV: lambda a, b, factor: rounded_quotients(a * factor, b),
+    Op.MOD: lambda a, b, _: np.fmod(a, b),
+    Op.NEG: lambda a, _b, _: -a,
+    Op.HYPOT: lambda a, b, _: _hypotenuses(a, b),
+    Op.UPSCALE: lambda a, _b, factor: a * factor,
+    Op.DOWNSCALE: lambda a, _b, factor: _scaled_down(a, factor),
+    Op.EQ: lambda a, b, _: a == b,
+    Op.NE: lambda a, b, _: a != b,
+    Op.LT: lambda a, b, _: a < b,
+    Op.LE: lambda a, b, _: a <= b,
+    Op.GT: lambda a, b, _: a > b,
+    Op.GE: lambda a, b, _: a >= b,
+    Op.NOT: lambda a, _b, _: a == 0,
+}

@@ -1,0 +1,1 @@
+"""Packets of rows → records of the log, each once."""

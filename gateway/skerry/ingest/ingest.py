@@ -1,0 +1,330 @@
+"""Packets of rows → records of the log: decoded by their query's columns, each kept once."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from construct import Container
+
+from skerry.ingest.epoch_states import Merging
+from skerry.ingest.frames import Frame, Framed
+from skerry.ingest.partial_states import from_packet
+from skerry.ingest.pulses import Derivation, Row
+from skerry.ingest.reorder import Reorder
+from skerry.ingest.stored_frames import Line
+from skerry.storage.log.record import RECORD, Int64, Records
+from skerry.storage.log.stream_log import StreamLog
+from skerry.streams.stream import Place, Source, Stream
+from skerry_protocol.codec import Packet, decode_values
+from skerry_protocol.packets import PacketError, PacketType
+
+#: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
+KEYS = 200_000
+
+
+def _by_stream(records: Records) -> Iterator[tuple[int, Int64]]:
+    """Numbers of the streams of records, and where the records of each are."""
+    for number in np.unique(records["stream"]).tolist():
+        yield number, np.flatnonzero(records["stream"] == number)
+
+
+def _keys(records: Records, streams: dict[int, Stream]) -> list[tuple[int, ...]]:
+    """What tells each from other rows of the same stream; () for states, and for what is of streams that nobody knows."""
+    keys: list[tuple[int, ...]] = [()] * len(records)
+    for number, places in _by_stream(records):
+        stream = streams.get(number)
+        if stream is None or stream.mote_query.aggregate:
+            continue
+        mine = records[places]
+        # Of a join an epoch has several rows, told apart by the stored rows that they were made from.
+        columns = [mine["node"], mine["epoch"], *mine["value"].T[: stream.mote_query.numbered]]
+        told = zip(*(column.tolist() for column in columns), strict=True)
+        for place, key in zip(places.tolist(), told, strict=True):
+            keys[place] = (number, *key)
+    return keys
+
+
+@dataclass
+class IngestCounters:
+    """Rows refused, and partial states taken in, since the start."""
+
+    duplicates: int = 0
+    unknown: int = 0
+    malformed: int = 0
+    partials: int = 0
+
+
+class Ingest:
+    """Makes records of what roots bring. ``reorder``: holds rows back that do not come in order; ``speed``: s of network time in one of
+    this machine's. Not for several threads at once."""
+
+    def __init__(self, reorder: Reorder | None = None, speed: float = 1.0) -> None:
+        self.counters = IngestCounters()
+        self._reorder = reorder
+        #: By number of the stream that they make.
+        self._derivations: dict[int, tuple[Stream, Source, Derivation]] = {}
+        self._saved: set[int] = set()
+        self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
+        self._layouts: dict[int, struct.Struct] = {}
+        self._undo: list[Callable[[], object]] = []
+        self._merging = Merging(self._undo, speed)
+
+    def store(
+        self, packets: list[Packet], source: Source, log: StreamLog, now_ms: int = 0, line: Line | None = None
+    ) -> None:
+        """Take packets of a root in; when it returns, their rows are durable. ``now_ms``: network time; ``line``: what is written down of
+        the root's partial states, so that they are known when they come again.
+
+        OSError: partial states could not be stored, and rows perhaps not, and it is as if those had not come. Their sender repeats them,
+        and a row that is remembered but not stored would be taken for a duplicate, a merged state be merged again.
+        """
+        states = [packet for packet in packets if packet.type is PacketType.PARTIAL]
+        rows = [packet for packet in packets if packet.type is not PacketType.PARTIAL]
+        with self._counted():
+            self._append(self.records(rows, source), log, now_ms)
+        if states:
+            with self._counted():
+                self._store_states(states, source, log, line)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """What could not be stored does not count."""
+        counters = replace(self.counters)
+        try:
+            yield
+        except OSError:
+            self.counters = counters
+            raise
+
+    def _store_states(self, packets: list[Packet], source: Source, log: StreamLog, line: Line | None) -> None:
+        self._undo.clear()
+        frames: list[Frame] = []
+        own: list[int] = []
+        made: list[Any] = []
+        for packet in packets:
+            records = self._made(packet, source)
+            if records and isinstance(packet, Framed):
+                frames.append(packet.frame)
+                own.append(len(made))
+            made += records
+        if not made:
+            return
+        states = np.array(made, dtype=RECORD)
+        with self._undone():
+            if line is not None and frames:
+                line.intend(frames, states[own], log.numbers(states)[own])
+            log.append(states)
+        if line is not None and frames:
+            line.done()
+
+    def release(self, log: StreamLog, now_ms: int, clock_s: float = 0.0) -> None:
+        """Append to the log what was held back until now: rows to be put in order, states that other networks were to add to.
+        ``now_ms``: network time, ``clock_s``: monotonic. OSError: it is as if nothing had been asked."""
+        self._undo.clear()
+        self._append(self._merging.overdue(clock_s), log, now_ms)
+        self._complete(log, now_ms)
+
+    def _append(self, records: Records, log: StreamLog, now_ms: int) -> None:
+        with self._undone():
+            if self._reorder is not None:
+                self._reorder.take(records, now_ms, log)
+            elif len(records):
+                log.append(records)
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """What could not be stored is not remembered."""
+        try:
+            yield
+        except OSError:
+            for undo in reversed(self._undo):
+                undo()
+            raise
+
+    def restore(
+        self,
+        log: StreamLog,
+        streams: dict[int, Stream],
+        source_of: Callable[[Stream], Source | None] = lambda _: None,
+    ) -> None:
+        """After a restart: what is already in the log, or held back. ``source_of``: what brings a stream now."""
+        tail = log.tail(KEYS)
+        self._remember_stored(tail, streams)
+        for number, places in _by_stream(tail):
+            stream = streams.get(number)
+            source = source_of(stream) if stream is not None else None
+            if stream is not None and source is not None and not stream.mote_query.aggregate:
+                self._resume(tail[places], stream, source)
+        if self._reorder is not None:
+            self._reorder.forget([key in self._keys for key in _keys(self._reorder.records, streams)])
+            self._remember_stored(self._reorder.records, streams)
+        self._undo.clear()
+
+    def _resume(self, records: Records, stream: Stream, source: Source) -> None:
+        """What is made of a stream's rows goes on where it was: pulses that have begun, counts that are not told yet."""
+        width = len(stream.mote_query.columns)
+        for view in source.views(stream):
+            derivation = self._derivation(stream, view, source)
+            for record in records:
+                nulls = int(record["nulls"])
+                values = record["value"][:width].tolist()
+                row = [None if nulls >> i & 1 else value for i, value in enumerate(values)]
+                derivation.take(int(record["node"]), int(record["epoch"]), [row])
+
+    def _remember_stored(self, records: Records, streams: dict[int, Stream]) -> None:
+        """Rows and states that are on the disk."""
+        self._keys.update(dict.fromkeys(key for key in _keys(records, streams) if key))
+        while len(self._keys) > KEYS:
+            self._keys.popitem(last=False)
+        for number, places in _by_stream(records):
+            stream = streams.get(number)
+            if stream is not None and stream.mote_query.aggregate:
+                for record in records[places]:
+                    self._merging.remember(record, stream)
+
+    def _remember(self, key: tuple[int, ...]) -> bool:
+        if key in self._keys:
+            return False
+        self._keys[key] = None
+        self._undo.append(partial(self._keys.pop, key, None))
+        if len(self._keys) > KEYS:
+            self._keys.popitem(last=False)
+        return True
+
+    def records(self, packets: list[Packet], source: Source) -> Records:
+        """Records of the RESULT and PARTIAL packets among these, without those known already."""
+        self._undo.clear()
+        self._saved.clear()
+        rows = (
+            row for packet in self._rows(packets, source) for row in (packet, *self._derived(packet, source))
+        )
+        made = [record for packet in rows for record in self._made(packet, source)]
+        return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
+
+    def _rows(self, packets: list[Packet], source: Source) -> Iterator[Packet]:
+        """The packets, with a RESULT for each row of a SERIES."""
+        for packet in packets:
+            if packet.type is not PacketType.SERIES:
+                yield packet
+                continue
+            body = packet.body
+            stream = source.stream_of(body.query)
+            size = self._layout(stream).size if stream is not None and not stream.mote_query.aggregate else 0
+            if not size or len(body["values"]) % size or not body["values"]:
+                self.counters.malformed += stream is not None
+                self.counters.unknown += stream is None
+                continue
+            for at in range(0, len(body["values"]), size):
+                values = body["values"][at : at + size]
+                row = Container(
+                    query=body.query, node=body.node, epoch=body.epoch + at // size, nulls=0, values=values
+                )
+                yield Packet(PacketType.RESULT, row)
+
+    def _derived(self, packet: Packet, source: Source) -> Iterator[Packet]:
+        """What is made of a row."""
+        stream = source.stream_of(packet.body.query) if packet.type is PacketType.RESULT else None
+        views = [] if stream is None or stream.mote_query.aggregate else source.views(stream)
+        if stream is None or not views:
+            return
+        try:
+            values, _, _ = decode_values(packet.body["values"], self._layout(stream))
+        except PacketError:
+            return
+        row = [None if packet.body.nulls >> i & 1 else value for i, value in enumerate(values)]
+        for view in views:
+            derivation = self._derivation(stream, view, source)
+            if view.number not in self._saved:
+                self._saved.add(view.number)
+                self._undo.append(partial(derivation.restore, derivation.saved()))
+            for made in derivation.take(packet.body.node, packet.body.epoch, [row]):
+                yield self._packet(view, packet.body.node, made)
+
+    def _derivation(self, stream: Stream, view: Stream, source: Source) -> Derivation:
+        if view.number not in self._derivations:
+            derivation = Derivation(stream.mote_query, view.mote_query)
+            self._derivations[view.number] = view, source, derivation
+        return self._derivations[view.number][2]
+
+    def _complete(self, log: StreamLog, now_ms: int) -> None:
+        """Store windows to which nothing can be added any more. OSError: some other time."""
+        for number, (view, source, derivation) in list(self._derivations.items()):
+            if source.stream_of(view.query) is not view:
+                del self._derivations[number]
+                continue
+            saved = derivation.saved()
+            own_ms = now_ms if source.now_ms is None else source.now_ms()
+            try:
+                packets = [self._packet(view, node, row) for node, row in derivation.complete(own_ms)]
+                if packets:
+                    self.store(packets, source, log, now_ms)
+            except OSError:
+                derivation.restore(saved)
+                raise
+
+    def _packet(self, view: Stream, node: int, row: Row) -> Packet:
+        epoch, values = row
+        nulls = sum(1 << i for i, value in enumerate(values) if value is None)
+        data = self._layout(view).pack(*(value or 0 for value in values))
+        return Packet(
+            PacketType.RESULT, Container(query=view.query, node=node, epoch=epoch, nulls=nulls, values=data)
+        )
+
+    def _layout(self, stream: Stream) -> struct.Struct:
+        layout = self._layouts.get(stream.number)
+        if layout is None:
+            letters = "".join(column.format.letter for column in stream.mote_query.columns)
+            layout = self._layouts[stream.number] = struct.Struct("<" + letters)
+        return layout
+
+    def _made(self, packet: Packet, source: Source) -> list[Any]:
+        """The records that a packet makes."""
+        if packet.type not in (PacketType.RESULT, PacketType.PARTIAL):
+            return []
+        stream = source.stream_of(packet.body.query)
+        if stream is None or stream.mote_query.aggregate != (packet.type is PacketType.PARTIAL):
+            self.counters.unknown += 1
+            return []
+        place = source.placed(stream, packet.body.epoch)
+        record = np.zeros((), RECORD)
+        record["stream"], record["epoch"] = place.stream.number, place.epoch
+        record["arrival"] = arrival = time.time_ns() // 1000
+        # No sample is taken after it has arrived, whatever the clocks say.
+        record["sample"] = arrival if place.utc is None else min(round(place.utc * 1e6), arrival)
+        if packet.type is PacketType.PARTIAL:
+            return self._partial(record, place, packet.body)
+        return [record] if self._row(record, stream, packet.body) else []
+
+    def _row(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
+        layout = self._layout(stream)
+        try:
+            values, combined, left_out = decode_values(body["values"], layout)
+        except PacketError:
+            self.counters.malformed += 1
+            return False
+        # Of a join an epoch has several rows, told apart by the stored rows that they were made from.
+        if not self._remember((stream.number, body.node, body.epoch, *values[: stream.mote_query.numbered])):
+            self.counters.duplicates += 1
+            return False
+        record["node"], record["nulls"] = body.node, body.nulls
+        record["value"][: len(values)] = values
+        # A tally's counts end where 16 bits do.
+        record["motes"], record["revision"] = min(combined, 0xFFFF), left_out
+        return True
+
+    def _partial(self, record: Any, place: Place, body: Container[Any]) -> list[Any]:
+        try:
+            state = replace(from_packet(place.stream.mote_query, body), epoch=place.epoch)
+        except ValueError:
+            self.counters.malformed += 1
+            return []
+        self.counters.partials += 1
+        return self._merging.take(record, place, state)

@@ -1,0 +1,1 @@
+"""The motes behind the roots: their lines, clocks, sessions, and what is sent to them."""

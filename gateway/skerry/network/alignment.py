@@ -1,0 +1,72 @@
+"""Epochs of several networks as one: network time counts from each root's boot, and no two boot together.
+
+In-network aggregates of equal mote queries in several networks are partial states of one answer. Those of the first network that has
+the query keep their epochs; a state of another one goes into the epoch that begins nearest to its own in UTC, at most half a period
+away. Roots' crystals drift apart: a pairing of epochs is kept until it is three quarters of a period off, so that the jitter with which
+UTC is known does not move it to and fro. It moves by one epoch then, and an epoch may have no state, or two, of that root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from skerry.network.network import Network
+from skerry.streams.stream import Place, Stream
+
+#: How far off a pairing may come to be, in periods.
+_OFF = 0.75
+
+
+class Alignment:
+    """``networks``: in the order in which they lead. Not locked."""
+
+    def __init__(self, networks: Sequence[Network]) -> None:
+        self._networks = networks
+        #: What is added to an epoch, by leading session, session and period in ms.
+        self._shifts: dict[tuple[int, int, int], int] = {}
+
+    def place(self, network: Network, stream: Stream, epoch: int) -> Place:
+        """Where a partial state of a network's stream belongs."""
+        running = {n: same for n in self._networks if (same := _same(n, stream)) is not None}
+        sessions = frozenset(n.session for n in running if n.reachable)
+        leading = next(iter(running), network)
+        placed, place = stream, epoch
+        if leading is not network:
+            shifted = epoch + self._shift(leading, network, stream.mote_query.period_ms)
+            if shifted >= 0:
+                placed, place = running[leading], shifted
+        utc = leading.clock.utc(place * stream.mote_query.period_ms)
+        if placed is stream:
+            utc = network.clock.utc(epoch * stream.mote_query.period_ms)
+        return Place(placed, place, utc, network.session, sessions)
+
+    def _shift(self, leading: Network, network: Network, period_ms: int) -> int:
+        assert leading.clock.origin is not None
+        assert network.clock.origin is not None
+        key = leading.session, network.session, period_ms
+        # Origins are in UTC of this machine, periods in network time.
+        apart_s = (network.clock.origin - leading.clock.origin) * network.clock.speed
+        exact = apart_s * 1000 / period_ms
+        kept = self._shifts.get(key)
+        if kept is None or abs(exact - kept) > _OFF:
+            kept = self._shifts[key] = round(exact)
+        return kept
+
+    def to_list(self) -> list[Any]:
+        """The pairings of the present sessions, for JSON."""
+        present = {network.session for network in self._networks}
+        return [[*key, shift] for key, shift in self._shifts.items() if {*key[:2]} <= present]
+
+    def restore(self, pairings: list[Any]) -> None:
+        """What :meth:`to_list` wrote."""
+        self._shifts = {(lead, own, period): shift for lead, own, period, shift in pairings}
+
+
+def _same(network: Network, stream: Stream) -> Stream | None:
+    """A network's latest stream of the same mote query, one that goes on before one that does not; None: it has none, or no epoch
+    of it can be paired with another's."""
+    same = [s for s in network.current.values() if s.mote_query == stream.mote_query]
+    if not same or network.clock.origin is None:
+        return None
+    return max(same, key=lambda s: (s.until_ms is None, s.number))

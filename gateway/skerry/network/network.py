@@ -1,0 +1,362 @@
+"""The motes behind one root: what they run, what they said, and what is to be sent to them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from binascii import crc32
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from construct import Container
+
+from skerry.catalog import Catalog
+from skerry.catalog.refusals import Refusals
+from skerry.network.clock import NetworkClock
+from skerry.network.commands import Commands, Running, arguments
+from skerry.planner.features.queueing import held_ms
+from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
+from skerry.sharing.demand import Demand
+from skerry.streams.stream import Stream
+from skerry_protocol import codec
+from skerry_protocol.codec import Packet
+from skerry_protocol.commands import Action, event_number
+from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, CommandOp, Event, PacketType
+
+log = logging.getLogger(__name__)
+
+#: So long after a query was to be stopped its samples still count: the order takes its time.
+STOPPING_S = 2
+
+
+@dataclass
+class Common:
+    """What all networks of a gateway have together."""
+
+    catalog: Catalog = field(default_factory=Catalog)
+    commands: Commands = field(default_factory=Commands)
+    #: Mote queries of all networks and times by number.
+    streams: dict[int, Stream] = field(default_factory=dict)
+    #: Of the last command; motes number their own from 0x8000.
+    token: int = field(default_factory=lambda: int(time.time()) % 0x7FFF)
+    #: Seconds of network time in one of this machine's, of emulated motes.
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.catalog.speed = self.speed
+
+    def next_token(self) -> int:
+        """For a command."""
+        self.token = self.token % 0x7FFF + 1
+        return self.token
+
+
+#: A session whose time has gone back by more than this, in s of this machine's, is another one; and what share of it roots' crystals
+#: may be off.
+BACK_S, DRIFT = 60.0, 1e-4
+#: Bits of a session below the number of lives: see :func:`session_of`.
+_LIVES = 32
+_ONE_LIFE = (1 << _LIVES) - 1
+
+
+class Network:
+    """Demand, the streams it makes, clock and refusals. ``send`` queues a packet for the root.
+
+    Changes go out in two steps, so that their owner can remember them in between: :meth:`prepare`, :meth:`tell`.
+    Not locked: its owner calls it under his lock.
+    """
+
+    def __init__(self, send: Callable[[bytes], None], common: Common | None = None) -> None:
+        self._send = send
+        self._common = common or Common()
+        self.clock = NetworkClock(self._common.speed)
+        self.refusals = Refusals()
+        self.demand = Demand(self._common.speed)
+        #: Mote queries of this session by their query id.
+        self.current: dict[int, Stream] = {}
+        #: See :func:`session_of`; 0 until the root has been heard for the first time.
+        self.session = 0
+        self.query_version = 0
+        #: Whether its root can say something now, and since when it has without a break (monotonic).
+        self.reachable = True
+        self._heard_since = time.monotonic()
+        self._last_time = 0.0
+        #: What the motes hold or will have been sent: checksums of programs by query id.
+        self._told: dict[int, int] = {}
+        self._outgoing: list[bytes] = []
+
+    # ---- what is asked ----
+
+    @property
+    def streams(self) -> dict[int, Stream]:
+        """Mote queries of all networks and times by number."""
+        return self._common.streams
+
+    @property
+    def root(self) -> int:
+        """The root's short address."""
+        return root_of(self.session)
+
+    def heard(self) -> float:
+        """For how long its root has been heard without a break, in s of network time."""
+        return (time.monotonic() - self._heard_since) * self._common.speed if self.reachable else 0.0
+
+    def missed(self) -> None:
+        """What its root says cannot be taken in now."""
+        self._heard_since = time.monotonic()
+
+    def now(self) -> int:
+        """Network time in whole s; before the root is heard, what it is if the root has gone on, or 0."""
+        return int(self.clock.now())
+
+    def held_ms(self, number: int) -> tuple[int, int] | None:
+        """Of a stream whose rows come in any order, its sample period and how long after their sample time rows are held back, ms.
+        None: of all others, and of those of sessions that are over."""
+        stream = self.streams.get(number)
+        held = held_ms(stream.mote_query) if stream is not None and stream.session == self.session else 0
+        return (stream.mote_query.period_ms, held) if stream is not None and held else None
+
+    def stream_of_query(self, query: int) -> Stream | None:
+        """The stream of a mote query's id in this session."""
+        return self.current.get(query)
+
+    def feeds(self, user: str) -> dict[int, Feed]:
+        """Which rows of which stream are a user's now, by stream number; {} for one whose query is over."""
+        if not self.demand.has(user):
+            return {}
+        found = [(self.current.get(feed.query), feed) for feed in self.demand.feeds(user)]
+        return {stream.number: feed for stream, feed in found if stream is not None}
+
+    def called_off(self, user: str, had: Mapping[int, Feed], feeds: Mapping[int, Feed]) -> list[int]:
+        """Of the streams that a user had, those that are not his any more though they have not ended long ago: another took their
+        place before he was to read them, and rows that motes send until they hear of it are not his."""
+        if not self.demand.has(user):
+            return []
+        return [
+            stream.number
+            for query, stream in self.current.items()
+            if stream.number in had
+            and stream.number not in feeds
+            and self.demand.installation(query) is not None
+        ]
+
+    def refused(self, user: str) -> list[str]:
+        """Which motes do not run what a user asked, and why."""
+        running = [feed.query for feed in self.demand.feeds(user)] if self.demand.has(user) else []
+        return [sentence for query in running for sentence in self.refusals.of(query)]
+
+    # ---- what motes say ----
+
+    def hear(self, packet: Packet) -> None:
+        """A packet of any kind; rows tell only that their mote is there."""
+        catalog = self._common.catalog
+        if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK):
+            catalog.hear(packet.body.node, time.time())
+        if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.PARTIAL):
+            self.demand.row_came(packet.body.query, self.now())
+        if packet.type is PacketType.STATUS:
+            catalog.update(packet.body, time.time(), self.root)
+            self.demand.hops = catalog.hops(self.root, time.time())
+            self.clock.sighting(packet.body.seconds, time.time())
+        elif packet.type is PacketType.REFUSAL:
+            log.warning("%s", self.refusals.add(packet.body, self.now()))
+        elif packet.type is PacketType.EVENT:
+            catalog.events.hear(packet.body.event, time.time())
+        elif packet.type is PacketType.COMMAND_ACK:
+            self._common.commands.answer(packet.body.node, packet.body.token, packet.body.status)
+        elif packet.type is PacketType.LOG:
+            log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
+
+    def greet(self, hello: Container[Any]) -> bool:
+        """The root's HELLO; whether a new session begins with it."""
+        self._heard_since = time.monotonic()
+        # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
+        self._last_time = self.clock.now() if self.clock.known else max(self._last_time, self.clock.now())
+        # As of a root that was replaced by another of its number, or has lost what it counts its boots in.
+        late = BACK_S * max(1.0, self.clock.speed) + DRIFT * self.clock.now()
+        back = self.session & _ONE_LIFE == session_of(hello) and self.clock.now() - hello.seconds > late
+        self.clock.restart(hello.seconds, hello.ticks, time.time())
+        programs = {i.query: crc32(i.program) for i in self.demand.installations()}
+        lives = (self.session >> _LIVES) + back if root_of(self.session) == hello.node else 0
+        session = lives << _LIVES | session_of(hello)
+        new = session != self.session
+        # As the motes told last, in another session, too.
+        self.demand.hops = self._common.catalog.hops(root_of(session), time.time())
+        if new:
+            # The root's time begins at 0 and no mote holds a query any more: ask anew for what is left of them.
+            log.info("session %d of root %d begins", hello.session, hello.node)
+            self.session = session
+            self.current = {}
+            self.adopt(self.demand.restart(self._last_time, self.now()))
+            programs = {}
+        self._outgoing = []
+        self._told = {query: programs.get(query, 0) for query in hello.queries}
+        if not self.query_version or _newer(hello.query_version, self.query_version):
+            # Of a gateway with another data directory, or with this one before it was put back from a copy: motes pass over what is
+            # not newer than what they have.
+            self.query_version = hello.query_version
+        return new
+
+    # ---- what they are told ----
+
+    def adopt(self, difference: Difference) -> None:
+        """Give what is to be installed a stream each, and those of what is to be stopped an end.
+
+        A root that was never heard has nothing to run; all is asked of it when it is.
+        """
+        if not self.session:
+            return
+        views = [made.query for query in difference.stop for made in self.demand.views(query)]
+        for query in (*difference.stop, *views):
+            stream = self.current.get(query)
+            if stream is not None and stream.until_ms is None:
+                # What is called off before its cut-over never counts.
+                begun = self.now() * 1000 >= stream.since_ms
+                until_ms = (self.now() + STOPPING_S) * 1000 if begun else stream.since_ms
+                self._keep(replace(stream, until_ms=until_ms))
+        for installation in difference.install:
+            query = installation.query
+            since_ms = self.demand.cut_ms(query)
+            self._begin(query, installation.mote_query, since_ms)
+        self._make_views()
+
+    def _begin(self, query: int, mote_query: MoteQuery, since_ms: int) -> None:
+        """A stream of this session."""
+        utc = self.clock.utc(since_ms)
+        stream = Stream(len(self.streams) + 1, self.session, query, mote_query, since_ms)
+        self._keep(replace(stream, since_utc_ms=None if utc is None else round(utc * 1000)))
+
+    def _make_views(self) -> None:
+        """A stream for each of what the gateway makes of rows."""
+        for source in list(self.current.values()):
+            for made in self.demand.views(source.query):
+                known = self.current.get(made.query)
+                since_ms = self.demand.cut_ms(made.query)
+                if known is None or (known.mote_query, known.since_ms) != (made.mote_query, since_ms):
+                    self._begin(made.query, made.mote_query, since_ms)
+
+    def views(self, stream: Stream) -> list[Stream]:
+        """The streams that the gateway makes of one, in this session."""
+        if self.current.get(stream.query) is not stream:
+            return []
+        made = [self.current.get(installation.query) for installation in self.demand.views(stream.query)]
+        return [view for view in made if view is not None]
+
+    def _keep(self, stream: Stream) -> None:
+        self.streams[stream.number] = self.current[stream.query] = stream
+
+    def prepare(self) -> bool:
+        """Make the packets that let the motes run what the demand asks; whether there are any to send.
+
+        What a root holds it says when it is heard first: until then there are none.
+        """
+        if not self.clock.known:
+            return False
+        wanted = {i.query: (crc32(i.program), i) for i in self.demand.installations()}
+        # Motes hold few queries: room first.
+        for query in [q for q, program in self._told.items() if wanted.get(q, (0,))[0] != program]:
+            self._stop(query)
+        for query in [q for q in wanted if q not in self._told]:
+            self._told[query] = wanted[query][0]
+            self._install(wanted[query][1])
+        return bool(self._outgoing)
+
+    def ask_again(self) -> bool:
+        """Prepare what motes refused that had not heard yet of what was to stop; whether there is any. Motes that hold it go on with it."""
+        due = [query for query in self.refusals.due(self.now()) if query in self._told]
+        for installation in self.demand.installations():
+            if installation.query in due:
+                self._send_program(installation)
+        return bool(due)
+
+    def tell(self) -> None:
+        """Send what was prepared."""
+        for packet in self._outgoing:
+            self._send(packet)
+        self._outgoing = []
+
+    def _install(self, installation: Installation) -> None:
+        self.refusals.forget(installation.query)
+        self._send_program(installation)
+
+    def _send_program(self, installation: Installation) -> None:
+        self._next_version()
+        program = installation.program
+        for offset in range(0, len(program), FRAGMENT_MAXIMUM):
+            self._outgoing.append(
+                codec.encode(
+                    PacketType.QUERY_INSTALL, query_version=self.query_version, query=installation.query,
+                    total=len(program), offset=offset, data=program[offset : offset + FRAGMENT_MAXIMUM],
+                )
+            )  # fmt: skip
+
+    def _stop(self, query: int) -> None:
+        self._next_version()
+        self.refusals.forget(query)
+        del self._told[query]
+        self._outgoing.append(
+            codec.encode(PacketType.QUERY_STOP, query_version=self.query_version, query=query)
+        )
+
+    def _next_version(self) -> None:
+        self.query_version = (self.query_version + 1) & 0xFFFF or 1
+
+    def raise_event(self, event: str, token: int) -> None:
+        """An event as if at the root."""
+        root = self._common.catalog.mote(self.root)
+        values = {
+            "event": event_number(event), "node": self.root, "x": round(root.xpos * 100) if root else 0,
+            "y": round(root.ypos * 100) if root else 0, "seconds": self.now(), "value": -(2**31),
+        }  # fmt: skip
+        self._command(BROADCAST, token, CommandOp.EVENT, bytes(Event.build(values)))
+
+    def run(self, running: Running, action: Action) -> None:
+        """Send a command."""
+        target = BROADCAST if running.mote is None else running.mote
+        self._command(target, running.token, CommandOp.RUN, arguments(action, running.argument))
+
+    def _command(self, target: int, token: int, op: CommandOp, data: bytes) -> None:
+        self._send(codec.encode(PacketType.COMMAND, target=target, token=token, op=op, arguments=data))
+
+    # ---- kept over a restart ----
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but what networks have together, for JSON."""
+        return {
+            "session": self.session,
+            "query_version": self.query_version,
+            "network_time": self.clock.now() if self.clock.known else self._last_time,
+            "origin": self.clock.origin,
+            "current": [stream.number for stream in self.current.values()],
+            "demand": self.demand.to_dict(),
+        }
+
+    def restore(self, state: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> None:
+        """What :meth:`to_dict` wrote, with the texts of its ``queries`` and of those ``served``; ``plans`` of its users. The streams are
+        there already."""
+        self.session, self.query_version = state["session"], state["query_version"]
+        self._last_time = state["network_time"]
+        self.clock.assume(state.get("origin"))
+        streams = [self.streams[number] for number in state["current"]]
+        self.current = {stream.query: stream for stream in streams}
+        served = {user: entry for user, entry in state["served"].items() if entry is not None}
+        queries = [entry for entry in state["queries"].values() if entry is not None]
+        queries += state["demand"].get("queries", [])
+        self.demand = Demand.from_dict(state["demand"], queries, served, plans, speed=self._common.speed)
+
+
+def session_of(hello: Container[Any]) -> int:
+    """A session of all networks: the root's boot count, of any root but mote 0 with its address above it, and above both how often
+    a root of this address has begun anew with the same count."""
+    return int(hello.node) << 16 | int(hello.session)
+
+
+def root_of(session: int) -> int:
+    """The short address of the root whose session it is."""
+    return session >> 16 & 0xFFFF
+
+
+def _newer(version: int, than: int) -> bool:
+    """As motes compare them, which go around."""
+    return 0 < (version - than) & 0xFFFF < 0x8000

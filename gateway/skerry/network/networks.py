@@ -1,0 +1,317 @@
+"""All networks of a gateway, each behind a root of its own: what users ask is asked of each of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from skerry.catalog import Catalog
+from skerry.network.alignment import Alignment
+from skerry.network.commands import Running
+from skerry.network.link.link import Link
+from skerry.network.network import Common, Network
+from skerry.planner.cost.energy import decided
+from skerry.planner.features.srt import Srt
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.sql.errors import QueryError
+from skerry.streams.handover import Joint, joined_feeds, joint_of
+from skerry.streams.stream import Source, Stream
+from skerry_protocol.commands import Action
+
+#: A root's time is remembered anew when it is so far off what was remembered, in s.
+STRAYED_S = 5.0
+
+
+class Networks:
+    """Not locked: its owner calls it under his lock. ``networks``: in the order of the links."""
+
+    def __init__(self, networks: Sequence[Network], common: Common) -> None:
+        self.all = tuple(networks)
+        self._common = common
+        self._alignment = Alignment(self.all)
+        #: Streams as they were remembered last, and UTC of the networks' beginnings.
+        self._remembered: dict[int, Stream] = {}
+        self._origins: list[float | None] = []
+
+    @property
+    def catalog(self) -> Catalog:
+        """Motes of all networks, and attributes."""
+        return self._common.catalog
+
+    @property
+    def streams(self) -> dict[int, Stream]:
+        """Mote queries of all networks and times by number."""
+        return self._common.streams
+
+    @property
+    def current(self) -> set[int]:
+        """Numbers of those of the present sessions."""
+        return {stream.number for network in self.all for stream in network.current.values()}
+
+    @property
+    def running(self) -> set[int]:
+        """Numbers of those that are not to end."""
+        streams = (stream for network in self.all for stream in network.current.values())
+        return {stream.number for stream in streams if stream.until_ms is None}
+
+    @property
+    def known(self) -> bool:
+        """Whether any root has been heard."""
+        return any(network.clock.known for network in self.all)
+
+    @property
+    def roots(self) -> list[int]:
+        """Short addresses of the roots that have been heard at some time."""
+        return [network.root for network in self.all if network.session]
+
+    @property
+    def first(self) -> Network:
+        """The first that has been heard, or the first."""
+        return next((network for network in self.all if network.clock.known), self.all[0])
+
+    def stream(self, number: int) -> Stream | None:
+        """A stream of any time."""
+        return self.streams.get(number)
+
+    def root_of(self, number: int) -> int:
+        """Short address of the root that a stream's rows come through; 0 for one that is not known."""
+        stream = self.streams.get(number)
+        return 0 if stream is None else stream.root
+
+    def now_ms(self) -> int:
+        """Network time of the first in ms."""
+        return self.all[0].clock.now_ms()
+
+    def held_ms(self, number: int) -> tuple[int, int] | None:
+        """See :meth:`Network.held_ms`; by the time of :meth:`now_ms`."""
+        for network in self.all:
+            held = network.held_ms(number)
+            if held is not None:
+                return held[0], held[1] + self.now_ms() - network.clock.now_ms()
+        return None
+
+    def source(self, network: Network) -> Source:
+        """What the packets of its root mean."""
+        place = partial(self._alignment.place, network)
+        return Source(network.stream_of_query, network.clock.utc, place, network.views, network.clock.now_ms)
+
+    def source_of(self, stream: Stream) -> Source | None:
+        """The same of the network whose present session a stream is of."""
+        return next((self.source(n) for n in self.all if n.session == stream.session), None)
+
+    def feeds(self, user: str) -> dict[int, Feed]:
+        """Which rows of which stream are a user's now, by stream number."""
+        return {number: feed for network in self.all for number, feed in network.feeds(user).items()}
+
+    def joined_feeds(self, user: str, joints: dict[int, Joint], period_ms: int) -> dict[int, Feed]:
+        """The same of a query with a past, with the feeds for rows from before its own; ``joints``: by root, kept up to date."""
+        found = {}
+        for network in self.all:
+            feeds = network.feeds(user)
+            if not feeds:
+                continue
+            before, now_ms = joints.get(network.root), network.now() * 1000
+            joint = joints[network.root] = joint_of(before, feeds, network.session, now_ms)
+            if joint.session == network.session:
+                feeds = joined_feeds(feeds, joint, user, period_ms, list(self.streams.values()))
+            # Of a session that is over he has the feeds that he had.
+            found.update(feeds)
+        return found
+
+    def called_off(self, user: str, had: Mapping[int, Feed], feeds: Mapping[int, Feed]) -> list[int]:
+        """See :meth:`Network.called_off`."""
+        return [number for network in self.all for number in network.called_off(user, had, feeds)]
+
+    def refused(self, user: str) -> list[str]:
+        """Which motes do not run what a user asked, and why."""
+        return [sentence for network in self.all for sentence in network.refused(user)]
+
+    def described_streams(self) -> list[dict[str, Any]]:
+        """The mote queries that serve somebody, for people: of those that do not, rows may still be on their way."""
+        return [
+            {"stream": s.number, "query": s.query, "period_ms": s.mote_query.period_ms,
+             "columns": [column.name for column in s.mote_query.columns], "aggregate": s.mote_query.aggregate,
+             "root": network.root, "refused": network.refusals.of(s.query),
+             "decision": decided(s.mote_query, served[s.query])}
+            for network in self.all
+            for served in [network.demand.served()] for s in network.current.values() if served.get(s.query)
+        ]  # fmt: skip
+
+    def check_heard(self, links: Iterable[Link]) -> None:
+        """Raises QueryError as long as no root has answered."""
+        if not self.known:
+            states = ", ".join(f"link {link.url}: {link.state}" for link in links)
+            raise QueryError("the root mote has not answered yet", states)
+
+    # ---- what is asked of them ----
+
+    def add_user(self, user: str, plan: QueryPlan) -> None:
+        """A user comes. Raises QueryError when the motes of any network have no room; then he is in none."""
+        done: list[Network] = []
+        try:
+            for network in self.all:
+                network.adopt(network.demand.add_user(user, plan, network.now()))
+                done.append(network)
+        except QueryError:
+            for network in done:
+                network.adopt(network.demand.remove_user(user, network.now()))
+            raise
+
+    def check_room(self, plan: QueryPlan) -> None:
+        """Raises QueryError where :meth:`add_user` would."""
+        for network in self.all:
+            network.demand.check_room(plan, network.now())
+
+    def remove_user(self, user: str) -> bool:
+        """A user goes, from where he is; whether that changes anything for others."""
+        changed = False
+        for network in self.all:
+            if network.demand.has(user):
+                difference = network.demand.remove_user(user, network.now())
+                network.adopt(difference)
+                changed |= bool(difference)
+        return changed
+
+    def advance(self) -> tuple[bool, list[str]]:
+        """Time goes on where it is known: whether anything changes, and whose queries are over in every network."""
+        differences = [(n, n.demand.advance(n.now(), n.heard())) for n in self.all if n.clock.known]
+        for network, difference in differences:
+            network.adopt(difference)
+        ended = dict.fromkeys(user for _, difference in differences for user in difference.finished)
+        finished = [user for user in ended if not any(n.clock.known and n.demand.has(user) for n in self.all)]
+        for user in finished:
+            # A root that is heard later shall not begin with it.
+            self.remove_user(user)
+        again = [network.ask_again() for network, _ in differences]
+        return any(again) or any(bool(difference) for _, difference in differences), finished
+
+    def route_by(self, srts: Iterable[Srt]) -> None:
+        """There are these semantic routing trees now, one in each network for each."""
+        srts = list(srts)
+        for network in self.all:
+            network.demand.route_by(srts)
+
+    def prepare(self) -> None:
+        """See :meth:`Network.prepare`."""
+        for network in self.all:
+            network.prepare()
+
+    def tell(self) -> None:
+        """Send what was prepared."""
+        for network in self.all:
+            network.tell()
+
+    def raise_event(self, event: str) -> None:
+        """An event as if at every root."""
+        token = self._common.next_token()
+        for network in self.all:
+            if network.clock.known:
+                network.raise_event(event, token)
+
+    def run(self, action: Action, argument: int | None, mote: int | None) -> Running:
+        """Send a command to a mote through the root that it was heard through last, or through all; None: to all motes."""
+        running = Running(self._common.next_token(), action.name, argument, mote)
+        self._common.commands.add(running)
+        known = self.catalog.mote(mote) if mote is not None else None
+        heard = [network for network in self.all if network.clock.known]
+        through = [network for network in heard if known is not None and network.root == known.root]
+        for network in through or heard:
+            network.run(running, action)
+        return running
+
+    def command(self, token: int) -> Running | None:
+        """A command that :meth:`run` sent, with the answers so far."""
+        return self._common.commands.find(token)
+
+    def changed(self) -> set[str]:
+        """Whose feeds may have changed in any network since this was asked last; some of them may have gone."""
+        found: set[str] = set()
+        for network in self.all:
+            found |= network.demand.changed()
+        return found
+
+    # ---- kept over a restart ----
+
+    def texts(self, users: Iterable[str], *, changed: bool = False) -> dict[str, dict[str, str | None]]:
+        """What there are many of, in JSON by entry and name: these users as each network knows them, None of one that has gone; streams
+        and mote queries, all or those that :meth:`remembered` has not seen as they are."""
+        users = list(users)
+        found: dict[str, dict[str, str | None]] = {
+            "stream": {
+                str(number): json.dumps(stream.to_dict())
+                for number, stream in self.streams.items()
+                if not (changed and self._remembered.get(number) is stream)
+            }
+        }
+        for place, network in enumerate(self.all):
+            found[_entry("served", place)] = {user: network.demand.user_text(user) for user in users}
+            found[_entry("mote_queries", place)] = network.demand.query_texts(changed)
+        return found
+
+    def remembered(self) -> None:
+        """What :meth:`to_dict` and :meth:`texts` said has been written."""
+        self._remembered = dict(self.streams)
+        self._origins = [network.clock.origin for network in self.all]
+        for network in self.all:
+            network.demand.remembered()
+
+    def strayed(self) -> bool:
+        """Whether a root's time is no longer where it would be looked for after a restart: crystals drift, while nothing else changes
+        for weeks."""
+        pairs = zip((network.clock.origin for network in self.all), self._origins, strict=False)
+        return any(now is not None and (was is None or abs(now - was) > STRAYED_S) for now, was in pairs)
+
+    def to_dict(self, urls: Sequence[str]) -> dict[str, Any]:
+        """Everything else, for JSON; ``urls`` of the links."""
+        return {
+            "roots": [
+                {"link": url, **network.to_dict()} for url, network in zip(urls, self.all, strict=True)
+            ],
+            "pairings": self._alignment.to_list(),
+            "catalog": self.catalog.to_dict(),
+        }
+
+    def restore(
+        self,
+        state: Mapping[str, Any],
+        urls: Sequence[str],
+        plans: Mapping[str, QueryPlan],
+        running: Iterable[str],
+    ) -> None:
+        """What :meth:`to_dict` and :meth:`texts` wrote, or a gateway of one root or one that listed its streams and mote queries; ``plans``
+        of its users, of whom ``running`` still ask.
+
+        A link goes on with what is known of it, a new one with what is known of one that is not there any more: a device may
+        have another name today. If another root is behind it, it says so, and begins with all that users ask.
+        """
+        streams = [*state.get("streams", []), *state.get("stream", {}).values()]
+        self._common.streams.update((s["number"], Stream.from_dict(s)) for s in streams)
+        self._common.catalog = Catalog.from_dict(state["catalog"], self._common.speed)
+        self._alignment.restore(state.get("pairings", []))
+        left = [
+            {
+                **root,
+                "served": state.get(_entry("served", place), {}),
+                "queries": state.get(_entry("mote_queries", place), {}),
+            }
+            for place, root in enumerate(state.get("roots", []))
+        ]
+        if "roots" not in state:
+            left = [{"link": None, "queries": {}, **state}]
+        own = {url: next((root for root in left if root["link"] == url), None) for url in urls}
+        left = [root for root in left if root not in own.values()]
+        for url, network in zip(urls, self.all, strict=True):
+            known = own[url] or (left.pop(0) if left else None)
+            if known is not None:
+                network.restore(known, plans)
+                continue
+            for user in running:
+                network.demand.add_user(user, plans[user], network.now())
+        self.remembered()
+
+
+def _entry(what: str, place: int) -> str:
+    """The entry under which something of a network is kept, by its place among the links."""
+    return f"{what}{place or ''}"

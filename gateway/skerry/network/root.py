@@ -1,0 +1,84 @@
+"""One root mote as the gateway has it: its line, the network behind it, and the rows that it brings."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from construct import Container
+
+from skerry.network.link.link import Link
+from skerry.network.network import Common, Network, root_of, session_of
+from skerry_protocol.codec import Packet
+
+#: A link that is down for so long, in s, is an alarm.
+LOST_S = 10.0
+
+
+class Root:
+    """``on_packets``, ``on_hello`` and ``on_idle`` are called as :class:`~skerry.network.link.link.Link` says, with the root."""
+
+    def __init__(
+        self,
+        url: str,
+        common: Common,
+        on_packets: Callable[[Root, list[Packet]], None],
+        on_hello: Callable[[Root, Container[Any]], None],
+        on_idle: Callable[[Root], None],
+    ) -> None:
+        self.link = Link(url, partial(on_packets, self), partial(on_hello, self), partial(on_idle, self))
+        self.network = Network(self.link.send, common)
+        #: Why nothing that it says counts; None: it does.
+        self.refused: str | None = None
+        #: When the link was last up (monotonic).
+        self._up = time.monotonic()
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        known = f"root {self.network.root}, " if self.network.session else ""
+        return f"{known}link {self.link.url}"
+
+    def clash(self, roots: Iterable[Root], hello: Container[Any]) -> str | None:
+        """Why the root that says HELLO cannot be told from one of the others that are heard; None: it can."""
+        address = root_of(session_of(hello))
+        for other in roots:
+            heard = other is not self and other.network.clock.known and other.link.endpoint.connected
+            if heard and other.refused is None and other.network.root == address:
+                return (
+                    f"the root at link {self.link.url} is mote {address}, as is that at link {other.link.url}: its rows are "
+                    "not taken in; give one of them, and the motes behind it, numbers of their own"
+                )
+        return None
+
+    def trouble(self) -> str | None:
+        """What keeps its rows away, in a line; None: nothing."""
+        if self.refused is not None:
+            return self.refused
+        now = time.monotonic()
+        self.network.reachable = self.link.state == "connected"
+        if self.network.reachable:
+            self._up = now
+        if now - self._up < LOST_S:
+            return None
+        return f"nothing comes from {self.name}: {self.link.state}; what is behind it waits there"
+
+    def status(self) -> dict[str, Any]:
+        """Its link and session."""
+        link, network = self.link, self.network
+        return {
+            "root": network.root if network.session else None,
+            "link": {
+                "url": link.url,
+                "state": link.state,
+                **dataclasses.asdict(link.endpoint.counters),
+                "errors": link.endpoint.line_errors,
+                "waiting": link.endpoint.queued,
+            },
+            "network_time_s": round(network.clock.now(), 1),
+            "session": network.session,
+            "query_version": network.query_version,
+        }

@@ -1,0 +1,1 @@
+"""What queries cannot be, though they parse."""

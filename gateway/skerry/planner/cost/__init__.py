@@ -1,0 +1,1 @@
+"""What a plan takes of batteries and of the air."""

@@ -1,0 +1,63 @@
+"""Queries that the events of several motes run side by side, each around the mote that raised it. Source: TinyDB 2005, 3.5 and 4.3.
+
+The paper joins each tuple of the sensors with all events that are active. Motes do so for queries that say which event a row is
+about: such a row exists once for each of them, and ``event.nodeid`` tells them apart. Where nothing depends on the event, its rows
+would all be the same, and are made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from skerry.expressions import build
+from skerry.expressions.expression import Expr
+from skerry.planner.features.events_and_actions import Clause
+from skerry.planner.semantics.scope import Scope
+from skerry.sql import ast
+from skerry_protocol.attributes import BY_NUMBER, EVENT_ATTRIBUTES, EVENT_BY_NAME
+from skerry_protocol.packets import Aggregate, EventFlag
+
+#: The mote that raised the event.
+RAISED_BY = build.attribute(EVENT_BY_NAME["event.nodeid"])
+
+
+def is_of_event(expr: Expr) -> bool:
+    """Whether it is what an event says."""
+    return expr.is_attribute and BY_NUMBER[expr.operand or 0] in EVENT_ATTRIBUTES
+
+
+def beside(select: ast.Select, exprs: Iterable[Expr | None], scope: Scope) -> bool:
+    """Whether events of several motes run the query side by side; ``exprs``: all that it reads.
+
+    What remembers earlier rows follows the newest event: windows (which the caller knows), queues and joins with storage points.
+    """
+    if select.event is None or select.no_interleave or select.queue is not None or scope.sources:
+        return False
+    if any(event.every is not None for event in select.event.events):
+        return False
+    return select.event.aligned or any(map(_reads_event, exprs))
+
+
+def passes_on(clauses: Iterable[Clause]) -> bool:
+    """Whether a SIGNAL says what an event said: motes evaluate it when the row has gone, and know the newest event then."""
+    return any(clause.kind is Aggregate.SIGNAL and _reads_event(clause.expr) for clause in clauses)
+
+
+def _reads_event(expr: Expr | None) -> bool:
+    return expr is not None and any(map(is_of_event, expr.walk()))
+
+
+def run_beside(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
+    """The clauses of a query of which :func:`beside` is true."""
+    return tuple(
+        replace(clause, values=(clause.values[0], clause.values[1] | EventFlag.EACH, *clause.values[2:]))
+        if clause.kind is Aggregate.ON_EVENT
+        else clause
+        for clause in clauses
+    )
+
+
+def runs_beside(clauses: Iterable[Clause]) -> bool:
+    """Whether they are such a query's."""
+    return any(clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.EACH for clause in clauses)

@@ -1,0 +1,47 @@
+"""Aggregates that the gateway computes for each epoch: windows of one sample period.
+
+Motes merge aggregates on the way where they can. Over rows joined with tables, and where the past goes on into the live
+stream, only the gateway has all of what is aggregated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from skerry.expressions import extension_aggregates
+from skerry.planner.semantics import aggregate_functions, time_windows
+from skerry.sql import ast
+from skerry.sql.errors import QueryError
+
+
+def with_epochs(select: ast.Select, period_ms: int, what: str) -> ast.Select:
+    """The query with a window of one sample period for each aggregate; itself where it has none, or has windows already. Raises
+    QueryError for aggregates that have no windows; ``what`` they do not go with."""
+    asked = (select.items, select.having, select.order)
+    if time_windows.asks(*asked):
+        return select
+    known = {*aggregate_functions.NAMES, *extension_aggregates.names()}
+    calls = [
+        node for node in ast.walk(asked) if isinstance(node, ast.Call) and node.function.upper() in known
+    ]
+    for call in calls:
+        if call.function.upper() not in time_windows.KINDS or call.distinct:
+            kinds = ", ".join(time_windows.KINDS)
+            hint = f"aggregates there are {kinds}: ask for others in another query"
+            name = "COUNT(DISTINCT …)" if call.distinct else call.function.upper()
+            raise QueryError(f"{name} does not go with {what}", hint, call.span)
+    if not calls and select.groups:
+        hint = "name an aggregate, as in COUNT(*)"
+        raise QueryError(
+            f"GROUP BY without an aggregate does not go with {what}", hint, select.groups[0].span
+        )
+
+    def windowed(call: ast.Call) -> ast.Call:
+        if call.function.upper() not in time_windows.KINDS:
+            return call
+        period = ast.Number(Decimal(period_ms), "ms", call.span)
+        return replace(call, arguments=(*call.arguments, period))
+
+    items, having, order = ast.rewritten(asked, ast.Call, windowed)
+    return replace(select, items=items, having=having, order=order)

@@ -1,0 +1,284 @@
+"""What a query waits for and does: ON EVENT, STOP ON EVENT, OUTPUT ACTION, SIGNAL. Source: TinyDB 2005, 3.5 and 3.7."""
+
+from __future__ import annotations
+
+import re
+from binascii import crc32
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from skerry.catalog import actions
+from skerry.expressions.assembler import assemble, obstacle
+from skerry.expressions.expression import Expr, from_list, render
+from skerry.planner.semantics.resolver import Resolver
+from skerry.planner.semantics.scope import SENSORS, Scope, event_parameter
+from skerry.sql import ast
+from skerry.sql.ast import Span
+from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.units import duration_text
+from skerry_protocol.bytecode import constant
+from skerry_protocol.commands import NO_ARGUMENT, event_number
+from skerry_protocol.packets import EVENT_RUNS, Aggregate, EventFlag, Match, OnEvent
+
+_MET = {
+    Match.ALL: "the rows",
+    Match.LINEAR: "the values, between two rows,",
+    Match.COMBINE: "the last period's rows, combined,",
+}
+_SAID = {
+    Aggregate.STORE: "keep the rows in storage point",
+    Aggregate.INTO: "keep the rows in storage point",
+    Aggregate.SRT: "keep semantic routing tree",
+    Aggregate.ROUTE: "go where it can apply by semantic routing tree",
+}
+#: What every event says, so that SIGNAL need not.
+_IN_EVERY_EVENT = ("nodeid", "loc", "xpos", "ypos", "time")
+#: Events of one ON EVENT: a mote keeps a bit for each.
+_EVENTS_MAXIMUM = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A field of the program that is no column. ``name``: of the event or command."""
+
+    kind: Aggregate
+    name: str
+    expr: Expr | None = None
+    #: Of ON EVENT: lasts (s), flags, group, step (s); of what is about storage points, the bytes of its code.
+    values: tuple[int, ...] = ()
+
+    def encode(self) -> dict[str, Any]:
+        """A ProgramField."""
+        number = event_number(self.name)
+        code = assemble(self.expr) if self.expr is not None else b""
+        operation = 0
+        if self.kind is Aggregate.ACTION:
+            operation = actions.find(self.name).number
+            code = code or constant(NO_ARGUMENT)
+        elif self.kind is Aggregate.ON_EVENT:
+            lasts, flags, group, step = self.values
+            fields = {"event": number, "lasts": lasts, "flags": flags, "group": group, "step": step}
+            code = bytes(OnEvent.build(fields))
+        elif self.values:
+            code = bytes(self.values)
+        else:
+            code = number.to_bytes(2, "little") + code
+        return {"format": operation, "aggregate": int(self.kind), "code": code}
+
+    def to_list(self) -> list[Any]:
+        """For JSON."""
+        return [
+            int(self.kind),
+            self.name,
+            self.expr.to_list() if self.expr is not None else None,
+            list(self.values),
+        ]
+
+    @classmethod
+    def from_list(cls, data: list[Any]) -> Clause:
+        """The clause that :meth:`to_list` wrote."""
+        kind, name, expr, values = data
+        return cls(Aggregate(kind), name, from_list(expr) if expr else None, tuple(values))
+
+    def __str__(self) -> str:
+        if self.kind in _SAID:
+            return f"{_SAID[self.kind]} {self.name}"
+        match self.kind:
+            case Aggregate.ACTION:
+                return f"run {self.name}({render(self.expr) if self.expr else ''}) with each row"
+            case Aggregate.SIGNAL:
+                does = (
+                    "start the query of OUTPUT ACTION"
+                    if _NESTED.fullmatch(self.name)
+                    else f"raise event {self.name}"
+                )
+                return f"{does} with the first of several rows in a row"
+            case Aggregate.ON_EVENT:
+                return _waits(self)
+            case Aggregate.FROM:
+                return f"join with {_MET[Match(self.values[2])]} of storage point {self.name}"
+        return f"stop with event {self.name}" + (f" where {render(self.expr)}" if self.expr else "")
+
+
+def aligned_ms(clauses: Iterable[Clause]) -> int | None:
+    """The sample period of ON ALIGNED EVENT, which motes count on a grid from the event on; None: the query has none."""
+    for clause in clauses:
+        if clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.ALIGNED:
+            return clause.values[3] * 1000
+    return None
+
+
+def _waits(clause: Clause) -> str:
+    lasts, flags, group, step = clause.values
+    if flags & EventFlag.TIMER:
+        return f"run for {lasts} s each {duration_text(step * 1000)}"
+    again = "each event starts it anew"
+    if flags & EventFlag.NO_INTERLEAVE:
+        again = "an event meanwhile changes nothing"
+    elif flags & EventFlag.EACH:
+        again = f"events of up to {EVENT_RUNS} motes run it side by side, the same mote's next starts it anew"
+    aligned = (
+        f", each {duration_text(step * 1000)} from the event's time on" if flags & EventFlag.ALIGNED else ""
+    )
+    return f"run for {lasts} s after event {clause.name} (alternative {group + 1}){aligned}; {again}"
+
+
+def clauses_of(
+    select: ast.Select, aggregate: bool, period_ms: int, lasts_ms: int | None, scope: Scope = SENSORS
+) -> tuple[Clause, ...]:
+    """What a query waits for and does; ``lasts_ms``: its FOR. Raises QueryError."""
+    if select.no_interleave and select.event is None:
+        hint = "leave NO INTERLEAVE out, or begin with ON EVENT name"
+        raise QueryError("a query without an event is never interleaved", hint, select.items[0].span)
+    found = (
+        _on_event(select.event, select.no_interleave, period_ms, lasts_ms) if select.event is not None else []
+    )
+    found += [_stop(stop, scope) for stop in select.stops]
+    spans = [
+        *(output.span for output in select.outputs),
+        *(signal.span for signal in select.signals),
+        *select.nested,
+    ]
+    if aggregate and spans:
+        hint = "motes act on rows of their own: leave the aggregate out"
+        raise QueryError("an aggregate is known at the root only", hint, spans[0])
+    found += [_action(output, scope) for output in select.outputs]
+    found += [_signal(signal, scope) for signal in select.signals]
+    found += [Clause(Aggregate.SIGNAL, nested_event(select.text, span)) for span in select.nested]
+    raised = [clause for clause in found if clause.kind is Aggregate.SIGNAL]
+    if len(raised) > 1:
+        hint = "let the query that waits for the event raise the next, or ask twice"
+        raise QueryError("a query raises one event", hint, spans[-1])
+    return tuple(found)
+
+
+#: What :func:`nested_event` calls one.
+_NESTED = re.compile("_[0-9a-f]{8}")
+
+
+def nested_event(text: str, span: Span) -> str:
+    """The event between a query and one that its rows start: its own for each such query."""
+    return f"_{crc32(text[span.start : span.end].encode()):08x}"
+
+
+def _on_event(on: ast.OnEvent, no_interleave: bool, period_ms: int, lasts_ms: int | None) -> list[Clause]:
+    if lasts_ms is None:
+        hint = "write SAMPLE PERIOD n FOR n, or ONCE"
+        raise QueryError("ON EVENT needs to know how long the query runs", hint, on.span)
+    if len(on.events) > _EVENTS_MAXIMUM:
+        raise QueryError(
+            f"{len(on.events)} events are too many", f"a query waits for at most {_EVENTS_MAXIMUM}", on.span
+        )
+    lasts = max(1, -(-lasts_ms // 1000))
+    flags = int(EventFlag.NO_INTERLEAVE) if no_interleave else 0
+    step = 0
+    if on.aligned:
+        flags |= EventFlag.ALIGNED
+        step = period_ms // 1000
+        if period_ms % 1000:
+            hint = "write a sample period of whole seconds, or leave ALIGNED out"
+            raise QueryError(
+                f"epochs of {duration_text(period_ms)} cannot be aligned with an event", hint, on.span
+            )
+    found = []
+    for group, events in enumerate(on.alternatives):
+        for event in events:
+            if event.every is not None:
+                if on.aligned:
+                    hint = "leave ALIGNED out: it begins at multiples of its time"
+                    raise QueryError("a timer has no event to be aligned with", hint, event.span)
+                if len(on.events) > 1:
+                    hint = "ask in two queries"
+                    raise QueryError("a timer cannot be joined with events", hint, event.span)
+                step, flags = _timer(event.every, lasts), flags | EventFlag.TIMER
+            found.append(Clause(Aggregate.ON_EVENT, event.name.name, None, (lasts, flags, group, step)))
+    return found
+
+
+def _timer(every: ast.Duration, lasts: int) -> int:
+    """Its period in s."""
+    if every.milliseconds % 1000 or every.milliseconds < 1000:
+        hint = "write whole seconds, at least 1"
+        raise QueryError(f"a timer of {duration_text(every.milliseconds)} is too fine", hint, every.span)
+    step = int(every.milliseconds) // 1000
+    if lasts > step:
+        hint = f"write FOR {step} s or less, or leave ON EVENT out"
+        raise QueryError("the query would run longer than its timer takes", hint, every.span)
+    if step >= 2**32:
+        raise QueryError(
+            f"a timer of {duration_text(every.milliseconds)} is too long",
+            "network time ends after 136 years",
+            every.span,
+        )
+    return step
+
+
+def _stop(stop: ast.StopOn, scope: Scope) -> Clause:
+    where = None
+    if stop.where is not None:
+        # Of the mote alone: when the event comes, there is no row of a storage point.
+        own = Scope(scope.sensors or "sensors")
+        for name in (node for node in ast.walk(stop.where) if isinstance(node, ast.Name)):
+            if name.table is not None and name.table.lower() not in ("event", "sensors", own.sensors):
+                hint = "compare attributes of sensors, or of the event"
+                raise QueryError(
+                    f"STOP ON EVENT is asked of the mote, not of rows of '{name.table}'", hint, name.span
+                )
+        resolver = Resolver("is not allowed here: each mote decides for itself", scope=own)
+        where = resolver.condition(stop.where, "STOP ON EVENT")
+        if reason := obstacle(where):
+            raise QueryError("this condition cannot be evaluated by a mote", reason, stop.where.span)
+    return Clause(Aggregate.STOP_ON, stop.event.name, where)
+
+
+def _signal(signal: ast.Signal, scope: Scope) -> Clause:
+    own = [p for p in signal.parameters if not in_every_event(p)]
+    if len(own) > 1:
+        hint = f"besides {', '.join(_IN_EVERY_EVENT)} an event carries one value"
+        raise QueryError("these are too many parameters of an event", hint, own[1].span)
+    value = _whole(own[0], "an event", scope, named=True) if own else None
+    return Clause(Aggregate.SIGNAL, signal.name.name, value)
+
+
+def in_every_event(parameter: ast.Expression) -> bool:
+    """Whether the event says it anyway; what the event that a row is about said of it is another thing."""
+    if not isinstance(parameter, ast.Name) or (parameter.table or "").lower() == "event":
+        return False
+    return parameter.name.lower() in _IN_EVERY_EVENT
+
+
+def _action(output: ast.Output, scope: Scope) -> Clause:
+    name = output.name.name
+    found = actions.find_or_none(name)
+    if found is None:
+        known = list(actions.known())
+        hint = f"{did_you_mean(name.lower(), known)}commands are {', '.join(known)}"
+        raise QueryError(f"unknown command '{name}'", hint, output.name.span)
+    if found.low is None or found.high is None:
+        # The paper's power-on(nodeid): the mote whose row it is.
+        own = isinstance(output.argument, ast.Name) and output.argument.name.lower() in ("nodeid", "id")
+        if output.argument is not None and not own:
+            hint = f"write {found.name}: it acts on the mote whose row it is"
+            raise QueryError(f"{found.name} takes no argument", hint, output.argument.span)
+        return Clause(Aggregate.ACTION, found.name)
+    if output.argument is None:
+        raise QueryError(f"{found.name} needs an argument", f"it is {found.takes}", output.span)
+    argument = _whole(output.argument, found.name, scope)
+    if argument.is_constant and not found.low <= (argument.operand or 0) <= found.high:
+        raise QueryError(
+            f"{found.name}({render(argument)}) is out of range", f"it is {found.takes}", output.argument.span
+        )
+    return Clause(Aggregate.ACTION, found.name, argument)
+
+
+def _whole(node: ast.Expression, of: str, scope: Scope, *, named: bool = False) -> Expr:
+    """An expression that a mote can compute: a whole number, or, ``named``, an attribute itself."""
+    resolver = Resolver("is not allowed here: a mote acts on its own row", scope=scope)
+    argument = resolver.number(node, of)
+    attribute = named and isinstance(node, ast.Name) and event_parameter(node) is not None
+    fraction = argument.digits and not attribute
+    if fraction or (reason := obstacle(argument)):
+        reason = "it has to be a whole number" if fraction else reason
+        raise QueryError(f"this is no argument of {of}", reason or "", node.span)
+    return argument

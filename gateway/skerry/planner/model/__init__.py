@@ -1,0 +1,1 @@
+"""What the planner hands to everybody else: plans, mote queries, feeds."""

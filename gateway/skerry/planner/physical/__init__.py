@@ -1,0 +1,1 @@
+"""What motes run: mote queries, the order of their conditions, programs."""

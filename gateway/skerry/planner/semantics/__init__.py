@@ -1,0 +1,1 @@
+"""What the words of a query mean: names, calls and clauses → typed expressions."""

@@ -1,0 +1,310 @@
+"""What names mean in a query: columns of ``sensors`` and fields of the storage points that FROM names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from skerry.expressions import build
+from skerry.expressions.expression import MILLISECONDS, Expr
+from skerry.planner.model.storage_points import Point, Points
+from skerry.planner.semantics.table_joins import (
+    NO_TABLES,
+    NOW,
+    PAST,
+    JoinedTable,
+    Tables,
+    TableSchema,
+    Trouble,
+)
+from skerry.planner.semantics.time_windows import REVISION
+from skerry.sql import ast
+from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.units import duration_text
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
+from skerry_protocol.bytecode import StoredField
+from skerry_protocol.packets import PERIOD_MINIMUM_MS, SOURCES_MAXIMUM, Aggregate
+
+#: Other names of attributes: plain words, and those of TinyDB's own catalog.
+SYNONYMS = {
+    "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
+    "qual": "link", "quality": "link", "boots": "resets", "name": "nodeid", "roomno": "room", "accel": "accel_x", "mag": "mag_x",
+    "volume": "noise", "loudness": "noise",
+}  # fmt: skip
+#: The longest past that a stream is joined with: it is held in memory.
+_PAST_MAXIMUM_MS = 7 * 86_400_000
+#: Every row says these, whatever it is a row of.
+_IN_EVERY_ROW = ("nodeid", "epoch")
+#: The sample time of a stored row, in s of network time.
+TIME = "time"
+#: What it is asked for of rows that are not stored, and what they have.
+_WHEN = frozenset({TIME, "timestamp", "now"})
+_EPOCHS = "a row says its epoch, which begins at network time epoch * SAMPLE PERIOD; in UTC its time stands in the history's files"
+#: Both coordinates.
+_LOC = "loc"
+
+
+def attribute_names() -> str:
+    """All attributes, for messages."""
+    return ", ".join(entry.name for entry in ATTRIBUTES)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A storage point in FROM. ``combined``: aggregates by number of the field that COMBINE makes one value of."""
+
+    called: str
+    point: Point
+    combined: Mapping[int, Aggregate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The tables of one query. ``sensors``: what sensors is called, None where FROM does not name it."""
+
+    sensors: str | None = "sensors"
+    sources: tuple[Source, ...] = ()
+    tables: tuple[JoinedTable, ...] = ()
+    #: What the query calls the value of its event, besides what every event says.
+    event_value: str | None = None
+    #: Whether names are those of a window's row.
+    windowed: bool = False
+    #: Whether aggregates are of the rows themselves, as of a past that ends, not of what motes keep of them.
+    recorded: bool = False
+    #: What the query's columns are called, in lower case, and what they say.
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def inside(self) -> Scope:
+        """Of what is aggregated."""
+        return replace(self, windowed=False)
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The storage points that are read, in lower case."""
+        return tuple(source.point.name.lower() for source in self.sources)
+
+    def resolve(self, node: ast.Name) -> Expr:
+        """What a name stands for. Raises QueryError."""
+        if node.table is not None and node.table.lower() == "event":
+            return self._event_attribute(node)
+        found = self._found(node)
+        if len(found) > 1:
+            hint = f"write {' or '.join(found)}"
+            raise QueryError(f"'{node.name}' is in several tables", hint, node.span)
+        if found:
+            return next(iter(found.values()))
+        name = SYNONYMS.get(node.name.lower(), node.name.lower())
+        if node.table is None and name == "now" and self.tables:
+            return NOW
+        if node.table is None and name == "revision" and self.windowed:
+            return REVISION
+        if node.table is None and name in _IN_EVERY_ROW:
+            return build.attribute(BY_NAME[name])
+        raise self._unknown(node)
+
+    def _event_attribute(self, node: ast.Name) -> Expr:
+        name = node.name.lower()
+        if name == _LOC:
+            raise _position(node)
+        entry = EVENT_BY_NAME.get(f"event.{'nodeid' if name == 'id' else name}")
+        if entry is None and name == self.event_value:
+            entry = event_parameter(node)
+        if entry is None:
+            known = [*EVENT_BY_NAME, *([f"event.{self.event_value}"] if self.event_value else [])]
+            hint = f"{did_you_mean(f'event.{name}', known)}of an event there are {', '.join(known)}"
+            raise QueryError(
+                f"unknown attribute 'event.{name}'",
+                f"{hint}; name others behind the event, as in ON EVENT hot(temp)",
+                node.span,
+            )
+        return build.attribute(entry)
+
+    def star(self) -> list[tuple[str, Expr]]:
+        """What ``*`` stands for: all attributes, all fields with the time of their row."""
+        columns: list[tuple[str, Expr]] = []
+        if self.sensors is not None:
+            columns += [(entry.name, build.attribute(entry)) for entry in ATTRIBUTES]
+        for i, source in enumerate(self.sources):
+            prefix = f"{source.called}." if self.sensors is not None or len(self.sources) > 1 else ""
+            columns.append((f"{prefix}{TIME}", _time(i, source)))
+            for index, entry in enumerate(source.point.fields):
+                columns.append((f"{prefix}{entry.name}", _field(i, source, index)))
+        for joined in self.tables:
+            for described in joined.schema.columns:
+                column = joined.column(described.name)
+                assert column is not None
+                columns.append((f"{joined.called}.{described.name}", column))
+        return columns
+
+    def _found(self, node: ast.Name) -> dict[str, Expr]:
+        """Columns of that name, by the name that tells them apart."""
+        name, table = node.name.lower(), node.table.lower() if node.table is not None else None
+        attribute = BY_NAME.get(SYNONYMS.get(name, name))
+        found: dict[str, Expr] = {}
+        if attribute is not None and self.sensors is not None and table in (None, "sensors", self.sensors):
+            found[f"{self.sensors}.{name}"] = build.attribute(attribute)
+        for i, source in enumerate(self.sources):
+            if table not in (None, source.called, source.point.name.lower()):
+                continue
+            index = source.point.field(name)
+            if index is not None:
+                found[f"{source.called}.{name}"] = _field(i, source, index)
+            elif name == TIME:
+                found[f"{source.called}.{name}"] = _time(i, source)
+        for joined in self.tables:
+            column = joined.column(name) if table in (None, joined.called, joined.schema.name) else None
+            if column is not None:
+                found[f"{joined.called}.{name}"] = column
+        return found
+
+    def _unknown(self, node: ast.Name) -> QueryError:
+        """Offers what there is; of one table, where the name says which."""
+        table = node.table.lower() if node.table is not None else None
+        known: list[str] = []
+        has: list[str] = []
+        said = self.columns.get(node.name.lower()) if table is None else None
+        if said is not None:
+            hint = f"it is what a column is called: write {said} here, too"
+            return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
+        if self.sensors is not None and table in (None, "sensors", self.sensors):
+            if node.name.lower() == _LOC:
+                return _position(node)
+            known += [*BY_NAME, *SYNONYMS]
+            has.append(f"attributes are {attribute_names()}")
+        for called, also, names in self._columns():
+            if table in (None, called, also):
+                known += names
+                has.append(f"{called} has {', '.join(names)}")
+        hint = did_you_mean(node.name.lower(), known) + "; ".join(has)
+        if table is None and not self._columns() and node.name.lower() in _WHEN:
+            hint = _EPOCHS
+        return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
+
+    def _columns(self) -> list[tuple[str, str, list[str]]]:
+        """What storage points and joined tables are called, the names that are their own, and their columns."""
+        points = [
+            (source.called, source.point.name.lower(), [*(f.name for f in source.point.fields), TIME])
+            for source in self.sources
+        ]
+        return points + [
+            (joined.called, joined.schema.name, [column.name for column in joined.schema.columns])
+            for joined in self.tables
+        ]
+
+
+#: Of a query that reads no storage point.
+SENSORS = Scope()
+
+
+def _position(node: ast.Name) -> QueryError:
+    hint = "write xpos or ypos, or the distance from another, as in dist(loc, point(3 m, 4 m))"
+    return QueryError(f"'{node.name}' is a position, not a number", hint, node.span)
+
+
+def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_TABLES) -> Scope:
+    """The scope of a FROM. Raises QueryError for tables that are not, or too many."""
+    sensors: str | None = None
+    sources: list[Source] = []
+    joined: list[JoinedTable] = []
+    for table in tables:
+        name = table.name.name.lower()
+        if table.past is not None:
+            joined.append(JoinedTable(table.called, PAST, _past(table, name)))
+        elif name == "sensors":
+            if sensors is not None:
+                hint = "name one of them's past, as in FROM sensors AS s, sensors HISTORY 1 day AS h"
+                raise QueryError("sensors stands twice in FROM", hint, table.name.span)
+            sensors = table.called
+        elif name in points:
+            sources.append(Source(table.called, points[name]))
+        elif name in files:
+            joined.append(JoinedTable(table.called, _schema(table, files[name])))
+        else:
+            known = ["sensors", *points, *files]
+            there = [point.name for point in points.values()]
+            hint = f"{did_you_mean(name, known)}tables are sensors and storage points"
+            hint += f": {', '.join(there)}" if there else ", of which there are none"
+            usable = [name for name, file in files.items() if not isinstance(file, Trouble)]
+            hint += f"; and the files {', '.join(usable)}" if usable else ""
+            raise QueryError(f"unknown table '{table.name.name}'", hint, table.name.span)
+    if len(sources) > SOURCES_MAXIMUM:
+        hint = f"join at most {SOURCES_MAXIMUM}, and sensors"
+        raise QueryError(f"{len(sources)} storage points are too many", hint, tables[-1].name.span)
+    return Scope(sensors, tuple(sources), tuple(joined))
+
+
+def _schema(table: ast.Table, file: TableSchema | Trouble) -> TableSchema:
+    if isinstance(file, Trouble):
+        raise QueryError(file.message, file.hint, table.name.span)
+    return file
+
+
+def _past(table: ast.Table, name: str) -> int:
+    """How far back a table goes, in ms."""
+    assert table.past is not None
+    span = table.past.milliseconds
+    if name != "sensors":
+        hint = "sensors has a past: write FROM sensors AS s, sensors HISTORY 1 day AS h"
+        raise QueryError(f"'{table.name.name}' has no past to be joined with", hint, table.name.span)
+    if not PERIOD_MINIMUM_MS <= span <= _PAST_MAXIMUM_MS:
+        hint = f"write {duration_text(PERIOD_MINIMUM_MS)} to {duration_text(_PAST_MAXIMUM_MS)}"
+        raise QueryError(f"a past of {duration_text(span)} is out of range", hint, table.past.span)
+    return int(span)
+
+
+def event_parameter(node: ast.Name) -> Attribute | None:
+    """The value of an event under an attribute's name: that of the mote that raised it. None: there is no such attribute."""
+    name = SYNONYMS.get(node.name.lower(), node.name.lower())
+    own = BY_NAME.get(name)
+    if own is None:
+        return None
+    value = EVENT_BY_NAME["event.value"]
+    return replace(own, number=value.number, name=f"event.{node.name.lower()}", energy=0.0, sample_ms=0.0)
+
+
+def event_value(select: ast.Select) -> str | None:
+    """What a query calls the value of its event. Raises QueryError where it names several."""
+    if select.event is None:
+        return None
+    named = {p.name.lower(): p for event in select.event.events for p in event.parameters}
+    own = [
+        p for name, p in named.items() if f"event.{name}" not in EVENT_BY_NAME and name not in ("loc", "id")
+    ]
+    for parameter in own:
+        if event_parameter(parameter) is None:
+            hint = f"{did_you_mean(parameter.name.lower(), list(BY_NAME))}parameters of events are attributes of the mote that raises it"
+            raise QueryError(f"unknown attribute '{parameter.name}'", hint, parameter.span)
+    if len(own) > 1:
+        hint = "besides nodeid, loc and time an event carries one value"
+        raise QueryError("these are too many parameters of an event", hint, own[1].span)
+    return own[0].name.lower() if own else None
+
+
+def _field(number: int, source: Source, index: int) -> Expr:
+    entry = source.point.fields[index]
+    name = f"{source.called}.{entry.name}"
+    kind = source.combined.get(index, Aggregate.NONE)
+    operand = number << 4 | index
+    if kind is Aggregate.COUNT:
+        return build.stored(operand, f"COUNT({name})", 0, 0, source.point.rows, "")
+    if kind is Aggregate.SUM:
+        bound = build.INT32_MAXIMUM
+        return build.stored(operand, f"SUM({name})", entry.digits, -bound, bound, entry.unit)
+    name = name if kind is Aggregate.NONE else f"{kind.name}({name})"
+    return build.stored(operand, name, entry.digits, entry.low, entry.high, entry.unit)
+
+
+def _time(number: int, source: Source) -> Expr:
+    """Seconds and milliseconds together."""
+    at = f"{source.called}.{TIME}"
+    seconds = build.stored(number << 4 | StoredField.SECONDS, f"{at}, whole seconds", 0, 0, 2**31 - 1, "")
+    rest = build.stored(number << 4 | StoredField.MILLISECONDS, f"{at}{MILLISECONDS}", 3, 0, 999, "")
+    return build.add(seconds, rest)
+
+
+def row_number(number: int) -> Expr:
+    """Which of the rows of a storage point one is."""
+    return build.stored(
+        number << 4 | StoredField.NUMBER, f"number of the row of point {number}", 0, 0, 0xFFFF, ""
+    )

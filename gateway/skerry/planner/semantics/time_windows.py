@@ -1,0 +1,221 @@
+"""Windows over a user's rows by event time, aggregated at the gateway: ``AVG(temp, 5 min)``.
+
+``AVG(temp, 5 min)`` gives a row for each 5 min (tumbling), ``AVG(temp, 5 min, 1 min)`` one for each minute over the last
+five (sliding), ``AVG(temp, start, 1 min)`` one for each minute over all since the query began (landmark). Windows end
+at multiples of their slide of network time. Source for the kinds: the windows of TelegraphCQ (CIDR 2003), section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from skerry.expressions import build
+from skerry.expressions.expression import Expr, Kind
+from skerry.sql import ast
+from skerry.sql.errors import QueryError
+from skerry.sql.units import duration_text, time_of
+from skerry_protocol.attributes import BY_NAME
+from skerry_protocol.bytecode import Op
+from skerry_protocol.packets import Aggregate
+
+#: Aggregates that a window may have.
+KINDS = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Aggregate.MAX}
+#: The word in place of a length.
+START = "start"
+#: Longest window and slide.
+_LENGTH_MAXIMUM_MS = 7 * 86_400_000
+#: Pieces of one window, each as long as the greatest common divisor of length and slide.
+PANES_MAXIMUM = 10_000
+#: How far behind the time a row may be to count, in ms.
+LATENESS_MS = 3_600_000
+#: Integers that are summed up lie within this.
+_SUMMED_MAXIMUM = 2 * 10**15
+#: Sums lie within this, or are NULL.
+SUM_MAXIMUM = 2**53
+#: Sample periods that a query's rows go on behind its FOR: its last window's row comes with one sampled a period behind the window.
+PERIODS_BEHIND = 2
+#: Pieces times groups that are kept at most (40 bytes each and more).
+CELLS_MAXIMUM = 10_000_000
+#: Groups that there may be of an attribute with fewer values than its range has: of 1,024 motes, behind 64 roots.
+_FEW: dict[int | None, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
+#: Which of the rows of a window this is: 0 when it is over, one more with each late row.
+REVISION = Expr(Op.ATTR, (), None, 0, 0, 2**53, Kind.NUMBER, final=("revision",))
+_EXAMPLE = "AVG(temp, 5 min), AVG(temp, 5 min, 1 min) or AVG(temp, start, 1 min)"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``length_ms`` 0: since the query began. A row for each ``slide_ms``."""
+
+    length_ms: int
+    slide_ms: int
+
+    def __str__(self) -> str:
+        length = (
+            f"the last {duration_text(self.length_ms)}" if self.length_ms else "all since the query began"
+        )
+        return f"{length}, each {duration_text(self.slide_ms)}"
+
+    def latest(self, time_ms: int) -> int:
+        """End of the last one that is over at a time."""
+        return time_ms // self.slide_ms * self.slide_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The windows of one query. It has a row at each end of the one with the shortest slide, which divides the others';
+    those have what they had at their latest end.
+
+    ``whole``: where a late row changes one group, the rows of all groups come again.
+    """
+
+    windows: tuple[Window, ...]
+    whole: bool = False
+
+    @property
+    def slide_ms(self) -> int:
+        """Time between rows."""
+        return min(window.slide_ms for window in self.windows)
+
+    @property
+    def width_ms(self) -> int:
+        """Of the longest pieces of time that all windows can be put together of."""
+        return math.gcd(*(time for w in self.windows for time in (w.length_ms or w.slide_ms, w.slide_ms)))
+
+    @property
+    def lookback_ms(self) -> int:
+        """How far before a row's end the earliest window with a length may begin."""
+        return max(window.length_ms + window.slide_ms for window in self.windows) - self.slide_ms
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no window is a landmark's."""
+        return all(window.length_ms for window in self.windows)
+
+
+def is_windowed(expr: Expr) -> bool:
+    """Whether the node is an aggregate over a window."""
+    return expr.final[:1] == ("window",)
+
+
+def windows_of(exprs: Iterable[Expr]) -> list[Window]:
+    """The windows in some expressions, each once."""
+    nodes = [node for expr in exprs for node in expr.walk() if is_windowed(node)]
+    return list(dict.fromkeys(window_of(node) for node in nodes))
+
+
+def window_of(node: Expr) -> Window:
+    """The window of an aggregate."""
+    _, length, slide = node.final
+    assert isinstance(length, int)
+    assert isinstance(slide, int)
+    return Window(length, slide)
+
+
+def is_call(node: ast.Call) -> bool:
+    """Whether the call is written with a window: a time, or ``start``, behind what is aggregated."""
+    behind = node.arguments if node.star else node.arguments[1:]
+    if node.function.upper() not in KINDS or not behind:
+        return False
+    length = behind[0]
+    return _is_start(length) or (isinstance(length, ast.Number) and time_of(length.unit) is not None)
+
+
+def asks(*nodes: object) -> bool:
+    """Whether these parts of a query name a window."""
+    return any(isinstance(found, ast.Call) and is_call(found) for found in ast.walk(nodes))
+
+
+def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expression], Expr]) -> Expr:
+    """The aggregate that such a call means; ``resolve`` its argument. Raises QueryError."""
+    if node.distinct:
+        raise QueryError("DISTINCT has no meaning in a window", "leave it out", node.span)
+    if period_ms is None:
+        hint = "LIFETIME chooses the sample period: write SAMPLE PERIOD instead"
+        raise QueryError("a window needs to know the sample period", hint, node.span)
+    length_node, *behind = node.arguments if node.star else node.arguments[1:]
+    if len(behind) > 1:
+        span = behind[1].span.to(behind[-1].span)
+        raise QueryError("a window has a length and a slide", f"write {_EXAMPLE}", span)
+    length = 0 if _is_start(length_node) else _time(length_node, period_ms)
+    if behind:
+        slide = _time(behind[0], period_ms)
+    elif length:
+        slide = length
+    else:
+        hint = "say how often, as in AVG(temp, start, 1 min)"
+        raise QueryError("a window since the start gives a row for each slide", hint, length_node.span)
+    if length and slide > length:
+        hint = f"the longest slide is the length, {duration_text(length)}"
+        raise QueryError(
+            f"with a slide of {duration_text(slide)} rows would be in no window", hint, behind[0].span
+        )
+    if length and length // math.gcd(length, slide) > PANES_MAXIMUM:
+        hint = f"at most {PANES_MAXIMUM:,}: write a longer slide, or a slide that divides the length"
+        steps = length // math.gcd(length, slide)
+        raise QueryError(f"this window is cut into {steps:,} pieces", hint, node.span)
+    if node.star:
+        return replace(build.aggregate(Aggregate.COUNT, None), high=2**53, final=("window", length, slide))
+    argument = node.arguments[0]
+    kind, resolved = KINDS[node.function.upper()], resolve(argument)
+    if max(abs(resolved.low), abs(resolved.high)) > _SUMMED_MAXIMUM:
+        raise QueryError("the value is too large to be summed up", "scale it down", argument.span)
+    made = build.aggregate(kind, resolved)
+    if kind is Aggregate.COUNT:
+        # Rows of all motes over hours, instead of an epoch's.
+        made = replace(made, high=2**53)
+    elif kind is Aggregate.SUM:
+        made = replace(made, low=-SUM_MAXIMUM, high=SUM_MAXIMUM)
+    return replace(made, final=("window", length, slide))
+
+
+def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, whole: bool) -> Frame:
+    """The windows of a query. Raises QueryError where they do not end together, or take too much memory."""
+    windows = sorted(windows_of(exprs), key=lambda window: (window.slide_ms, window.length_ms))
+    frame = Frame(tuple(windows), whole)
+    for window in frame.windows:
+        if window.slide_ms % frame.slide_ms:
+            slides = f"{duration_text(frame.slide_ms)} and {duration_text(window.slide_ms)}"
+            hint = "the shortest divides the others, as in AVG(temp, 5 min), MAX(temp, 1 h), or ask in two queries"
+            raise QueryError(f"windows with a row for each {slides} have no rows in common", hint, span)
+    longest = max(window.length_ms for window in frame.windows)
+    if longest // frame.width_ms > PANES_MAXIMUM:
+        hint = (
+            f"at most {PANES_MAXIMUM:,}: choose times that divide each other, or ask in queries of their own"
+        )
+        raise QueryError(
+            f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
+        )
+    pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
+    # How many values a table has is known when it is read.
+    count = math.prod(
+        _FEW.get(group.operand if group.is_attribute else None, group.high - group.low + 1)
+        for group in groups
+        if not any(node.final[:1] == ("table",) for node in group.walk())
+    )
+    if count * pieces > CELLS_MAXIMUM:
+        most = CELLS_MAXIMUM // pieces
+        hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
+        raise QueryError(f"there may be {count:,} groups in each of these windows", hint, span)
+    return frame
+
+
+def _is_start(node: ast.Expression) -> bool:
+    return isinstance(node, ast.Name) and node.table is None and node.name.lower() == START
+
+
+def _time(node: ast.Expression, period_ms: int) -> int:
+    """A length or slide in ms: a multiple of the sample period."""
+    unit = time_of(node.unit) if isinstance(node, ast.Number) else None
+    if not isinstance(node, ast.Number) or unit is None:
+        raise QueryError("a window's length and slide are times", f"write {_EXAMPLE}", node.span)
+    time = node.value * unit
+    if time < period_ms or time % period_ms:
+        hint = f"write a multiple of the sample period of {duration_text(period_ms)}"
+        raise QueryError(f"{duration_text(time)} is no number of sample periods", hint, node.span)
+    if time > _LENGTH_MAXIMUM_MS:
+        hint = f"the longest is {duration_text(_LENGTH_MAXIMUM_MS)}"
+        raise QueryError(f"a window of {duration_text(time)} is too long", hint, node.span)
+    return int(time)

@@ -1,1 +1,0 @@
-"""Sensor proxies: one mote stream serves many users."""

@@ -1,0 +1,1 @@
+"""The gateway: users' queries, and the order in which everything changes."""

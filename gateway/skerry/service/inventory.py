@@ -1,0 +1,87 @@
+"""What there is, asked by users: motes by place and tags, substitutes, the catalog's tables in SQL."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from skerry.catalog.substitutes import Substitute, Wanted, known_mote, silent, substitutes
+from skerry.catalog.table_select import select
+from skerry.catalog.tags import Tags
+from skerry.network.networks import Networks
+from skerry.service.queries import Queries
+from skerry.service.system_tables import tables
+from skerry.storage.state import StorageError
+
+
+class Inventory:
+    """The gateway's knowledge of motes, streams and queries, and users' tags, which it owns.
+
+    Public methods may be called from any thread; ``lock`` is the gateway's, ``save`` makes what has changed durable.
+    """
+
+    def __init__(
+        self, lock: threading.RLock, network: Networks, queries: Queries, save: Callable[[], None]
+    ) -> None:
+        self._lock, self._network, self._queries, self._save = lock, network, queries, save
+        self._tags = Tags()
+
+    def select(self, sql: str, user: str | None = None) -> tuple[list[str], list[list[Any]]]:
+        """Columns and rows of a SELECT over the catalog's tables, as far as a user may see them. Raises QueryError."""
+        with self._lock:
+            found = tables(
+                self._network.catalog,
+                self._tags,
+                list(self._network.streams.values()),
+                self._network.current,
+                self._queries.all() if user is None else self._queries.of(user),
+                self._queries.described_points(user),
+                self._queries.described_srts(user),
+                time.time(),
+            )
+        return select(sql, found)
+
+    def tag(self, nodeid: int, changes: Mapping[str, str | None], user: str) -> dict[str, str]:
+        """Set a mote's tags, take away those that are None; returns all it has. Raises PlaceError, TagError, StorageError."""
+        with self._lock:
+            known_mote(self._network.catalog, nodeid)
+            before = self._tags.to_list()
+            tags = self._tags.set(nodeid, changes, user, time.time())
+            if changes:
+                try:
+                    self._save()
+                except StorageError:
+                    self._tags = Tags.from_list(before)
+                    raise
+            return tags
+
+    def motes(self, wanted: Wanted) -> list[dict[str, Any]]:
+        """Motes that are meant, nearest first, with their tags and, of a place, the distance in m."""
+        with self._lock:
+            catalog, now = self._network.catalog, time.time()
+            described = {mote["nodeid"]: mote for mote in catalog.motes()}
+            found = [mote for mote in catalog.all() if wanted.fits(mote, self._tags.of(mote.nodeid))]
+            return [
+                {
+                    **described[mote.nodeid],
+                    "tags": self._tags.of(mote.nodeid),
+                    "silent": silent(mote, catalog, now),
+                    **({} if wanted.near is None else {"distance": wanted.distance(mote)}),
+                }
+                for mote in sorted(found, key=lambda mote: (wanted.distance(mote), mote.nodeid))
+            ]
+
+    def substitutes(self, nodeid: int, has: Sequence[str] = (), count: int | None = None) -> list[Substitute]:
+        """Motes that could stand in for one; see :func:`skerry.catalog.substitutes.substitutes`. Raises PlaceError."""
+        with self._lock:
+            return substitutes(self._network.catalog, nodeid, time.time(), has, count)
+
+    def to_list(self) -> list[list[Any]]:
+        """The tags, for JSON."""
+        return self._tags.to_list()
+
+    def restore(self, tags: list[list[Any]]) -> None:
+        """What :meth:`to_list` wrote."""
+        self._tags = Tags.from_list(tags)

@@ -1,0 +1,333 @@
+"""Users' queries as the gateway keeps them, and the storage points that some of them make."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from binascii import crc_hqx
+from collections.abc import Sequence
+from typing import Any
+
+from skerry.planner.features.srt import Srt, Values
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.model.storage_points import Point
+from skerry.planner.planner import plan_srt
+from skerry.sql.ast import CreateSrt, DropPoint, DropSrt
+from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.surrogates import mended
+from skerry.streams.handover import Joint
+from skerry_protocol.packets import Aggregate
+
+
+class UnknownQueryError(KeyError):
+    """No such query, or another user's; or it has ended by itself, and ``why``."""
+
+    def __init__(self, query: str, why: str | None = None) -> None:
+        super().__init__(
+            f"query {query} has ended: {why}"
+            if why
+            else f"no query {query}: 'skerry list' shows those there are"
+        )
+
+
+class UnknownEventError(KeyError):
+    """No query waits for this event; the message names those waited for."""
+
+
+@dataclasses.dataclass
+class UserQuery:
+    """A query somebody asked. ``position``: rows of the log before it are not his."""
+
+    id: str
+    user: str
+    sql: str
+    plan: QueryPlan
+    created: float
+    position: int
+    finished: bool = False
+    #: What CREATE STORAGE POINT made.
+    point: Point | None = None
+    #: What CREATE SRT made.
+    srt: Srt | None = None
+    #: Of one with HISTORY that goes on: where its own feed begins, by root.
+    joints: dict[int, Joint] = dataclasses.field(default_factory=dict)
+    #: It is stopped once nobody has read it for so long, in s; None: never.
+    linger_s: float | None = None
+    #: Feeds that are open, and when the last one closed (monotonic).
+    readers: int = 0
+    left: float = dataclasses.field(default_factory=time.monotonic)
+    #: By stream number, the streams that have ended included, for readers that are behind.
+    feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
+    #: The query whose rows start this one; it ends with that.
+    started_by: str | None = None
+    #: What :meth:`text` said last, and of what.
+    _written: tuple[object, str] = (None, "")
+
+    @property
+    def past_only(self) -> bool:
+        """Whether no rows are to come: HISTORY … ONLY."""
+        return self.plan.history is not None and self.plan.history.only
+
+    def text(self) -> str:
+        """In JSON; the plan is made of its own text again."""
+        state = self.finished, tuple(self.joints.items()), tuple(self.feeds.items())
+        if self._written[0] != state:
+            self._written = state, json.dumps(self._to_dict())
+        return self._written[1]
+
+    def _to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
+            "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
+            "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
+            "srt": self.srt.to_list() if self.srt is not None else None,
+            "tables": [probe.table.schema.to_list() for probe in self.plan.probes],
+            "joints": [[root, dataclasses.asdict(joint)] for root, joint in self.joints.items()],
+            "linger_s": self.linger_s,
+            "feeds": {number: dataclasses.astuple(feed) for number, feed in self.feeds.items()},
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(
+        cls, entry: dict[str, Any], plan: QueryPlan, point: Point | None, srt: Srt | None = None
+    ) -> UserQuery:
+        """What :meth:`text` said."""
+        plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
+        joints = {root: Joint(**joint) for root, joint in entry.get("joints", [])}
+        if entry.get("joint"):
+            # As a gateway of one root wrote it.
+            joints[0] = Joint(**entry["joint"])
+        feeds = {int(number): Feed(*feed) for number, feed in entry["feeds"].items()}
+        return cls(
+            entry["id"], mended(entry["user"]), mended(entry["sql"]), plan, entry["created"], entry["position"], entry["finished"],
+            point, srt, joints, feeds=feeds, started_by=entry["started_by"],
+            linger_s=entry["linger_s"],
+        )  # fmt: skip
+
+    def abandoned(self, now: float) -> bool:
+        """Whether nobody has read it for longer than it is to linger; ``now`` in s, monotonic."""
+        return self.linger_s is not None and not self.readers and now - self.left > self.linger_s
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """A query that could not go on when the gateway started again, and why: known until its user has stopped it."""
+
+    id: str
+    user: str
+    sql: str
+    why: str
+
+
+class Queries:
+    """All of them by id, oldest first. Not locked: its owner calls it under his lock."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, UserQuery] = {}
+        # The same by who asked, and those that keep storage points: of ten thousand, one more looks through none.
+        self._by_user: dict[str, dict[str, UserQuery]] = {}
+        self._keepers: dict[str, UserQuery] = {}
+        #: Those with HISTORY.
+        self.with_past: set[str] = set()
+        #: The greatest id that there has been, also of a query that is gone: who still has that one must not meet another's.
+        self.last = 0
+        #: By id, not among the others.
+        self._ended: dict[str, Ended] = {}
+
+    def add(self, query: UserQuery) -> None:
+        """A new one, whose user and storage point stay."""
+        self._by_id[query.id] = query
+        self._by_user.setdefault(query.user, {})[query.id] = query
+        if query.point is not None:
+            self._keepers[query.id] = query
+        if query.plan.history is not None:
+            self.with_past.add(query.id)
+        self.last = max(self.last, int(query.id) if query.id.isdigit() else 0)
+
+    def remove(self, query_id: str) -> None:
+        """Forget one. KeyError when there is none."""
+        query = self._by_id.pop(query_id)
+        own = self._by_user[query.user]
+        del own[query_id]
+        if not own:
+            del self._by_user[query.user]
+        self._keepers.pop(query_id, None)
+        self.with_past.discard(query_id)
+
+    def all(self) -> list[UserQuery]:
+        """Oldest first."""
+        return list(self._by_id.values())
+
+    def of(self, user: str) -> list[UserQuery]:
+        """One user's, oldest first."""
+        return list(self._by_user.get(user, {}).values())
+
+    def get(self, query_id: str, user: str | None = None) -> UserQuery:
+        """One query; with ``user`` only if it is his. Raises UnknownQueryError."""
+        query = self._by_id.get(query_id)
+        if query is None or (user is not None and query.user != user):
+            ended = self._ended.get(query_id)
+            mine = ended is not None and user in (None, ended.user)
+            raise UnknownQueryError(query_id, ended.why if ended is not None and mine else None)
+        return query
+
+    def end(self, ended: Ended) -> None:
+        """One that cannot go on. Its id is not given again."""
+        self._ended[ended.id] = ended
+        self.last = max(self.last, int(ended.id))
+
+    def ended(self, user: str | None = None) -> list[Ended]:
+        """Those of one user, or all."""
+        return [ended for ended in self._ended.values() if user in (None, ended.user)]
+
+    def has_ended(self, query_id: str) -> bool:
+        """Whether it is one of those."""
+        return query_id in self._ended
+
+    def forget_ended(self, user: str | None, query_id: str | None = None) -> bool:
+        """A user knows of one of his, or of all; whether there were any."""
+        known = [one.id for one in self.ended(user) if query_id in (None, one.id)]
+        for one in known:
+            del self._ended[one]
+        return bool(known)
+
+    def find(self, query_id: str) -> UserQuery | None:
+        """One query, None when there is none."""
+        return self._by_id.get(query_id)
+
+    def started_by(self, query_id: str) -> list[UserQuery]:
+        """Those that the rows of one start."""
+        return [query for query in self._by_id.values() if query.started_by == query_id]
+
+    def next_id(self) -> str:
+        """An id above all that there have been."""
+        return str(self.last + 1)
+
+    # ---- storage points ----
+
+    def points(self) -> dict[str, Point]:
+        """Storage points by name in lower case."""
+        return {
+            query.point.name.lower(): query.point
+            for query in self._keepers.values()
+            if query.point is not None
+        }
+
+    def point_number(self, sql: str) -> int:
+        """A new storage point's: of its text and the time, so that rows that an earlier one left in EEPROM are not taken for its own."""
+        taken = {point.number for point in self.points().values()}
+        number = crc_hqx(f"{sql} {time.time_ns()}".encode(), 0) or 1
+        while number in taken:
+            number = number % 0xFFFF + 1
+        return number
+
+    def keeper(self, statement: DropPoint, user: str) -> str:
+        """The user's query that keeps a storage point. Raises QueryError."""
+        name = statement.name.name.lower()
+        for query in self._keepers.values():
+            if query.point is not None and query.point.name.lower() == name:
+                if query.user != user:
+                    raise QueryError(
+                        f"storage point '{query.point.name}' is another user's",
+                        "who created it drops it",
+                        statement.name.span,
+                        statement.text,
+                    )
+                return query.id
+        names = ", ".join(point.name for point in self.points().values()) or "none"
+        hint = f"{did_you_mean(name, list(self.points()))}storage points are {names}"
+        raise QueryError(
+            f"unknown storage point '{statement.name.name}'", hint, statement.name.span, statement.text
+        )
+
+    def users_of(self, point: Point) -> list[UserQuery]:
+        """Other queries that read or fill a storage point."""
+        name = point.name.lower()
+        return [
+            query
+            for query in self._by_id.values()
+            if query.point is not point and name in (*query.plan.reads, query.plan.into)
+        ]
+
+    def check_unused(self, point: Point) -> None:
+        """Raises QueryError where queries that still run read or fill a storage point."""
+        users = [query.id for query in self.users_of(point) if not query.finished]
+        if users:
+            what = f"query {users[0]} uses" if len(users) == 1 else f"queries {', '.join(users)} use"
+            raise QueryError(f"{what} storage point {point.name}", "stop that first")
+
+    def described_points(self, user: str | None) -> list[dict[str, Any]]:
+        """The storage points, with what uses them; of other users' queries ``user`` sees nothing, unless he is None."""
+        return [
+            {
+                **query.point.to_dict(),
+                "query": query.id if user in (None, query.user) else None,
+                "user": query.user if user in (None, query.user) else None,
+                "used_by": [other.id for other in self.users_of(query.point) if user in (None, other.user)],
+            }
+            for query in self._keepers.values()
+            if query.point is not None
+        ]
+
+    # ---- semantic routing trees ----
+
+    def srts(self) -> dict[str, Srt]:
+        """Semantic routing trees by name in lower case."""
+        return {query.srt.name.lower(): query.srt for query in self._by_id.values() if query.srt is not None}
+
+    def srt_number(self, sql: str) -> int:
+        """A new tree's, 1..255: seldom one that was dropped just now, of which motes may not have heard."""
+        taken = {srt.number for srt in self.srts().values()}
+        number = crc_hqx(f"{sql} {time.time_ns()}".encode(), 0) % 0xFF + 1
+        while number in taken:
+            number = number % 0xFF + 1
+        return number
+
+    def plan_srt(self, statement: CreateSrt, roots: Sequence[int], values: Values) -> tuple[Srt, QueryPlan]:
+        """A new tree, and the query that keeps it: at the root that it names, or the first of ``roots``. Raises QueryError."""
+        asked = [root for root in roots if statement.root is not None and statement.root.value == root]
+        root = next(iter(asked or roots), None)
+        return plan_srt(statement, self.srt_number(statement.text), self.srts(), values, root)
+
+    def srt_keeper(self, statement: DropSrt, user: str) -> str:
+        """The user's query that keeps a tree. Raises QueryError."""
+        name = statement.name.name.lower()
+        for query in self._by_id.values():
+            if query.srt is not None and query.srt.name.lower() == name:
+                if query.user != user:
+                    text = f"semantic routing tree '{query.srt.name}' is another user's"
+                    raise QueryError(text, "who created it drops it", statement.name.span, statement.text)
+                return query.id
+        names = ", ".join(srt.name for srt in self.srts().values()) or "none"
+        hint = f"{did_you_mean(name, list(self.srts()))}semantic routing trees are {names}"
+        text = f"unknown semantic routing tree '{statement.name.name}'"
+        raise QueryError(text, hint, statement.name.span, statement.text)
+
+    def described_srts(self, user: str | None) -> list[dict[str, Any]]:
+        """The trees; of other users' queries ``user`` sees nothing, unless he is None."""
+        return [
+            {
+                **query.srt.to_dict(),
+                "query": query.id if user in (None, query.user) else None,
+                "user": query.user if user in (None, query.user) else None,
+            }
+            for query in self._by_id.values()
+            if query.srt is not None
+        ]
+
+    # ---- events ----
+
+    def waiting_for(self, event: str) -> list[str]:
+        """Ids of the queries that an event starts or stops. Raises UnknownEventError where there is none."""
+        known = {
+            (clause.name.lower(), query.id)
+            for query in self._by_id.values()
+            for clause in query.plan.clauses
+            if clause.kind in (Aggregate.ON_EVENT, Aggregate.STOP_ON)
+        }
+        waiting = sorted(query for name, query in known if name == event.lower())
+        if not waiting:
+            names = ", ".join(sorted({name for name, _ in known})) or "none"
+            raise UnknownEventError(f"no query waits for event '{event}': events waited for are {names}")
+        return waiting

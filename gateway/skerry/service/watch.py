@@ -1,0 +1,61 @@
+"""Which alarms what goes on in the background raises, and ends."""
+
+from __future__ import annotations
+
+import time
+
+from skerry.catalog import Catalog
+from skerry.network.root import Root
+from skerry.service.alarms import Alarms
+
+#: Rows that wait for Spark for so long, in s, are an alarm.
+STALLED_S = 60.0
+
+
+class Watch:
+    """Told now and then how things are, from any thread."""
+
+    def __init__(self, alarms: Alarms) -> None:
+        self._alarms = alarms
+        #: How far the proxy had come when it last moved, and when that was.
+        self._moved = (0, time.monotonic())
+
+    def root(self, root: Root) -> None:
+        """Whether its rows come."""
+        self._tell(f"link {root.link.url}", root.trouble())
+
+    def delivery(self, done: int, through: int, rows: int, state: str) -> None:
+        """How far the proxy has come in the log, as its batches and its readers see it; ``state``: Spark's."""
+        now = time.monotonic()
+        if done != self._moved[0] or through >= rows:
+            self._moved = (done, now)
+            self._alarms.off("delivery")
+        elif now - self._moved[1] > STALLED_S:
+            self._alarms.on(
+                "delivery", f"rows wait in the log: Spark has taken none for {STALLED_S:g} s ({state})"
+            )
+
+    def history(self, trouble: str | None) -> None:
+        """Why the log is not compacted; None: it is."""
+        self._tell("history", None if trouble is None else f"the log is not compacted: {trouble}")
+
+    def windows(self, lacking: str | None) -> None:
+        """Why windows from before the start lack rows; None: they do not."""
+        self._tell(
+            "windows", None if lacking is None else f"windows from before the start lack rows: {lacking}"
+        )
+
+    def motes(self, catalog: Catalog) -> None:
+        """Whether each has an address of its own."""
+        found = [
+            f"mote {nodeid} reports through roots {a} and {b} in turn"
+            for nodeid, (a, b) in catalog.clashes(time.time()).items()
+        ]
+        why = "there seem to be two of that number; rows of both are kept, but give one of them another"
+        self._tell("motes", f"{'; '.join(found)}: {why}" if found else None)
+
+    def _tell(self, name: str, trouble: str | None) -> None:
+        if trouble is None:
+            self._alarms.off(name)
+        else:
+            self._alarms.on(name, trouble)

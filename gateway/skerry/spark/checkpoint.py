@@ -1,0 +1,83 @@
+"""How far Spark has come, as it notes it in files; looked through before it starts, as it does not start with one that is damaged.
+
+Spark does not sync them, so that a power cut may leave empty ones. Nothing is lost with them: rows are known by their numbers, and Spark
+can begin anew with the oldest row of the log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from skerry.storage.log import stream_log
+
+DIRECTORY = "checkpoint"
+_log = logging.getLogger(__name__)
+_VERSION = re.compile(r"v\d+")
+
+
+class _WrongError(ValueError):
+    """What is wrong with a checkpoint."""
+
+
+def usable(data: Path, log_path: Path) -> Path:
+    """The directory of a gateway's checkpoint, from which one that Spark could not go on from is taken away. Raises OSError."""
+    directory = data / DIRECTORY
+    if not log_path.exists():
+        # It is away: whoever reads it says so, and goes on from here once it is back.
+        return directory
+    try:
+        _check(directory, stream_log.length(log_path))
+    except _WrongError as wrong:
+        _log.warning(
+            "%s: it is taken away, and Spark reads the log again from row %d on; nobody gets a row twice",
+            wrong,
+            stream_log.first(log_path),
+        )
+        shutil.rmtree(directory)
+    return directory
+
+
+def _check(directory: Path, rows: int) -> None:
+    """Raises _WrongError. ``rows``: how many the log has."""
+    offsets, commits = _numbered(directory / "offsets"), _numbered(directory / "commits")
+    metadata = directory / "metadata"
+    if offsets or commits or metadata.exists():
+        _object(metadata, 0)
+    for number in commits:
+        _object(directory / "commits" / str(number), 1)
+    for number in offsets:
+        file = directory / "offsets" / str(number)
+        _object(file, 1)
+        row = _object(file, 2).get("row")
+        if not isinstance(row, int) or not 0 <= row <= rows:
+            raise _WrongError(f"{file} says row {row}, and the log ends before row {rows}")
+    # The last batch may not be done yet.
+    last, done = max(offsets, default=-1), max(commits, default=-1)
+    if done not in (last, last - 1) or (done >= 0 and done not in offsets):
+        raise _WrongError(f"{directory} begins batch {last} last, and ends batch {done}")
+
+
+def _numbered(directory: Path) -> list[int]:
+    """Batches that a directory has a file of."""
+    if not directory.is_dir():
+        return []
+    return [int(file.name) for file in directory.iterdir() if file.name.isdecimal()]
+
+
+def _object(file: Path, place: int) -> dict[str, Any]:
+    """The JSON object in a line of a file, which stands behind that of the format's version. Raises _WrongError."""
+    try:
+        lines = file.read_text().splitlines()
+        found = json.loads(lines[place])
+    except FileNotFoundError:
+        raise _WrongError(f"{file} is gone") from None
+    except (LookupError, ValueError):
+        found = None
+    if not isinstance(found, dict) or (place and not _VERSION.fullmatch(lines[0])):
+        raise _WrongError(f"{file} is not as Spark wrote it")
+    return found

@@ -1,0 +1,170 @@
+"""Text → syntax tree."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
+
+from skerry.sql.ast import Span, Statement
+from skerry.sql.errors import QueryError
+from skerry.sql.misspellings import KEYWORDS, misspelt
+from skerry.sql.tree_builder import TreeBuilder
+
+#: Words of SQL for what is said otherwise here → how.
+_OTHERWISE = {
+    "JOIN": "write FROM sensors AS s, places AS p WHERE p.node = s.nodeid",
+    "DISTINCT": "GROUP BY gives a row for each value, and COUNT(DISTINCT a) their number",
+}
+#: The same for characters that mean nothing here.
+_CHARACTERS = {
+    "&": "write AND", "|": "write OR", "!": "write NOT",
+    "'": "no texts can be written: attributes are numbers",
+    '"': "names stand without quotation marks, and no texts can be written: attributes are numbers",
+    "`": "names stand without quotation marks", "[": "names stand without brackets",
+    # As text processors and phones write them.
+    "≥": "write >=", "≤": "write <=", "≠": "write <>", "−": "write -", "–": "write -", "×": "write *", "·": "write *", "÷": "write /",
+    **dict.fromkeys("“”„«»", "names stand without quotation marks, and no texts can be written: attributes are numbers"),
+    **dict.fromkeys("‘’‚", "no texts can be written: attributes are numbers"),
+}  # fmt: skip
+
+#: What names mean behind these words.
+_AFTER = {"FROM": "sensors or a storage point", "QUEUE": "NAIVE, WINAVG or DELTA"}
+
+#: Terminal → how an error calls it.
+_CALLED: dict[str, str] = {
+    "NUMBER": "a number", "NAME": "a name", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
+    "SLASH": "/", "SHIFT": ">>", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
+    "$END": "the end", "HUMIDITY_UNIT": "a unit", "STORAGE_POINT": "STORAGE POINT",
+}  # fmt: skip
+
+#: What may go on an expression is left out of "expected …": it says little and hides the rest.
+_CONTINUATIONS = frozenset({
+    "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "SHIFT", "PERCENT", "AND", "OR", "IS", "IN", "BETWEEN", "NOT",
+    "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "DOT", "AS",
+})  # fmt: skip
+
+
+def _name_or_keyword(token: Token) -> Token:
+    word = token.upper()
+    if word in KEYWORDS or word in _OTHERWISE:
+        token.type = word
+    return token
+
+
+def _tables() -> str | bool:
+    """Where the parser's tables are kept, which take most of a second to make; False: this user can keep none."""
+    try:
+        directory = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skerry"
+        directory.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: no home is known
+        return False
+    return str(directory / "query.tables")
+
+
+@cache
+def _lark() -> Lark:
+    grammar = files("skerry.sql").joinpath("query.lark").read_text("utf-8")
+    # The basic lexer keeps keywords keywords everywhere: "SELECT FROM sensors" has no attribute FROM.
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        maybe_placeholders=True,
+        propagate_positions=True,
+        lexer_callbacks={"NAME": _name_or_keyword},
+        cache=_tables(),
+    )
+
+
+def parse(text: str) -> Statement:
+    """The statement in ``text``. Raises QueryError with the place and what would be right."""
+    try:
+        if not text.strip():
+            raise QueryError(
+                "the query is empty", "write for example SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s"
+            )
+        return TreeBuilder(text).build(_lark().parse(text))
+    except UnexpectedCharacters as error:
+        raise _unexpected_character(error, text) from None
+    except UnexpectedToken as error:
+        raise _unexpected_token(error, text) from None
+    except RecursionError:
+        raise QueryError("the query is nested too deeply", "use fewer parentheses").within(text) from None
+    except QueryError as error:
+        raise error.within(text) from None
+
+
+def _unexpected_character(error: UnexpectedCharacters, text: str) -> QueryError:
+    at = error.pos_in_stream or 0
+    character = text[at]
+    hint = "this character has no meaning in a query"
+    if character.isdigit() or character == ".":
+        hint = "this is no number: write 25.5 or 2.55e1"
+    elif character.isalpha():
+        hint = "names are made of the letters A to Z, digits and _"
+    else:
+        hint = _CHARACTERS.get(character, hint)
+    return QueryError(f"unexpected {character!r}", hint, Span(at, at + 1), text)
+
+
+def _otherwise(token: Token, before: str, behind: str) -> str | None:
+    """How that is said here which SQL says so; None: not otherwise."""
+    if before.rstrip().endswith(";"):
+        return "one statement at a time"
+    if "/*" in before[-1:] + token + behind[:1]:
+        return "a comment begins with --, and ends with its line"
+    if before.rstrip().endswith("%"):
+        return "% is for remainders: a relative humidity is written 50 %RH, or 50"
+    if token.type == "COMMA" and before[-1:].isdigit() and behind[:1].isdigit():
+        return "decimal places stand behind a point, as in 25.5"
+    return _OTHERWISE.get(token.upper())
+
+
+def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
+    token = error.token
+    expected = set(error.accepts or error.expected)
+    if token.type == "$END":
+        end = len(text.rstrip())
+        hint = misspelt(None, text[:end], expected) + _expected(expected, text[:end])
+        return QueryError("the query ends too early", hint, Span(end, end + 1), text)
+    span = Span(token.start_pos or 0, token.end_pos or 0)
+    otherwise = _otherwise(token, text[: span.start], text[span.end :])
+    if otherwise is not None:
+        return QueryError(f"unexpected '{token}'", otherwise, span, text)
+    if token.type == "COMPARE":
+        doubled = text[: span.start].rstrip()[-1:] in ("=", "<", ">", "!")
+        hint = (
+            "comparisons are = <> != < <= > >=" if doubled else "comparisons do not chain: join two with AND"
+        )
+        return QueryError(f"unexpected '{token}'", hint, span, text)
+    hint = _expected(expected, text[: span.start])
+    if token.type == "NAME" and {"AS", "FROM"} <= expected:
+        hint = "expected a comma, FROM, or AS before a column's name"
+    return QueryError(
+        f"unexpected '{token}'", misspelt(token, text[: span.start], expected) + hint, span, text
+    )
+
+
+def _expected(terminals: set[str], before: str) -> str:
+    if "NAME" in terminals:
+        terminals = terminals - {"GROUP"}  # a name there
+    if terminals == {"NAME"}:
+        last = before.rsplit(maxsplit=1)[-1]
+        if last[-1].isdigit():
+            return "expected a unit of time: ms, s, min, h, day or week"
+        return f"expected {_AFTER.get(last.upper(), 'a name')}"
+    if terminals == {"SELECT"}:
+        return "expected SELECT"
+    if "SELECT" in terminals:
+        return "expected SELECT, CREATE STORAGE POINT, CREATE SRT, STOP QUERY or DROP"
+    if {"NULL", "NUMBER", "NAME"} <= terminals:
+        return "expected an expression: an attribute, a number, or an aggregate such as AVG(temp)"
+    shown = sorted(terminals - _CONTINUATIONS) or sorted(terminals)
+    if "SAMPLE" in shown:
+        shown = [word for word in shown if word in ("COMMA", "FROM", "SAMPLE", "ONCE", "WHERE", "FOR")]
+    names = ["SAMPLE PERIOD" if word == "SAMPLE" else _CALLED.get(word, word) for word in shown]
+    return "expected " + (names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}")

@@ -1,0 +1,462 @@
+"""Lark's parse tree → the syntax tree of :mod:`skerry.sql.ast`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from lark import Token, Tree
+
+from skerry.sql import ast
+from skerry.sql.ast import Span
+from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.misspellings import guess_last
+from skerry.sql.units import TIMES, time_of
+
+#: Digits of a literal, before and behind the point together: more do not fit the gateway's 64 bits.
+_DIGITS = 18
+
+#: Clauses that a query may have several of.
+_REPEATED = ("action", "nested", "buffered", "signal", "stop_on")
+
+#: Clauses of which a query has one, besides that which says when to sample.
+_SINGLE = (
+    "where",
+    "groups",
+    "having",
+    "into",
+    "combine",
+    "interpolate",
+    "history",
+    "order",
+    "limit",
+    "queue",
+    "approximate",
+)
+
+_Node = Tree[Token] | Token
+
+
+class TreeBuilder:
+    """Builds the statement of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def build(self, tree: Tree[Token]) -> ast.Statement:
+        """The statement of a whole parse tree."""
+        event, statement = None, _tree(next(child for child in tree.children if child is not None))
+        if statement.data == "on_event":
+            event, statement = _on_event(statement), _tree(tree.children[1])
+        other = self._other(statement)
+        if other is not None:
+            return other
+        select = self._select(statement, event)
+        buffers = list(statement.find_data("buffered"))
+        return self._buffered(select, buffers) if buffers else select
+
+    def _other(self, tree: Tree[Token]) -> ast.Statement | None:
+        """A statement that is no query; None for a query."""
+        build: dict[str, Callable[[Tree[Token]], ast.Statement]] = {
+            "stop": self._stop,
+            "drop_all": lambda _: ast.Stop(None, self._text),
+            "create": self._create,
+            "create_srt": self._create_srt,
+            "drop": lambda tree: ast.DropPoint(_name(_token(tree.children[-1])), self._text),
+            "drop_srt": lambda tree: ast.DropSrt(_name(_token(tree.children[-1])), self._text),
+        }
+        return build[tree.data](tree) if tree.data in build else None
+
+    def _buffered(self, select: ast.Select, buffers: list[Tree[Token]]) -> ast.CreatePoint:
+        """``OUTPUT ACTION BUFFER(k)``: the newest k rows stay on the motes, in a storage point of that name."""
+        number = _token(buffers[0].children[-1])
+        if len(buffers) > 1:
+            raise QueryError("BUFFER is said twice", "leave one of them out", _span(buffers[1]))
+        size = ast.Number(_value(number), None, _span(number))
+        return ast.CreatePoint(
+            ast.Name(f"buffer_{number}", _span(number)),
+            True,
+            size,
+            (),
+            replace(select, buffers=()),
+            self._text,
+        )
+
+    def _create(self, tree: Tree[Token]) -> ast.CreatePoint:
+        _, circular, _, name, _, number, unit, fields, _, filling = tree.children
+        size = ast.Number(_value(_token(number)), str(unit) if unit is not None else None, _span(number))
+        named = [] if fields is None else [_tree(field).children for field in _tree(fields).children]
+        select = None if filling is None else self._select(_tree(_tree(filling).children[0]), None)
+        return ast.CreatePoint(
+            _name(_token(name)),
+            circular is not None,
+            size,
+            tuple((_name(_token(field)), _name(_token(type))) for field, type in named),
+            select,
+            self._text,
+        )
+
+    def _create_srt(self, tree: Tree[Token]) -> ast.CreateSrt:
+        _, _, name, _, table, *rest = tree.children
+        attributes = [child for child in rest if isinstance(child, Tree) and child.data == "attribute"]
+        _, root, _, policy, _, _, period = rest[len(attributes) :]
+        return ast.CreateSrt(
+            _name(_token(name)),
+            _name(_token(table)),
+            tuple(_name(_token(attribute.children[0])) for attribute in attributes),
+            ast.Number(_value(_token(root)), None, _span(_token(root))) if root is not None else None,
+            _name(_token(policy)) if policy is not None else None,
+            _duration(_tree(period)) if period is not None else None,
+            self._text,
+        )
+
+    def _stop(self, tree: Tree[Token]) -> ast.Stop:
+        number = _token(tree.children[2])
+        if not number.isdigit():
+            raise QueryError(f"'{number}' is no query id", "STOP QUERY takes a whole number", _span(number))
+        return ast.Stop(int(_value(number)), self._text)
+
+    def _select(self, tree: Tree[Token], event: ast.OnEvent | None) -> ast.Select:
+        _, no_interleave, items, source, *rest = tree.children
+        trees = [_tree(clause) for clause in rest]
+        clauses = self._clauses([clause for clause in trees if clause.data not in _REPEATED])
+        tables = _with_past(_tables(source, _span(_tree(items))), clauses, trees)
+        where, having, groups = (clauses.get(name) for name in ("where", "having", "groups"))
+        into, combine, interpolate = (clauses.get(name) for name in ("into", "combine", "interpolate"))
+        order, limit = clauses.get("order"), clauses.get("limit")
+        select = ast.Select(
+            tuple(_item(_tree(item)) for item in _tree(items).children),
+            tables,
+            _expression(where.children[1]) if where is not None else None,
+            tuple(_expression(expression) for expression in groups.children[2:])
+            if groups is not None
+            else (),
+            _expression(having.children[1]) if having is not None else None,
+            _sampling(clauses["sampling"]) if "sampling" in clauses else ast.Recorded(_span(tree)),
+            event,
+            no_interleave is not None,
+            tuple(_output(clause) for clause in trees if clause.data == "action"),
+            tuple(_signal(clause) for clause in trees if clause.data == "signal"),
+            tuple(_span(_tree(clause.children[-1])) for clause in trees if clause.data == "nested"),
+            tuple(_stop_on(clause) for clause in trees if clause.data == "stop_on"),
+            _name(_token(into.children[-1])) if into is not None else None,
+            tuple(map(_expression, combine.children[1:])) if combine is not None else (),
+            ast.Interpolate(_span(interpolate)) if interpolate is not None else None,
+            self._text,
+            _history(clauses["history"]) if "history" in clauses else None,
+            tuple(_ordered(_tree(part)) for part in order.children[2:]) if order is not None else (),
+            _limit(_token(limit.children[1])) if limit is not None else None,
+            _queue(clauses["queue"]) if "queue" in clauses else None,
+            _approximate(clauses["approximate"]) if "approximate" in clauses else None,
+            tuple(_span(clause) for clause in trees if clause.data == "buffered"),
+        )
+        _check_tables(select)
+        return select
+
+    def _clauses(self, trees: list[Tree[Token]]) -> dict[str, Tree[Token]]:
+        """By what they say, each once; one of them says when to sample."""
+        found: dict[str, Tree[Token]] = {}
+        for tree in trees:
+            kind = tree.data if tree.data in _SINGLE else "sampling"
+            if kind in found:
+                named = {
+                    "sampling": "how often to sample",
+                    "groups": "GROUP BY",
+                    "into": "INTO STORAGE POINT",
+                    "order": "ORDER BY",
+                }
+                what = named.get(kind, kind.upper())
+                raise QueryError(
+                    f"{what} is said twice", "leave one of them out", _span(_token(tree.children[0]))
+                )
+            found[kind] = tree
+        past = found.get("history")
+        if "sampling" not in found and (past is None or past.children[-1] is None):
+            end = len(self._text.rstrip().rstrip(";").rstrip())
+            # What has been said already is not expected again.
+            left = ["WHERE"] if "where" not in found else []
+            words = ["ONLY", "SAMPLE PERIOD", *left] if past is not None else ["ONCE", "SAMPLE PERIOD", *left]
+            raise QueryError(
+                "the query ends too early",
+                f"{guess_last(self._text[:end])}expected {', '.join(words[:-1])} or {words[-1]}",
+                Span(end, end + 1),
+            )
+        return found
+
+
+def _tables(node: Any, items: Span) -> tuple[ast.Table, ...]:
+    if node is None:
+        return (ast.Table(ast.Name("sensors", items), None),)
+    return tuple(_table(_tree(table)) for table in _tree(node).children[1:])
+
+
+def _check_called(tables: Sequence[ast.Table]) -> None:
+    called = [table.called for table in tables]
+    for table in tables:
+        if called.count(table.called) > 1:
+            hint = "give each a name of its own, as in FROM recent AS a, recent AS b"
+            raise QueryError(f"two tables are called '{table.called}'", hint, table.name.span)
+
+
+def _with_past(
+    tables: tuple[ast.Table, ...], clauses: dict[str, Tree[Token]], trees: Sequence[Tree[Token]]
+) -> tuple[ast.Table, ...]:
+    """``…, sensors HISTORY 1 day AS h``: the last table is what it was in that time."""
+    past = clauses.get("history")
+    if past is None or _token_type(past.children[-1]) != "NAME":
+        return tables
+    del clauses["history"]
+    alias, last = _token(past.children[-1]), tables[-1]
+    if past is not trees[0] or last.alias is not None:
+        hint = "write it behind the last table of FROM, as in FROM sensors AS s, sensors HISTORY 1 day AS h"
+        raise QueryError(f"nothing says of what '{alias}' is the past", hint, _span(past))
+    table = ast.Table(last.name, str(alias), _duration(_tree(past.children[1])))
+    return (*tables[:-1], table)
+
+
+def _token_type(node: Any) -> str | None:
+    return node.type if isinstance(node, Token) else None
+
+
+def _table(tree: Tree[Token]) -> ast.Table:
+    table, *words = tree.children
+    names = [str(word) for word in words if word is not None and _token(word).type == "NAME"]
+    return ast.Table(_name(_token(table)), names[0] if names else None)
+
+
+def _check_tables(select: ast.Select) -> None:
+    """What stands before a point is the table's name, or the one that the query gives it."""
+    _check_called(select.tables)
+    known = [name for table in select.tables for name in (table.alias, table.name.name) if name is not None]
+    of_stops = list(_names(select.stops))
+    for name in _names(select):
+        if name.table is not None and name.table.lower() == "event":
+            if select.event is None and name not in of_stops:
+                hint = "begin with ON EVENT name, or leave it out"
+                raise QueryError("this query has no event", hint, name.span)
+            continue
+        if name.table is not None and name.table.lower() not in [table.lower() for table in known]:
+            hint = f"{did_you_mean(name.table, known)}it is {' or '.join(known)}"
+            raise QueryError(f"unknown table '{name.table}'", hint, name.span)
+
+
+def _names(node: Any) -> Iterator[ast.Name]:
+    """All names in a part of the tree."""
+    return (found for found in ast.walk(node) if isinstance(found, ast.Name))
+
+
+def _tree(node: Any) -> Tree[Token]:
+    assert isinstance(node, Tree)
+    return node
+
+
+def _token(node: Any) -> Token:
+    assert isinstance(node, Token)
+    return node
+
+
+def _span(node: _Node) -> Span:
+    place = node if isinstance(node, Token) else node.meta
+    return Span(place.start_pos or 0, place.end_pos or 0)
+
+
+def _name(token: Token) -> ast.Name:
+    return ast.Name(str(token), _span(token))
+
+
+def _item(tree: Tree[Token]) -> ast.SelectItem:
+    if tree.data == "star":
+        return ast.SelectItem(ast.Star(_span(tree)), None, _span(tree))
+    expression, _, alias = tree.children
+    return ast.SelectItem(_expression(expression), str(alias) if alias is not None else None, _span(tree))
+
+
+def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
+    if tree.data == "once":
+        return ast.Once(_span(tree))
+    if tree.data == "lifetime":
+        _, duration, _, least = tree.children
+        return ast.Lifetime(
+            _duration(_tree(duration)), _duration(_tree(least)) if least is not None else None, _span(tree)
+        )
+    # Without FOR the place-holders of its word and its length are None.
+    period = next(child for child in tree.children if isinstance(child, Tree))
+    length = tree.children[-1]
+    return ast.SamplePeriod(
+        _duration(_tree(period)), _length(_tree(length)) if length is not None else None, _span(tree)
+    )
+
+
+def _history(tree: Tree[Token]) -> ast.History:
+    only = tree.children[2]
+    return ast.History(_duration(_tree(tree.children[1])), only is not None, _span(tree))
+
+
+def _ordered(tree: Tree[Token]) -> ast.Ordered:
+    expression, direction = tree.children
+    descending = direction is not None and _token(direction).type == "DESC"
+    return ast.Ordered(_expression(expression), descending, _span(tree))
+
+
+def _limit(token: Token) -> ast.Number:
+    return ast.Number(_value(token), None, _span(token))
+
+
+def _queue(tree: Tree[Token]) -> ast.Queue:
+    _, policy, _, number, *_, send = tree.children
+    size = ast.Number(_value(_token(number)), None, _span(number)) if number is not None else None
+    return ast.Queue(
+        _name(_token(policy)), size, _duration(_tree(send)) if send is not None else None, _span(tree)
+    )
+
+
+def _approximate(tree: Tree[Token]) -> ast.Approximate:
+    _, _, number, unit = tree.children
+    span = _span(number).to(_span(unit)) if unit is not None else _span(number)
+    within = ast.Number(_value(_token(number)), str(unit) if unit is not None else None, span)
+    return ast.Approximate(within, _span(tree))
+
+
+def _event_name(node: Any) -> ast.Name:
+    return ast.Name("".join(map(str, _tree(node).children)), _span(_tree(node)))
+
+
+def _output(tree: Tree[Token]) -> ast.Output:
+    *_, name, argument = tree.children
+    return ast.Output(_event_name(name), _expression(argument) if argument is not None else None, _span(tree))
+
+
+def _signal(tree: Tree[Token]) -> ast.Signal:
+    trees = [_tree(child) for child in tree.children if isinstance(child, Tree)]
+    name, *parameters = trees
+    return ast.Signal(_event_name(name), tuple(map(_expression, parameters)), _span(tree))
+
+
+def _on_event(tree: Tree[Token]) -> ast.OnEvent:
+    trees = [_tree(child) for child in tree.children if isinstance(child, Tree)]
+    aligned = any(isinstance(child, Token) and child.type == "ALIGNED" for child in tree.children)
+    alternatives = tuple(
+        tuple(_one_event(_tree(child)) for child in of.children if isinstance(child, Tree)) for of in trees
+    )
+    return ast.OnEvent(alternatives, aligned, _span(tree))
+
+
+def _one_event(tree: Tree[Token]) -> ast.Event:
+    name, *rest = tree.children
+    event = _event_name(name)
+    parameters = [_tree(child) for child in rest if child is not None]
+    times = [_duration(_tree(p.children[0])) for p in parameters if p.data == "parameter_time"]
+    names = tuple(_name(_token(p.children[0])) for p in parameters if p.data == "parameter_name")
+    if event.name.lower() != "every":
+        if times:
+            hint = "write ON EVENT every(10 min) for a timer"
+            raise QueryError("a time is no parameter of an event", hint, times[0].span)
+        return ast.Event(event, names, None, _span(tree))
+    if len(times) != 1 or names:
+        raise QueryError("a timer needs one time", "write ON EVENT every(10 min)", _span(tree))
+    return ast.Event(event, (), times[0], _span(tree))
+
+
+def _stop_on(tree: Tree[Token]) -> ast.StopOn:
+    event, where = tree.children[3], tree.children[-1]
+    condition = _expression(where) if isinstance(where, Tree) and where is not event else None
+    return ast.StopOn(_event_name(event), condition, _span(tree))
+
+
+def _length(tree: Tree[Token]) -> ast.Duration | ast.Rounds:
+    number, unit = tree.children
+    return ast.Rounds(_value(_token(number)), _span(tree)) if unit is None else _duration(tree)
+
+
+def _duration(tree: Tree[Token]) -> ast.Duration:
+    """A number without a unit is milliseconds, as in the language that TinyDB shipped."""
+    number, unit = tree.children
+    if unit is None:
+        return ast.Duration(_value(_token(number)), _span(tree))
+    number, unit = _token(number), _token(unit)
+    size = time_of(unit)
+    if size is None:
+        units = ["ms", "s", "min", "h", "day", "week"]
+        # m is metres elsewhere, and minutes to many.
+        guess = did_you_mean("minutes" if unit == "m" else str(unit), list(TIMES))
+        hint = f"{guess}times are in {', '.join(units)}"
+        raise QueryError(f"unknown unit of time '{unit}'", hint, _span(unit))
+    return ast.Duration(_value(number) * size, _span(tree))
+
+
+def _value(token: Token) -> Decimal:
+    try:
+        value = Decimal(str(token))
+    except InvalidOperation:
+        # Not even its exponent is a number that can be reckoned with.
+        raise _out_of_range(token) from None
+    exponent = value.normalize().as_tuple().exponent
+    behind = max(0, -exponent) if isinstance(exponent, int) else 0
+    if behind + max(0, value.adjusted() + 1) > _DIGITS:
+        raise _out_of_range(token)
+    return value
+
+
+def _out_of_range(token: Token) -> QueryError:
+    return QueryError(
+        f"the number {token} is out of range", f"numbers have at most {_DIGITS} digits", _span(token)
+    )
+
+
+def _expression(node: Any) -> ast.Expression:
+    tree = _tree(node)
+    if tree.data in ("compared", "condition", "conjunction", "shift", "sum", "product"):
+        return _chain(tree.children)
+    if tree.data in ("parenthesis", "plus"):
+        return _expression(tree.children[-1])
+    if tree.data in ("number", "null", "name", "name_group", "call"):
+        return _primary(tree, _span(tree))
+    if tree.data in ("minus", "negated"):
+        operator = "-" if tree.data == "minus" else "NOT"
+        return ast.Unary(operator, _expression(tree.children[1]), _span(tree))
+    return _test(tree, _span(tree))
+
+
+def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
+    children = tree.children
+    if tree.data == "number":
+        unit = children[1]
+        return ast.Number(_value(_token(children[0])), str(unit) if unit is not None else None, span)
+    if tree.data == "null":
+        return ast.Null(span)
+    if tree.data == "name_group":  # a keyword elsewhere
+        table, word = children
+        return ast.Name(str(word), span, str(table) if table is not None else None)
+    if tree.data == "name":
+        first, second = children
+        if second is None:
+            return _name(_token(first))
+        return ast.Name(str(second), span, str(first))
+    function, distinct, *arguments = children
+    star = isinstance(arguments[0], Token)
+    values = tuple(map(_expression, arguments[1:] if star else arguments))
+    return ast.Call(str(function), values, distinct is not None, span, star)
+
+
+def _test(tree: Tree[Token], span: Span) -> ast.Expression:
+    children = tree.children
+    operand = _expression(children[0])
+    if tree.data == "is_null":
+        return ast.IsNull(operand, children[2] is not None, span)
+    negated = children[1] is not None
+    if tree.data == "between":
+        return ast.Between(operand, _expression(children[3]), _expression(children[5]), negated, span)
+    return ast.InList(operand, tuple(_expression(item) for item in children[3:]), negated, span)
+
+
+def _chain(children: Sequence[Any]) -> ast.Expression:
+    """``a op b op c`` from the left."""
+    result = _expression(children[0])
+    for i in range(1, len(children), 2):
+        right = _expression(children[i + 1])
+        operator = str(children[i]).upper()
+        operator = "<>" if operator == "!=" else operator
+        result = ast.Binary(operator, result, right, result.span.to(right.span))
+    return result

@@ -1,0 +1,112 @@
+"""What a stream was before each of its rows, as a table that a query joins it with.
+
+A row meets those that were sampled before it, at most so long ago, and that had come before it: what it is joined with is the same
+whenever it is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from skerry.expressions import build
+from skerry.expressions.evaluate import Vector
+from skerry.planner.model.plans import Past, QueryPlan
+from skerry.planner.semantics.table_joins import EPOCH, PAST, TIME, JoinedTable, TableColumn, columns_read
+from skerry.storage.history.answer import in_epochs
+from skerry.storage.history.layout import Int64
+from skerry.storage.history.reader import Reader, Samples
+from skerry.tables.columns import Column, TableError
+from skerry.tables.files import ROWS_MAXIMUM
+from skerry.tables.join import ROW, SESSION
+from skerry.tables.store import Table
+from skerry_protocol.attributes import BY_NAME
+
+#: Rows of the log that are read at a time.
+_PIECE_ROWS = 65_536
+#: Older rows than are needed that are kept at most, as a share of those that are.
+_SLACK = 1.0
+
+
+class Before:
+    """The past of one query's stream, as far as its readers have come. ``reader``: of rows sampled from a time on, UTC in us, of the
+    streams that there are when it is asked for."""
+
+    def __init__(
+        self, plan: QueryPlan, joined: JoinedTable, reader: Callable[[frozenset[int], int], Reader]
+    ) -> None:
+        assert joined.past_ms is not None
+        self._period_ms, self._span_ms = plan.period_ms, joined.past_ms
+        self._names = columns_read(plan.joined_exprs(), joined)
+        attributes = frozenset(BY_NAME[name].number for name in self._names - {EPOCH, TIME})
+        self._open = partial(reader, attributes)
+        self._thinned = Past(joined.past_ms, only=False, recorded=False)
+        self._lock = threading.Lock()
+        self._since_ms = 0
+        #: How far the log has been read; None: it has not.
+        self._at: int | None = None
+        self._columns = self._empty()
+        self._version = 0
+
+    def table(self, numbers: Int64, utc_ms: Int64) -> Table:
+        """All rows that some of the stream's may meet, by their numbers in the log and sample times. Raises TableError."""
+        with self._lock:
+            since_ms = int(utc_ms.min()) - self._span_ms if len(utc_ms) else self._since_ms
+            last = int(numbers.max()) if len(numbers) else -1
+            if self._at is None or since_ms < self._since_ms:
+                self._since_ms = since_ms
+                self._at, self._columns = self._open(since_ms * 1000).first(), self._empty()
+                self._version += 1
+            if self._at < last:
+                reader = self._open(self._since_ms * 1000)
+                while self._at < last:
+                    upto = min(self._at + _PIECE_ROWS, last)
+                    self._add(reader, reader.read(self._at, upto))
+                    self._at = upto
+            self._leave_old(since_ms)
+            columns = {
+                name: Column(TableColumn(name, _DIGITS.get(name, 0)), values, known)
+                for name, (values, known) in self._columns.items()
+            }
+            rows = len(columns[ROW].values)
+            if rows > ROWS_MAXIMUM:
+                raise TableError(
+                    f"{PAST.name} has {rows} rows in this time, and a table has {ROWS_MAXIMUM} at most"
+                )
+            return Table(PAST.name, rows, columns, self._version, Path(PAST.name))
+
+    def _empty(self) -> dict[str, Vector]:
+        names = self._names | {ROW, SESSION, TIME}
+        return {name: (np.empty(0, np.int64), np.empty(0, np.bool_)) for name in names}
+
+    def _add(self, reader: Reader, samples: Samples) -> None:
+        chosen = in_epochs(samples, reader.scheduled_before(samples), self._period_ms, self._thinned)
+        places = np.flatnonzero(chosen)
+        everywhere = np.ones(len(places), np.bool_)
+        found: dict[str, Vector] = {
+            ROW: (samples.numbers[places], everywhere),
+            SESSION: (samples.sessions[places], everywhere),
+            TIME: (samples.rows.utc_ms[places], everywhere),
+        }
+        for name in self._names - {TIME}:
+            values, known = samples.rows.evaluate(build.attribute(BY_NAME[name]), self._period_ms)
+            found[name] = values[places], known[places]
+        for name, (values, known) in found.items():
+            old, old_known = self._columns[name]
+            self._columns[name] = np.concatenate([old, values]), np.concatenate([old_known, known])
+        self._version += 1
+
+    def _leave_old(self, since_ms: int) -> None:
+        needed = self._columns[TIME][0] >= since_ms
+        if np.count_nonzero(~needed) <= _SLACK * np.count_nonzero(needed):
+            return
+        self._since_ms = since_ms
+        self._columns = {name: (v[needed], k[needed]) for name, (v, k) in self._columns.items()}
+        self._version += 1
+
+
+_DIGITS = {column.name: column.digits for column in PAST.columns}

@@ -1,0 +1,1 @@
+"""The stream log: append-only, durable, replayable."""

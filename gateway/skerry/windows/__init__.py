@@ -1,0 +1,1 @@
+"""Aggregates over windows of time, computed from rows as they come."""

@@ -1,0 +1,283 @@
+"""Windows that one query has for itself: over rows joined with tables, and over the past and what follows it.
+
+Tables change and may not be there, and the past takes its time: such windows are therefore computed when their reader
+comes, from the log. A table that is missing makes that query wait, and no other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from skerry.delivery.buffers import Delivery, FeedBuffer, Recent, in_order
+from skerry.execution.matching import Part, View
+from skerry.execution.range_index import Int64
+from skerry.execution.residual import Residual, Rows
+from skerry.expressions.evaluate import Vector
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.semantics.time_windows import CELLS_MAXIMUM, LATENESS_MS
+from skerry.tables.columns import TableError
+from skerry.tables.join import Joiner
+from skerry.windows.panes import Input, Key, Panes
+from skerry.windows.shared_windows import Group, Piece, Texts, WindowView, as_input, last_end, part_of
+
+#: Rows of the log that are looked at at a time.
+STEP = 65_536
+#: The same where each of them meets many others of the stream's past.
+SELF_STEP = 1024
+#: Rows of windows that are kept for readers of one query.
+KEPT_ROWS = 65_536
+#: Readers of one query who may be in different places without going the whole way again each time.
+RUNS = 4
+#: A reader who is so few rows of the log behind is served at once.
+NEAR_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Rows of one session, or of all, in the order of the log, of which those at ``places`` are in the query: where they stand in
+    ``rows``. ``all``: where all of them do."""
+
+    session: int
+    numbers: Int64
+    rows: Rows
+    all: Int64
+    places: Int64
+
+
+class Past(Protocol):
+    """Rows of the past, as :class:`skerry.storage.history.answer.PastRows` has them."""
+
+    #: Where the query's span begins, UTC in ms.
+    since_ms: int
+
+    def first(self) -> int:
+        """A row of the log before which there are none."""
+
+    def read(self, start: int, end: int) -> list[Chosen]:
+        """Rows ``start`` .. ``end`` - 1 of the log."""
+
+
+@dataclass
+class OwnWindows:
+    """What one query's windows are made of. ``begin``: row of the log from which on rows come by its ``feeds``; before it they
+    are the past's. ``parts``: rows of the log from .. to - 1, with some attributes, by stream; ``session`` of a stream's number;
+    ``utc``: as of :class:`skerry.windows.shared_windows.Windows`."""
+
+    plan: QueryPlan
+    begin: int
+    parts: Callable[[int, int, Collection[int]], Iterator[Mapping[int, Part]]]
+    session: Callable[[int], int | None]
+    joiner: Joiner | None = None
+    past: Past | None = None
+    utc: Callable[[int, int], int] | None = None
+    feeds: Mapping[int, Feed] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.residual = Residual(self.plan)
+        self._alone = Residual(self.plan.without_windows())
+        aggregates = [node.args[0] for node in self.plan.aggregates() if node.args]
+        self.arguments = list(dict.fromkeys(aggregates))
+        self.wanted = [*self.plan.groups, *self.arguments]
+
+    def first(self) -> int:
+        """The first row of the log that matters."""
+        return self.begin if self.past is None else min(self.past.first(), self.begin)
+
+    def until(self, start: int, end: int) -> int:
+        """How far a step from a row goes: not over the end of the past."""
+        step = SELF_STEP if any(probe.table.past_ms is not None for probe in self.plan.probes) else STEP
+        return min(start + step, end, self.begin if start < self.begin else end)
+
+    def read(self, start: int, end: int) -> list[Chosen]:
+        """Rows of a step."""
+        past = self.past.read if self.past is not None else lambda *_: []
+        found = past(start, end) if start < self.begin else self._by_feeds(start, end)
+        return found if self.utc is None else [replace(chosen, session=0) for chosen in found]
+
+    def _by_feeds(self, start: int, end: int) -> list[Chosen]:
+        found = []
+        for parts in self.parts(start, end, self.plan.attributes):
+            for number, part in parts.items():
+                session, feed = self.session(number), self.feeds.get(number)
+                if session is not None and feed is not None:
+                    places = part.places(View(self._alone, feed)).astype(np.int64)
+                    everything = np.arange(len(part.numbers))
+                    found.append(Chosen(session, part.numbers, part.rows, everything, places))
+        return found
+
+    def values(self, chosen: Chosen) -> tuple[Int64, list[Vector | list[str | None]]]:
+        """Places of the query's rows, of a join some several times, and what it groups by and aggregates. Raises TableError."""
+        if self.joiner is not None:
+            return self.joiner.columns(chosen.rows, chosen.places, self.wanted)
+        evaluate = chosen.rows.evaluate.at(chosen.places)
+        return chosen.places, [evaluate(expr, self.plan.period_ms) for expr in self.wanted]
+
+    def times(self, chosen: Chosen) -> Int64:
+        """When all its rows were sampled, in the time that the windows go by, in ms."""
+        rows = chosen.rows
+        times: Int64 = (rows.sample_ms if self.utc is None else rows.utc_ms)[chosen.all]
+        return times
+
+    def since(self, session: int, chosen: Chosen) -> int:
+        """From when on a session's windows may begin, given its first rows."""
+        if self.past is not None:
+            behind = int(chosen.rows.utc_ms[chosen.all[0]]) - self.past.since_ms
+            return max(0, int(self.times(chosen)[0]) - behind)
+        if self.utc is not None:
+            return min(self.utc(n, feed.since_ms) for n, feed in self.feeds.items())
+        return min(feed.since_ms for n, feed in self.feeds.items() if self.session(n) == session)
+
+    def last_end(self, session: int) -> int:
+        """When the last of a session's windows may end."""
+        feeds = [(n, f) for n, f in self.feeds.items() if self.utc is not None or self.session(n) == session]
+        if self.utc is None:
+            return last_end(self.plan, (feed.until_ms for _, feed in feeds))
+        return last_end(
+            self.plan, (None if f.until_ms is None else self.utc(n, f.until_ms) for n, f in feeds)
+        )
+
+
+@dataclass
+class _Session:
+    """The windows of one session of the network, or of all."""
+
+    panes: Panes
+    key: Key
+    view: WindowView
+    groups: dict[Group, int]
+
+
+class Run:
+    """One way through the log."""
+
+    def __init__(self, own: OwnWindows) -> None:
+        self._own = own
+        self.at = own.first()
+        self._sessions: dict[int, _Session] = {}
+        self._texts: Texts = {}
+        self._kept: deque[Delivery] = deque()
+        self._rows = 0
+        #: Rows of windows up to this row of the log are no longer kept.
+        self.floor = -2
+
+    def behind(self, position: int) -> list[Delivery]:
+        """What is kept of the windows that rows behind a position brought."""
+        found = [d.behind(position) for d in self._kept if d.numbers[-1] > position]
+        return [delivery for delivery in found if len(delivery.numbers)]
+
+    def step(self, end: int) -> None:
+        """The next rows of the log, before ``end``. Raises TableError; then it is tried again with the same rows."""
+        upto = self._own.until(self.at, end)
+        pieces: dict[int, list[Piece]] = {}
+        firsts: dict[int, Chosen] = {}
+        for chosen in self._own.read(self.at, upto):
+            if len(chosen.numbers):
+                firsts.setdefault(chosen.session, chosen)
+                pieces.setdefault(chosen.session, []).append(self._piece(chosen))
+        for number, chosen in firsts.items():
+            if number not in self._sessions:
+                self._sessions[number] = self._begun(number, chosen)
+        inputs: list[tuple[_Session, int, Input]] = []
+        for number, mine in pieces.items():
+            session = self._sessions[number]
+            rows = as_input(mine, session.groups, len(self._own.plan.groups), self._own.arguments)
+            self._check(session)
+            inputs.append((session, self._own.last_end(number), rows))
+        found = []
+        for session, until, rows in inputs:
+            result = session.panes.process(rows, len(session.groups))[session.key]
+            course = session.panes.courses[session.key]
+            part = part_of(result, course, self._own.plan.groups, session.groups, self._texts)
+            delivery = part.delivery(replace(session.view, until_ms=until))
+            found += [delivery] if delivery is not None else []
+        self._keep(in_order(found))
+        self.at = upto
+
+    def _piece(self, chosen: Chosen) -> Piece:
+        places, columns = self._own.values(chosen)
+        vectors = [self._coded(column) if isinstance(column, list) else column for column in columns]
+        # Where the places stand among this session's rows.
+        among = np.searchsorted(chosen.all, places)
+        return Piece(chosen.numbers, self._own.times(chosen), among, vectors)
+
+    def _coded(self, texts: list[str | None]) -> Vector:
+        codes = [0 if text is None else self._texts.setdefault(text, len(self._texts)) for text in texts]
+        return np.array(codes, np.int64), np.array([text is not None for text in texts], np.bool_)
+
+    def _begun(self, number: int, chosen: Chosen) -> _Session:
+        plan, frame = self._own.plan, self._own.plan.window
+        assert frame is not None
+        since = self._own.since(number, chosen)
+        first = 0 if frame.is_bounded else -(-since // frame.slide_ms) * frame.slide_ms
+        panes = Panes(frame.width_ms, plan.period_ms)
+        panes.want(self._own.arguments, frame, first)
+        view = WindowView(self._own.residual, since, -1, int(np.iinfo(np.int64).max))
+        return _Session(panes, (frame, first), view, {} if plan.groups else {(): 0})
+
+    def _check(self, session: _Session) -> None:
+        frame = self._own.plan.window
+        assert frame is not None
+        pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
+        if len(session.groups) * pieces > CELLS_MAXIMUM:
+            most = CELLS_MAXIMUM // pieces
+            raise TableError(
+                f"there are more than {most:,} groups in each of its windows: write a longer slide, or group by less"
+            )
+
+    def _keep(self, found: list[Delivery]) -> None:
+        for delivery in found:
+            self._kept.append(delivery)
+            self._rows += len(delivery.numbers)
+        while len(self._kept) > 1 and self._rows > KEPT_ROWS:
+            oldest = self._kept.popleft()
+            self._rows -= len(oldest.numbers)
+            self.floor = int(oldest.numbers[-1])
+
+
+class AloneBuffer(FeedBuffer):
+    """The buffer of a query with windows of its own."""
+
+    def __init__(self, own: OwnWindows, recent: Recent, floor: int) -> None:
+        super().__init__(recent, floor)
+        self.own = own
+        self._runs: list[Run] = []
+        self._reading = threading.Lock()
+
+    def busy(self, position: int, through: int) -> bool:
+        """Whether reading takes a while."""
+        runs = [run for run in list(self._runs) if run.floor <= position]
+        return self.trouble is not None or not runs or runs[0].at < through - NEAR_ROWS
+
+    def deliveries(
+        self, position: int, most: int = STEP, through: int = 0
+    ) -> tuple[list[Delivery], int] | None:
+        """See :meth:`FeedBuffer.deliveries`; never None. Raises TableError."""
+        del most
+        with self._reading:
+            run = self._run(position)
+            try:
+                while run.at <= position and run.at < through:
+                    run.step(through)
+                found = run.behind(position)
+                if not found and run.at < through:
+                    run.step(through)
+                    found = run.behind(position)
+            except TableError as error:
+                self.trouble = str(error)
+                raise
+            self.trouble = None
+            return found, max(position, run.at - 1)
+
+    def _run(self, position: int) -> Run:
+        """The way that goes by a position; the one used last comes first."""
+        run = next((run for run in self._runs if run.floor <= position), None)
+        if run is None:
+            run = Run(self.own)
+        self._runs = [run, *(other for other in self._runs if other is not run)][:RUNS]
+        return run

@@ -1,0 +1,490 @@
+"""Users' windows over streams: who shares which panes, and what each user sees of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from skerry.delivery.buffers import Delivery
+from skerry.execution.matching import Part, View
+from skerry.execution.range_index import Int64
+from skerry.execution.residual import Residual, Rows
+from skerry.expressions.build import rounded_quotient
+from skerry.expressions.evaluate import Evaluator, Values, Vector, rounded_quotients
+from skerry.expressions.expression import Expr, Kind
+from skerry.planner.model.plans import Feed, Output, QueryPlan
+from skerry.planner.semantics.time_windows import (
+    LATENESS_MS,
+    PERIODS_BEHIND,
+    REVISION,
+    SUM_MAXIMUM,
+    is_windowed,
+    window_of,
+)
+from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
+from skerry_protocol.packets import Aggregate
+
+#: What a window's rows are kept under in a batch: its panes, by number, and itself.
+Place = tuple[int, Key]
+#: A group: the value of each expression that GROUP BY names; None: NULL.
+Group = tuple[int | None, ...]
+#: Stands for NULL among a group's values.
+_NULL = int(np.iinfo(np.int64).min)
+#: The number of each text that has been a group.
+Texts = dict[str, int]
+_ALWAYS = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowView:
+    """A user's query on the windows that it has over streams of one session of the network.
+
+    They begin at ``since_ms`` at the earliest and end at ``until_ms`` at the latest, and were brought by rows ``first`` .. ``end`` - 1
+    of the log.
+    """
+
+    residual: Residual
+    since_ms: int
+    first: int
+    end: int
+    until_ms: int = _ALWAYS
+
+
+def last_end(plan: QueryPlan, ends: Iterable[int | None]) -> int:
+    """When the last window of a query may end, whose rows of a session end at ``ends``: with its FOR. Others' rows may go on, and the
+    rows behind it are there to bring that window, not to be counted."""
+    found = list(ends)
+    known = [end for end in found if end is not None]
+    if plan.duration_ms is None or len(known) < max(1, len(found)):
+        return _ALWAYS
+    return max(known) - PERIODS_BEHIND * plan.period_ms
+
+
+class WindowRows(Rows):
+    """Rows of windows, each sampled in its last epoch, for users' columns and HAVING."""
+
+    def __init__(
+        self,
+        result: Result,
+        groups: Mapping[Expr, Vector],
+        texts: Mapping[Expr, list[str]],
+    ) -> None:
+        """``texts``: what the numbers of a group stand for."""
+        self._texts = texts
+        self.sample_ms: Values = np.array(result.ends, np.int64) - 1
+        revisions = np.array(result.revisions, np.int64)
+        known = np.ones(len(revisions), np.bool_)
+        self.evaluate = Evaluator({**groups, REVISION: (revisions, known)}, self.sample_ms)
+        self._shared = {}
+        self._states = {
+            (window, argument): np.array(cells, np.int64).reshape(-1, cells_of(argument))
+            for (window, argument), cells in result.states.items()
+        }
+
+    def prepare(self, aggregates: Iterable[Expr]) -> None:
+        """Make sure that they are there."""
+        for node in aggregates:
+            if not self.evaluate.brings(node):
+                self.evaluate.add(node, self._final(node))
+
+    def array(self, output: Output, evaluate: Evaluator, period_ms: int) -> pa.Array:
+        """A column, of texts too."""
+        if output.expr.kind is not Kind.TEXT:
+            return super().array(output, evaluate, period_ms)
+        ranks, known = evaluate(output.expr, period_ms)
+        return pa.array(self._texts[output.expr], pa.string()).take(pa.array(ranks, mask=~known))
+
+    def _final(self, node: Expr) -> Vector:
+        window = window_of(node)
+        if not node.args:
+            (count,) = self._states[window, None].T
+            return count, np.ones(len(count), np.bool_)
+        count, total, least, most, *high = self._states[window, node.args[0]].T
+        known = count > 0
+        if high and node.aggregate in (Aggregate.SUM, Aggregate.AVG):
+            return _of_wide(node, count, total, high[0])
+        match node.aggregate:
+            case Aggregate.COUNT:
+                values, known = count, np.ones(len(count), np.bool_)
+            case Aggregate.SUM:
+                values = total
+            case Aggregate.MIN:
+                values = least
+            case Aggregate.MAX:
+                values = most
+            case _:
+                power = 10 ** (node.digits - node.args[0].digits)
+                values = _averages(total, np.maximum(count, 1), power)
+        return values, known
+
+
+def _averages(total: Values, count: Values, power: int) -> Values:
+    """``total / count`` in units of 1 / ``power``, rounded half away from zero."""
+    if not len(total) or int(np.abs(total).max()) * power < 2**63:
+        return rounded_quotients(total * power, count)
+    exact = [
+        (2 * abs(t) * power + c) // (2 * c) * (-1 if t < 0 else 1)
+        for t, c in zip(total.tolist(), count.tolist(), strict=True)
+    ]
+    return np.array(exact, np.int64)
+
+
+def _of_wide(node: Expr, count: Values, low: Values, high: Values) -> Vector:
+    """SUM or AVG of values of more than 32 bits; a sum beyond what the language reckons with is NULL."""
+    totals = [h * 2**32 + lower for h, lower in zip(high.tolist(), low.tolist(), strict=True)]
+    known = count > 0
+    if node.aggregate is Aggregate.AVG:
+        power = 10 ** (node.digits - node.args[0].digits)
+        pairs = zip(totals, np.maximum(count, 1).tolist(), strict=True)
+        return np.array([rounded_quotient(total * power, times) for total, times in pairs], np.int64), known
+    fits = np.array([abs(total) <= SUM_MAXIMUM for total in totals], np.bool_)
+    found = [total if there else 0 for total, there in zip(totals, fits.tolist(), strict=True)]
+    return np.array(found, np.int64), known & fits
+
+
+class WindowPart:
+    """What one window over one selection of rows gave in a batch, for all who have it."""
+
+    def __init__(self, result: Result, rows: WindowRows, begins: Int64) -> None:
+        self._numbers = np.array(result.numbers, np.int64)
+        self._ends = np.array(result.ends, np.int64)
+        self._rows, self._begins = rows, begins
+
+    def delivery(self, view: WindowView) -> Delivery | None:
+        """A user's rows, if any, as he sees them."""
+        passing = (self._begins >= view.since_ms) & (self._ends <= view.until_ms)
+        passing &= (self._numbers >= view.first) & (self._numbers < view.end)
+        plan = view.residual.plan
+        if plan.having is not None or plan.order is not None:
+            self._rows.prepare(plan.aggregates())
+        passing &= self._rows.evaluate.truth(plan.having, plan.period_ms)
+        places = np.flatnonzero(passing)
+        if plan.order is not None:
+            places = self._ordered(places, plan)
+        if not len(places):
+            return None
+        return Delivery(self._numbers[places], view.residual.project(self._rows, places))
+
+    def _ordered(self, places: Int64, plan: QueryPlan) -> Int64:
+        """Of each window (that is: each row of the log that brings one, and each end) the first rows, in their order."""
+        assert plan.order is not None
+        # Groups tell apart what the query's own order does not.
+        by = [*plan.order.keys, *((group, False) for group in plan.groups)]
+        keys: list[Int64] = [self._numbers[places], self._ends[places]]
+        for expr, descending in by:
+            values, known = self._rows.evaluate(expr, plan.period_ms)
+            values = np.where(known, values, 0)[places]
+            keys += [(~known[places]).astype(np.int64), -values if descending else values]
+        sequence = np.lexsort(keys[::-1])
+        found = places[sequence]
+        if plan.order.limit is None:
+            return found
+        first = np.ones(len(found), np.bool_)
+        first[1:] = (np.diff(self._numbers[found]) != 0) | (np.diff(self._ends[found]) != 0)
+        begins = np.flatnonzero(first)
+        rank = np.arange(len(found)) - np.repeat(begins, np.diff(np.append(begins, len(found))))
+        return found[rank < plan.order.limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which rows of which streams go into panes of which width, by which group.
+
+    ``feeds``: by stream, of one session of the network, by time; for all users alike, whenever they came. What of them is new or has
+    changed since the panes numbered ``after``, which these go on from; 0: they go on from none. ``off``: streams that these had, and that
+    were called off.
+    """
+
+    where: Expr | None
+    groups: tuple[Expr, ...]
+    period_ms: int
+    width_ms: int
+    after: int
+    feeds: tuple[tuple[int, Feed], ...]
+    off: tuple[int, ...] = ()
+
+
+@dataclass
+class Shared:
+    """The panes of a selection, and who has windows over them. ``views``: of the streams that may still bring rows."""
+
+    number: int
+    selection: Selection
+    panes: Panes
+    views: dict[int, View]
+    groups: dict[Group, int] = field(default_factory=dict)
+    users: dict[str, Key] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.selection.groups:
+            self.groups[()] = 0
+
+
+class Windows:
+    """The windows of all users. Not for several threads at once.
+
+    ``session`` of a stream's number: network time begins anew with each. Windows are of one session each, by its time, unless
+    there is ``utc``: of a stream's number and a network time, UTC in ms; they are of all sessions then, by UTC.
+    """
+
+    def __init__(
+        self, session: Callable[[int], int | None], utc: Callable[[int, int], int] | None = None
+    ) -> None:
+        self._session, self._utc = session, utc
+        self._shared: dict[Selection, Shared] = {}
+        self._of_user: dict[str, dict[int, Shared]] = {}
+        self._views: dict[str, dict[Hashable, WindowView]] = {}
+        self._numbers = 0
+
+    def set_feeds(
+        self, user: str, residual: Residual, feeds: Mapping[int, Feed], row: int, oldest: int = 0
+    ) -> dict[Hashable, WindowView]:
+        """A user's windows, from row ``row`` of the log on over these streams; returns where his rows will be and were, by
+        :data:`Place`, those of rows from ``oldest`` on."""
+        plan, window = residual.plan, residual.plan.window
+        assert window is not None
+        had, mine = self._of_user.get(user, {}), dict[int, Shared]()
+        views = self._views.setdefault(user, {})
+        current: list[Hashable] = []
+        for session in dict.fromkeys(self._course(number) for number in feeds):
+            if session is None:
+                continue
+            of_session = {n: feed for n, feed in feeds.items() if self._course(n) == session}
+            since = min(self._time(n, feed.since_ms) for n, feed in of_session.items())
+            shared = self._selected(plan, of_session, had.get(session))
+            first = 0 if window.is_bounded else -(-since // window.slide_ms) * window.slide_ms
+            nodes = [node for node in plan.aggregates() if is_windowed(node)]
+            old = had.get(session)
+            course = (window, first)
+            if old is not None and old is not shared and course in old.panes.courses:
+                shared.panes.adopt(old.panes, course)
+            shared.panes.want({node.args[0] for node in nodes if node.args}, window, first)
+            shared.users[user] = course
+            mine[session] = shared
+            place: Place = shared.number, course
+            current.append(place)
+            ends = (None if f.until_ms is None else self._time(n, f.until_ms) for n, f in of_session.items())
+            until = last_end(plan, ends)
+            if place not in views:
+                views[place] = WindowView(residual, since, row, _ALWAYS, until)
+            elif views[place].until_ms != until:
+                views[place] = replace(views[place], until_ms=until)
+        for other, view in list(views.items()):
+            if other not in current and view.end == _ALWAYS:
+                views[other] = replace(view, end=row)
+            elif view.end <= oldest:
+                # Of each change of what motes run there is one.
+                del views[other]
+        self._leave(user, [shared for session, shared in had.items() if shared is not mine.get(session)])
+        self._of_user[user] = mine
+        return dict(views)
+
+    def _course(self, number: int) -> int | None:
+        """Streams with the same one are of the same windows."""
+        session = self._session(number)
+        return session if session is None or self._utc is None else 0
+
+    def _time(self, number: int, network_ms: int) -> int:
+        return network_ms if self._utc is None else self._utc(number, network_ms)
+
+    def remove(self, user: str) -> None:
+        """The user is gone."""
+        self._leave(user, self._of_user.pop(user, {}).values())
+        self._views.pop(user, None)
+
+    def _leave(self, user: str, places: Iterable[Shared]) -> None:
+        for shared in places:
+            course = shared.users.pop(user)
+            if course not in shared.users.values():
+                del shared.panes.courses[course]
+            if not shared.users:
+                del self._shared[shared.selection]
+
+    def _selected(self, plan: QueryPlan, feeds: Mapping[int, Feed], before: Shared | None) -> Shared:
+        """The panes for a plan: those he had where his feeds are what they were, or made of them where the feeds have gone on."""
+        window = plan.window
+        assert window is not None
+        width = window.width_ms
+        known = {} if before is None else before.views
+        fresh = self._fresh(feeds, before)
+        going = {n: view for n, view in known.items() if not self._is_over(n, view.feed, before)}
+        # Motes may send rows by them until they hear of it.
+        off = tuple(n for n in going if n not in feeds)
+        if before is not None and not fresh and not off:
+            return before
+        after = 0 if before is None else before.number
+        selection = Selection(
+            plan.where, plan.groups, plan.period_ms, width, after, tuple(fresh.items()), off
+        )
+        found = self._shared.get(selection)
+        if found is None:
+            base = Residual(plan.without_windows())
+            views = {n: view for n, view in going.items() if n in feeds}
+            views |= {number: View(base, feed) for number, feed in fresh.items()}
+            self._numbers += 1
+            panes = Panes(width, plan.period_ms) if before is None else before.panes.copy()
+            found = Shared(self._numbers, selection, panes, views)
+            if before is not None:
+                found.groups = dict(before.groups)
+            self._shared[selection] = found
+        return found
+
+    def _fresh(self, feeds: Mapping[int, Feed], before: Shared | None) -> dict[int, Feed]:
+        """Those of a user's feeds that panes do not have yet, or not so, as they are for all users alike, by time."""
+        known = {} if before is None else before.views
+        sessions = {self._session(number) for number in known}
+        fresh = {}
+        for number, feed in sorted(feeds.items(), key=lambda item: item[1].since_ms):
+            seen, session = known.get(number), self._session(number)
+            if seen is None and self._is_over(number, feed, before):
+                continue
+            # Windows begin behind a user's begin anyway, so that the time when he came does not keep users apart.
+            first = session not in sessions if seen is None else seen.feed.since_ms == _NULL
+            sessions.add(session)
+            alike = replace(feed, user="", since_ms=_NULL if first else feed.since_ms)
+            if seen is None or seen.feed != alike:
+                fresh[number] = alike
+        return fresh
+
+    def _is_over(self, number: int, feed: Feed, shared: Shared | None) -> bool:
+        """Whether no row of a feed can come that panes would still count in."""
+        now_ms = None if shared is None else shared.panes.now_ms
+        if now_ms is None or feed.until_ms is None:
+            return False
+        return self._time(number, feed.until_ms) <= now_ms - LATENESS_MS
+
+    def process(self, parts: Mapping[int, Part]) -> tuple[dict[Hashable, WindowPart], set[str]]:
+        """The next rows of all streams: what windows give, by :data:`Place`, and whose they are."""
+        found: dict[Hashable, WindowPart] = {}
+        users: set[str] = set()
+        for selection, shared in self._shared.items():
+            mine = [(view, parts[number]) for number, view in shared.views.items() if number in parts]
+            if not mine:
+                continue
+            results = shared.panes.process(
+                _input(shared, mine, by_utc=self._utc is not None), len(shared.groups)
+            )
+            brought = {key for key, result in results.items() if result.numbers}
+            for key in brought:
+                course = shared.panes.courses[key]
+                found[shared.number, key] = part_of(results[key], course, selection.groups, shared.groups)
+            if brought:
+                users.update(user for user, key in shared.users.items() if key in brought)
+        return found, users
+
+
+def _input(shared: Shared, mine: list[tuple[View, Part]], *, by_utc: bool) -> Input:
+    """The rows of all streams of a selection as one, in the order of the log."""
+    arguments, selection = shared.panes.arguments(), shared.selection
+    pieces = []
+    for view, part in mine:
+        places = part.places(view)
+        rows = part.rows.evaluate
+        of_places = rows if len(places) == len(part.numbers) else rows.at(places)
+        vectors = [of_places(expr, selection.period_ms) for expr in (*selection.groups, *arguments)]
+        samples = part.rows.utc_ms if by_utc else part.rows.sample_ms
+        pieces.append(Piece(part.numbers, samples, places.astype(np.int64), vectors))
+    return as_input(pieces, shared.groups, len(selection.groups), arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one stream: their numbers in the log, ascending, their sample times; places of those that count among them, ascending,
+    and what these are grouped by and what of them is aggregated."""
+
+    numbers: Int64
+    sample_ms: Int64
+    chosen: Int64
+    vectors: Sequence[Vector]
+
+
+def as_input(
+    pieces: Sequence[Piece], known: dict[Group, int], count: int, arguments: Sequence[Expr]
+) -> Input:
+    """Pieces of one session as one; the first ``count`` vectors are groups, of which new ones are added to ``known``."""
+    if len(pieces) == 1:
+        (only,) = pieces
+        numbers, samples, places, merged = only.numbers, only.sample_ms, only.chosen, list(only.vectors)
+    else:
+        numbers = np.concatenate([piece.numbers for piece in pieces])
+        samples = np.concatenate([piece.sample_ms for piece in pieces])
+        order = np.argsort(numbers, kind="stable")
+        numbers, samples = numbers[order], samples[order]
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        offsets = np.cumsum([0, *(len(piece.numbers) for piece in pieces[:-1])])
+        chosen = [piece.chosen + offset for piece, offset in zip(pieces, offsets, strict=True)]
+        places = rank[np.concatenate(chosen)]
+        by_place = np.argsort(places, kind="stable")
+        places = places[by_place]
+        merged = [
+            (
+                np.concatenate([v for v, _ in column])[by_place],
+                np.concatenate([k for _, k in column])[by_place],
+            )
+            for column in zip(*(piece.vectors for piece in pieces), strict=True)
+        ]
+    groups = numbered(known, merged[:count], len(places))
+    return Input(numbers, samples, places, groups, dict(zip(arguments, merged[count:], strict=True)))
+
+
+def numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int64:
+    """The number of each row's group; new ones are added to ``known``."""
+    codes = np.zeros(rows, np.int64)
+    if not columns:
+        return codes
+    values = [np.where(there, value, _NULL) for value, there in columns]
+    for value in values:
+        distinct, code = np.unique(value, return_inverse=True)
+        codes = codes * len(distinct) + code
+    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    numbers = []
+    for row in first.tolist():
+        group = tuple(None if (v := int(value[row])) == _NULL else v for value in values)
+        numbers.append(known.setdefault(group, len(known)))
+    return np.array(numbers, np.int64)[code]
+
+
+def part_of(
+    result: Result,
+    course: Course,
+    exprs: Sequence[Expr],
+    known: Mapping[Group, int],
+    texts: Texts | None = None,
+) -> WindowPart:
+    """What windows gave, of groups of these expressions, whose numbers are ``known``."""
+    tuples = list(known)
+    groups: dict[Expr, Vector] = {}
+    of_text: dict[Expr, list[str]] = {}
+    for i, expr in enumerate(exprs):
+        values = [tuples[group][i] for group in result.groups]
+        if expr.kind is Kind.TEXT and texts is not None:
+            # Ranks stand for texts, so that they can be ordered by.
+            of_text[expr] = sorted(texts)
+            rank = {texts[text]: place for place, text in enumerate(of_text[expr])}
+            values = [None if value is None else rank[value] for value in values]
+        groups[expr] = (
+            np.array([value or 0 for value in values], np.int64),
+            np.array([value is not None for value in values], np.bool_),
+        )
+    if groups:
+        places = _by_group(result, list(groups.values()))
+        result = result.at(places.tolist())
+        groups = {expr: (values[places], there[places]) for expr, (values, there) in groups.items()}
+    begins = np.array([course.begin(end) for end in result.ends], np.int64)
+    return WindowPart(result, WindowRows(result, groups, of_text), begins)
+
+
+def _by_group(result: Result, groups: Sequence[Vector]) -> Int64:
+    """Places of the rows, those of one window by group: a reader who comes back amid them finds them as they were, whatever had been seen
+    before them."""
+    windows = np.array([result.numbers, result.ends, result.revisions], np.int64)
+    begins = np.any(np.diff(windows, prepend=windows[:, :1]) != 0, axis=0)
+    keys: list[Int64] = [np.cumsum(begins)]
+    for values, known in groups:
+        keys += [(~known).astype(np.int64), values]
+    places: Int64 = np.lexsort(keys[::-1])
+    return places
