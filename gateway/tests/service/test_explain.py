@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.tests.test_plan_storage import create
+from gateway.tests.planner.test_storage_points import create
 from skerry.expressions.ranges import doubt
 from skerry.planner.cost.energy import cost_of, decided
 from skerry.planner.model.plans import QueryPlan

@@ -1,4 +1,4 @@
-"""Who may ask: the token file, limits, names. Against a running gateway: test_daemon_access.py."""
+"""Who may ask: the token file, limits, names. Against a running gateway: service/test_access.py."""
 
 from __future__ import annotations
 

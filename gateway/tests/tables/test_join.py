@@ -301,7 +301,7 @@ def test_motes_are_asked_for_the_streams_part_only(stores: dict[str, TableStore]
     )
 
 
-TRACE = Path(__file__).parents[3] / "shared" / "data" / "i80-emeryville.csv"
+TRACE = Path(__file__).parents[4] / "shared" / "data" / "i80-emeryville.csv"
 
 
 @pytest.mark.skipif(

@@ -12,7 +12,7 @@ from skerry.planner.planner import plan_point, plan_query, plan_srt
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "conformance.md").read_text()
 _INTRODUCTION, *_SECTIONS = re.split(r"^## (.*)\n", PAGE, flags=re.MULTILINE)
 CLAUSES = dict(zip(_SECTIONS[::2], _SECTIONS[1::2], strict=True))
 
@@ -64,7 +64,7 @@ def test_refused(query: str, message: str) -> None:
 
 def test_every_clause_of_the_grammar_is_on_the_page() -> None:
     """The rules of the clauses in query.lark, by the words that begin them."""
-    grammar = (Path(__file__).resolve().parents[1] / "skerry" / "sql" / "query.lark").read_text()
+    grammar = (Path(__file__).resolve().parents[2] / "skerry" / "sql" / "query.lark").read_text()
     words = set(re.findall(r"^%declare (.*)$", grammar, re.MULTILINE)[0].split()) - {
         "QUERY",
         "AS",

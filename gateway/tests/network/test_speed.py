@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.tests.catalog.test_motes import status
+from gateway.tests.network.test_alignment import ASKED, said, two_networks
 from gateway.tests.pasts import plan_of
-from gateway.tests.test_alignment import ASKED, said, two_networks
-from gateway.tests.test_catalog_motes import status
 from skerry.catalog import Catalog
 from skerry.catalog.substitutes import SILENT_S, silent
 from skerry.ingest.ingest import Ingest

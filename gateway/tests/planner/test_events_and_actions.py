@@ -11,7 +11,7 @@ import pytest
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, REFUSED, Mote, field, program
-from gateway.tests.test_plan_storage import create
+from gateway.tests.planner.test_storage_points import create
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions import build
 from skerry.expressions.build import rounded_hypotenuse

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import plan_of
-from gateway.tests.test_history_answer import (
+from gateway.tests.storage.history.test_answer import (
     NOW,
     numbers,
     past,
@@ -19,7 +19,7 @@ from gateway.tests.test_history_answer import (
     where_of,
     wheres,
 )
-from gateway.tests.test_history_answer import plain as as_double
+from gateway.tests.storage.history.test_answer import plain as as_double
 from skerry.planner.features.history import explain_past
 from skerry.sql.errors import QueryError
 from skerry.storage.history import answer as answer_module

@@ -14,7 +14,7 @@ from gateway.tests.pasts import plain_records, plan_of, stream_of
 from skerry.storage.history.store import History
 from skerry.storage.log.stream_log import StreamLog
 
-TEXT = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
+TEXT = (Path(__file__).parents[4] / "docs" / "history.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 QUERIES = re.findall(r"^    (SELECT .* FROM sensors .*)$", TEXT, flags=re.MULTILINE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.tests.test_plan_storage import create
+from gateway.tests.planner.test_storage_points import create
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query

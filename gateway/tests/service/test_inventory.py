@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.tests.test_catalog_motes import status
+from gateway.tests.catalog.test_motes import status
 from skerry.catalog import actions
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.substitutes import SILENT_S, PlaceError, Wanted, substitutes

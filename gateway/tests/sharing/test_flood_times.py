@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.tests.test_catalog_motes import status
-from gateway.tests.test_demand_sharing import kept, plan, rows
-from gateway.tests.test_networks import hello, networks
+from gateway.tests.catalog.test_motes import status
+from gateway.tests.network.test_networks import hello, networks
+from gateway.tests.sharing.test_demand import kept, plan, rows
 from skerry.catalog import Catalog
 from skerry.planner.features.srt import Axis, Srt
 from skerry.sharing.demand import Demand
