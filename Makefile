@@ -16,7 +16,7 @@ ID      ?= 1
 # Relative to where it is said: make goes on in another folder.
 OWN     := $(if $(EXTENSIONS),EXTENSIONS=$(abspath $(EXTENSIONS)))
 
-.PHONY: archive help setup firmware testbed wire demo check lint format test test-renode bench flash clean
+.PHONY: archive help setup firmware sizes testbed wire demo check lint format test test-renode bench flash clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,9 @@ $(STAMP): tools/setup tools/packages.txt requirements.lock pyproject.toml
 
 firmware: $(STAMP) ## build the mote images and print their sizes
 	@$(MAKE) --no-print-directory -C firmware PYTHON=$(abspath $(RUN)) $(OWN)
+
+sizes: $(STAMP) ## keep the images' sizes, for `make firmware` to compare with
+	@$(MAKE) --no-print-directory -C firmware sizes PYTHON=$(abspath $(RUN))
 
 testbed: $(STAMP) ## build the emulator: core and CPU back-ends
 	@$(MAKE) --no-print-directory -C testbed/core

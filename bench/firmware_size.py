@@ -19,13 +19,12 @@ def main() -> None:
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     rows = []
-    for board, name, flash, ram in (("iris", "IRIS", 59392, 7680), ("cc2538", "CC2538", 59392, 12288)):
+    for board, name in (("iris", "IRIS"), ("cc2538", "CC2538")):
         part = out[out.index(f"{board}.elf") :]
-        size = dict(re.findall(r"^(flash|RAM) +(\d+)", part, re.MULTILINE)[:2])
-        rows += [
-            (f"flash, {name}", f"{int(size['flash']):,} bytes", f"{flash:,}"),
-            (f"static RAM with worst-case stack, {name}", f"{int(size['RAM']):,} bytes", f"{ram:,}"),
-        ]
+        for memory, what in (("flash", "flash"), ("RAM", "static RAM with worst-case stack")):
+            found = re.search(rf"^{memory}: (\d+) of (\d+) bytes", part, re.MULTILINE)
+            assert found, part
+            rows.append((f"{what}, {name}", f"{int(found[1]):,} bytes", f"{int(found[2]):,}"))
     table("Firmware", rows)
 
 

@@ -2,7 +2,6 @@
  * the mote's address + 1, 0 where there is none. Of equal readings the one of the lower address
  * comes first. Of a storage point's rows a mote has several. */
 #include "query/aggregate.h"
-#include "query/calls.h"
 
 static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
@@ -35,9 +34,8 @@ static void insert(struct wire_aggregate_state *list, uint8_t cells,
     list[at] = *entry;
 }
 
-static NOT_INLINED bool merge_best(struct wire_aggregate_state *into,
-                                   const struct wire_aggregate_state *from, uint8_t cells,
-                                   bool largest)
+static bool merge_best(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
+                       uint8_t cells, bool largest)
 {
     for (uint8_t i = 0; i < cells && from[i].count != 0; i++)
         insert(into, cells, &from[i], largest);

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include "query/calls.h"
-
 /* A cell as it is on the wire, little-endian. */
 struct interval {
     uint16_t count;
@@ -32,7 +30,7 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
 }
 
 /* Makes of an interval its union with the next, which begins behind it; both lie within 16 bits. */
-static NOT_INLINED void join(struct interval *interval, const struct interval *next)
+static void join(struct interval *interval, const struct interval *next)
 {
     uint16_t end = (uint16_t)((uint16_t)(next->low - interval->low) + next->width);
     interval->count = aggregate_counts(interval->count, next->count);

@@ -1,11 +1,10 @@
-/* Functions that stay functions. */
+/* Functions that stay functions, so that the stack stays small. */
 #ifndef SKERRY_QUERY_CALLS_H
 #define SKERRY_QUERY_CALLS_H
 
-/* The compiler copies what it takes for small, or sees called once, into the callers. That is dear
- * where the copies are larger than calls, where most ways through a caller do without it, and where
- * it has a row in its frame, which puts a caller's variables out of an instruction's reach and lies
- * on the stack below all that the caller calls. */
+/* What the compiler takes for small, or sees called once, it copies into the caller, and the copy's
+ * variables lie in the caller's frame, beneath all that the caller calls. This keeps a row or
+ * another large variable out of the frame of a caller that goes deeper without it. */
 #define NOT_INLINED __attribute__((noinline))
 
 #endif

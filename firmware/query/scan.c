@@ -77,7 +77,7 @@ uint16_t scan_size(const struct slot *slot)
                       count_below(slot->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
 }
 
-static NOT_INLINED struct scan *scan_of(const struct slot *slot)
+static struct scan *scan_of(const struct slot *slot)
 {
     return (struct scan *)(slot_windows(slot) + slot->windows);
 }

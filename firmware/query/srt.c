@@ -11,8 +11,6 @@
 #include "query/vm.h"
 
 #define AXES 2
-/* What is longer than a call of it. */
-#define NOT_INLINED __attribute__((noinline))
 /* Control windows in which less has been below this mote before it says so: what moves is to be in
  * another place first. */
 #define NARROW_WINDOWS 4
@@ -134,7 +132,7 @@ bool srt_too_many(const struct wire_query_program *program, uint8_t length)
     return held >= BOARD_SRTS && is_tree(program, length, &field);
 }
 
-static NOT_INLINED struct set everything(const struct tree *tree)
+static struct set everything(const struct tree *tree)
 {
     return (struct set){{ALL, tree->axes == 1 ? NONE : ALL}};
 }
@@ -273,7 +271,7 @@ static const struct set *own(const struct tree *tree)
     return &tree->state->own;
 }
 
-static NOT_INLINED uint32_t cells_of(const struct tree *tree, const uint8_t *codes)
+static uint32_t cells_of(const struct tree *tree, const uint8_t *codes)
 {
     uint32_t cells = 0;
     for (uint8_t i = 0; i < tree->axes; i++)
@@ -428,7 +426,7 @@ bool srt_chooses(void)
 }
 
 /* Cells and what is near them; of two attributes that is a hint where the halves meet. */
-static NOT_INLINED uint32_t near(uint32_t cells)
+static uint32_t near(uint32_t cells)
 {
     for (uint8_t i = 0; i < NEAR; i++)
         cells |= cells << 1 | cells >> 1;

@@ -5,7 +5,6 @@
 
 #include "drivers/rowstore.h"
 #include "net/cobs.h"
-#include "query/calls.h"
 #include "query/row.h"
 
 /* Of a stored row: flash has all of it, RAM what lies behind the number and the checksum. */
@@ -20,7 +19,7 @@ struct ring {
 
 /* Rows that are kept: where the newest displaces the oldest one more than are shown, so that a row
  * stored at the instant at which a join begins displaces none that it is to meet. */
-static NOT_INLINED uint16_t capacity(const struct wire_store *store)
+static uint16_t capacity(const struct wire_store *store)
 {
     return (uint16_t)(store->rows + (store->flags & WIRE_STORE_CIRCULAR ? 1 : 0));
 }

@@ -3,7 +3,6 @@
 #include <stddef.h>
 
 #include "net/random.h"
-#include "query/calls.h"
 #include "query/pulse.h"
 #include "query/wide.h"
 #include "wire.h"
@@ -114,8 +113,7 @@ static struct epochs *epochs_of(const struct wire_temporal *p, const struct wind
 /* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it
  * where that epoch was missed. A window of epochs whose mote rested for longer than a slide, or
  * whose clock has stepped back, begins anew. */
-static NOT_INLINED uint16_t place_of(const struct wire_temporal *p, const struct window *window,
-                                     uint32_t epoch)
+static uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
 {
     if (!counts_epochs(p))
         return (uint16_t)(window->since + 1);
@@ -123,7 +121,7 @@ static NOT_INLINED uint16_t place_of(const struct wire_temporal *p, const struct
     return window->used == 0 || passed - 1 >= p->slide ? 1 : (uint16_t)(window->since + passed);
 }
 
-static NOT_INLINED void put(const struct wire_temporal *p, struct window *window, int32_t reading)
+static void put(const struct wire_temporal *p, struct window *window, int32_t reading)
 {
     window->ring[window->next] = reading;
     if (++window->next == p->window)
@@ -145,7 +143,7 @@ static void append(const struct wire_temporal *p, struct window *window, bool pa
 }
 
 /* So many missed epochs. */
-static NOT_INLINED void skip(const struct wire_temporal *p, struct window *window, uint32_t missed)
+static void skip(const struct wire_temporal *p, struct window *window, uint32_t missed)
 {
     for (uint8_t n = missed < p->window ? (uint8_t)missed : p->window; n > 0; n--)
         append(p, window, false, NOTHING);
@@ -243,8 +241,7 @@ bool temporal_empty(const struct program_field *field, const uint8_t *state)
 }
 
 /* The i-th oldest reading. */
-static NOT_INLINED int32_t reading_at(const struct wire_temporal *p, const struct window *window,
-                                      uint8_t i)
+static int32_t reading_at(const struct wire_temporal *p, const struct window *window, uint8_t i)
 {
     /* of a full ring the oldest lies at its `next` */
     int8_t at = (int8_t)(window->next - window->used + i);
@@ -267,8 +264,8 @@ static uint8_t sum_of(const struct wire_temporal *p, const struct window *window
 }
 
 /* Of the window's newest readings, `count` of them. */
-static NOT_INLINED bool extreme(const struct wire_temporal *p, const struct window *window,
-                                uint8_t count, bool largest, int32_t *value)
+static bool extreme(const struct wire_temporal *p, const struct window *window, uint8_t count,
+                    bool largest, int32_t *value)
 {
     bool any = false;
     for (uint8_t i = (uint8_t)(window->used - count); i < window->used; i++) {

@@ -99,13 +99,13 @@ bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes)
 
 /* round(a * b / c), half away from zero: all multiplying and scaling opcodes are this. False: NULL.
  */
-static NOT_INLINED bool scale(int32_t a, int32_t b, int32_t c, int32_t *value)
+static bool scale(int32_t a, int32_t b, int32_t c, int32_t *value)
 {
     return wide_round((uint64_t)wide_magnitude(a) * wide_magnitude(b), wide_magnitude(c),
                       ((a < 0) != (b < 0)) != (c < 0), value);
 }
 
-static NOT_INLINED bool modulo(int32_t a, int32_t b, int32_t *value)
+static bool modulo(int32_t a, int32_t b, int32_t *value)
 {
     if (b == 0)
         return false;
