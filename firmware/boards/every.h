@@ -1,8 +1,11 @@
 /* What the rest of the firmware asks of a board. Each board.h includes this, says before it what
- * holds the state of the interrupts, board_interrupts, and besides: BOARD_ID            value of
- * wire_status.board BOARD_RADIO_DMW     what the board takes at 3 V while the radio listens, in
- * tenths of mW BOARD_STANDBY_UW    … while it sleeps, in uW BOARD_SRTS          semantic routing
- * trees that it holds at once */
+ * holds the state of the interrupts, board_interrupts, and besides:
+ * - BOARD_ID: value of wire_status.board;
+ * - BOARD_RADIO_DMW: what the board takes at 3 V while the radio listens, in tenths of mW;
+ * - BOARD_STANDBY_UW: … while it sleeps, in uW;
+ * - BOARD_SRTS: semantic routing trees that it holds at once;
+ * - IN_FLASH: where a constant table is to lie that is not to take RAM, a qualifier of its type as
+ *   `const` is; nothing on chips whose constants lie in flash anyway. */
 #ifndef SKERRY_BOARDS_EVERY_H
 #define SKERRY_BOARDS_EVERY_H
 

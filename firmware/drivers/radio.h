@@ -13,7 +13,7 @@
 /* MAC header and payload, FCS not counted. */
 #define RADIO_FRAME_MAXIMUM 125
 /* Frames, acknowledged and not yet handed on, that a driver holds at most. */
-#define RADIO_HELD 4
+#define RADIO_HELD 3
 /* No time stamp in this frame. */
 #define RADIO_NO_STAMP 0xFF
 /* Bytes of a time stamp: see net/time.h. */

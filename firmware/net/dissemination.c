@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "net/frames.h"
 #include "net/mac.h"
 #include "net/tree.h"
 #include "query/query.h"
@@ -67,7 +68,6 @@ static uint16_t greeted = WIRE_NO_NODE;
 static bool greeting_due, greeting_blocks;
 static uint16_t sought_from = WIRE_NO_NODE;
 static uint8_t sought_after;
-static struct mac_frame frame;
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
 static bool due(uint8_t repeats) { return common && repeats > HELD; }
@@ -384,14 +384,14 @@ bool dissemination_waiting(void)
 static void sent(enum radio_outcome outcome)
 {
     if (outcome != RADIO_SENT &&
-        ((const struct wire_mac_header *)frame.bytes)->destination != WIRE_BROADCAST)
+        ((const struct wire_mac_header *)control_frame.bytes)->destination != WIRE_BROADCAST)
         repair.node = WIRE_NO_NODE;
     dissemination_sent();
 }
 
 static void greeting_sent(enum radio_outcome outcome)
 {
-    if (((const struct wire_mac_header *)frame.bytes)->destination == greeted) {
+    if (((const struct wire_mac_header *)control_frame.bytes)->destination == greeted) {
         if (outcome == RADIO_SENT)
             greeted = WIRE_NO_NODE;
         if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)
@@ -408,7 +408,7 @@ static void seek_sent(enum radio_outcome outcome)
 
 static struct wire_join *begin_join(uint16_t to, uint8_t level, uint8_t after)
 {
-    struct wire_join *join = mac_begin(&frame, to, WIRE_PACKET_JOIN);
+    struct wire_join *join = mac_begin(&control_frame, to, WIRE_PACKET_JOIN);
     join->level = level;
     join->session = tree_session();
     join->root_sequence = after;
@@ -417,13 +417,14 @@ static struct wire_join *begin_join(uint16_t to, uint8_t level, uint8_t after)
 
 static bool send(uint8_t length)
 {
-    mac_finish(&frame, length);
-    return mac_send(&frame, UNICAST_TRIES, sent);
+    mac_finish(&control_frame, length);
+    return mac_send(&control_frame, UNICAST_TRIES, sent);
 }
 
 static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment, uint16_t with)
 {
-    struct wire_query_install *install = mac_begin(&frame, destination, WIRE_PACKET_QUERY_INSTALL);
+    struct wire_query_install *install =
+        mac_begin(&control_frame, destination, WIRE_PACKET_QUERY_INSTALL);
     uint8_t length = query_fragment(query, (uint8_t)(fragment * WIRE_FRAGMENT_MAXIMUM), install);
     install->query_version = with;
     return length && send(length);
@@ -436,7 +437,8 @@ static bool send_repair(void)
         while (repair.fragment < FRAGMENTS)
             if (send_fragment(repair.node, repair.lacks[repair.next], repair.fragment++, version))
                 return true;
-    struct wire_query_request *summary = mac_begin(&frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
+    struct wire_query_request *summary =
+        mac_begin(&control_frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
     summary->query_version = version;
     uint8_t held = query_list(summary->queries), routes = query_routes(summary->queries + held + 1);
     summary->queries[held] = 0;
@@ -472,19 +474,19 @@ bool dissemination_send(void)
     if (greeting_due) {
         greeting_due = false;
         struct wire_join *join = begin_join(greeted, tree_own_level(), 0);
-        mac_finish(&frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
-        return mac_send(&frame, UNICAST_TRIES, greeting_sent);
+        mac_finish(&control_frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
+        return mac_send(&control_frame, UNICAST_TRIES, greeting_sent);
     }
     if (sought_from != WIRE_NO_NODE) {
         begin_join(sought_from, WIRE_NO_LEVEL, sought_after);
         sought_from = WIRE_NO_NODE;
-        mac_finish(&frame, sizeof(struct wire_join));
-        return mac_send(&frame, UNICAST_TRIES, seek_sent);
+        mac_finish(&control_frame, sizeof(struct wire_join));
+        return mac_send(&control_frame, UNICAST_TRIES, seek_sent);
     }
     if (due(stop_flood.repeats)) {
         stop_flood.repeats = spent(stop_flood.repeats);
-        *(struct wire_query_stop *)mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP) =
-            stop_flood.packet;
+        *(struct wire_query_stop *)mac_begin(&control_frame, WIRE_BROADCAST,
+                                             WIRE_PACKET_QUERY_STOP) = stop_flood.packet;
         return send(sizeof stop_flood.packet);
     }
     if (send_install())
@@ -497,7 +499,8 @@ bool dissemination_send(void)
             flood->unheard--;
             flood->repeats = HELD;
         }
-        memcpy(mac_begin(&frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), flood->bytes, flood->length);
+        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), flood->bytes,
+               flood->length);
         return send(flood->length);
     }
     return repair.node != WIRE_NO_NODE && send_repair();

@@ -9,15 +9,15 @@
 #include "kernel/timer.h"
 #include "net/cobs.h"
 #include "net/dissemination.h"
+#include "net/frames.h"
 #include "net/mac.h"
 #include "net/outbox.h"
 #include "net/schedule.h"
 #include "net/time.h"
 #include "query/query.h"
 
-/* One frame on its way out of the UART, and one on its way in. */
-static uint8_t out[WIRE_LINK_FRAME_MAXIMUM + 2], out_length, out_sent;
-static uint8_t in[WIRE_LINK_FRAME_MAXIMUM + 2], in_length;
+static uint8_t *const out = role_frames.link.out, *const in = role_frames.link.in;
+static uint8_t out_length, out_sent, in_length;
 static bool in_overrun;
 
 /* sequence of the oldest frame unacknowledged, and of the next new one */
@@ -33,7 +33,7 @@ static void repeat_all(void);
 
 /* Where a frame's payload is written: a byte behind its place in `out`, as stuffing takes no more.
  */
-static uint8_t *const payload_out = out + 1 + sizeof(struct wire_link_header);
+static uint8_t *const payload_out = role_frames.link.out + 1 + sizeof(struct wire_link_header);
 
 static void transmit(uint8_t kind, uint8_t sequence, uint8_t length)
 {
@@ -217,7 +217,7 @@ void serial_ready(void)
                 mac_counters.malformed++;
             in_length = 0;
             in_overrun = false;
-        } else if (in_length < sizeof in)
+        } else if (in_length < sizeof role_frames.link.in)
             in[in_length++] = (uint8_t)byte;
         else
             in_overrun = true;

@@ -6,6 +6,7 @@
 #include "board.h"
 #include "commands/command.h"
 #include "drivers/settings.h"
+#include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/clocksync.h"
@@ -133,7 +134,7 @@ void net_repeated(uint16_t source, const uint8_t *body, uint8_t length)
         schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
 }
 
-static uint8_t execute(const struct wire_command *command, uint8_t arguments)
+static NOT_INLINED uint8_t execute(const struct wire_command *command, uint8_t arguments)
 {
     int32_t values[2];
     struct wire_settings changed = *settings();

@@ -7,6 +7,7 @@
 #include "net/channels.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
+#include "net/frames.h"
 #include "net/mac.h"
 #include "net/neighbours.h"
 #include "net/outbox.h"
@@ -112,7 +113,6 @@ static struct timer former_timer;
  */
 static uint8_t former;
 static ticks_t former_due;
-static struct mac_frame beacon;
 
 /* A mote's cell in the slot of its level. Numbers that differ by less than the slot has cells never
  * meet; others do in one round and not in the next. */
@@ -283,10 +283,10 @@ static void beacon_or_flood(void)
         return;
     if (beacon_due && (tree_joined() || tree_farewell())) {
         beacon_due = false;
-        struct wire_beacon *body = mac_begin(&beacon, WIRE_BROADCAST, WIRE_PACKET_BEACON);
-        beacon.stamp = (uint8_t)((const uint8_t *)&body->seconds - beacon.bytes);
-        mac_finish(&beacon, tree_write_beacon(body));
-        mac_send(&beacon, 1, beacon_sent);
+        struct wire_beacon *body = mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_BEACON);
+        control_frame.stamp = (uint8_t)((const uint8_t *)&body->seconds - control_frame.bytes);
+        mac_finish(&control_frame, tree_write_beacon(body));
+        mac_send(&control_frame, 1, beacon_sent);
     }
 }
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "board.h"
+
 /* The first slot, in ms of its round: control windows come before. */
 #define FIRST 250
 #define CELLS_ALL 92
@@ -10,13 +12,14 @@
  * ones. 0 is the table of the beginning. */
 #define BANDS 6
 #define LEVELS 30
-static const uint8_t band_last[BANDS] = {1, 2, 3, 4, 8, LEVELS};
+static const IN_FLASH uint8_t band_last[BANDS] = {1, 2, 3, 4, 8, LEVELS};
 /* No multiples of the step from one number's cell to the next one's (schedule.c). */
-static const uint8_t sizes[16] = {3, 4, 5, 6, 8, 10, 12, 15, 18, 20, 24, 30, 36, 48, 64, 88};
+static const IN_FLASH uint8_t sizes[16] = {3,  4,  5,  6,  8,  10, 12, 15,
+                                           18, 20, 24, 30, 36, 48, 64, 88};
 #define CELLS_LEAST 3
 /* Without knowledge: towards the root there are more motes and more to carry. Cells of each level,
  * the deepest first, sum up. */
-static const uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
+static const IN_FLASH uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
 
 /* Deeper is no tree. */
 #define DEEPEST 32

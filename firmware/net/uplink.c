@@ -5,6 +5,7 @@
 
 #include "drivers/settings.h"
 #include "kernel/timer.h"
+#include "net/frames.h"
 #include "net/mac.h"
 #include "net/outbox.h"
 #include "net/random.h"
@@ -27,7 +28,7 @@
 
 /* The one frame that the parent has not acknowledged. It is repeated to the letter, in later rounds
  * too, so that a parent that had it knows it again. */
-static struct mac_frame frame;
+static struct mac_frame *const frame = &role_frames.uplink;
 static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
 /* outstanding, and the parent may have it all the same */
 static bool doubtful;
@@ -58,8 +59,8 @@ static uint8_t meeting(void)
 /* Moves as many records as fit from the queue into the frame. */
 static void build(void)
 {
-    struct wire_bundle *bundle = mac_begin(&frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
-    uint8_t *number = &((struct wire_mac_header *)frame.bytes)->sequence;
+    struct wire_bundle *bundle = mac_begin(frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
+    uint8_t *number = &((struct wire_mac_header *)frame->bytes)->sequence;
     *number = (uint8_t)(*number * MEETING + meeting());
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
@@ -79,7 +80,7 @@ static void build(void)
     }
     bundle->flags = (backlog_next(true) ? WIRE_BUNDLE_PENDING : 0) |
                     (schedule_expects_more() ? WIRE_BUNDLE_LATER : 0);
-    mac_finish(&frame, used);
+    mac_finish(frame, used);
     outstanding = true;
     doubtful = false;
 }
@@ -89,12 +90,13 @@ static void build(void)
 static void rows_first(void)
 {
     const struct queue_record *next = backlog_next(true);
-    const uint8_t *body = frame.bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
-    uint8_t length = (uint8_t)(frame.length - sizeof(struct wire_mac_header) -
+    const uint8_t *body =
+        frame->bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
+    uint8_t length = (uint8_t)(frame->length - sizeof(struct wire_mac_header) -
                                sizeof(struct wire_header)),
             at = sizeof(struct wire_bundle);
     if (!outstanding || !reports || !next || next->type == WIRE_PACKET_STATUS ||
-        frame.length > queue_room())
+        frame->length > queue_room())
         return;
     for (const struct wire_record *record; (record = uplink_record(body, length, &at));)
         queue_append(record->type, record + 1, record->body_length);
@@ -115,9 +117,10 @@ static void sent(enum radio_outcome outcome)
     refused = outcome == RADIO_NO_ACK;
     doubtful |= refused;
     if (outcome == RADIO_SENT) {
-        uint8_t flags = ((const struct wire_bundle *)(frame.bytes + sizeof(struct wire_mac_header) +
-                                                      sizeof(struct wire_header)))
-                            ->flags;
+        uint8_t flags =
+            ((const struct wire_bundle *)(frame->bytes + sizeof(struct wire_mac_header) +
+                                          sizeof(struct wire_header)))
+                ->flags;
         outstanding = false;
         goes = 0;
         told_more = flags & WIRE_BUNDLE_PENDING;
@@ -148,8 +151,8 @@ static void step(void)
     if (!outstanding)
         build();
     /* The parent may have changed since the frame was built. */
-    ((struct wire_mac_header *)frame.bytes)->destination = tree_own_parent();
-    under_way = mac_send(&frame, TRIES, sent);
+    ((struct wire_mac_header *)frame->bytes)->destination = tree_own_parent();
+    under_way = mac_send(frame, TRIES, sent);
     if (!under_way)
         timer_after(&pause, CLOCK_MS(2), step);
 }
@@ -181,9 +184,9 @@ void uplink_forget(void)
 {
     refused = false;
     uplink_stop();
-    uint8_t end = (uint8_t)(frame.length - sizeof(struct wire_mac_header)),
+    uint8_t end = (uint8_t)(frame->length - sizeof(struct wire_mac_header)),
             at = sizeof(struct wire_header) + sizeof(struct wire_bundle);
-    const uint8_t *packet = frame.bytes + sizeof(struct wire_mac_header);
+    const uint8_t *packet = frame->bytes + sizeof(struct wire_mac_header);
     for (; outstanding && at < end;
          at = (uint8_t)(at + sizeof(struct wire_record) + packet[at + 1]))
         queue_lost();

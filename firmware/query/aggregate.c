@@ -12,7 +12,7 @@ struct partial {
     struct wire_aggregate_state states[WIRE_FIELDS_MAXIMUM];
 } __attribute__((packed));
 
-const struct aggregate *aggregate_find(uint8_t aggregate)
+const IN_FLASH struct aggregate *aggregate_find(uint8_t aggregate)
 {
     switch (aggregate) {
     case WIRE_AGGREGATE_COUNT: return &aggregate_count;
@@ -34,7 +34,7 @@ const struct aggregate *aggregate_find(uint8_t aggregate)
 
 uint8_t aggregate_cells(const struct program_field *field)
 {
-    const struct aggregate *aggregate = aggregate_find(field->aggregate);
+    const IN_FLASH struct aggregate *aggregate = aggregate_find(field->aggregate);
     if (aggregate == NULL)
         return 0;
     uint8_t cells = aggregate->cells != 0 ? aggregate->cells : field->format;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "board.h"
 #include "query/slots.h"
 #include "wire.h"
 
@@ -20,9 +21,10 @@ struct aggregate {
     void (*initialise)(struct wire_aggregate_state *state, uint8_t cells, int32_t reading,
                        uint16_t node);
     /* Merges another state into one, whatever the order; false: the result needs more bits than
-     * there are. Of an aggregate that is EXEMPLARY and MONOTONIC (AGGREGATE below) motes do not
-     * send a state that leaves the values of another one as they are, and its counts or makes these
-     * larger: larger counts may not matter, apart from being 0 or not. */
+     * there are. What is merged from is a copy, which a merge may work in. Of an aggregate that is
+     * EXEMPLARY and MONOTONIC (AGGREGATE below) motes do not send a state that leaves the values of
+     * another one as they are, and its counts or makes these larger: larger counts may not matter,
+     * apart from being 0 or not. */
     bool (*merge)(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
                   uint8_t cells);
 };
@@ -30,29 +32,30 @@ struct aggregate {
 /* Declares an aggregate from outside this tree, a C file in the folder that make firmware
  * EXTENSIONS= and the gateway's --extensions name: number 16..31, cells of its state, decimal
  * places of its value beyond those of its argument, and what it is (EXEMPLARY or SUMMARY, |
- * MONOTONIC; TinyDB 2005, table I). The file defines aggregate_<name> and, for the gateway, its
- * value in units of the last decimal place; false: NULL. */
+ * MONOTONIC; TinyDB 2005, table I). The file defines aggregate_<name>, a
+ * `const IN_FLASH struct aggregate`, and, for the gateway, its value in units of the last decimal
+ * place; false: NULL. */
 #define AGGREGATE(name, number, cells, digits, properties)                                         \
-    extern const struct aggregate aggregate_##name;                                                \
+    extern const IN_FLASH struct aggregate aggregate_##name;                                       \
     bool aggregate_##name##_evaluate(const struct wire_aggregate_state *state, uint8_t count,      \
                                      int64_t *value);
 
-extern const struct aggregate aggregate_count;   /* aggregate_sum.c */
-extern const struct aggregate aggregate_sum;     /* and of AVG */
-extern const struct aggregate aggregate_minimum; /* aggregate_extreme.c */
-extern const struct aggregate aggregate_maximum;
-extern const struct aggregate aggregate_group;
-extern const struct aggregate aggregate_variance;
-extern const struct aggregate aggregate_top; /* aggregate_best.c */
-extern const struct aggregate aggregate_bottom;
-extern const struct aggregate aggregate_histogram;
-extern const struct aggregate aggregate_quantiles;
-extern const struct aggregate aggregate_distinct;
+extern const IN_FLASH struct aggregate aggregate_count;   /* aggregate_sum.c */
+extern const IN_FLASH struct aggregate aggregate_sum;     /* and of AVG */
+extern const IN_FLASH struct aggregate aggregate_minimum; /* aggregate_extreme.c */
+extern const IN_FLASH struct aggregate aggregate_maximum;
+extern const IN_FLASH struct aggregate aggregate_group;
+extern const IN_FLASH struct aggregate aggregate_variance;
+extern const IN_FLASH struct aggregate aggregate_top; /* aggregate_best.c */
+extern const IN_FLASH struct aggregate aggregate_bottom;
+extern const IN_FLASH struct aggregate aggregate_histogram;
+extern const IN_FLASH struct aggregate aggregate_quantiles;
+extern const IN_FLASH struct aggregate aggregate_distinct;
 
 /* Those from outside this tree, in the generated registry.c; NULL: unknown. */
-const struct aggregate *aggregate_outside(uint8_t aggregate);
+const IN_FLASH struct aggregate *aggregate_outside(uint8_t aggregate);
 /* Of enum wire_aggregate; NULL: none or unknown. */
-const struct aggregate *aggregate_find(uint8_t aggregate);
+const IN_FLASH struct aggregate *aggregate_find(uint8_t aggregate);
 /* Cells of a field's state; 0: it is no aggregate, or has an impossible number of them. */
 uint8_t aggregate_cells(const struct program_field *field);
 /* Whether two states are of the same epoch of the same query, with which they begin. */

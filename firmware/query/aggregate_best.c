@@ -54,5 +54,5 @@ static bool merge_bottom(struct wire_aggregate_state *into, const struct wire_ag
     return merge_best(into, from, cells, false);
 }
 
-const struct aggregate aggregate_top = {0, begin, merge_top};
-const struct aggregate aggregate_bottom = {0, begin, merge_bottom};
+const IN_FLASH struct aggregate aggregate_top = {0, begin, merge_top};
+const IN_FLASH struct aggregate aggregate_bottom = {0, begin, merge_bottom};

@@ -35,4 +35,4 @@ static bool unite(struct wire_aggregate_state *into, const struct wire_aggregate
     return true;
 }
 
-const struct aggregate aggregate_distinct = {0, begin, unite};
+const IN_FLASH struct aggregate aggregate_distinct = {0, begin, unite};

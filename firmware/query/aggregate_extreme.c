@@ -19,5 +19,5 @@ static bool larger(struct wire_aggregate_state *into, const struct wire_aggregat
     return true;
 }
 
-const struct aggregate aggregate_minimum = {1, aggregate_begin, smaller};
-const struct aggregate aggregate_maximum = {1, aggregate_begin, larger};
+const IN_FLASH struct aggregate aggregate_minimum = {1, aggregate_begin, smaller};
+const IN_FLASH struct aggregate aggregate_maximum = {1, aggregate_begin, larger};

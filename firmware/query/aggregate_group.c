@@ -10,4 +10,4 @@ static bool same(struct wire_aggregate_state *into, const struct wire_aggregate_
     return true;
 }
 
-const struct aggregate aggregate_group = {1, aggregate_begin, same};
+const IN_FLASH struct aggregate aggregate_group = {1, aggregate_begin, same};

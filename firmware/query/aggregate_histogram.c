@@ -30,4 +30,4 @@ static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_s
     return true;
 }
 
-const struct aggregate aggregate_histogram = {0, begin, add};
+const IN_FLASH struct aggregate aggregate_histogram = {0, begin, add};

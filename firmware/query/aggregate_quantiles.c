@@ -38,22 +38,41 @@ static void join(struct interval *interval, const struct interval *next)
         interval->width = end;
 }
 
-/* Joins the two neighbours whose union is the least harm; the first of several. */
-static void shrink(struct interval *intervals, uint8_t used)
+/* What is merged, in order: intervals of the result, then of the other state, whose copy is of no
+ * use afterwards. An array of both would be 144 bytes of stack beneath all that merges. */
+struct merged {
+    struct interval *own, *other;
+    uint8_t of_own, used; /* of `own`; of both */
+};
+
+static struct interval *at(const struct merged *all, uint8_t i)
 {
-    struct interval *best = intervals, *last = &intervals[used - 1];
+    return i < all->of_own ? &all->own[i] : &all->other[i - all->of_own];
+}
+
+static void take_out(struct merged *all, uint8_t i)
+{
+    all->used--;
+    for (; i < all->used; i++)
+        *at(all, i) = *at(all, (uint8_t)(i + 1));
+}
+
+/* Joins the two neighbours whose union is the least harm; the first of several. */
+static void shrink(struct merged *all)
+{
+    uint8_t best = 0;
     uint32_t least = UINT32_MAX;
-    for (struct interval *at = intervals; at < last; at++) {
-        struct interval both = *at;
-        join(&both, at + 1);
+    for (uint8_t i = 0; i + 1 < all->used; i++) {
+        struct interval both = *at(all, i);
+        join(&both, at(all, (uint8_t)(i + 1)));
         uint32_t harm = (uint32_t)both.count * both.width;
         if (harm < least) {
             least = harm;
-            best = at;
+            best = i;
         }
     }
-    join(best, best + 1);
-    memmove(best + 1, best + 2, (size_t)((uint8_t *)last - (uint8_t *)(best + 1)));
+    join(at(all, best), at(all, (uint8_t)(best + 1)));
+    take_out(all, (uint8_t)(best + 1));
 }
 
 static bool before(const struct interval *a, const struct interval *b)
@@ -61,33 +80,54 @@ static bool before(const struct interval *a, const struct interval *b)
     return a->low != b->low ? a->low < b->low : a->width < b->width;
 }
 
-static const struct interval *end_of(const struct interval *intervals, uint8_t most)
+static uint8_t count_of(const struct interval *intervals, uint8_t most)
 {
-    for (; most > 0 && intervals->count != 0; most--)
-        intervals++;
-    return intervals;
+    uint8_t count = 0;
+    while (count < most && intervals[count].count != 0)
+        count++;
+    return count;
+}
+
+/* Each state is in order. */
+static void sort(const struct merged *all)
+{
+    for (uint8_t i = all->of_own; i < all->used; i++)
+        for (uint8_t j = i; j > 0; j--) {
+            struct interval *here = at(all, j), *there = at(all, (uint8_t)(j - 1)), moved = *here;
+            if (!before(here, there))
+                break;
+            *here = *there;
+            *there = moved;
+        }
+}
+
+/* Equal ones are one: nothing is lost by that. */
+static void unite_equal(struct merged *all)
+{
+    for (uint8_t i = 1; i < all->used;) {
+        struct interval *here = at(all, i), *there = at(all, (uint8_t)(i - 1));
+        if (here->low != there->low || here->width != there->width) {
+            i++;
+            continue;
+        }
+        there->count = aggregate_counts(there->count, here->count);
+        take_out(all, i);
+    }
 }
 
 static bool merge_summaries(struct wire_aggregate_state *into,
                             const struct wire_aggregate_state *from, uint8_t cells)
 {
-    struct interval all[2 * WIRE_FIELDS_MAXIMUM];
-    const struct interval *a = (const struct interval *)into, *b = (const struct interval *)from;
-    const struct interval *a_end = end_of(a, cells), *b_end = end_of(b, cells);
-    uint8_t used = 0;
-    while (a < a_end || b < b_end) {
-        bool first = b == b_end || (a < a_end && !before(b, a));
-        const struct interval *next = first ? a++ : b++;
-        /* Equal ones are one: nothing is lost by that. */
-        if (used > 0 && all[used - 1].low == next->low && all[used - 1].width == next->width)
-            all[used - 1].count = aggregate_counts(all[used - 1].count, next->count);
-        else
-            all[used++] = *next;
-    }
-    for (; used > cells; used--)
-        shrink(all, used);
-    memcpy(into, all, used * sizeof *all);
+    struct merged all = {.own = (struct interval *)into, .other = (struct interval *)from};
+    all.of_own = count_of(all.own, cells);
+    all.used = (uint8_t)(all.of_own + count_of(all.other, cells));
+    sort(&all);
+    unite_equal(&all);
+    while (all.used > cells)
+        shrink(&all);
+    for (uint8_t i = all.of_own; i < all.used; i++)
+        all.own[i] = *at(&all, i);
     return true;
 }
 
-const struct aggregate aggregate_quantiles = {0, begin, merge_summaries};
+const IN_FLASH struct aggregate aggregate_quantiles = {0, begin, merge_summaries};

@@ -24,5 +24,5 @@ static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_s
     return aggregate_add(into, from);
 }
 
-const struct aggregate aggregate_count = {1, begin_count, count};
-const struct aggregate aggregate_sum = {1, aggregate_begin, add};
+const IN_FLASH struct aggregate aggregate_count = {1, begin_count, count};
+const IN_FLASH struct aggregate aggregate_sum = {1, aggregate_begin, add};

@@ -28,4 +28,4 @@ static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_s
     return aggregate_add(into, from) && high + (low == UINT32_MAX) <= UINT16_MAX;
 }
 
-const struct aggregate aggregate_variance = {2, begin, add};
+const IN_FLASH struct aggregate aggregate_variance = {2, begin, add};

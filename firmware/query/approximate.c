@@ -248,4 +248,4 @@ static bool keep(struct wire_aggregate_state *into, const struct wire_aggregate_
     return true;
 }
 
-const struct aggregate aggregate_speaker = {1, begin, keep};
+const IN_FLASH struct aggregate aggregate_speaker = {1, begin, keep};

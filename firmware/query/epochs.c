@@ -4,6 +4,7 @@
 
 #include "drivers/sensor.h"
 #include "drivers/settings.h"
+#include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/time.h"
@@ -210,11 +211,8 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
         *wake = local;
 }
 
-static void update_all(void)
+static NOT_INLINED void plan_all(void)
 {
-    timer_stop(&timer);
-    if (!time_known())
-        return; /* query_time_changed follows */
     ticks_t local = clock_now();
     struct net_time now = time_at(local), reached = time_at(local + EPOCHS_EARLY_TICKS);
     ticks_t wake = local + LOOK_SECONDS * CLOCK_TICKS_PER_SECOND;
@@ -230,6 +228,14 @@ static void update_all(void)
     fast_start();
     if (any)
         timer_start(&timer, wake, update_all);
+}
+
+static void update_all(void)
+{
+    timer_stop(&timer);
+    if (!time_known())
+        return; /* query_time_changed follows */
+    plan_all();
     acquire_start();
 }
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "kernel/calls.h"
 #include "net/queue.h"
 #include "query/attribute.h"
-#include "query/calls.h"
 #include "query/epochs.h"
 #include "query/pulse.h"
 #include "query/storage.h"

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "board.h"
+#include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/queue.h"
 #include "query/attribute.h"
-#include "query/calls.h"
 #include "query/epochs.h"
 #include "query/output.h"
 #include "query/row.h"

@@ -1,6 +1,6 @@
 #include "query/vm.h"
 
-#include "query/calls.h"
+#include "kernel/calls.h"
 #include "query/wide.h"
 #include "wire.h"
 

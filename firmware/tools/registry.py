@@ -11,7 +11,7 @@ from pathlib import Path
 from skerry_protocol.extensions import Declared, ExtensionError, declarations, outside
 
 QUERY = Path(__file__).parents[1] / "query"
-_BUILT_IN = re.compile(r"^extern const struct aggregate aggregate_(\w+);", re.MULTILINE)
+_BUILT_IN = re.compile(r"^extern const IN_FLASH struct aggregate aggregate_(\w+);", re.MULTILINE)
 
 
 def check_names(others: list[Declared]) -> None:
@@ -35,7 +35,7 @@ def source(found: list[Declared]) -> str:
         "",
     ]
     lines += [f"bool command_{d.name}(int32_t argument);" for d in commands]
-    lines += [f"extern const struct aggregate aggregate_{d.name};" for d in aggregates]
+    lines += [f"extern const IN_FLASH struct aggregate aggregate_{d.name};" for d in aggregates]
     lines += [
         "",
         "enum command_outcome command_run(uint8_t number, int32_t argument)",
@@ -54,7 +54,11 @@ def source(found: list[Declared]) -> str:
         "}",
         "",
     ]
-    lines += ["const struct aggregate *aggregate_outside(uint8_t aggregate)", "{", "    switch (aggregate) {"]
+    lines += [
+        "const IN_FLASH struct aggregate *aggregate_outside(uint8_t aggregate)",
+        "{",
+        "    switch (aggregate) {",
+    ]
     lines += [f"    case {d.number}: return &aggregate_{d.name};" for d in aggregates]
     lines += ["    default: return NULL;", "    }", "}", ""]
     return "\n".join(lines)

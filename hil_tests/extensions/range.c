@@ -29,4 +29,4 @@ bool aggregate_range_evaluate(const struct wire_aggregate_state *state, uint8_t 
     return state[0].count > 0;
 }
 
-const struct aggregate aggregate_range = {2, begin, merge};
+const IN_FLASH struct aggregate aggregate_range = {2, begin, merge};

@@ -14,6 +14,7 @@ typedef uint32_t board_interrupts;
 #define BOARD_ID 2
 #define BOARD_RADIO_DMW 600
 #define BOARD_STANDBY_UW 5
+#define IN_FLASH
 #define BOARD_SRTS 4
 
 /* This board's own: the 32 MHz crystal, which radio and UART need, is running and drives the CPU.

@@ -12,6 +12,7 @@ typedef uint32_t board_interrupts;
 #define BOARD_ID 255
 #define BOARD_RADIO_DMW 0
 #define BOARD_STANDBY_UW 0
+#define IN_FLASH
 #define BOARD_SRTS 2
 
 #endif

@@ -28,6 +28,13 @@ static inline void board_interrupts_restore(board_interrupts state)
 #define BOARD_ID 1
 #define BOARD_RADIO_DMW 465
 #define BOARD_STANDBY_UW 30
+/* On an AVR constants lie in RAM unless they are of this address space of GNU C, which is read by
+ * an instruction of its own. Tests build this board's queries on the host. */
+#ifdef __FLASH
+#define IN_FLASH __flash
+#else
+#define IN_FLASH
+#endif
 #define BOARD_SRTS 1
 
 #endif

@@ -3,6 +3,9 @@ CROSS   := avr-
 TARGET  := -mmcu=atmega1281
 # Tables that the compiler makes of switches would lie in RAM: 92 bytes less of it, for 32 of flash.
 FLAGS   := $(TARGET) -DF_CPU=8000000UL -fno-tree-switch-conversion
-# Bytes of flash, and of RAM with the stack. With extensions: all of the chip's flash but its boot section.
-LINK    := $(TARGET) -Wl,--defsym=__TEXT_REGION_LENGTH__=$(if $(EXTENSIONS),122880,102400) -Wl,--defsym=__DATA_REGION_LENGTH__=7680
+# Bytes of flash, and of RAM with the stack (docs/firmware.md has the ledger). With extensions: all of the chip's flash but its boot
+# section, and the RAM that is reserved.
+FLASH   := $(if $(EXTENSIONS),122880,102400)
+RAM     := $(if $(EXTENSIONS),7680,6980)
+LINK    := $(TARGET) -Wl,--defsym=__TEXT_REGION_LENGTH__=$(FLASH) -Wl,--defsym=__DATA_REGION_LENGTH__=$(RAM)
 DRIVERS := drivers/avr drivers/rf230 drivers/digital_board

@@ -6,7 +6,7 @@
 
 bool sht21_present(void)
 {
-    static const uint8_t soft_reset = 0xFE;
+    uint8_t soft_reset = 0xFE;
     return twi_write(ADDRESS, &soft_reset, 1);
 }
 

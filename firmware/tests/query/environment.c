@@ -222,7 +222,10 @@ enum command_outcome command_run(uint8_t number, int32_t argument)
     action = (int32_t)number << 16 | (uint16_t)argument;
     return COMMAND_DONE;
 }
-const struct aggregate *aggregate_outside(uint8_t aggregate) { return (void)aggregate, NULL; }
+const IN_FLASH struct aggregate *aggregate_outside(uint8_t aggregate)
+{
+    return (void)aggregate, NULL;
+}
 uint16_t environment_signals(void) { return signalled; }
 uint16_t environment_actions(void) { return actions; }
 int32_t environment_action(void) { return action; }

@@ -1,5 +1,5 @@
 /* Who has heard of queries that it lacks, and for how long it looks out for them. sources:
- * net/dissemination.c */
+ * net/dissemination.c net/frames.c */
 #include "unit.h"
 
 #include "net/dissemination.h"

@@ -1,5 +1,5 @@
 /* Which frame the parent may have, though it has not said so, and by which number it would.
- * sources: net/uplink.c */
+ * sources: net/uplink.c net/frames.c */
 #include "unit.h"
 
 #include "drivers/settings.h"
