@@ -99,7 +99,8 @@ static void hold(void)
         return;
     }
     levels = sizeof beginning - 1;
-    memcpy(before, beginning, sizeof beginning);
+    for (uint8_t level = 0; level < sizeof beginning; level++)
+        before[level] = beginning[level];
 }
 
 void slots_forget(void)

@@ -35,7 +35,7 @@ const IN_FLASH struct aggregate *aggregate_find(uint8_t aggregate)
 uint8_t aggregate_cells(const struct program_field *field)
 {
     const IN_FLASH struct aggregate *aggregate = aggregate_find(field->aggregate);
-    if (aggregate == NULL)
+    if (!aggregate)
         return 0;
     uint8_t cells = aggregate->cells != 0 ? aggregate->cells : field->format;
     return cells <= WIRE_FIELDS_MAXIMUM ? cells : 0;

@@ -60,7 +60,7 @@ def source(found: list[Declared]) -> str:
         "    switch (aggregate) {",
     ]
     lines += [f"    case {d.number}: return &aggregate_{d.name};" for d in aggregates]
-    lines += ["    default: return NULL;", "    }", "}", ""]
+    lines += ["    default: return 0;", "    }", "}", ""]
     return "\n".join(lines)
 
 

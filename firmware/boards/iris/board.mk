@@ -2,7 +2,8 @@
 CROSS   := avr-
 TARGET  := -mmcu=atmega1281
 # Tables that the compiler makes of switches would lie in RAM: 94 bytes less of it, for 26 of flash.
-FLAGS   := $(TARGET) -DF_CPU=8000000UL -fno-tree-switch-conversion
+# -Waddr-space-convert: a pointer to flash does not silently become one to RAM, as memcpy takes.
+FLAGS   := $(TARGET) -DF_CPU=8000000UL -fno-tree-switch-conversion -Waddr-space-convert
 # Bytes of flash, and of RAM with the stack (docs/firmware.md has the ledger). With extensions: all of the chip's flash but its boot
 # section, and the RAM that is reserved.
 FLASH   := $(if $(EXTENSIONS),122880,102400)
