@@ -116,3 +116,32 @@ def test_all_motes_answer_once_beside_what_few_hold_or_is_sent_rarely(
     users.add("ada", "SELECT nodeid, temp FROM sensors ONCE")
     users.advance(100)
     assert {record.body.node for record in net.line.of(PacketType.RESULT, 2)} == set(net.motes)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_queries_take_the_places_of_those_that_stop_in_the_same_window(
+    network: MakeNetwork, seed: int
+) -> None:
+    """Motes whose eight places are taken hear of three stops and three queries at once: no stop is lost behind the next."""
+    net = network(grid(4, 3, spacing=10), radio=disc(15), seed=seed)
+    net.advance("40s")
+    users = Users(net)
+    for number in range(8):
+        users.add(f"old {number}", f"SELECT AVG(temp) FROM sensors WHERE light > {number} SAMPLE PERIOD 5 s")
+    users.advance(30)
+    for number in range(3):
+        users.remove(f"old {number}")
+    for number in range(3):
+        users.add(f"new {number}", f"SELECT MAX(temp) FROM sensors WHERE light > {number} SAMPLE PERIOD 5 s")
+    asked = net.line.network_time()
+    users.advance(40)
+    for number in range(3):
+        (feed,) = users.demand.feeds(f"new {number}")
+        motes = Counter[int]()
+        for record in net.line.of(PacketType.PARTIAL, feed.query):
+            motes[record.body.epoch] += record.body.motes
+        # Two control windows, and what a period and the way take.
+        since = -(-(asked + 10) // 5)
+        whole = {epoch: motes[epoch] for epoch in motes if since <= epoch <= (asked + 25) // 5}
+        assert len(whole) == 3
+        assert set(whole.values()) == {12}, whole

@@ -26,6 +26,7 @@
 #define WIRE_SOURCES_MAXIMUM 2U /* storage points that one query reads */
 #define WIRE_QUERIES_MAXIMUM 8U /* queries at once on a mote */
 #define WIRE_EVENT_RUNS 4U /* motes whose events run a query side by side */
+#define WIRE_STOPS_MAXIMUM 6U /* stops that a QUERY_STOP tells of */
 #define WIRE_FRAGMENT_MAXIMUM 96U /* program bytes in a QUERY_INSTALL */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
 #define WIRE_PERIOD_MINIMUM_MS 1000U /* shortest sample period */
@@ -373,10 +374,18 @@ struct wire_query_install {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_query_install) == 5, "wire_query_install");
 
+/* A stop before another one. */
+struct wire_stopped {
+    uint16_t query_version; /* version of the query set without that query */
+    uint8_t query; /* query id; 0 stops all */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_stopped) == 3, "wire_stopped");
+
 /* QUERY_STOP. */
 struct wire_query_stop {
     uint16_t query_version; /* version of the query set without that query */
     uint8_t query; /* query id; 0 stops all */
+    struct wire_stopped earlier[]; /* from mote to mote: the stops before it, at most 5, newest first */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_query_stop) == 3, "wire_query_stop");
 

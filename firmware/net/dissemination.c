@@ -40,16 +40,19 @@ static bool version_known;
 /* Motes that have not heard of what floods are awake in this window. */
 static bool common;
 
-/* Floods waiting: fragments of queries by bit, a stop, a command. Where there is none `repeats` is
+/* Floods waiting: fragments of queries by bit, stops, commands. Where there is none `repeats` is
  * 0, and so is the query. */
 static struct install {
     uint8_t query, fragments, repeats;
     uint16_t version;
 } installs[WIRE_QUERIES_MAXIMUM];
+/* The last stops, newest first. A flood tells of all: a set follows the versions one by one, and of
+ * stops that come in one window the first would else be heard by nobody but those next to the root.
+ */
 static struct {
-    struct wire_query_stop packet;
-    uint8_t repeats;
-} stop_flood;
+    struct wire_stopped last[WIRE_STOPS_MAXIMUM];
+    uint8_t count, repeats;
+} stops;
 static struct command_flood {
     uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM];
     uint8_t length, repeats, unheard;
@@ -117,7 +120,7 @@ void dissemination_window(bool all_awake)
     query_window();
     dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
-    release(&stop_flood.repeats, LAST);
+    release(&stops.repeats, LAST);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         release(&installs[i].repeats, LAST);
     for (uint8_t i = 0; i < COMMANDS; i++)
@@ -141,13 +144,29 @@ static struct install *install_of(uint8_t query)
 
 bool dissemination_settled(uint8_t query) { return !install_of(query); }
 
-/* A set may take over a version only when it lacks nothing before it. */
+/* Whether a change that has been heard makes this version. */
+static bool heard_of(uint16_t change)
+{
+    for (const struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM;
+         install++)
+        if (install->query != 0 && install->version == change)
+            return true;
+    for (uint8_t i = 0; i < stops.count; i++)
+        if (stops.last[i].query_version == change)
+            return true;
+    return false;
+}
+
+/* A set may take over a version only when it lacks nothing before it; those behind it may have been
+ * heard already. */
 static void follow(uint16_t theirs)
 {
-    if (tree_is_root() || (version_known && theirs == (uint16_t)(version + 1))) {
-        version = theirs;
-        version_known = true;
-    }
+    if (!tree_is_root() && !(version_known && theirs == (uint16_t)(version + 1)))
+        return;
+    version = theirs;
+    version_known = true;
+    while (heard_of((uint16_t)(version + 1)))
+        version++;
 }
 
 static void flood(uint8_t query, uint16_t with)
@@ -182,21 +201,40 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
         flood(install->query, install->query_version);
 }
 
-void dissemination_stop(const struct wire_query_stop *stop)
+static bool is_known_stop(const struct wire_stopped *stop)
+{
+    for (uint8_t i = 0; i < stops.count; i++)
+        if (memcmp(&stops.last[i], stop, sizeof *stop) == 0)
+            return true;
+    return false;
+}
+
+static void take_stop(const struct wire_stopped *stop)
 {
     if (!newer(stop->query_version) || (!version_known && !tree_is_root()))
         return;
     /* With a gap in the versions it stays newer than ours: once is enough all the same. */
-    if (memcmp(&stop_flood.packet, stop, sizeof *stop) == 0)
+    if (is_known_stop(stop)) {
+        follow(stop->query_version);
         return;
-    bool spreads = query_spreads(stop->query);
+    }
+    if (query_spreads(stop->query))
+        stops.repeats = NEW;
     query_stop(stop->query);
-    follow(stop->query_version);
-    stop_flood.packet = *stop;
-    stop_flood.repeats = spreads ? NEW : 0;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (stop->query == 0 || installs[i].query == stop->query)
             installs[i].query = installs[i].repeats = 0;
+    follow(stop->query_version);
+    if (stops.count < WIRE_STOPS_MAXIMUM)
+        stops.count++;
+    memmove(stops.last + 1, stops.last, (stops.count - 1U) * sizeof *stop);
+    stops.last[0] = *stop;
+}
+
+void dissemination_stop(const struct wire_stopped *heard, uint8_t count)
+{
+    while (count-- > 0)
+        take_stop(&heard[count]);
 }
 
 /* Where a command is kept that is to be flooded: in place of none, or of one that has been sent in
@@ -369,7 +407,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 
 bool dissemination_waiting(void)
 {
-    if (greeting_due || sought_from != WIRE_NO_NODE || due(stop_flood.repeats) ||
+    if (greeting_due || sought_from != WIRE_NO_NODE || due(stops.repeats) ||
         repair.node != WIRE_NO_NODE)
         return true;
     for (uint8_t i = 0; i < COMMANDS; i++)
@@ -483,11 +521,12 @@ bool dissemination_send(void)
         mac_finish(&control_frame, sizeof(struct wire_join));
         return mac_send(&control_frame, UNICAST_TRIES, seek_sent);
     }
-    if (due(stop_flood.repeats)) {
-        stop_flood.repeats = spent(stop_flood.repeats);
-        *(struct wire_query_stop *)mac_begin(&control_frame, WIRE_BROADCAST,
-                                             WIRE_PACKET_QUERY_STOP) = stop_flood.packet;
-        return send(sizeof stop_flood.packet);
+    if (due(stops.repeats)) {
+        uint8_t length = (uint8_t)(stops.count * sizeof stops.last[0]);
+        stops.repeats = spent(stops.repeats);
+        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP), stops.last,
+               length);
+        return send(length);
     }
     if (send_install())
         return true;
@@ -512,7 +551,7 @@ void dissemination_forget(void)
     version_known = false;
     version = newest = 0;
     memset(installs, 0, sizeof installs);
-    memset(&stop_flood, 0, sizeof stop_flood);
+    memset(&stops, 0, sizeof stops);
     memset(command_floods, 0, sizeof command_floods);
     token_count = token_next = 0;
     repair.node = WIRE_NO_NODE;

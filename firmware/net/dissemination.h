@@ -12,7 +12,8 @@
 uint16_t dissemination_version(void);
 /* Packets from neighbours or, at the root, from the gateway. `asked`: sent to this mote alone. */
 void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked);
-void dissemination_stop(const struct wire_query_stop *stop);
+/* `count` stops, newest first. */
+void dissemination_stop(const struct wire_stopped *stops, uint8_t count);
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary,
                            uint8_t length);
 void dissemination_command(const struct wire_command *command, uint8_t length);

@@ -41,9 +41,10 @@ bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
         dissemination_install((const struct wire_query_install *)body, length, unicast);
         break;
     case WIRE_PACKET_QUERY_STOP:
-        if (length != sizeof(struct wire_query_stop))
+        if (length < sizeof(struct wire_query_stop) || length % sizeof(struct wire_stopped) != 0 ||
+            length > WIRE_STOPS_MAXIMUM * sizeof(struct wire_stopped))
             return false;
-        dissemination_stop((const struct wire_query_stop *)body);
+        dissemination_stop((const struct wire_stopped *)body, length / sizeof(struct wire_stopped));
         break;
     case WIRE_PACKET_COMMAND:
         if (length < sizeof(struct wire_command))

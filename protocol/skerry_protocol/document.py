@@ -15,6 +15,7 @@ from typing import Any
 
 from construct import (
     Byte,
+    Default,
     GreedyBytes,
     GreedyRange,
     Int8ul,
@@ -86,6 +87,7 @@ _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
         packets.SlotsEntry,
         "In a BEACON, before any SrtEntry: how long the slots of the levels are.",
     ),
+    ("Stopped", packets.Stopped, "In a QUERY_STOP."),
     ("RoutedQuery", packets.RoutedQuery, "In a QUERY_REQUEST: a query that not every mote needs."),
     (
         "Record",
@@ -219,7 +221,7 @@ def _laid_out(fields: Iterable[Renamed[Any, Any]]) -> Iterable[tuple[str, Rename
     offset: int | None = 0
     for field in fields:
         subcon = field.subcon
-        while isinstance(subcon, Renamed):
+        while isinstance(subcon, (Renamed, Default)):
             subcon = subcon.subcon
         yield "" if offset is None else str(offset), field, _type(subcon)
         fixed = id(subcon) in _SCALARS

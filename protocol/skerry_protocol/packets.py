@@ -14,6 +14,7 @@ from typing import Any
 from construct import (
     Byte,
     Construct,
+    Default,
     GreedyBytes,
     GreedyRange,
     Int8ul,
@@ -55,6 +56,8 @@ PERIOD_STORED_MINIMUM_MS = 50
 QUERIES_MAXIMUM = 8
 #: Motes whose events run a query side by side on a mote.
 EVENT_RUNS = 4
+#: Stops that a QUERY_STOP tells of.
+STOPS_MAXIMUM = 6
 #: Program bytes in one QUERY_INSTALL fragment.
 FRAGMENT_MAXIMUM = 96
 #: Network seconds: "runs until stopped".
@@ -307,9 +310,17 @@ QueryInstall = Struct(
     "data" / GreedyBytes * "1..96 bytes of the program",
 )
 
+Stopped = Struct(
+    "query_version" / Int16ul * "version of the query set without that query",
+    "query" / Int8ul * "query id; 0 stops all",
+)
+
 QueryStop = Struct(
     "query_version" / Int16ul * "version of the query set without that query",
     "query" / Int8ul * "query id; 0 stops all",
+    "earlier"
+    / Default(GreedyRange(Stopped), ())
+    * "from mote to mote: the stops before it, at most 5, newest first",
 )
 
 QueryRequest = Struct(

@@ -16,6 +16,7 @@ from typing import Any
 from construct import (
     Byte,
     Construct,
+    Default,
     GreedyBytes,
     GreedyRange,
     Int8ul,
@@ -47,6 +48,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("slots_entry", packets.SlotsEntry, "What a beacon says of slots, before its trees."),
     ("beacon", packets.Beacon, "BEACON: tree, time and query version; broadcast."),
     ("query_install", packets.QueryInstall, "QUERY_INSTALL: a fragment of a query program."),
+    ("stopped", packets.Stopped, "A stop before another one."),
     ("query_stop", packets.QueryStop, "QUERY_STOP."),
     ("query_request", packets.QueryRequest, "QUERY_REQUEST: tell me what I lack."),
     ("routed_query", packets.RoutedQuery, "A query that goes only where a tree says, in a QUERY_REQUEST."),
@@ -117,6 +119,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("SOURCES_MAXIMUM", packets.SOURCES_MAXIMUM, "storage points that one query reads"),
     ("QUERIES_MAXIMUM", packets.QUERIES_MAXIMUM, "queries at once on a mote"),
     ("EVENT_RUNS", packets.EVENT_RUNS, "motes whose events run a query side by side"),
+    ("STOPS_MAXIMUM", packets.STOPS_MAXIMUM, "stops that a QUERY_STOP tells of"),
     ("FRAGMENT_MAXIMUM", packets.FRAGMENT_MAXIMUM, "program bytes in a QUERY_INSTALL"),
     ("FOREVER", packets.FOREVER, "end of a query that runs until stopped"),
     ("PERIOD_MINIMUM_MS", packets.PERIOD_MINIMUM_MS, "shortest sample period"),
@@ -241,9 +244,9 @@ def _member(renamed: Renamed[Any, Any]) -> tuple[str, int]:
 
 
 def _unwrap(renamed: Renamed[Any, Any]) -> Construct[Any, Any]:
-    """What a field is, below its name and its comment."""
+    """What a field is, below its name, its comment and what it is where nothing is said."""
     subcon = renamed.subcon
-    while isinstance(subcon, Renamed):
+    while isinstance(subcon, (Renamed, Default)):
         subcon = subcon.subcon
     return subcon
 

@@ -8,6 +8,7 @@ import pytest
 from construct import (
     Construct,
     Container,
+    Default,
     FormatField,
     GreedyBytes,
     GreedyRange,
@@ -28,7 +29,7 @@ _TAIL_MAXIMUM = PACKET_MAXIMUM - 2 - 60
 
 def values(definition: Construct[Any, Any], room: int = _TAIL_MAXIMUM) -> st.SearchStrategy[Any]:
     """Whatever ``definition`` encodes, variable parts of at most ``room`` bytes."""
-    while isinstance(definition, Renamed):
+    while isinstance(definition, (Renamed, Default)):
         definition = definition.subcon
     if isinstance(definition, FormatField):
         bits, signed = 8 * definition.length, definition.fmtstr[-1].islower()

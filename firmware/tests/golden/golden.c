@@ -79,9 +79,12 @@ static const struct member query_install_members[] = {
     MEMBER(query_install, query_version), MEMBER(query_install, query),
     MEMBER(query_install, total), MEMBER(query_install, offset)};
 LAYOUT(query_install, NULL, "data", NULL);
+static const struct member stopped_members[] = {MEMBER(stopped, query_version),
+                                                MEMBER(stopped, query)};
+LAYOUT(stopped, NULL, NULL, NULL);
 static const struct member query_stop_members[] = {MEMBER(query_stop, query_version),
                                                    MEMBER(query_stop, query)};
-LAYOUT(query_stop, NULL, NULL, NULL);
+LAYOUT(query_stop, NULL, "earlier", &stopped);
 static const struct member query_request_members[] = {MEMBER(query_request, query_version)};
 LAYOUT(query_request, NULL, "queries", NULL);
 static const struct member program_field_members[] = {MEMBER(program_field, format),

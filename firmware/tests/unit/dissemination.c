@@ -13,7 +13,9 @@
 enum { PARENT = 4, NEIGHBOUR = 6 };
 
 struct mac_counters mac_counters;
-static uint16_t asked; /* to whom the last frame went */
+static uint16_t asked; /* to whom the last frame went, what it says and how long that is */
+static const uint8_t *said;
+static uint8_t said_length;
 static bool children;
 static uint8_t lists;                             /* queries that are held, query 1 or none */
 static enum query_outcome outcome = QUERY_PASSED; /* of an install */
@@ -29,12 +31,13 @@ void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
 {
     (void)type;
     asked = destination;
+    said = frame->bytes + sizeof(struct wire_mac_header);
     return frame->bytes + sizeof(struct wire_mac_header);
 }
 void mac_finish(struct mac_frame *frame, uint8_t body)
 {
     (void)frame;
-    (void)body;
+    said_length = body;
 }
 bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
 {
@@ -244,7 +247,64 @@ static void a_command_that_nobody_repeats_is_flooded_longer(void)
     }
 }
 
+static void stop(uint8_t query, uint16_t version)
+{
+    struct wire_stopped stop = {.query_version = version, .query = query};
+    dissemination_stop(&stop, 1);
+}
+
+static void a_flood_of_stops_tells_of_those_before(void)
+{
+    held(7);
+    stop(3, 8);
+    stop(4, 9);
+    CHECK_EQUAL(dissemination_version(), 9);
+    dissemination_window(true);
+    CHECK(dissemination_waiting() && dissemination_send());
+    const struct wire_stopped *both = (const struct wire_stopped *)said;
+    CHECK_EQUAL(said_length, 2 * sizeof *both);
+    CHECK_EQUAL(both[0].query, 4);
+    CHECK_EQUAL(both[1].query, 3);
+    struct wire_stopped copy[2] = {both[0], both[1]};
+    held(7); /* a mote that has heard neither */
+    dissemination_stop(copy, 2);
+    CHECK_EQUAL(dissemination_version(), 9);
+    CHECK_EQUAL(flooded(), 2);
+    CHECK_EQUAL(flooded(), 1);
+    dissemination_stop(copy, 2); /* the echo */
+    CHECK_EQUAL(flooded(), 0);
+}
+
+static void changes_that_come_out_of_order_are_followed_when_none_is_missing(void)
+{
+    struct wire_query_install install = {.query = 1, .query_version = 9};
+    outcome = QUERY_COMPLETE;
+    held(7);
+    stop(4, 10);
+    dissemination_install(&install, sizeof install + 1, false);
+    CHECK_EQUAL(dissemination_version(), 7);
+    stop(3, 8);
+    CHECK_EQUAL(dissemination_version(), 10);
+    outcome = QUERY_PASSED;
+}
+
+static void only_the_last_stops_are_told(void)
+{
+    held(7);
+    for (uint8_t i = 1; i <= WIRE_STOPS_MAXIMUM + 3; i++)
+        stop(i, 7 + i);
+    dissemination_window(true);
+    CHECK(dissemination_waiting() && dissemination_send());
+    const struct wire_stopped *all = (const struct wire_stopped *)said;
+    CHECK_EQUAL(said_length, WIRE_STOPS_MAXIMUM * sizeof *all);
+    CHECK_EQUAL(all[0].query, WIRE_STOPS_MAXIMUM + 3);
+    CHECK_EQUAL(all[WIRE_STOPS_MAXIMUM - 1].query, 4);
+}
+
 static const struct test tests[] = {
+    TEST(a_flood_of_stops_tells_of_those_before),
+    TEST(changes_that_come_out_of_order_are_followed_when_none_is_missing),
+    TEST(only_the_last_stops_are_told),
     TEST(who_lacks_what_was_just_flooded_has_it_flooded_again),
     TEST(a_query_that_was_asked_for_is_flooded_for_children_alone),
     TEST(a_command_is_flooded_twice_in_two_windows),
