@@ -253,6 +253,15 @@ def test_a_call_through_a_pointer_must_be_declared(program: Program) -> None:
     )
 
 
+def test_any_register_may_hold_the_pointer(tmp_path: Path) -> None:
+    other = KERNEL.replace(
+        "waiting();",
+        'register event_handler *to __asm__("sl") = waiting; __asm__ volatile("blx %0" :: "r"(to) : "lr");',
+    )
+    said = refused(Program(tmp_path, "arm").measure(program=HANDLERS, other=other))
+    assert "other: run calls through a pointer" in said
+
+
 def test_a_function_whose_address_nobody_calls_fails(program: Program) -> None:
     lost = "static long lost(char c) { return c + n; } long (*volatile nobody)(char) = lost; int main(void) { nobody = 0;"
     said = refused(program.measure(program=HANDLERS.replace("int main(void) {", lost), kernel__kernel=KERNEL))

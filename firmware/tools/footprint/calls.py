@@ -46,7 +46,7 @@ ARCHITECTURES = {
     "EM_ARM": Architecture(
         "arm-none-eabi-", 0, 36,
         re.compile(r"\tblx?\t([0-9a-f]+) <"), re.compile(r"\t(?:b|cbn?z)[a-z.]*\t(?:r\d+, )?([0-9a-f]+) <"),
-        re.compile(r"\tblx\tr"), re.compile(r"\tbx\t(?!lr)|\tmov\tpc, (?!lr)"),
+        re.compile(r"\tblx\t(?:r\d|s[bl]|fp|ip|lr)"), re.compile(r"\tbx\t(?!lr)|\tmov\tpc, (?!lr)"),
         re.compile(r"\t(?:bx|b|b\.[nw])\t|pc\}|\tmov\tpc|\tldr(?:\.w)?\tpc|\ttb[bh]\t"), "",
         re.compile(r"\tmov\tsp|\t(?:sub|add)\S*\tsp, (?:sp, )?r"),
     ),

@@ -127,7 +127,7 @@ class Pointers:
                     yield where, symbol["st_value"] + entry["r_addend"]
                 elif entry["r_info_type"] == _R_ARM_ABS32:
                     (value,) = struct.unpack_from("<I", data, where - of["sh_addr"])
-                    yield where, value & ~1 if symbol["st_info"]["type"] == "STT_FUNC" else value
+                    yield where, value & ~1
                 else:
                     yield where, symbol["st_value"] & ~1
 
