@@ -160,6 +160,19 @@ def test_sleep_ends_with_the_sleep_timer_also_with_interrupts_off(run: Run) -> N
     assert world.energy(0)["cpu_idle_s"] > 0.99
 
 
+def test_the_first_wfi_after_an_interrupt_is_one_to_sleep_at(run: Run) -> None:
+    _, said = run("""
+        static volatile uint32_t count, woken;
+        void systick(void) { count++; }
+        void start(void) {
+            count = woken = 0; SYST_RVR = 31999; SYST_CVR = 0; SYST_CSR = 7;
+            while (count < 10) { WFI(); woken++; }
+            say_number(woken);
+            for (;;) { SYST_CSR = 0; WFI(); }
+        }""")
+    assert struct.unpack("<I", said) == (10,)
+
+
 def test_a_bad_access_is_a_hard_fault_and_one_more_in_its_handler_locks_the_cpu_up(run: Run) -> None:
     world, said = run("""
         void hard_fault(void) { say('f'); REGISTER(0x60000000) = 1; for (;;) {} }

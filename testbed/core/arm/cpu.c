@@ -183,11 +183,16 @@ static void on_block(uc_engine *engine, uint64_t address, uint32_t size, void *p
 static void on_interrupt(uc_engine *engine, uint32_t number, void *parameter)
 {
     skerry_cpu *cpu = parameter;
-    cpu->stopped = true;
     uc_emu_stop(engine);
-    if (number == INTERRUPT_EXCEPTION_RETURN)
+    if (number == INTERRUPT_EXCEPTION_RETURN) {
         leave(cpu);
-    else if (number == INTERRUPT_SVC || number == INTERRUPT_BKPT)
+        /* As that sets the program counter, libunicorn goes on there: the next WFI of this run is
+         * one to sleep at. */
+        cpu->stopped = cpu->fault[0];
+        return;
+    }
+    cpu->stopped = true;
+    if (number == INTERRUPT_SVC || number == INTERRUPT_BKPT)
         nvic_pend(cpu, EXCEPTION_HARD_FAULT);
     else
         cpu_fault(cpu, "CPU exception %u in the block at 0x%08x", number, cpu->block);
