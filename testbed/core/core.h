@@ -185,6 +185,7 @@ struct mote {
     uint32_t link_count, link_capacity;
     skerry_counters counters;
     uint64_t resets_before;
+    struct debugger *debugger; /* NULL: none */
 };
 
 enum event_kind {
@@ -238,6 +239,8 @@ struct skerry_world {
     uint32_t messages_length;
     struct source **sources;
     uint32_t source_count;
+    skerry_stop_handler stop_handler;
+    void *stop_context;
 };
 /* -1, with the line for skerry_error(). */
 int world_fail(const char *format, ...);
@@ -245,6 +248,14 @@ int world_fail(const char *format, ...);
 struct mote *world_mote(const skerry_world *world, uint32_t index);
 void world_event(skerry_world *world, uint64_t at, enum event_kind kind, uint32_t mote,
                  uint32_t generation, int32_t value);
+
+/* ---- debugger (debug.c) ---- */
+/* As the back-end's run(), for a mote with a debugger, where time may stand still. */
+uint64_t debug_run(struct mote *mote, uint64_t until);
+/* Whether it is to stop before the instruction at `address`. */
+int debug_instruction(void *mote, uint32_t address);
+/* Its faults are new ones from here on. */
+void debug_power_on(struct mote *mote);
 
 /* ---- links (links.c) ---- */
 const struct link *link_of(const struct mote *from, uint32_t to); /* NULL: none */

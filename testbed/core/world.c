@@ -161,6 +161,7 @@ void skerry_world_free(skerry_world *world)
         if (mote->cpu)
             mote->backend->free(mote->cpu);
         links_free(mote);
+        free(mote->debugger);
         free(mote);
     }
     interference_free(world);
@@ -222,9 +223,9 @@ int skerry_mote_add(skerry_world *world, const skerry_mote_config *config)
     mote->sensors.value[SKERRY_SENSOR_HUMIDITY] = 50;
     mote->sensors.value[SKERRY_SENSOR_LIGHT] = 100;
     skerry_host host = {
-        mote,      host_pin,       host_spi,       host_radio_read, host_radio_write,
-        host_uart, host_twi_start, host_twi_write, host_twi_read,   host_twi_stop,
-        host_adc,  host_message};
+        mote,      host_pin,       host_spi,         host_radio_read, host_radio_write,
+        host_uart, host_twi_start, host_twi_write,   host_twi_read,   host_twi_stop,
+        host_adc,  host_message,   debug_instruction};
     char text[256] = "";
     mote->cpu = backend->create(&host, config->elf, text);
     if (!mote->cpu) {
@@ -256,6 +257,7 @@ static void power_on(struct mote *mote, uint64_t now)
 {
     mote->alive = true;
     mote->backend->power_on(mote->cpu, now);
+    debug_power_on(mote);
     mote->radio.model->power_on(&mote->radio, now);
     sensors_power_on(&mote->sensors, now);
     mote->next = now;
@@ -269,10 +271,15 @@ static void power_off(struct mote *mote, uint64_t now)
     mote->next = NEVER;
 }
 
+static uint64_t run(struct mote *mote, uint64_t until)
+{
+    return mote->debugger ? debug_run(mote, until) : mote->backend->run(mote->cpu, until);
+}
+
 static void catch_up(struct mote *mote, uint64_t now)
 {
     if (mote->alive)
-        mote->next = mote->backend->run(mote->cpu, now);
+        mote->next = run(mote, now);
 }
 
 /* A byte a byte-time, as long as the mote takes them. */
@@ -381,7 +388,7 @@ int skerry_world_run(skerry_world *world, uint64_t until_ns)
         for (uint32_t i = 0; i < world->mote_count; i++) {
             struct mote *mote = world->motes[i];
             if (mote->next < end)
-                mote->next = mote->backend->run(mote->cpu, end);
+                mote->next = run(mote, end);
         }
         world->now = end;
     }

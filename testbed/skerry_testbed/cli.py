@@ -8,6 +8,7 @@ import math
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from skerry_testbed.capture import Capture
 from skerry_testbed.checks import never_happens
 from skerry_testbed.children import Children
 from skerry_testbed.core import TestbedError
+from skerry_testbed.gdb.server import Debuggers
 from skerry_testbed.network import NetworkError, load
 from skerry_testbed.renode import script as renode_script
 from skerry_testbed.runner import Testbed
@@ -46,17 +48,30 @@ def testbed(
         int | None,
         typer.Option(min=0, max=(1 << 64) - 1, help="instead of the description's: another run of it"),
     ] = None,
+    gdb: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MOTE:PORT",
+            help="TCP port for a debugger at a mote, for which the run waits; may be repeated",
+        ),
+    ] = None,
 ) -> None:
     """Run emulated motes; the root's serial line is a TCP port."""
     pace = _speed(speed)
     limit = None if run_for is None else _duration("--for", run_for)
+    debugged = [_mote_and_port(text) for text in gdb or []]
     with _one_line_errors():
         description = load(network)
         if seed is not None:
             description = msgspec.structs.replace(description, seed=seed)
         _check_outputs(network, report, pcap)
         bed = Testbed(description)
-        with contextlib.closing(SerialPort(bed, port)) as line:
+        stop = threading.Event()
+        console = Console(stderr=True)
+        with (
+            contextlib.closing(SerialPort(bed, port)) as line,
+            contextlib.closing(Debuggers(bed, debugged, stop.is_set, _teller(console))) as debuggers,
+        ):
             # Now that the run can begin: can they be written? What was there before is lost.
             if report:
                 report.open("a").close()
@@ -65,7 +80,7 @@ def testbed(
             with Capture(pcap) if pcap else contextlib.nullcontext() as capture:
                 if capture:
                     bed.air_listeners.append(capture.add)
-                _run(bed, line, pace, limit)
+                _run(bed, line, debuggers, console, stop, pace, limit)
         if report:
             try:
                 report.write_text(json.dumps(bed.report(), indent=1) + "\n")
@@ -83,25 +98,39 @@ def _check_outputs(network: Path, report: Path | None, pcap: Path | None) -> Non
                 raise TestbedError(f"{option} {path}: that is {other} already: give another file")
 
 
-def _run(bed: Testbed, line: SerialPort, pace: float, limit: float | None) -> None:
-    stop = threading.Event()
+def _teller(console: Console) -> Callable[[str], None]:
+    # On one line each, however long: what is to be copied must not be broken.
+    return lambda text: console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _run(
+    bed: Testbed,
+    line: SerialPort,
+    debuggers: Debuggers,
+    console: Console,
+    stop: threading.Event,
+    pace: float,
+    limit: float | None,
+) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    console = Console(stderr=True)
     console.print(
         f"{len(bed.motes)} motes, seed {bed.network.seed}; root's serial line: socket://127.0.0.1:{line.port}",
         highlight=False,
     )
     bed.message_listeners.append(lambda message: console.print(message, highlight=False))
+    debuggers.announce()
+    debuggers.hold()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("virtual time 0 s", total=limit)
 
         def step() -> None:
             line.poll()
+            debuggers.poll()
             progress.update(task, completed=bed.now_s, description=f"virtual time {bed.now_s:.0f} s")
 
-        bed.run(limit, pace, stop.is_set, step)
+        bed.run(limit, pace, stop.is_set, step, closely=bool(debuggers.ports))
     console.print(f"stopped at {bed.now_s:.1f} s of virtual time", highlight=False)
 
 
@@ -204,6 +233,16 @@ def _speed(text: str) -> float:
     if not value > 0:
         raise typer.BadParameter(f"{text!r}: expected max or a number above 0", param_hint="--speed")
     return value
+
+
+def _mote_and_port(text: str) -> tuple[int, int]:
+    mote, colon, port = text.partition(":")
+    if not (colon and mote.isdecimal() and port.isdecimal() and int(port) < 1 << 16):
+        raise typer.BadParameter(
+            f"{text!r}: expected MOTE:PORT, a mote's id and a port of 0..65535, as in 7:1234",
+            param_hint="--gdb",
+        )
+    return int(mote), int(port)
 
 
 def _duration(option: str, text: str) -> float:

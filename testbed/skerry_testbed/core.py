@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,15 @@ class TestbedError(RuntimeError):
     """The emulator refused; the message says what and why."""
 
     __test__ = False
+
+
+class Stop(IntEnum):
+    """Why a mote under a debugger stops; numbers as in ``skerry_core.h``."""
+
+    BREAKPOINT = 1
+    STEP = 2
+    WATCHPOINT = 3
+    FAULT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class World:
         self._bytes = self._ffi.new("uint8_t[]", 16384)
         self._text = self._ffi.new("char[]", 65536)
         self._backends: set[str] = set()
+        self._stop_callback: Any = None
+        self._stop_error: BaseException | None = None
 
     def _check(self, result: Any) -> Any:
         if (isinstance(result, int) and result < 0) or result == self._ffi.NULL:
@@ -129,6 +142,9 @@ class World:
     def run(self, until_ns: int) -> None:
         """Run all motes up to a virtual time."""
         self._lib.skerry_world_run(self._world, until_ns)
+        if self._stop_error is not None:
+            error, self._stop_error = self._stop_error, None
+            raise error
 
     @property
     def now_ns(self) -> int:
@@ -174,7 +190,11 @@ class World:
 
     def alive(self, mote: int) -> bool:
         """Powered and not crashed."""
-        return self._lib.skerry_mote_alive(self._world, mote) == 1 and not self.fault(mote)
+        return self.powered(mote) and not self.fault(mote)
+
+    def powered(self, mote: int) -> bool:
+        """Powered, though its CPU may have crashed."""
+        return bool(self._lib.skerry_mote_alive(self._world, mote) == 1)
 
     def fault(self, mote: int) -> str:
         """What stopped the CPU, or nothing."""
@@ -208,6 +228,26 @@ class World:
         size: int = self._lib.skerry_mote_memory(self._world, mote)
         return size
 
+    def on_stop(self, handler: Callable[[int, Stop, int], None]) -> None:
+        """Called with mote, reason and a watchpoint's address when a mote under a debugger stops. Virtual time stands still until it
+        returns. After an exception the mote goes on without its debugger, and :meth:`run` raises it at its end."""
+
+        def stopped(_context: Any, mote: int, reason: int, address: int) -> None:
+            try:
+                handler(mote, Stop(reason), address)
+            except BaseException as error:
+                self._stop_error = error
+                # Else it would stop here again at once, and never get to the end of the run.
+                self._lib.skerry_debug_detach(self._world, mote)
+
+        self._stop_callback = self._ffi.callback("skerry_stop_handler", stopped)
+        self._lib.skerry_debug_handler(self._world, self._stop_callback, self._ffi.NULL)
+
+    def debug(self, mote: int) -> DebuggedMote:
+        """Attach a debugger, of which a mote can have one."""
+        self._check(self._lib.skerry_debug_attach(self._world, mote))
+        return DebuggedMote(self, mote, self._ffi, self._lib)
+
     def frames(self) -> list[AirFrame]:
         """Frames that ended since the last call, in that order."""
         found: list[AirFrame] = []
@@ -216,3 +256,58 @@ class World:
                 psdu = bytes(self._ffi.buffer(frame.psdu, frame.length))
                 found.append(AirFrame(frame.start_ns, frame.end_ns, frame.sender, frame.received_by, psdu))
         return found
+
+
+class DebuggedMote:
+    """A mote as its debugger sees it. Registers and addresses by GDB's numbers; what cannot be raises TestbedError."""
+
+    def __init__(self, world: World, mote: int, ffi: FFI, lib: Any) -> None:
+        self._world, self._mote, self._ffi, self._lib = world, mote, ffi, lib
+        self._bytes = ffi.new("uint8_t[]", 4096)
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        call = getattr(self._lib, f"skerry_debug_{function}")
+        return self._world._check(call(self._world._world, self._mote, *arguments))
+
+    def detach(self) -> None:
+        """The mote runs on as if there had been no debugger. Nothing, when that has been done."""
+        self._lib.skerry_debug_detach(self._world._world, self._mote)
+
+    @property
+    def description(self) -> str:
+        """GDB's target description, nothing where it needs none."""
+        return str(self._ffi.string(self._call("description")).decode())
+
+    def register(self, number: int) -> bytes:
+        """Least significant byte first."""
+        return bytes(self._ffi.buffer(self._bytes, self._call("register_read", number, self._bytes)))
+
+    def set_register(self, number: int, value: bytes) -> None:
+        """As many bytes as it has."""
+        self._call("register_write", number, value, len(value))
+
+    def read(self, address: int, length: int) -> bytes:
+        """As much of it as there is, at least a byte, at most 4096."""
+        count = self._call("memory_read", address, self._bytes, min(length, len(self._bytes)))
+        return bytes(self._ffi.buffer(self._bytes, count))
+
+    def write(self, address: int, data: bytes) -> None:
+        """All of it."""
+        if self._call("memory_write", address, data, len(data)) != len(data):
+            raise TestbedError(f"only a part of the {len(data)} bytes at 0x{address:08x} can be written")
+
+    def breakpoint(self, address: int, *, on: bool) -> None:
+        """Stop before the instruction there, or no more."""
+        self._call("breakpoint", address, on)
+
+    def watchpoint(self, address: int, length: int, *, on: bool) -> None:
+        """Stop after what changes one of these bytes, or no more."""
+        self._call("watchpoint", address, length, on)
+
+    def step(self, begin: int = 0, end: int = 0) -> None:
+        """When it goes on: one instruction, or until it is outside ``begin`` to ``end``."""
+        self._call("step", begin, end)
+
+    def go(self) -> None:
+        """When it goes on: to a breakpoint or watchpoint."""
+        self._call("continue")

@@ -25,8 +25,8 @@ from skerry_testbed.surroundings import STEP_S, Drift, Interferers, Mobility
 NS = 1_000_000_000
 #: Virtual time between two looks at the serial line, surroundings and faults.
 SLICE_NS = 10_000_000
-#: Virtual time in s between two looks at the wall clock; at most this much is added to a row's latency.
-PACE_S = 0.02
+#: Slices between two looks at the wall clock; at most so much virtual time is added to a row's latency.
+PACE_SLICES = 2
 #: s between two looks at whether a run is to end, while it waits for the wall clock.
 LOOK_S = 0.1
 
@@ -109,6 +109,8 @@ class Testbed:
             network.fault, self.world, self.motes, self.links, self._interferers, self._drift, self._rng, self._line_noise
         )  # fmt: skip
         self._to_root = bytearray()
+        #: s of wall clock for which debuggers have made virtual time stand still.
+        self.held_s = 0.0
 
     def _add(self, mote: Mote, crystal: Crystal) -> None:
         self.world.add_mote(
@@ -135,16 +137,22 @@ class Testbed:
         speed: float,
         stopped: Callable[[], bool],
         progress: Callable[[], None],
+        closely: bool = False,
     ) -> None:
-        """Run until the virtual time or ``stopped``; ``speed`` virtual seconds per second, infinity: as fast as it goes."""
-        began, origin = time.monotonic(), self.now_s
+        """Run until the virtual time or ``stopped``; ``speed`` virtual seconds per second, infinity: as fast as it goes. ``progress`` is
+        called often in either time, and ``closely`` so soon that who waits for an answer gets it, however slow the emulation is. For how
+        long debuggers hold the run up is not made up for."""
+        began, origin = time.monotonic() - self.held_s, self.now_s
         limit = math.inf if duration_s is None else origin + duration_s
+        # Whole slices: motes are in step at their ends, so that a run is the same at any speed.
+        slices = PACE_SLICES if closely else math.floor(PACE_SLICES * max(1.0, min(speed, 10.0)))
         while not stopped() and self.now_s < limit:
-            self.advance(min(PACE_S * max(1.0, min(speed, 10.0)), limit - self.now_s))
+            self.advance(min(slices * SLICE_NS / NS, limit - self.now_s))
             progress()
             due = began + (self.now_s - origin) / speed
-            while not stopped() and (ahead := due - time.monotonic()) > 0:
+            while not stopped() and (ahead := due + self.held_s - time.monotonic()) > 0:
                 time.sleep(min(ahead, LOOK_S))
+                progress()
 
     def send(self, data: bytes) -> None:
         """Bytes for the root's serial line; they wait their turn when the line is busy."""

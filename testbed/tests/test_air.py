@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skerry_testbed.core import PROJECT, World
+from skerry_testbed.core import PROJECT, TestbedError, World
 from skerry_testbed.links import Links
 from skerry_testbed.network import Bursts, Crystals, Interference, LinkBursts, Mote, Network, Radio
 from skerry_testbed.surroundings import Drift, Interferers, Mobility
@@ -305,3 +305,11 @@ def test_a_mote_on_its_way_is_heard_as_long_as_it_is_near(air: MakeAir) -> None:
         heard.append(len(world.observe(1, 1.0)) > 50)
     assert [i for i, value in enumerate(heard) if value] == [*range(21), *range(60, 90)]
     assert world.motes[1].x == 0.0
+
+
+def test_a_cpu_that_no_debugger_can_see_is_named(air: MakeAir) -> None:
+    world = air(1)
+    world.add(LISTEN)
+    world.world.on_stop(lambda *_: None)
+    with pytest.raises(TestbedError, match=r"mote \d+: back-end 'probe' has no debugger"):
+        world.world.debug(0)

@@ -84,6 +84,7 @@ struct skerry_cpu {
     uint64_t crystal_ticks;
     double tick_ns;
     bool powered, sleeping, deep, first_block, stopped, reset_wanted;
+    bool halted; /* by a debugger, within a block whose time has been counted */
     uint32_t block;
     uint64_t total[SKERRY_CPU_STATES];
     uint64_t resets;
@@ -102,6 +103,11 @@ struct skerry_cpu {
     uint32_t reported[REPORTED];
     uint32_t reported_count;
     char fault[128];
+    /* A debugger's own: */
+    uc_hook instruction_hook;  /* 0: none attached */
+    bool block_ended;          /* the block before was the run's last */
+    uint32_t it_begin, it_end; /* the IT block that is under way */
+    bool probing, unknown;     /* it reads or writes a register; the model has no such */
 };
 
 /* ---- image.c: one per file, shared by all motes that run it ---- */
@@ -115,6 +121,12 @@ struct image {
 const struct image *image_load(const char *path, char *error);
 /* Instructions in a block of code. */
 uint32_t image_instructions(const struct skerry_cpu *cpu, uint32_t address, uint32_t size);
+/* Bytes of the instruction that begins with this halfword: Thumb instructions are one or two
+ * halfwords long (ARMv7-M, A5.1). */
+static inline uint32_t instruction_bytes(uint16_t halfword)
+{
+    return (halfword & 0xE000) == 0xE000 && (halfword & 0x1800) ? 4 : 2;
+}
 
 /* ---- cpu.c ---- */
 uint64_t cpu_now(const skerry_cpu *cpu);
@@ -124,6 +136,13 @@ void cpu_stall(skerry_cpu *cpu, uint64_t ns);
 void cpu_fault(skerry_cpu *cpu, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Something the model lacks, told once for each address. */
 void cpu_report(skerry_cpu *cpu, uint32_t address, const char *what);
+/* Ends the CPU's sleep now. */
+void cpu_wake(skerry_cpu *cpu);
+/* As the back-end's run(), to where a debugger stops it. */
+uint64_t cpu_debug_run(skerry_cpu *cpu, uint64_t until, int *stopped);
+
+/* ---- debug.c ---- */
+extern const skerry_debug arm_debug;
 
 /* ---- nvic.c: NVIC, SysTick, system control ---- */
 void nvic_reset(skerry_cpu *cpu);
@@ -146,6 +165,8 @@ void nvic_systick(skerry_cpu *cpu);
 void peripherals_reset(skerry_cpu *cpu);
 uint32_t peripherals_read(skerry_cpu *cpu, uint32_t address);
 void peripherals_write(skerry_cpu *cpu, uint32_t address, uint32_t value);
+/* Whether a register, of NVIC and SysTick too, stays as it is when it is read. */
+bool peripherals_keep_when_read(uint32_t address);
 /* When one of them next has something to do, and doing what is due. */
 uint64_t peripherals_due(const skerry_cpu *cpu);
 /* The button is pressed or let go. */

@@ -67,6 +67,10 @@ void cpu_fault(skerry_cpu *cpu, const char *format, ...)
 
 void cpu_report(skerry_cpu *cpu, uint32_t address, const char *what)
 {
+    if (cpu->probing) {
+        cpu->unknown = true;
+        return;
+    }
     for (uint32_t i = 0; i < cpu->reported_count; i++)
         if (cpu->reported[i] == address)
             return;
@@ -168,14 +172,23 @@ static void leave(skerry_cpu *cpu)
 static void on_block(uc_engine *engine, uint64_t address, uint32_t size, void *parameter)
 {
     skerry_cpu *cpu = parameter;
-    bool stop = cpu->instructions >= cpu->limit || cpu->reset_wanted || cpu->fault[0] ||
-                (cpu->nvic.pending_count && interrupts_on(cpu) && nvic_next(cpu));
-    if (stop && !cpu->first_block) {
+    if (cpu->first_block) {
+        cpu->first_block = false;
+        if (cpu->halted) { /* the rest of a block, which has been counted whole */
+            cpu->halted = false;
+            return;
+        }
+    } else if (cpu->instructions >= cpu->limit || cpu->reset_wanted || cpu->fault[0] ||
+               (cpu->nvic.pending_count && interrupts_on(cpu) && nvic_next(cpu))) {
         cpu->stopped = true;
-        uc_emu_stop(engine);
+        /* Where there is a hook at each instruction, the one of the block's first stops: libunicorn
+         * does not keep the program counter here then. */
+        if (cpu->instruction_hook)
+            cpu->block_ended = true;
+        else
+            uc_emu_stop(engine);
         return;
     }
-    cpu->first_block = false;
     cpu->block = (uint32_t)address;
     cpu->instructions += image_instructions(cpu, (uint32_t)address, size);
 }
@@ -265,6 +278,7 @@ static void power_on(skerry_cpu *cpu, uint64_t now)
     cpu->instructions = 0;
     cpu->fault[0] = 0;
     cpu->powered = true;
+    cpu->halted = false;
     memset(cpu->ram, 0, sizeof cpu->ram);
     reset(cpu);
 }
@@ -285,9 +299,8 @@ static void hard_fault(skerry_cpu *cpu, uc_err error)
     nvic_pend(cpu, EXCEPTION_HARD_FAULT);
 }
 
-static void execute(skerry_cpu *cpu, uint64_t until)
+static void execute(skerry_cpu *cpu)
 {
-    cpu->limit = (until - cpu->base_ns) * 3 / 125 + 1;
     cpu->first_block = true;
     cpu->stopped = false;
     uint32_t pc = reg_read(cpu, UC_ARM_REG_PC);
@@ -309,7 +322,7 @@ static void execute(skerry_cpu *cpu, uint64_t until)
 }
 
 /* WFI ends with an interrupt that would be taken if PRIMASK were not set (B1.5.19). */
-static void wake(skerry_cpu *cpu)
+void cpu_wake(skerry_cpu *cpu)
 {
     settle(cpu, cpu_now(cpu));
     cpu->sleeping = cpu->deep = false;
@@ -331,9 +344,13 @@ static void doze(skerry_cpu *cpu, uint64_t until)
         settle(cpu, until);
 }
 
-static uint64_t run(skerry_cpu *cpu, uint64_t until)
+uint64_t cpu_debug_run(skerry_cpu *cpu, uint64_t until, int *stopped)
 {
-    while (!cpu->fault[0] && cpu_now(cpu) < until) {
+    /* From where a debugger has stopped it, to where it would have been without: the limit stands,
+     * and nothing comes in between. */
+    if (cpu->halted)
+        execute(cpu);
+    while (!cpu->halted && !cpu->fault[0] && cpu_now(cpu) < until) {
         uint64_t now = cpu_now(cpu), due = next_due(cpu);
         if (now >= due) {
             peripherals_run(cpu, now);
@@ -352,19 +369,27 @@ static uint64_t run(skerry_cpu *cpu, uint64_t until)
                 doze(cpu, until);
                 continue;
             }
-            wake(cpu);
+            cpu_wake(cpu);
         }
         if (next && interrupts_on(cpu) && !(reg_read(cpu, UC_ARM_REG_XPSR) & XPSR_IT)) {
             enter(cpu, next);
             continue;
         }
-        execute(cpu, due < until ? due : until);
+        cpu->limit = ((due < until ? due : until) - cpu->base_ns) * 3 / 125 + 1;
+        execute(cpu);
     }
+    *stopped = cpu->halted;
     if (cpu->fault[0])
         return NEVER;
     if (!cpu->sleeping || nvic_next(cpu))
         return cpu_now(cpu);
     return next_due(cpu);
+}
+
+static uint64_t run(skerry_cpu *cpu, uint64_t until)
+{
+    int stopped;
+    return cpu_debug_run(cpu, until, &stopped);
 }
 
 static int engine_open(skerry_cpu *cpu)
@@ -486,6 +511,7 @@ const skerry_backend *skerry_backend_get(void)
                                            state_times,
                                            get_fault,
                                            get_resets,
-                                           memory};
+                                           memory,
+                                           &arm_debug};
     return &backend;
 }

@@ -120,9 +120,6 @@ const struct image *image_load(const char *path, char *error)
     return found;
 }
 
-static bool wide(uint16_t halfword) { return (halfword & 0xE000) == 0xE000 && (halfword & 0x1800); }
-
-/* Thumb instructions are one or two halfwords long (ARMv7-M, A5.1). */
 uint32_t image_instructions(const skerry_cpu *cpu, uint32_t address, uint32_t size)
 {
     const uint8_t *code;
@@ -134,6 +131,6 @@ uint32_t image_instructions(const skerry_cpu *cpu, uint32_t address, uint32_t si
         return size / 2;
     uint32_t count = 0;
     for (uint32_t i = 0; i < size; count++)
-        i += wide((uint16_t)(code[i] | code[i + 1] << 8)) ? 4 : 2;
+        i += instruction_bytes((uint16_t)(code[i] | code[i + 1] << 8));
     return count;
 }

@@ -403,6 +403,20 @@ static void radio_answer(skerry_cpu *cpu, enum skerry_access access, uint32_t ad
                   address, how, cpu->block);
 }
 
+/* Those that do not: data of the UART and the radio; the radio's flags, of which the model notes
+ * that they were read, and its state, which counts who asked for the channel; the lowest byte of
+ * the sleep timer, the upper one of the ADC, the control of SysTick. */
+bool peripherals_keep_when_read(uint32_t address)
+{
+    static const uint32_t changing[] = {UART0 + UART_DR, RADIO + 0x64C, RADIO + 0x828,
+                                        RADIO + 0x830,   RADIO + 0x834, SLEEP_TIMER,
+                                        ADC + ADCH,      0xE000E010U};
+    for (unsigned i = 0; i < sizeof changing / sizeof *changing; i++)
+        if (address == changing[i])
+            return false;
+    return true;
+}
+
 uint32_t peripherals_read(skerry_cpu *cpu, uint32_t address)
 {
     const uint32_t *kept = plain_at(cpu, address);

@@ -4,7 +4,6 @@
  * libsimavr and is therefore GPL-3 as a whole: docs/licences.md. */
 #include <elf.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +13,12 @@
 #include <simavr/avr_ioport.h>
 #include <simavr/avr_timer.h>
 #include <simavr/avr_uart.h>
-#include <simavr/sim_avr.h>
 
-#include "skerry_backend.h"
+#include "avr.h"
 
 #define FREQUENCY 8000000U
 #define CRYSTAL 32768U
 #define NS_PER_CYCLE 125.0
-#define EEPROM_BYTES 4096
-#define FLASH_BYTES (128U * 1024U)
 /* Data-space addresses (2549Q, register summary). */
 #define SMCR 0x53
 #define SPSR 0x4D
@@ -41,26 +37,6 @@
 #define OCR2A 0xB3
 #define ASSR 0xB6
 enum { TWINT = 0x80, TWEA = 0x40, TWSTA = 0x20, TWSTO = 0x10 };
-enum twi_phase { TWI_CLOSED, TWI_ADDRESS, TWI_WRITING, TWI_READING };
-
-struct skerry_cpu {
-    skerry_host host;
-    avr_t *avr;
-    uint8_t *image;
-    uint32_t image_length;
-    uint8_t eeprom[EEPROM_BYTES];
-    uint64_t base_ns, base_cycle; /* cycle base_cycle happens at base_ns */
-    double ns_per_cycle, ppm;
-    uint32_t millivolts;
-    uint64_t slept[SKERRY_CPU_STATES]; /* cycles of this power-on */
-    uint64_t times[SKERRY_CPU_STATES]; /* ns of earlier ones */
-    uint64_t resets;
-    bool powered, uart_full;
-    enum twi_phase twi_phase;
-    uint64_t latched; /* cycle at which timer 2 has taken over what was written last */
-    char fault[128];
-    void (*core_reset)(struct avr_t *);
-};
 
 static uint64_t to_ns(const skerry_cpu *cpu, uint64_t cycle)
 {
@@ -355,7 +331,7 @@ static void wire(skerry_cpu *cpu)
     avr_ioctl(cpu->avr, AVR_IOCTL_UART_SET_FLAGS('0'), &flags);
 }
 
-static void eeprom_save(skerry_cpu *cpu)
+void eeprom_save(skerry_cpu *cpu)
 {
     avr_eeprom_desc_t all = {.ee = cpu->eeprom, .offset = 0, .size = EEPROM_BYTES};
     if (cpu->avr)
@@ -448,7 +424,9 @@ static void cpu_free(skerry_cpu *cpu)
     free(cpu);
 }
 
-static uint64_t run(skerry_cpu *cpu, uint64_t until)
+/* `stopped` is NULL without a debugger: a test at compile time. */
+static inline __attribute__((always_inline)) uint64_t advance(skerry_cpu *cpu, uint64_t until,
+                                                              int *stopped)
 {
     avr_t *avr = cpu->avr;
     uint64_t limit = to_cycle(cpu, until);
@@ -458,6 +436,13 @@ static uint64_t run(skerry_cpu *cpu, uint64_t until)
         return to_ns(cpu, avr->cycle + 1);
     avr_cycle_timer_register(avr, limit - avr->cycle, on_limit, NULL);
     while (avr->cycle < limit) {
+        if (stopped && avr->state == cpu_Running) {
+            if (cpu->host.instruction(cpu->host.mote, avr->pc)) {
+                *stopped = 1;
+                break;
+            }
+            avr->run_cycle_count = 1; /* one instruction */
+        }
         avr_run(avr);
         if (avr->state == cpu_Crashed || avr->state == cpu_Done) {
             snprintf(cpu->fault, sizeof cpu->fault, "CPU %s at 0x%05x",
@@ -469,6 +454,12 @@ static uint64_t run(skerry_cpu *cpu, uint64_t until)
     if (avr->state != cpu_Sleeping)
         return to_ns(cpu, avr->cycle + 1);
     return avr->cycle_timers.timer ? to_ns(cpu, avr->cycle_timers.timer->when) : UINT64_MAX;
+}
+
+static uint64_t run(skerry_cpu *cpu, uint64_t until) { return advance(cpu, until, NULL); }
+uint64_t avr_debug_run(skerry_cpu *cpu, uint64_t until, int *stopped)
+{
+    return advance(cpu, until, stopped);
 }
 
 static void radio_interrupt(skerry_cpu *cpu, int level)
@@ -564,6 +555,7 @@ const skerry_backend *skerry_backend_get(void)
                                            state_times,
                                            get_fault,
                                            get_resets,
-                                           memory};
+                                           memory,
+                                           &avr_debug};
     return &backend;
 }

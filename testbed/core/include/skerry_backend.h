@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define SKERRY_BACKEND_ABI 3
+#define SKERRY_BACKEND_ABI 4
 
 /* Output pins that the board gives a meaning. */
 enum skerry_pin {
@@ -66,9 +66,39 @@ typedef struct {
     uint32_t (*adc)(void *mote, uint64_t now_ns, enum skerry_input input);
     /* One line about something the model does not know; the mote runs on. */
     void (*message)(void *mote, uint64_t now_ns, const char *text);
+    /* Under a debugger, before the instruction at `address`: 1 when the CPU is to stop there. */
+    int (*instruction)(void *mote, uint32_t address);
 } skerry_host;
 
 typedef struct skerry_cpu skerry_cpu;
+
+#define SKERRY_REGISTER_BYTES 8
+
+/* What a debugger needs of a CPU. Numbers of registers and addresses of memory are GDB's for the
+ * architecture, values have their least significant byte first. But for run() nothing here lets
+ * time pass or changes what the CPU does next, unless it writes. A CPU that has not had power yet
+ * shows what it will have after its reset, and cannot be written; one that has lost it shows what
+ * it had. */
+typedef struct {
+    /* GDB's target description (XML); NULL where it knows the registers by the architecture. */
+    const char *description;
+    /* A debugger comes, or goes: in between, the core calls this run(), not the back-end's. */
+    void (*attach)(skerry_cpu *cpu, int attached);
+    /* As the back-end's run(), to the bit, but asks host.instruction() before each instruction.
+     * Where that says so it returns before the instruction with *stopped = 1, and goes on from
+     * there when called again, by either run(). */
+    uint64_t (*run)(skerry_cpu *cpu, uint64_t until_ns, int *stopped);
+    /* Number of bytes, at most SKERRY_REGISTER_BYTES; 0: no such register. */
+    uint32_t (*register_read)(skerry_cpu *cpu, uint32_t number, uint8_t *value);
+    /* -1: no such register, or not of that length, or no power. */
+    int (*register_write)(skerry_cpu *cpu, uint32_t number, const uint8_t *value, uint32_t length);
+    /* How many bytes from `address` on were read, or written; 0 when there is no memory. What
+     * changes when it is read (a FIFO) is not read; a write to a peripheral does what the program's
+     * would. */
+    uint32_t (*memory_read)(skerry_cpu *cpu, uint32_t address, uint8_t *data, uint32_t length);
+    uint32_t (*memory_write)(skerry_cpu *cpu, uint32_t address, const uint8_t *data,
+                             uint32_t length);
+} skerry_debug;
 
 typedef struct {
     uint32_t abi;
@@ -104,6 +134,8 @@ typedef struct {
     const char *(*fault)(const skerry_cpu *cpu);
     uint64_t (*resets)(const skerry_cpu *cpu);
     uint64_t (*memory)(const skerry_cpu *cpu);
+    /* NULL: no debugger for this CPU. */
+    const skerry_debug *debug;
 } skerry_backend;
 
 const skerry_backend *skerry_backend_get(void);

@@ -147,3 +147,42 @@ uint64_t skerry_mote_memory(const skerry_world *world, uint32_t mote);
  * keeps at most 65,536; skerry_frames_dropped() counts what was overwritten. */
 int skerry_frames_read(skerry_world *world, skerry_frame *frames, uint32_t capacity);
 uint64_t skerry_frames_dropped(const skerry_world *world);
+
+/* A debugger at a mote. Numbers of registers and addresses are GDB's for its architecture. */
+#define SKERRY_STOP_BREAKPOINT 1
+#define SKERRY_STOP_STEP 2
+#define SKERRY_STOP_WATCHPOINT 3 /* what it watches has changed */
+#define SKERRY_STOP_FAULT 4      /* the CPU goes no further: skerry_mote_fault() says why */
+/* Called within skerry_world_run() when a mote under a debugger stops before an instruction: the
+ * virtual time of all motes stands still until it returns, and then the mote goes on. Of this
+ * interface it may only call what follows here, and what reads. `address`: of the watchpoint. */
+typedef void (*skerry_stop_handler)(void *context, uint32_t mote, int32_t reason, uint32_t address);
+void skerry_debug_handler(skerry_world *world, skerry_stop_handler handler, void *context);
+/* From now on the mote can be stopped, and its CPU takes longer; else it does what it would
+ * without, to the bit. Needs a handler. */
+int skerry_debug_attach(skerry_world *world, uint32_t mote);
+/* Takes its breakpoints and watchpoints along. */
+int skerry_debug_detach(skerry_world *world, uint32_t mote);
+/* GDB's target description (XML), "" where it needs none; NULL on failure. */
+const char *skerry_debug_description(const skerry_world *world, uint32_t mote);
+/* Bytes of the register, at most 8. */
+int skerry_debug_register_read(skerry_world *world, uint32_t mote, uint32_t number, uint8_t *value);
+int skerry_debug_register_write(skerry_world *world, uint32_t mote, uint32_t number,
+                                const uint8_t *value, uint32_t length);
+/* How many bytes from `address` on were read or written; -1 for none. */
+int skerry_debug_memory_read(skerry_world *world, uint32_t mote, uint32_t address, uint8_t *data,
+                             uint32_t length);
+int skerry_debug_memory_write(skerry_world *world, uint32_t mote, uint32_t address,
+                              const uint8_t *data, uint32_t length);
+/* Stops before the instruction at `address`, at most 64 of them. Setting one that is set, or
+ * clearing one that is not, changes nothing. */
+int skerry_debug_breakpoint(skerry_world *world, uint32_t mote, uint32_t address, int set);
+/* Stops after the instruction that changes any of these bytes, whatever wrote them; at most 8 of at
+ * most 64 bytes. */
+int skerry_debug_watchpoint(skerry_world *world, uint32_t mote, uint32_t address, uint32_t length,
+                            int set);
+/* When the mote goes on it stops after one instruction, or after the first that leaves [from, to).
+ * An instruction after which the CPU sleeps ends when it wakes. */
+int skerry_debug_step(skerry_world *world, uint32_t mote, uint32_t from, uint32_t to);
+/* When the mote goes on it does so to a breakpoint or watchpoint (as at first). */
+int skerry_debug_continue(skerry_world *world, uint32_t mote);

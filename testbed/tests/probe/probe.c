@@ -198,6 +198,7 @@ const skerry_backend *skerry_backend_get(void)
                                            state_times,
                                            fault,
                                            resets,
-                                           memory};
+                                           memory,
+                                           NULL};
     return &backend;
 }

@@ -1,0 +1,1 @@
+"""GDB at emulated motes: see ``README.md``."""
