@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from skerry.planner.features.lifetime import CAPACITY, EMPTY, FULL
+from skerry.planner.model.lifetime_budget import CAPACITY, EMPTY, FULL
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode

@@ -11,13 +11,13 @@ from __future__ import annotations
 import random
 
 from bench.machine import table
+from skerry.expressions.temporal import Parameters
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.condition_order import SamplingPlan, considered
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.physical.pushdown import changing
 from skerry.planner.planner import plan_query
-from skerry.planner.semantics.temporal_aggregates import Parameters
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Network, check

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from hil_tests.queries import ask, rows
-from skerry.planner.features.lifetime import CAPACITY
+from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry_testbed.network import Environment, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, line_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from hil_tests.queries import ask, rows
 from skerry.ingest.partial_states import Partial, from_packet, merge_partials
-from skerry.planner.features.lifetime import CAPACITY
+from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sharing.demand import Demand

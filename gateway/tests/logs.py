@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from gateway.tests.generated import NAMES, Row, rows_of_motes
 from skerry.delivery.engine import Engine
+from skerry.planner.model.joined_tables import NO_TABLES, Tables
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
-from skerry.planner.semantics.table_joins import NO_TABLES, Tables
 from skerry.storage.log.record import RECORD, Block, Records
 from skerry.streams.stream import Stream
 

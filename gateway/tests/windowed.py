@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from gateway.tests.generated import NAMES, Row, in_database
 from gateway.tests.logs import PERIODS, Log, plan_of, seen
 from skerry.delivery.engine import Engine
+from skerry.planner.model.frames import LATENESS_MS
+from skerry.planner.model.joined_tables import TableSchema
 from skerry.planner.model.plans import Feed, QueryPlan
-from skerry.planner.semantics.table_joins import TableSchema
-from skerry.planner.semantics.time_windows import LATENESS_MS
 from skerry.tables.columns import column_of
 from skerry.tables.join import Joiner
 from skerry.tables.store import Table

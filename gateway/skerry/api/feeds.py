@@ -18,7 +18,7 @@ import pyarrow as pa
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from skerry.delivery.buffers import Delivery
+from skerry.execution.deliveries import Delivery
 from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.reader import Dropped, Reader

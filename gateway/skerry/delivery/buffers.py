@@ -12,44 +12,13 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from skerry.execution.deliveries import Delivery, in_order
 
-Int64 = npt.NDArray[np.int64]
 #: What is kept in memory at most: rows of the log, and batches (some minutes at rest).
 ROWS_MAXIMUM = 1 << 20
 BATCHES_MAXIMUM = 512
 #: Behind every row that a log will ever have.
 NONE = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """Rows of one batch for one user: their numbers in the log, ascending, and his columns. Rows of a window, which one row
-    of the log brought, have its number."""
-
-    numbers: Int64
-    columns: pa.RecordBatch
-
-    def behind(self, position: int) -> Delivery:
-        """Those behind a row number."""
-        if self.numbers[0] > position:
-            return self
-        skip = int(self.numbers.searchsorted(position, "right"))
-        return Delivery(self.numbers[skip:], self.columns.slice(skip))
-
-    @property
-    def positions(self) -> Int64:
-        """Behind which number to resume after each row: its own, once all with that number have been read."""
-        more = np.append(self.numbers[1:] == self.numbers[:-1], False)
-        positions: Int64 = self.numbers - more
-        return positions
-
-    def values(self) -> list[tuple[int, dict[str, Any]]]:
-        """(position to resume behind, values by column)."""
-        values: list[dict[str, Any]] = self.columns.to_pylist()
-        return list(zip(self.positions.tolist(), values, strict=True))
 
 
 class Readable(Protocol):
@@ -220,13 +189,3 @@ class FeedBuffer:
         """A batch may have brought rows."""
         for wake in self._wakers:
             wake()
-
-
-def in_order(parts: list[Delivery]) -> list[Delivery]:
-    """Deliveries of different streams in one batch, as one by row number."""
-    if len(parts) < 2:
-        return parts
-    numbers = np.concatenate([part.numbers for part in parts])
-    order = np.argsort(numbers, kind="stable")
-    table = pa.Table.from_batches([part.columns for part in parts]).combine_chunks()
-    return [Delivery(numbers[order], table.take(pa.array(order)).to_batches()[0])]

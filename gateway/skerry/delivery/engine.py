@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from skerry.delivery.buffers import Batch, Delivery, FeedBuffer, Readable, Recent, in_order
+from skerry.delivery.buffers import Batch, FeedBuffer, Readable, Recent
+from skerry.delivery.own_buffers import OwnBuffer
+from skerry.execution.deliveries import Delivery, in_order
 from skerry.execution.matching import Audience, Part, View
 from skerry.execution.residual import Residual, Rows
 from skerry.execution.stream_batches import stream_batch
@@ -18,7 +20,7 @@ from skerry.storage.log.record import RECORD, Block
 from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
-from skerry.windows.own_windows import AloneBuffer, OwnWindows, Past
+from skerry.windows.own_windows import OwnWindows, Past
 from skerry.windows.shared_windows import Windows, WindowView
 
 #: Rows of the log read at a time to find out what windows hold.
@@ -121,7 +123,7 @@ class Engine:
             elif joiner is not None:
                 residual.join = joiner.join
             buffer = FeedBuffer(self._recent, self.done - 1)
-            buffer = AloneBuffer(own, self._recent, self.done - 1) if own is not None else buffer
+            buffer = OwnBuffer(own, self._recent, self.done - 1) if own is not None else buffer
             self._subscribers[user] = Subscriber(plan, residual, buffer, begin, own=own)
             if own is not None:
                 self._own.add(user)

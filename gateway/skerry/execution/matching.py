@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from skerry.delivery.buffers import Delivery
+from skerry.execution.deliveries import Delivery
 from skerry.execution.range_index import LEAST, MOST, Int64, Places, RangeIndex, Sorted, in_order
 from skerry.execution.residual import Residual, Rows
 from skerry.execution.user_groups import GROUP_ROWS, GROUP_USERS, HELD_ROWS, LARGE_ROWS, ONE_IN, Group, Shares

@@ -24,8 +24,8 @@ from skerry.expressions.aggregate_values import final_vector, list_array, list_t
 from skerry.expressions.evaluate import REMEMBERED, Evaluator, Mask, Values, Vector, rounded_quotients
 from skerry.expressions.expression import Expr, Kind
 from skerry.expressions.ranges import split_range
+from skerry.planner.model.columns import field_of
 from skerry.planner.model.plans import Feed, MoteQuery, Output, QueryPlan
-from skerry.planner.physical.merge import field_of
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 

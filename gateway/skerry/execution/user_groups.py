@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from skerry.delivery.buffers import Delivery
+from skerry.execution.deliveries import Delivery
 from skerry.execution.range_index import Int64, Sorted
 
 #: Users at a time: the first one who reads waits for the others' rows, too.

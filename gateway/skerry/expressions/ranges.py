@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
 from skerry.expressions import build
 from skerry.expressions.expression import Expr, Kind, conjuncts, render
-from skerry.planner.model.plans import RangeFilter
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute
 from skerry_protocol.bytecode import Op
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFilter:
+    """``low <= attribute <= high`` in the attribute's integers; None: unbounded. NULL never passes."""
+
+    attribute: int
+    low: int | None
+    high: int | None
+
+    @property
+    def name(self) -> str:
+        """Name of the attribute, which is the stream's column."""
+        return BY_NUMBER[self.attribute].name
+
 
 _EPOCH = BY_NAME["epoch"].number
 _COMPARISONS = (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE)

@@ -11,8 +11,8 @@ import numpy as np
 from skerry.expressions import build
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr
+from skerry.expressions.temporal import is_pulse, pulse_of, pulses_window
 from skerry.planner.model.plans import MoteQuery
-from skerry.planner.semantics.temporal_aggregates import is_pulse, pulse_of, pulses_window
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 

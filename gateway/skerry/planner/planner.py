@@ -8,6 +8,7 @@ from dataclasses import replace
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import MIXED, PLAIN, Expr, Kind, attributes_of, conjuncts
+from skerry.expressions.temporal import is_temporal, temporal_nodes
 from skerry.planner.checks.admission import check_asked, check_fields, check_filling
 from skerry.planner.checks.restrictions import (
     check_aggregates,
@@ -39,26 +40,21 @@ from skerry.planner.features.storing import (
     store_clause,
     stored_columns,
 )
+from skerry.planner.model.frames import REVISION
+from skerry.planner.model.joined_tables import NO_TABLES, Tables
+from skerry.planner.model.ordering import Ordering
 from skerry.planner.model.plans import Output, QueryPlan
 from skerry.planner.model.storage_points import Point, Points
 from skerry.planner.physical.fast_sampling import check_fast, is_fast
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import check_program, chosen
-from skerry.planner.semantics.ordering import Ordering, check_ordered, ordering_of
+from skerry.planner.semantics.ordering import check_ordered, ordering_of
 from skerry.planner.semantics.positions import with_axes
 from skerry.planner.semantics.resolver import Resolver
 from skerry.planner.semantics.sampling import ONCE_PERIOD_MS, when
 from skerry.planner.semantics.scope import Scope, event_value, scope_of
-from skerry.planner.semantics.table_joins import (
-    NO_TABLES,
-    Tables,
-    check_joined,
-    past_attributes,
-    probes_of,
-    split,
-)
-from skerry.planner.semantics.temporal_aggregates import is_temporal, temporal_nodes
-from skerry.planner.semantics.time_windows import REVISION, asks, frame_of
+from skerry.planner.semantics.table_joins import check_joined, past_attributes, probes_of, split
+from skerry.planner.semantics.time_windows import asks, frame_of
 from skerry.sql import ast
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError, did_you_mean

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
-from skerry.planner.semantics.time_windows import LATENESS_MS
+from skerry.planner.model.frames import LATENESS_MS
 from skerry.service.queries import UserQuery
 from skerry.storage.log.last_rows import Latest
 

@@ -13,12 +13,14 @@ from skerry.planner.cost.energy import decided, decided_lines, record_bytes, sta
 from skerry.planner.cost.event_batching import batching, events_of
 from skerry.planner.cost.radio import record_energy, record_seconds
 from skerry.planner.features import approximate
-from skerry.planner.features.events_and_actions import aligned_ms
-from skerry.planner.features.lifetime import CAPACITY, power_for, predicted_ms
+from skerry.planner.features.lifetime import power_for, predicted_ms
 from skerry.planner.features.queueing import describe, held_ms
+from skerry.planner.model.clause import aligned_ms
+from skerry.planner.model.columns import IN_EVERY_ROW
+from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.condition_order import SamplingPlan, considered
-from skerry.planner.physical.merge import IN_EVERY_ROW, merge
+from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import chosen, program_size
 from skerry.planner.physical.srt_routes import best_route, routed
 from skerry.service.explain_route import describe_route, route_lines

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skerry.delivery.buffers import Delivery
 from skerry.delivery.engine import Engine
+from skerry.execution.deliveries import Delivery
 from skerry.execution.residual import Residual
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.sql.errors import QueryError

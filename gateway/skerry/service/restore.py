@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from skerry.planner.features.srt import Srt, plan_of
+from skerry.planner.model.joined_tables import Tables, TableSchema
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
-from skerry.planner.semantics.table_joins import Tables, TableSchema
 from skerry.service.queries import Ended, Queries, UserQuery
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError

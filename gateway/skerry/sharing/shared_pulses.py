@@ -10,10 +10,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from math import lcm
 
 from skerry.expressions.expression import attributes_of, never_changes
+from skerry.expressions.temporal import is_pulse, pulse_of, pulses_window
+from skerry.planner.model.columns import IN_EVERY_ROW, attribute_columns, bare_attributes, format_for
 from skerry.planner.model.plans import Column, MoteQuery, QueryPlan
 from skerry.planner.physical.fast_sampling import FRAMES_PER_SECOND, frames_per_second, is_fast
-from skerry.planner.physical.merge import IN_EVERY_ROW, attribute_columns, bare_attributes, format_for
-from skerry.planner.semantics.temporal_aggregates import is_pulse, pulse_of, pulses_window
 from skerry.sql.errors import QueryError
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 

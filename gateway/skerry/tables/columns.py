@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from skerry.expressions.build import rounded_quotient
 from skerry.expressions.evaluate import Vector
-from skerry.planner.semantics.table_joins import NUMBER_LIMIT, TableColumn
+from skerry.planner.model.joined_tables import NUMBER_LIMIT, TableColumn
 
 Int64 = npt.NDArray[np.int64]
 #: Decimal places of a column of floating-point numbers at most.

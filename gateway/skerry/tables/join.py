@@ -12,8 +12,7 @@ import pyarrow as pa
 from skerry.execution.residual import Indices, Rows, to_array, type_of
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr, Kind
-from skerry.planner.model.plans import QueryPlan
-from skerry.planner.semantics.table_joins import (
+from skerry.planner.model.joined_tables import (
     EPOCH,
     NOW,
     NUMBER_LIMIT,
@@ -24,6 +23,7 @@ from skerry.planner.semantics.table_joins import (
     reads_stream,
     tables_in,
 )
+from skerry.planner.model.plans import QueryPlan
 from skerry.tables.columns import Column, TableError
 from skerry.tables.store import Table
 

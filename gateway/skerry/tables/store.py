@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from skerry.planner.semantics.table_joins import TableSchema, Trouble
+from skerry.planner.model.joined_tables import TableSchema, Trouble
 from skerry.tables import files, jdbc, sqlite
 from skerry.tables.columns import Column, TableError, columns_of
 from skerry.tables.directory import File, shown

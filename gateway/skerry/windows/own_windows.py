@@ -6,7 +6,6 @@ comes, from the log. A table that is missing makes that query wait, and no other
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,13 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from skerry.delivery.buffers import Delivery, FeedBuffer, Recent, in_order
+from skerry.execution.deliveries import Delivery, in_order
 from skerry.execution.matching import Part, View
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions.evaluate import Vector
+from skerry.planner.model.frames import CELLS_MAXIMUM, LATENESS_MS
 from skerry.planner.model.plans import Feed, QueryPlan
-from skerry.planner.semantics.time_windows import CELLS_MAXIMUM, LATENESS_MS
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.windows.panes import Input, Key, Panes
@@ -32,10 +31,6 @@ STEP = 65_536
 SELF_STEP = 1024
 #: Rows of windows that are kept for readers of one query.
 KEPT_ROWS = 65_536
-#: Readers of one query who may be in different places without going the whole way again each time.
-RUNS = 4
-#: A reader who is so few rows of the log behind is served at once.
-NEAR_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,46 +233,3 @@ class Run:
             oldest = self._kept.popleft()
             self._rows -= len(oldest.numbers)
             self.floor = int(oldest.numbers[-1])
-
-
-class AloneBuffer(FeedBuffer):
-    """The buffer of a query with windows of its own."""
-
-    def __init__(self, own: OwnWindows, recent: Recent, floor: int) -> None:
-        super().__init__(recent, floor)
-        self.own = own
-        self._runs: list[Run] = []
-        self._reading = threading.Lock()
-
-    def busy(self, position: int, through: int) -> bool:
-        """Whether reading takes a while."""
-        runs = [run for run in list(self._runs) if run.floor <= position]
-        return self.trouble is not None or not runs or runs[0].at < through - NEAR_ROWS
-
-    def deliveries(
-        self, position: int, most: int = STEP, through: int = 0
-    ) -> tuple[list[Delivery], int] | None:
-        """See :meth:`FeedBuffer.deliveries`; never None. Raises TableError."""
-        del most
-        with self._reading:
-            run = self._run(position)
-            try:
-                while run.at <= position and run.at < through:
-                    run.step(through)
-                found = run.behind(position)
-                if not found and run.at < through:
-                    run.step(through)
-                    found = run.behind(position)
-            except TableError as error:
-                self.trouble = str(error)
-                raise
-            self.trouble = None
-            return found, max(position, run.at - 1)
-
-    def _run(self, position: int) -> Run:
-        """The way that goes by a position; the one used last comes first."""
-        run = next((run for run in self._runs if run.floor <= position), None)
-        if run is None:
-            run = Run(self.own)
-        self._runs = [run, *(other for other in self._runs if other is not run)][:RUNS]
-        return run

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from skerry.execution.range_index import Int64
 from skerry.expressions.evaluate import Mask, Vector
 from skerry.expressions.expression import Expr
-from skerry.planner.semantics.time_windows import LATENESS_MS, Frame, Window
+from skerry.planner.model.frames import LATENESS_MS, Frame, Window
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 #: The windows of a query, and where those begin that are landmarks'.

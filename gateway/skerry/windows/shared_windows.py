@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from skerry.delivery.buffers import Delivery
+from skerry.execution.deliveries import Delivery
 from skerry.execution.matching import Part, View
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions.build import rounded_quotient
 from skerry.expressions.evaluate import Evaluator, Values, Vector, rounded_quotients
 from skerry.expressions.expression import Expr, Kind
-from skerry.planner.model.plans import Feed, Output, QueryPlan
-from skerry.planner.semantics.time_windows import (
+from skerry.planner.model.frames import (
     LATENESS_MS,
     PERIODS_BEHIND,
     REVISION,
@@ -24,6 +23,7 @@ from skerry.planner.semantics.time_windows import (
     is_windowed,
     window_of,
 )
+from skerry.planner.model.plans import Feed, Output, QueryPlan
 from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
 from skerry_protocol.packets import Aggregate
 

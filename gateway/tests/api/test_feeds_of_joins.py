@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skerry.api import feeds
 from skerry.api.feeds import EventWriter, _chunks
 from skerry.client.rows import Rows, _Events
-from skerry.delivery.buffers import Delivery
+from skerry.execution.deliveries import Delivery
 
 sizes = st.lists(st.integers(1, 5), min_size=1, max_size=12)
 

@@ -20,7 +20,7 @@ from gateway.tests.logs import plan_of
 from gateway.tests.process import SQL
 from skerry.api.feeds import ARROW, SSE, ArrowWriter, EventWriter, Writer
 from skerry.client import rows as rows_module
-from skerry.delivery.buffers import Delivery
+from skerry.execution.deliveries import Delivery
 from skerry.execution.residual import Residual
 from skerry.service.queries import UserQuery
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of
 from gateway.tests.users import User, users
-from skerry.delivery.buffers import BATCHES_MAXIMUM, Batch, Delivery, FeedBuffer, Recent
+from skerry.delivery.buffers import BATCHES_MAXIMUM, Batch, FeedBuffer, Recent
 from skerry.delivery.engine import Engine
 from skerry.execution import matching, user_groups
+from skerry.execution.deliveries import Delivery
 from skerry.execution.range_index import LEAST, MOST, RangeIndex, in_order
 from skerry.planner.model.plans import Feed
 from skerry.storage.log.record import RECORD, Block, Records

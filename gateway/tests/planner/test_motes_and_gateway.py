@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from skerry.execution.residual import Residual, Rows, in_feed
 from skerry.expressions.assembler import assemble, obstacle, stack_depth
 from skerry.expressions.expression import from_list, render
+from skerry.expressions.ranges import RangeFilter
 from skerry.ingest.partial_states import Partial, from_packet, merge_partials, partials_batch
-from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan, RangeFilter
-from skerry.planner.physical.merge import format_for, merge
+from skerry.planner.model.columns import format_for
+from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
+from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode, program_size
 from skerry.planner.planner import plan_query
 from skerry_protocol.attributes import ValueFormat

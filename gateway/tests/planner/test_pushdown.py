@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote, field, program
 from skerry.expressions.expression import render
+from skerry.expressions.temporal import Parameters
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.condition_order import SamplingPlan, considered
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import chosen, encode, program_size
 from skerry.planner.physical.pushdown import changing
 from skerry.planner.planner import plan_query
-from skerry.planner.semantics.temporal_aggregates import Parameters
 from skerry.service.explain import explain, explain_text
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME, ValueFormat

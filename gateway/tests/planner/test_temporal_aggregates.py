@@ -18,11 +18,11 @@ from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions.expression import render
+from skerry.expressions.temporal import Parameters, parameters
 from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
-from skerry.planner.semantics.temporal_aggregates import Parameters, parameters
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import BY_NAME
 

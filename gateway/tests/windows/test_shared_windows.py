@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from gateway.tests.logs import PERIODS, STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.windowed import User, ordered, users
 from skerry.delivery.engine import Engine
+from skerry.planner.model.frames import PERIODS_BEHIND
 from skerry.planner.model.plans import Feed
 from skerry.planner.planner import plan_query
-from skerry.planner.semantics.time_windows import PERIODS_BEHIND
 from skerry.sql.errors import QueryError
 from skerry.storage.log.record import RECORD, Block
 from skerry.streams.stream import Stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skerry.catalog.actions import find_or_none
 from skerry.expressions.expression import Kind, depth_of, render
+from skerry.expressions.temporal import is_pulse
 from skerry.planner.checks.restrictions import check_acting, check_all_speed, has_aggregate
 from skerry.planner.features.events_and_actions import in_every_event
 from skerry.planner.model.plans import QueryPlan
@@ -11,7 +12,7 @@ from skerry.planner.model.storage_points import Point
 from skerry.planner.semantics.positions import LOC
 from skerry.planner.semantics.resolver import Resolver
 from skerry.planner.semantics.scope import TIME, Scope
-from skerry.planner.semantics.temporal_aggregates import NAMES, is_pulse, is_time
+from skerry.planner.semantics.temporal_aggregates import NAMES, is_time
 from skerry.planner.semantics.unit_checks import check_units
 from skerry.sql import ast
 from skerry.sql.errors import QueryError

@@ -6,12 +6,14 @@ from collections.abc import Collection
 
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, attributes_of, conjuncts, never_changes
+from skerry.expressions.temporal import counts_epochs, is_pulse
+from skerry.planner.model.columns import bare_attributes
+from skerry.planner.model.frames import is_windowed
 from skerry.planner.model.plans import QueryPlan
-from skerry.planner.physical.merge import bare_attributes, merge
+from skerry.planner.physical.merge import merge
 from skerry.planner.semantics.resolver import Resolver
 from skerry.planner.semantics.scope import Scope
-from skerry.planner.semantics.temporal_aggregates import check_slides, counts_epochs, is_pulse
-from skerry.planner.semantics.time_windows import is_windowed
+from skerry.planner.semantics.temporal_aggregates import check_slides
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError

@@ -10,12 +10,13 @@ from typing import Any
 from skerry.expressions.expression import conjuncts, render
 from skerry.planner.cost.event_batching import rows_of
 from skerry.planner.cost.radio import record_energy
-from skerry.planner.features.events_and_actions import aligned_ms
 from skerry.planner.features.queueing import sent_each
+from skerry.planner.model.clause import aligned_ms
+from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.condition_order import considered, selectivity
 from skerry.planner.physical.fast_sampling import is_fast
-from skerry.planner.physical.merge import IN_EVERY_ROW, merge
+from skerry.planner.physical.merge import merge
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.packets import (
     PERIOD_MINIMUM_MS,

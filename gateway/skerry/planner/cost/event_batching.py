@@ -14,19 +14,13 @@ from dataclasses import dataclass
 from math import exp, prod
 
 from skerry.expressions.expression import conjuncts
+from skerry.expressions.temporal import counts_epochs, is_pulse, is_temporal, parameters, pulses_window
 from skerry.planner.cost.radio import flood_energy
 from skerry.planner.features.concurrent_events import runs_beside
-from skerry.planner.features.events_and_actions import Clause
+from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.condition_order import selectivity
 from skerry.planner.physical.program import chosen
-from skerry.planner.semantics.temporal_aggregates import (
-    counts_epochs,
-    is_pulse,
-    is_temporal,
-    parameters,
-    pulses_window,
-)
 from skerry_protocol.packets import Aggregate, EventFlag
 
 #: Per s, of an event that has not been heard twice: one each ten minutes.

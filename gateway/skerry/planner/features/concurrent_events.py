@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from skerry.expressions import build
 from skerry.expressions.expression import Expr
-from skerry.planner.features.events_and_actions import Clause
+from skerry.planner.model.clause import Clause
 from skerry.planner.semantics.scope import Scope
 from skerry.sql import ast
 from skerry_protocol.attributes import BY_NUMBER, EVENT_ATTRIBUTES, EVENT_BY_NAME

@@ -2,126 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from binascii import crc32
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
-
 from skerry.catalog import actions
-from skerry.expressions.assembler import assemble, obstacle
-from skerry.expressions.expression import Expr, from_list, render
+from skerry.expressions.assembler import obstacle
+from skerry.expressions.expression import Expr, render
+from skerry.planner.model.clause import Clause, nested_event
 from skerry.planner.semantics.resolver import Resolver
 from skerry.planner.semantics.scope import SENSORS, Scope, event_parameter
 from skerry.sql import ast
-from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
-from skerry_protocol.bytecode import constant
-from skerry_protocol.commands import NO_ARGUMENT, event_number
-from skerry_protocol.packets import EVENT_RUNS, Aggregate, EventFlag, Match, OnEvent
+from skerry_protocol.packets import Aggregate, EventFlag
 
-_MET = {
-    Match.ALL: "the rows",
-    Match.LINEAR: "the values, between two rows,",
-    Match.COMBINE: "the last period's rows, combined,",
-}
-_SAID = {
-    Aggregate.STORE: "keep the rows in storage point",
-    Aggregate.INTO: "keep the rows in storage point",
-    Aggregate.SRT: "keep semantic routing tree",
-    Aggregate.ROUTE: "go where it can apply by semantic routing tree",
-}
 #: What every event says, so that SIGNAL need not.
 _IN_EVERY_EVENT = ("nodeid", "loc", "xpos", "ypos", "time")
 #: Events of one ON EVENT: a mote keeps a bit for each.
 _EVENTS_MAXIMUM = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A field of the program that is no column. ``name``: of the event or command."""
-
-    kind: Aggregate
-    name: str
-    expr: Expr | None = None
-    #: Of ON EVENT: lasts (s), flags, group, step (s); of what is about storage points, the bytes of its code.
-    values: tuple[int, ...] = ()
-
-    def encode(self) -> dict[str, Any]:
-        """A ProgramField."""
-        number = event_number(self.name)
-        code = assemble(self.expr) if self.expr is not None else b""
-        operation = 0
-        if self.kind is Aggregate.ACTION:
-            operation = actions.find(self.name).number
-            code = code or constant(NO_ARGUMENT)
-        elif self.kind is Aggregate.ON_EVENT:
-            lasts, flags, group, step = self.values
-            fields = {"event": number, "lasts": lasts, "flags": flags, "group": group, "step": step}
-            code = bytes(OnEvent.build(fields))
-        elif self.values:
-            code = bytes(self.values)
-        else:
-            code = number.to_bytes(2, "little") + code
-        return {"format": operation, "aggregate": int(self.kind), "code": code}
-
-    def to_list(self) -> list[Any]:
-        """For JSON."""
-        return [
-            int(self.kind),
-            self.name,
-            self.expr.to_list() if self.expr is not None else None,
-            list(self.values),
-        ]
-
-    @classmethod
-    def from_list(cls, data: list[Any]) -> Clause:
-        """The clause that :meth:`to_list` wrote."""
-        kind, name, expr, values = data
-        return cls(Aggregate(kind), name, from_list(expr) if expr else None, tuple(values))
-
-    def __str__(self) -> str:
-        if self.kind in _SAID:
-            return f"{_SAID[self.kind]} {self.name}"
-        match self.kind:
-            case Aggregate.ACTION:
-                return f"run {self.name}({render(self.expr) if self.expr else ''}) with each row"
-            case Aggregate.SIGNAL:
-                does = (
-                    "start the query of OUTPUT ACTION"
-                    if _NESTED.fullmatch(self.name)
-                    else f"raise event {self.name}"
-                )
-                return f"{does} with the first of several rows in a row"
-            case Aggregate.ON_EVENT:
-                return _waits(self)
-            case Aggregate.FROM:
-                return f"join with {_MET[Match(self.values[2])]} of storage point {self.name}"
-        return f"stop with event {self.name}" + (f" where {render(self.expr)}" if self.expr else "")
-
-
-def aligned_ms(clauses: Iterable[Clause]) -> int | None:
-    """The sample period of ON ALIGNED EVENT, which motes count on a grid from the event on; None: the query has none."""
-    for clause in clauses:
-        if clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.ALIGNED:
-            return clause.values[3] * 1000
-    return None
-
-
-def _waits(clause: Clause) -> str:
-    lasts, flags, group, step = clause.values
-    if flags & EventFlag.TIMER:
-        return f"run for {lasts} s each {duration_text(step * 1000)}"
-    again = "each event starts it anew"
-    if flags & EventFlag.NO_INTERLEAVE:
-        again = "an event meanwhile changes nothing"
-    elif flags & EventFlag.EACH:
-        again = f"events of up to {EVENT_RUNS} motes run it side by side, the same mote's next starts it anew"
-    aligned = (
-        f", each {duration_text(step * 1000)} from the event's time on" if flags & EventFlag.ALIGNED else ""
-    )
-    return f"run for {lasts} s after event {clause.name} (alternative {group + 1}){aligned}; {again}"
 
 
 def clauses_of(
@@ -151,15 +46,6 @@ def clauses_of(
         hint = "let the query that waits for the event raise the next, or ask twice"
         raise QueryError("a query raises one event", hint, spans[-1])
     return tuple(found)
-
-
-#: What :func:`nested_event` calls one.
-_NESTED = re.compile("_[0-9a-f]{8}")
-
-
-def nested_event(text: str, span: Span) -> str:
-    """The event between a query and one that its rows start: its own for each such query."""
-    return f"_{crc32(text[span.start : span.end].encode()):08x}"
 
 
 def _on_event(on: ast.OnEvent, no_interleave: bool, period_ms: int, lasts_ms: int | None) -> list[Clause]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from skerry.expressions.expression import attributes_of, render
+from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Past, QueryPlan
-from skerry.planner.physical.merge import IN_EVERY_ROW
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text

@@ -10,15 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from skerry.planner.model.lifetime_budget import CAPACITY, LifetimeBudget
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
-from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS, Budget
-
-#: Two AA cells: 2,200 mAh (the paper's) at 3 V, in J.
-CAPACITY = 23_760
-#: Voltage of fresh ones, and the least at which the SHT21 works (data sheet, May 2010), in mV.
-FULL, EMPTY = 3000, 2100
+from skerry_protocol.packets import PERIOD_MAXIMUM_MS, PERIOD_MINIMUM_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +33,6 @@ _MOST = 255
 #: Sample periods are multiples of this, in ms, so that little of a battery is left over; from the second length on, of a second.
 _GRID_MS, _COARSE_MS = 20, 100_000
 _NANOJOULES, _MICROWATTS = 1e9, 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class LifetimeBudget:
-    """What a program says of it. ``energy`` in nJ for an epoch, ``idle`` in uW without one; ``most``: epochs from sample to sample at
-    most; ``capacity`` of a fresh battery in J."""
-
-    energy: int
-    idle: int
-    most: int
-    capacity: int = CAPACITY
-
-    def encode(self) -> bytes:
-        """The code of a BUDGET field."""
-        values = {
-            "energy": self.energy,
-            "idle": self.idle,
-            "capacity": self.capacity,
-            "full": FULL,
-            "empty": EMPTY,
-            "most": self.most,
-        }
-        return bytes(Budget.build(values))
 
 
 def power_for(duration_ms: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skerry.planner.features.events_and_actions import nested_event
+from skerry.planner.model.clause import nested_event
 from skerry.planner.model.plans import QueryPlan
 from skerry.sql import ast
 from skerry.sql.ast import Span

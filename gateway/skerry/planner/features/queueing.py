@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skerry.planner.features.events_and_actions import Clause, aligned_ms
+from skerry.planner.model.clause import Clause, aligned_ms
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean

@@ -8,7 +8,7 @@ from typing import Any
 
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
-from skerry.planner.features.events_and_actions import Clause
+from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import Column, QueryPlan
 from skerry.planner.semantics.positions import LOC
 from skerry.planner.semantics.scope import SYNONYMS

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from skerry.expressions.expression import Expr
-from skerry.planner.features.events_and_actions import Clause
+from skerry.planner.model.clause import Clause
+from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Column
-from skerry.planner.physical.merge import IN_EVERY_ROW
 from skerry.planner.semantics.scope import Scope, Source, row_number
 from skerry.sql import ast
 from skerry.sql.errors import QueryError

@@ -9,7 +9,9 @@ from decimal import Decimal
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import PLAIN, Expr, Kind
-from skerry.planner.features.events_and_actions import Clause
+from skerry.expressions.temporal import is_temporal
+from skerry.planner.model.clause import Clause
+from skerry.planner.model.columns import format_for
 from skerry.planner.model.plans import Column, Output, QueryPlan
 from skerry.planner.model.storage_points import (
     BLOCKS,
@@ -22,8 +24,7 @@ from skerry.planner.model.storage_points import (
     kept,
     row_bytes,
 )
-from skerry.planner.physical.merge import format_for
-from skerry.planner.semantics.temporal_aggregates import is_temporal, with_digits
+from skerry.planner.semantics.temporal_aggregates import with_digits
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import TIMES, time_of

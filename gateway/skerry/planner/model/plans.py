@@ -22,12 +22,12 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from skerry.expressions.expression import Expr, Kind, from_list
-from skerry.planner.features.events_and_actions import Clause
-from skerry.planner.features.lifetime import LifetimeBudget
-from skerry.planner.semantics.ordering import Ordering
-from skerry.planner.semantics.table_joins import Probe
-from skerry.planner.semantics.time_windows import Frame
-from skerry_protocol.attributes import BY_NUMBER, ValueFormat
+from skerry.planner.model.clause import Clause
+from skerry.planner.model.frames import Frame
+from skerry.planner.model.joined_tables import Probe
+from skerry.planner.model.lifetime_budget import LifetimeBudget
+from skerry.planner.model.ordering import Ordering
+from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.packets import Aggregate
 
 
@@ -256,17 +256,3 @@ class Difference:
 
     def __bool__(self) -> bool:
         return bool(self.install or self.stop or self.finished)
-
-
-@dataclass(frozen=True, slots=True)
-class RangeFilter:
-    """``low <= attribute <= high`` in the attribute's integers; None: unbounded. NULL never passes."""
-
-    attribute: int
-    low: int | None
-    high: int | None
-
-    @property
-    def name(self) -> str:
-        """Name of the attribute, which is the stream's column."""
-        return BY_NUMBER[self.attribute].name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from skerry.expressions.expression import never_changes
+from skerry.expressions.temporal import is_pulse
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
-from skerry.planner.semantics.temporal_aggregates import is_pulse
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text

@@ -15,21 +15,24 @@ from typing import TypeVar, cast
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, render
-from skerry.expressions.ranges import condition_of, ranges_of
+from skerry.expressions.ranges import RangeFilter, condition_of, ranges_of
 from skerry.planner.features import snooping
 from skerry.planner.features.approximate import speaker_column
 from skerry.planner.features.concurrent_events import RAISED_BY, runs_beside
-from skerry.planner.model.plans import Column, MoteQuery, QueryPlan, RangeFilter
+from skerry.planner.model.columns import (
+    IN_EVERY_ROW,
+    attribute_columns,
+    bare_attributes,
+    field_of,
+    format_for,
+)
+from skerry.planner.model.plans import Column, MoteQuery, QueryPlan
 from skerry.planner.physical.program import fits
-from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, BY_NUMBER, ValueFormat
+from skerry_protocol.attributes import ATTRIBUTES, ValueFormat
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 
 _Counted = TypeVar("_Counted")
-#: Every row says these anyway: its mote, its epoch, and what its queue made of it.
-IN_EVERY_ROW = frozenset(BY_NAME[name].number for name in ("nodeid", "epoch", "combined", "left_out", "via"))
-#: Sent when a query asks for nothing else: the cheapest attribute, as a row needs a field.
-_CHEAPEST = BY_NAME["level"].number
 #: More different conditions than this never fit a program (3 bytes each at least).
 _CONDITIONS_MAXIMUM = 40
 
@@ -199,21 +202,6 @@ def _user_exprs(plan: QueryPlan) -> list[Expr]:
     return [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
 
 
-def bare_attributes(expr: Expr) -> frozenset[int]:
-    """Attributes named outside of aggregates."""
-    if expr.aggregate is not Aggregate.NONE:
-        return frozenset()
-    own = {expr.operand} if expr.is_attribute and expr.operand is not None else set[int]()
-    return frozenset(own).union(*map(bare_attributes, expr.args))
-
-
-def attribute_columns(numbers: frozenset[int]) -> tuple[Column, ...]:
-    chosen = sorted(numbers - IN_EVERY_ROW) or [_CHEAPEST]
-    return tuple(
-        Column(BY_NUMBER[n].name, build.attribute(BY_NUMBER[n]), BY_NUMBER[n].format) for n in chosen
-    )
-
-
 def _once(plan: QueryPlan) -> MoteQuery:
     """ONCE serves one user: motes compute the expressions themselves where they can and it is not longer."""
     base = MoteQuery(plan.period_ms, True, False, attribute_columns(plan.attributes), plan.mote_where)
@@ -237,14 +225,6 @@ def _computed(index: int, expr: Expr) -> Column:
     return Column(f"c{index}", expr, format_for(expr.low, expr.high))
 
 
-def format_for(low: int, high: int) -> ValueFormat:
-    """The shortest format that holds low..high. Raises ValueError beyond 32 bits."""
-    for candidate in ValueFormat:
-        if candidate.minimum <= low and high <= candidate.maximum:
-            return candidate
-    raise ValueError(f"{low}..{high} does not fit 32 bits")
-
-
 def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
     wanted = dict.fromkeys(node for plan in plans for node in plan.aggregates())
     columns: list[Column] = []
@@ -259,20 +239,3 @@ def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
     return tuple(
         replace(column, name=f"f{i}") for i, column in enumerate([*groups, *columns, *speaker_column(plans)])
     )
-
-
-_SUMS = (Aggregate.SUM, Aggregate.AVG)
-_COUNTED = (*_SUMS, Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX, Aggregate.VARIANCE)
-
-
-def field_of(columns: Sequence[Column], node: Expr) -> int | None:
-    """The field whose partial state holds an aggregate; None: there is none."""
-    argument = node.args[0] if node.args else None
-    for i, column in enumerate(columns):
-        same = (column.aggregate, column.cells) == (node.aggregate, node.cells)
-        same |= {column.aggregate, node.aggregate} <= set(_SUMS)
-        # The state of any aggregate of one cell, and of VARIANCE, holds the count.
-        counted = node.aggregate is Aggregate.COUNT and column.aggregate in _COUNTED and argument is not None
-        if column.expr == argument and (same or counted):
-            return i
-    return None

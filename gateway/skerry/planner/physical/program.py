@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from skerry.expressions.assembler import assemble
 from skerry.expressions.expression import Expr
+from skerry.expressions.temporal import is_temporal, parameters
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry.planner.physical.condition_order import SamplingPlan, considered
-from skerry.planner.semantics.temporal_aggregates import is_temporal, parameters
 from skerry.sql.errors import QueryError
 from skerry_protocol.codec import encode_program
 from skerry_protocol.packets import FIELDS_MAXIMUM, FOREVER, PROGRAM_MAXIMUM, Aggregate, QueryFlag

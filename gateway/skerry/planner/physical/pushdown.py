@@ -14,8 +14,8 @@ from math import prod
 from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, attributes_of
+from skerry.expressions.temporal import Parameters, counts_epochs, is_temporal, parameters
 from skerry.planner.model.plans import Column, MoteQuery
-from skerry.planner.semantics.temporal_aggregates import Parameters, counts_epochs, is_temporal, parameters
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate

@@ -8,8 +8,8 @@ from math import inf
 
 from skerry.expressions.expression import Expr
 from skerry.expressions.ranges import as_range
-from skerry.planner.features.events_and_actions import Clause
 from skerry.planner.features.srt import CODES, Axis, Srt
+from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.program import fits
 from skerry_protocol import packets

@@ -7,17 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from skerry.expressions import build
 from skerry.expressions.expression import MILLISECONDS, Expr
+from skerry.planner.model.frames import REVISION
+from skerry.planner.model.joined_tables import NO_TABLES, NOW, PAST, JoinedTable, Tables, TableSchema, Trouble
 from skerry.planner.model.storage_points import Point, Points
-from skerry.planner.semantics.table_joins import (
-    NO_TABLES,
-    NOW,
-    PAST,
-    JoinedTable,
-    Tables,
-    TableSchema,
-    Trouble,
-)
-from skerry.planner.semantics.time_windows import REVISION
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text

@@ -8,71 +8,36 @@ the language that TinyDB shipped for the names and the constants first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
-from skerry.expressions import build
 from skerry.expressions.build import INT32_MAXIMUM, QUOTIENT_DIGITS
 from skerry.expressions.expression import PLAIN, Expr
+from skerry.expressions.temporal import (
+    PULSE_KINDS,
+    PULSES_WINDOW_MAXIMUM,
+    Parameters,
+    counts_epochs,
+    parameters,
+    temporal_node,
+)
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text, time_of
-from skerry_protocol.packets import TEMPORAL_EPOCHS, WINDOW_MAXIMUM, Aggregate
+from skerry_protocol.packets import WINDOW_MAXIMUM, Aggregate
 
 #: Name in a query → aggregate.
 NAMES = {kind.name: kind for kind in Aggregate if Aggregate.WINAVG <= kind <= Aggregate.PULSES} | {
     "WINCNT": Aggregate.WINCOUNT
 }
 _DELTAS = (Aggregate.DELTA, Aggregate.ADPDELTA)
-_PULSES = (Aggregate.PULSE, Aggregate.PULSES)
 #: Names of those that take a condition.
-OF_CONDITIONS = tuple(kind.name for kind in _PULSES)
+OF_CONDITIONS = tuple(kind.name for kind in PULSE_KINDS)
 _AVERAGED = (Aggregate.WINAVG, Aggregate.EXPAVG, Aggregate.TREND)
 _WEIGHT_MAXIMUM = 15
 _SLIDE_MAXIMUM = 255
 _THRESHOLD_MAXIMUM = 0xFFFF
-_PULSES_WINDOW_MAXIMUM = 0xFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """Of a temporal aggregate, as :data:`skerry_protocol.packets.Temporal` has them. ``period_ms``: of the epochs that a
-    window written in times counts; 0: it counts rows."""
-
-    window: int
-    slide: int
-    power: int
-    period_ms: int = 0
-
-    def encode(self) -> bytes:
-        """What its code begins with."""
-        return bytes((self.window, self.slide, self.power | (TEMPORAL_EPOCHS if self.period_ms else 0)))
-
-
-def is_temporal(expr: Expr) -> bool:
-    """Whether the node is a temporal aggregate."""
-    return expr.aggregate >= Aggregate.WINAVG
-
-
-def is_pulse(expr: Expr) -> bool:
-    """Whether it is one of a condition that becomes true and false again."""
-    return expr.aggregate in _PULSES
-
-
-def temporal_nodes(exprs: Iterable[Expr]) -> list[Expr]:
-    """The temporal aggregates in some expressions, each once."""
-    return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if is_temporal(node)))
-
-
-def parameters(node: Expr) -> Parameters:
-    """What the aggregate's window is."""
-    return Parameters(*(value for value in node.final[1:] if isinstance(value, int)))
-
-
-def counts_epochs(node: Expr) -> bool:
-    """Whether it is a window written in times."""
-    return parameters(node).period_ms > 0
 
 
 def with_digits(node: Expr, digits: int, span: ast.Span) -> Expr:
@@ -82,7 +47,7 @@ def with_digits(node: Expr, digits: int, span: ast.Span) -> Expr:
     if not reading.digits <= digits <= reading.digits + have.power:
         hint = f"it has {reading.digits} to {reading.digits + have.power}"
         raise QueryError(f"{node.aggregate.name} cannot be rounded to {digits} decimal places", hint, span)
-    return _built(node.aggregate, reading, replace(have, power=digits - reading.digits))
+    return temporal_node(node.aggregate, reading, replace(have, power=digits - reading.digits))
 
 
 def is_time(argument: ast.Expression) -> bool:
@@ -113,7 +78,7 @@ def temporal(node: ast.Call, period_ms: int | None, resolved: Callable[[ast.Expr
     """A call of one of NAMES in a query of this sample period (None: it is not known). Raises QueryError for arguments
     that cannot be. ``resolved``: an argument, which is a condition of OF_CONDITIONS, else a number."""
     kind = NAMES[node.function.upper()]
-    if kind in _PULSES:
+    if kind in PULSE_KINDS:
         return _pulse(kind, node, period_ms, resolved)
     constants = [a for a in node.arguments if isinstance(a, ast.Number)]
     others = [a for a in node.arguments if not isinstance(a, ast.Number)]
@@ -123,10 +88,10 @@ def temporal(node: ast.Call, period_ms: int | None, resolved: Callable[[ast.Expr
     argument = resolved(others[0])
     if kind in _DELTAS:
         threshold = _threshold(kind, constants[0], resolved(constants[0]), argument)
-        return _built(kind, argument, Parameters(threshold & 0xFF, threshold >> 8, 0))
+        return temporal_node(kind, argument, Parameters(threshold & 0xFF, threshold >> 8, 0))
     if kind is Aggregate.EXPAVG:
         weight = _whole(kind, constants[0], "weight", _WEIGHT_MAXIMUM)
-        return _built(kind, argument, Parameters(weight, 1, _power(kind, argument)))
+        return temporal_node(kind, argument, Parameters(weight, 1, _power(kind, argument)))
     lengths = [_in_epochs(kind, constant, period_ms) for constant in constants]
     if is_time(constants[0]) and lengths[0].value > WINDOW_MAXIMUM and period_ms is not None:
         hint = f"a window has at most {WINDOW_MAXIMUM}, which are {duration_text(WINDOW_MAXIMUM * period_ms)} at this sample period"
@@ -138,7 +103,7 @@ def temporal(node: ast.Call, period_ms: int | None, resolved: Callable[[ast.Expr
     window = _whole(kind, lengths[0], "window", WINDOW_MAXIMUM)
     slide = _whole(kind, lengths[1], "slide", _SLIDE_MAXIMUM) if len(lengths) == 2 else 1
     epochs_ms = (period_ms or 0) if any(map(is_time, constants)) else 0
-    return _built(kind, argument, Parameters(window, slide, _power(kind, argument), epochs_ms))
+    return temporal_node(kind, argument, Parameters(window, slide, _power(kind, argument), epochs_ms))
 
 
 def _pulse(
@@ -150,19 +115,8 @@ def _pulse(
     if node.distinct or len(others) != 1 or len(constants) != (kind is Aggregate.PULSES):
         raise QueryError(f"{kind.name} does not take these", _form(kind), node.span)
     lengths = [_in_epochs(kind, constant, period_ms) for constant in constants]
-    length = _whole(kind, lengths[0], "window", _PULSES_WINDOW_MAXIMUM) if lengths else 0
-    return _built(kind, condition(others[0]), Parameters(length & 0xFF, length >> 8, 0))
-
-
-def pulses_window(node: Expr) -> int:
-    """Epochs in the window of PULSES."""
-    values = parameters(node)
-    return values.window | values.slide << 8
-
-
-def pulse_of(node: Expr) -> Expr:
-    """PULSE of the condition of PULSE or PULSES."""
-    return _built(Aggregate.PULSE, node.args[0], Parameters(0, 0, 0))
+    length = _whole(kind, lengths[0], "window", PULSES_WINDOW_MAXIMUM) if lengths else 0
+    return temporal_node(kind, condition(others[0]), Parameters(length & 0xFF, length >> 8, 0))
 
 
 def _form(kind: Aggregate) -> str:
@@ -205,33 +159,13 @@ def _power(kind: Aggregate, argument: Expr) -> int:
     return fitting[-1] if kind in _AVERAGED and fitting else 0
 
 
-def _built(kind: Aggregate, argument: Expr, values: Parameters) -> Expr:
-    # As row windows were before there were others: what a gateway has kept reads the same.
-    final = (values.window, values.slide, values.power, *([values.period_ms] if values.period_ms else []))
-    low, high, unit = argument.low, argument.high, argument.unit
-    if kind in _PULSES:
-        most = INT32_MAXIMUM if kind is Aggregate.PULSE else _PULSES_WINDOW_MAXIMUM
-        return build.temporal(kind, argument, final, 0, 0, most, "")
-    if kind is Aggregate.WINCOUNT:
-        return build.temporal(kind, argument, final, 0, 0, WINDOW_MAXIMUM, "")
-    if kind is Aggregate.WINSUM:
-        low, high = max(low * values.window, -INT32_MAXIMUM), min(high * values.window, INT32_MAXIMUM)
-    if kind is Aggregate.TREND:
-        # A slope beyond a mote's 32 bits is NULL, as a sum is.
-        low, high = max(low - high, -INT32_MAXIMUM), min(high - low, INT32_MAXIMUM)
-    factor = 10**values.power
-    return build.temporal(
-        kind, argument, final, argument.digits + values.power, low * factor, high * factor, unit
-    )
-
-
 def check_slides(nodes: Sequence[Expr], spans: ast.Span) -> None:
     """All windows of a query give their rows together. Raises QueryError where they cannot."""
-    windows = [node for node in nodes if node.aggregate not in (*_DELTAS, *_PULSES, Aggregate.EXPAVG)]
+    windows = [node for node in nodes if node.aggregate not in (*_DELTAS, *PULSE_KINDS, Aggregate.EXPAVG)]
     if len({counts_epochs(node) for node in windows}) > 1:
         hint = "write all lengths as times, or none"
         raise QueryError("windows of rows and of times do not give their rows together", hint, spans)
-    slides = {parameters(node).slide for node in nodes if node.aggregate not in (*_DELTAS, *_PULSES)}
+    slides = {parameters(node).slide for node in nodes if node.aggregate not in (*_DELTAS, *PULSE_KINDS)}
     if len(slides) > 1:
         hint = "give all windows the same slide, or ask for them in two queries"
         raise QueryError(f"windows that slide by {' and '.join(map(str, sorted(slides)))} rows", hint, spans)

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from skerry.expressions import build
-from skerry.expressions.expression import Expr, Kind
+from skerry.expressions.expression import Expr
+from skerry.planner.model.frames import (
+    CELLS_MAXIMUM,
+    LATENESS_MS,
+    PANES_MAXIMUM,
+    SUM_MAXIMUM,
+    Frame,
+    windows_of,
+)
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text, time_of
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
 #: Aggregates that a window may have.
@@ -26,92 +33,11 @@ KINDS = {kind.name: kind for kind in Aggregate if Aggregate.COUNT <= kind <= Agg
 START = "start"
 #: Longest window and slide.
 _LENGTH_MAXIMUM_MS = 7 * 86_400_000
-#: Pieces of one window, each as long as the greatest common divisor of length and slide.
-PANES_MAXIMUM = 10_000
-#: How far behind the time a row may be to count, in ms.
-LATENESS_MS = 3_600_000
 #: Integers that are summed up lie within this.
 _SUMMED_MAXIMUM = 2 * 10**15
-#: Sums lie within this, or are NULL.
-SUM_MAXIMUM = 2**53
-#: Sample periods that a query's rows go on behind its FOR: its last window's row comes with one sampled a period behind the window.
-PERIODS_BEHIND = 2
-#: Pieces times groups that are kept at most (40 bytes each and more).
-CELLS_MAXIMUM = 10_000_000
 #: Groups that there may be of an attribute with fewer values than its range has: of 1,024 motes, behind 64 roots.
 _FEW: dict[int | None, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
-#: Which of the rows of a window this is: 0 when it is over, one more with each late row.
-REVISION = Expr(Op.ATTR, (), None, 0, 0, 2**53, Kind.NUMBER, final=("revision",))
 _EXAMPLE = "AVG(temp, 5 min), AVG(temp, 5 min, 1 min) or AVG(temp, start, 1 min)"
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """``length_ms`` 0: since the query began. A row for each ``slide_ms``."""
-
-    length_ms: int
-    slide_ms: int
-
-    def __str__(self) -> str:
-        length = (
-            f"the last {duration_text(self.length_ms)}" if self.length_ms else "all since the query began"
-        )
-        return f"{length}, each {duration_text(self.slide_ms)}"
-
-    def latest(self, time_ms: int) -> int:
-        """End of the last one that is over at a time."""
-        return time_ms // self.slide_ms * self.slide_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The windows of one query. It has a row at each end of the one with the shortest slide, which divides the others';
-    those have what they had at their latest end.
-
-    ``whole``: where a late row changes one group, the rows of all groups come again.
-    """
-
-    windows: tuple[Window, ...]
-    whole: bool = False
-
-    @property
-    def slide_ms(self) -> int:
-        """Time between rows."""
-        return min(window.slide_ms for window in self.windows)
-
-    @property
-    def width_ms(self) -> int:
-        """Of the longest pieces of time that all windows can be put together of."""
-        return math.gcd(*(time for w in self.windows for time in (w.length_ms or w.slide_ms, w.slide_ms)))
-
-    @property
-    def lookback_ms(self) -> int:
-        """How far before a row's end the earliest window with a length may begin."""
-        return max(window.length_ms + window.slide_ms for window in self.windows) - self.slide_ms
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether no window is a landmark's."""
-        return all(window.length_ms for window in self.windows)
-
-
-def is_windowed(expr: Expr) -> bool:
-    """Whether the node is an aggregate over a window."""
-    return expr.final[:1] == ("window",)
-
-
-def windows_of(exprs: Iterable[Expr]) -> list[Window]:
-    """The windows in some expressions, each once."""
-    nodes = [node for expr in exprs for node in expr.walk() if is_windowed(node)]
-    return list(dict.fromkeys(window_of(node) for node in nodes))
-
-
-def window_of(node: Expr) -> Window:
-    """The window of an aggregate."""
-    _, length, slide = node.final
-    assert isinstance(length, int)
-    assert isinstance(slide, int)
-    return Window(length, slide)
 
 
 def is_call(node: ast.Call) -> bool:

@@ -17,8 +17,8 @@ from skerry.execution.residual import to_array
 from skerry.expressions import build
 from skerry.expressions.evaluate import rounded_quotients
 from skerry.expressions.expression import Expr, Kind, render
+from skerry.expressions.temporal import is_temporal
 from skerry.planner.model.plans import Column, MoteQuery, Output
-from skerry.planner.semantics.temporal_aggregates import is_temporal
 from skerry.storage.log.record import Records
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME

@@ -15,8 +15,8 @@ import numpy as np
 
 from skerry.expressions import build
 from skerry.expressions.evaluate import Vector
+from skerry.planner.model.joined_tables import EPOCH, PAST, TIME, JoinedTable, TableColumn, columns_read
 from skerry.planner.model.plans import Past, QueryPlan
-from skerry.planner.semantics.table_joins import EPOCH, PAST, TIME, JoinedTable, TableColumn, columns_read
 from skerry.storage.history.answer import in_epochs
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from skerry.execution.residual import Rows
 from skerry.expressions import build
+from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Column, MoteQuery
-from skerry.planner.physical.merge import IN_EVERY_ROW
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import damaged, naming
 from skerry.storage.history.layout import Int64

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.expressions.evaluate import Vector
-from skerry.planner.semantics.ordering import PAST_MAXIMUM, Ordering
+from skerry.planner.model.ordering import PAST_MAXIMUM, Ordering
 from skerry.sql.errors import QueryError
 from skerry.storage.history.layout import Int64
 

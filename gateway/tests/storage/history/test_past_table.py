@@ -15,9 +15,9 @@ from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, 
 from gateway.tests.pasts import Gone, ended, of_one_stream, plain_records, stream_of
 from gateway.tests.windowed import ordered
 from skerry.delivery.engine import Engine
+from skerry.planner.model.joined_tables import NO_TABLES
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.planner import plan_query
-from skerry.planner.semantics.table_joins import NO_TABLES
 from skerry.sql.errors import QueryError
 from skerry.storage.history.past_table import Before
 from skerry.storage.history.reader import Reader

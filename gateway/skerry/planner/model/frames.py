@@ -1,0 +1,93 @@
+"""Frames: the windows of time over which the gateway aggregates a query's rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from skerry.expressions.expression import Expr, Kind
+from skerry.sql.units import duration_text
+from skerry_protocol.bytecode import Op
+
+#: Pieces of one window, each as long as the greatest common divisor of length and slide.
+PANES_MAXIMUM = 10_000
+#: How far behind the time a row may be to count, in ms.
+LATENESS_MS = 3_600_000
+#: Sums lie within this, or are NULL.
+SUM_MAXIMUM = 2**53
+#: Sample periods that a query's rows go on behind its FOR: its last window's row comes with one sampled a period behind the window.
+PERIODS_BEHIND = 2
+#: Pieces times groups that are kept at most (40 bytes each and more).
+CELLS_MAXIMUM = 10_000_000
+#: Which of the rows of a window this is: 0 when it is over, one more with each late row.
+REVISION = Expr(Op.ATTR, (), None, 0, 0, 2**53, Kind.NUMBER, final=("revision",))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``length_ms`` 0: since the query began. A row for each ``slide_ms``."""
+
+    length_ms: int
+    slide_ms: int
+
+    def __str__(self) -> str:
+        length = (
+            f"the last {duration_text(self.length_ms)}" if self.length_ms else "all since the query began"
+        )
+        return f"{length}, each {duration_text(self.slide_ms)}"
+
+    def latest(self, time_ms: int) -> int:
+        """End of the last one that is over at a time."""
+        return time_ms // self.slide_ms * self.slide_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The windows of one query. It has a row at each end of the one with the shortest slide, which divides the others';
+    those have what they had at their latest end.
+
+    ``whole``: where a late row changes one group, the rows of all groups come again.
+    """
+
+    windows: tuple[Window, ...]
+    whole: bool = False
+
+    @property
+    def slide_ms(self) -> int:
+        """Time between rows."""
+        return min(window.slide_ms for window in self.windows)
+
+    @property
+    def width_ms(self) -> int:
+        """Of the longest pieces of time that all windows can be put together of."""
+        return math.gcd(*(time for w in self.windows for time in (w.length_ms or w.slide_ms, w.slide_ms)))
+
+    @property
+    def lookback_ms(self) -> int:
+        """How far before a row's end the earliest window with a length may begin."""
+        return max(window.length_ms + window.slide_ms for window in self.windows) - self.slide_ms
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no window is a landmark's."""
+        return all(window.length_ms for window in self.windows)
+
+
+def is_windowed(expr: Expr) -> bool:
+    """Whether the node is an aggregate over a window."""
+    return expr.final[:1] == ("window",)
+
+
+def windows_of(exprs: Iterable[Expr]) -> list[Window]:
+    """The windows in some expressions, each once."""
+    nodes = [node for expr in exprs for node in expr.walk() if is_windowed(node)]
+    return list(dict.fromkeys(window_of(node) for node in nodes))
+
+
+def window_of(node: Expr) -> Window:
+    """The window of an aggregate."""
+    _, length, slide = node.final
+    assert isinstance(length, int)
+    assert isinstance(slide, int)
+    return Window(length, slide)

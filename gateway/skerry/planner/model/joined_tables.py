@@ -1,0 +1,126 @@
+"""Tables that a stream is joined with: their columns, and how the rows that belong to a row of the stream are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skerry.expressions.expression import MIXED, Expr, Kind, render
+from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
+from skerry_protocol.bytecode import Op
+
+#: Integers of a table's numbers lie within this: 64 bits leave room to reckon.
+NUMBER_LIMIT = 10**15
+#: UTC of the sample, in s.
+NOW = Expr(Op.ATTR, (), None, 3, 0, 10**14, Kind.NUMBER, MIXED, final=("now",))
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column. ``digits``: decimal places of its numbers."""
+
+    name: str
+    digits: int
+    text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table as it was read last; names are in lower case."""
+
+    name: str
+    columns: tuple[TableColumn, ...]
+
+    def to_list(self) -> list[Any]:
+        """For JSON."""
+        return [self.name, [[column.name, column.digits, column.text] for column in self.columns]]
+
+    @classmethod
+    def from_list(cls, data: list[Any]) -> TableSchema:
+        """What :meth:`to_list` wrote."""
+        name, columns = data
+        return cls(name, tuple(TableColumn(*column) for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a table that is there cannot be used, in two parts as a refused query has them."""
+
+    message: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.hint}"
+
+
+#: The user's epoch that a row of the past was sampled in, and when that was, UTC in s.
+EPOCH, TIME = "epoch", "time"
+#: What rows of the past say.
+PAST = TableSchema(
+    "the past of sensors",
+    (*(TableColumn(entry.name, entry.digits) for entry in ATTRIBUTES), TableColumn(TIME, 3)),
+)
+#: By name in lower case.
+Tables = Mapping[str, TableSchema | Trouble]
+
+
+NO_TABLES: Tables = {}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """A table in FROM. ``called``: what stands before the point of its columns. ``past_ms``: it is what the stream was in
+    that time before each of its rows; None: it is another table."""
+
+    called: str
+    schema: TableSchema
+    past_ms: int | None = None
+
+    def column(self, name: str) -> Expr | None:
+        """What a column's name stands for."""
+        entry = BY_NAME.get(name) if self.past_ms is not None else None
+        if entry is not None and name != EPOCH:
+            low, high = (round(bound * 10**entry.digits) for bound in (entry.minimum, entry.maximum))
+            final = ("table", self.called, name)
+            return Expr(Op.ATTR, (), None, entry.digits, low, high, Kind.NUMBER, entry.unit, final=final)
+        for column in self.schema.columns:
+            if column.name == name:
+                final = ("table", self.called, column.name)
+                if column.text:
+                    return Expr(Op.ATTR, kind=Kind.TEXT, final=final)
+                limit = NUMBER_LIMIT
+                return Expr(Op.ATTR, (), None, column.digits, -limit, limit, Kind.NUMBER, MIXED, final=final)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a table's rows are found: ``outer``, of the stream and the tables before, equals ``inner``, of this table.
+    ``then``: conditions that are known once it is joined."""
+
+    table: JoinedTable
+    outer: Expr
+    inner: Expr
+    then: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{render(self.outer)} = {render(self.inner)}", *(f"({render(part)})" for part in self.then)]
+        return " AND ".join(parts)
+
+
+def tables_in(expr: Expr) -> frozenset[str]:
+    """What the tables are called whose columns an expression reads; NOW reads ''."""
+    found = {str(node.final[1]) for node in expr.walk() if node.final[:1] == ("table",)}
+    return frozenset(found | ({""} if any(node == NOW for node in expr.walk()) else set()))
+
+
+def columns_read(exprs: Iterable[Expr], table: JoinedTable) -> frozenset[str]:
+    """Names of a table's columns that expressions read."""
+    leaves = [node.final for expr in exprs for node in expr.walk() if node.final[:1] == ("table",)]
+    return frozenset(str(final[2]) for final in leaves if final[1] == table.called)
+
+
+def reads_stream(expr: Expr) -> bool:
+    """Whether it names an attribute of motes."""
+    return any(node.is_attribute and node.operand is not None for node in expr.walk())
