@@ -11,9 +11,9 @@ from skerry.expressions.expression import Expr, attributes_of, conjuncts, render
 from skerry.expressions.ranges import doubt
 from skerry.planner.cost.energy import decided, decided_lines, record_bytes, stays
 from skerry.planner.cost.event_batching import batching, events_of
+from skerry.planner.cost.lifetime import power_for, predicted_ms
 from skerry.planner.cost.radio import record_energy, record_seconds
 from skerry.planner.features import approximate
-from skerry.planner.features.lifetime import power_for, predicted_ms
 from skerry.planner.features.queueing import describe, held_ms
 from skerry.planner.model.clause import aligned_ms
 from skerry.planner.model.columns import IN_EVERY_ROW

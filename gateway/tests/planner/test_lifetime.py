@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
-from skerry.planner.features.lifetime import predicted_ms, upkeep
+from skerry.planner.cost.lifetime import predicted_ms, upkeep
 from skerry.planner.model.lifetime_budget import CAPACITY, EMPTY, FULL
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge

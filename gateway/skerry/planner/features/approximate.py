@@ -12,6 +12,7 @@ from skerry.expressions import build, extension_aggregates
 from skerry.expressions.build import INT32_MAXIMUM
 from skerry.expressions.expression import PLAIN, Expr, decimal_text, render
 from skerry.planner.model.plans import Column, QueryPlan
+from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
@@ -30,8 +31,12 @@ def value_of(aggregates: Collection[Expr]) -> Expr | None:
     return next((node.args[0] for node in aggregates if node.aggregate is not Aggregate.COUNT), None)
 
 
-def within_of(select: ast.Select, plan: QueryPlan) -> Expr | None:
-    """The tolerance of a query whose plan is otherwise known; None: it is exact. Raises QueryError."""
+def approximate(draft: Draft) -> Draft:
+    """The tolerance that APPROXIMATE WITHIN allows."""
+    return draft.planned(within=_within(draft.select, draft.plan))
+
+
+def _within(select: ast.Select, plan: QueryPlan) -> Expr | None:
     asked = select.approximate
     if asked is None:
         return None

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from skerry.expressions import build
-from skerry.expressions.expression import Expr
+from skerry.expressions.expression import Expr, attributes_of
 from skerry.planner.model.clause import Clause
-from skerry.planner.semantics.scope import Scope
-from skerry.sql import ast
+from skerry.planner.semantics.aggregates import has_aggregate
+from skerry.planner.semantics.draft import Draft
 from skerry_protocol.attributes import BY_NUMBER, EVENT_ATTRIBUTES, EVENT_BY_NAME
 from skerry_protocol.packets import Aggregate, EventFlag
 
@@ -27,11 +27,37 @@ def is_of_event(expr: Expr) -> bool:
     return expr.is_attribute and BY_NUMBER[expr.operand or 0] in EVENT_ATTRIBUTES
 
 
-def beside(select: ast.Select, exprs: Iterable[Expr | None], scope: Scope) -> bool:
+def event_groups(draft: Draft) -> Draft:
+    """Aggregates over the rows of an event: one for each event."""
+    plan, groups = draft.plan, dict.fromkeys(draft.plan.groups)
+    if draft.select.event is not None and any(has_aggregate(output.expr) for output in plan.outputs):
+        # Of one event there is one value: it need not be said that rows are grouped by it.
+        groups |= {output.expr: None for output in plan.outputs if is_of_event(output.expr)}
+    aggregate = bool(groups) or any(has_aggregate(output.expr) for output in plan.outputs)
+    exprs = [plan.where, *groups, *(output.expr for output in plan.outputs)]
+    if aggregate and _is_beside(draft, exprs):
+        # Each event has an aggregate of its own.
+        groups.setdefault(RAISED_BY)
+    return draft.planned(groups=tuple(groups), aggregate=aggregate and not draft.windowed)
+
+
+def concurrent_events(draft: Draft) -> Draft:
+    """Whether events of several motes run the query side by side, and not only the newest."""
+    plan = draft.plan
+    acted = [clause.expr for clause in plan.clauses if clause.kind is Aggregate.ACTION]
+    if plan.temporal or _passes_on(plan.clauses) or not _is_beside(draft, [*draft.exprs(), *acted]):
+        return draft
+    return draft.planned(
+        clauses=_run_beside(plan.clauses), attributes=plan.attributes | attributes_of(RAISED_BY)
+    )
+
+
+def _is_beside(draft: Draft, exprs: Iterable[Expr | None]) -> bool:
     """Whether events of several motes run the query side by side; ``exprs``: all that it reads.
 
     What remembers earlier rows follows the newest event: windows (which the caller knows), queues and joins with storage points.
     """
+    select, scope = draft.select, draft.scope
     if select.event is None or select.no_interleave or select.queue is not None or scope.sources:
         return False
     if any(event.every is not None for event in select.event.events):
@@ -39,7 +65,7 @@ def beside(select: ast.Select, exprs: Iterable[Expr | None], scope: Scope) -> bo
     return select.event.aligned or any(map(_reads_event, exprs))
 
 
-def passes_on(clauses: Iterable[Clause]) -> bool:
+def _passes_on(clauses: Iterable[Clause]) -> bool:
     """Whether a SIGNAL says what an event said: motes evaluate it when the row has gone, and know the newest event then."""
     return any(clause.kind is Aggregate.SIGNAL and _reads_event(clause.expr) for clause in clauses)
 
@@ -48,8 +74,8 @@ def _reads_event(expr: Expr | None) -> bool:
     return expr is not None and any(map(is_of_event, expr.walk()))
 
 
-def run_beside(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
-    """The clauses of a query of which :func:`beside` is true."""
+def _run_beside(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
+    """The clauses of a query of which :func:`_is_beside` is true."""
     return tuple(
         replace(clause, values=(clause.values[0], clause.values[1] | EventFlag.EACH, *clause.values[2:]))
         if clause.kind is Aggregate.ON_EVENT

@@ -11,11 +11,22 @@ from decimal import Decimal
 
 from skerry.expressions import extension_aggregates
 from skerry.planner.semantics import aggregate_functions, time_windows
+from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 
 
-def with_epochs(select: ast.Select, period_ms: int, what: str) -> ast.Select:
+def epoch_windows(draft: Draft) -> Draft:
+    """The query with such windows where motes cannot aggregate."""
+    select, period_ms = draft.select, draft.plan.period_ms
+    if draft.scope.tables:
+        return replace(draft, select=_with_windows(select, period_ms, "tables"))
+    if select.history is not None and not select.history.only and not isinstance(select.sampling, ast.Once):
+        return replace(draft, select=_with_windows(select, period_ms, "HISTORY that goes on"))
+    return draft
+
+
+def _with_windows(select: ast.Select, period_ms: int, what: str) -> ast.Select:
     """The query with a window of one sample period for each aggregate; itself where it has none, or has windows already. Raises
     QueryError for aggregates that have no windows; ``what`` they do not go with."""
     asked = (select.items, select.having, select.order)

@@ -4,23 +4,48 @@ from __future__ import annotations
 
 from skerry.catalog import actions
 from skerry.expressions.assembler import obstacle
-from skerry.expressions.expression import Expr, render
+from skerry.expressions.expression import Expr, attributes_of, conjuncts, render
 from skerry.planner.model.clause import Clause, nested_event
+from skerry.planner.model.plans import QueryPlan
+from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
-from skerry.planner.semantics.scope import SENSORS, Scope, event_parameter
+from skerry.planner.semantics.sampling import ONCE_PERIOD_MS
+from skerry.planner.semantics.scope import Scope, event_parameter
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate, EventFlag
 
 #: What every event says, so that SIGNAL need not.
 _IN_EVERY_EVENT = ("nodeid", "loc", "xpos", "ypos", "time")
 #: Events of one ON EVENT: a mote keeps a bit for each.
 _EVENTS_MAXIMUM = 8
+#: Epochs of ON ALIGNED EVENT lie on this grid.
+ALIGNED_GRID_MS = 1000
 
 
-def clauses_of(
-    select: ast.Select, aggregate: bool, period_ms: int, lasts_ms: int | None, scope: Scope = SENSORS
+def events_and_actions(draft: Draft) -> Draft:
+    """What the query waits for and does."""
+    plan = draft.plan
+    lasts_ms = ONCE_PERIOD_MS if plan.once else plan.duration_ms
+    found = _clauses(draft.select, plan.aggregate, plan.period_ms, lasts_ms, draft.scope)
+    return draft.planned(clauses=(*plan.clauses, *found))
+
+
+def from_event(draft: Draft) -> Draft:
+    """Times that count from an event."""
+    event = draft.select.event
+    if event is None:
+        return draft
+    # Its length counts from the event, and its one epoch is the first after it.
+    draft = draft.planned(duration_ms=None, once=False)
+    # Motes take the epochs of a second's grid that lie whole periods behind the event.
+    return draft.planned(period_ms=ALIGNED_GRID_MS) if event.aligned else draft
+
+
+def _clauses(
+    select: ast.Select, aggregate: bool, period_ms: int, lasts_ms: int | None, scope: Scope
 ) -> tuple[Clause, ...]:
     """What a query waits for and does; ``lasts_ms``: its FOR. Raises QueryError."""
     if select.no_interleave and select.event is None:
@@ -168,3 +193,27 @@ def _whole(node: ast.Expression, of: str, scope: Scope, *, named: bool = False) 
         reason = "it has to be a whole number" if fraction else reason
         raise QueryError(f"this is no argument of {of}", reason or "", node.span)
     return argument
+
+
+#: What a mote's queue made of a row.
+_OF_QUEUES = {BY_NAME[name].number for name in ("combined", "left_out")}
+
+
+def check_acting(select: ast.Select, plan: QueryPlan) -> None:
+    """What motes do with a row, they do before the gateway has seen it: raises QueryError where only that knows which rows pass."""
+    kinds = {clause.kind for clause in plan.clauses}
+    acts = not kinds.isdisjoint((Aggregate.ACTION, Aggregate.SIGNAL))
+    if not acts and Aggregate.QUEUE not in kinds:
+        return
+    # What a queue made of rows is known, and may be asked, behind it.
+    before = [c for c in conjuncts(plan.where) if not attributes_of(c) & _OF_QUEUES]
+    for condition in [plan.where] if acts else before:
+        if condition is not None and select.where is not None and (reason := obstacle(condition)):
+            does = "act on" if acts else "queue"
+            hint = f"motes {does} the rows that pass it, and {reason}"
+            raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
+    if acts and select.having is not None:
+        hint = "use WHERE, or leave the action out"
+        raise QueryError(
+            "HAVING is asked at the gateway, and motes act before that", hint, select.having.span
+        )

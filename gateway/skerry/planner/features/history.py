@@ -7,6 +7,7 @@ from typing import Any
 from skerry.expressions.expression import attributes_of, render
 from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Past, QueryPlan
+from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
@@ -19,8 +20,13 @@ _EPOCH = BY_NAME["epoch"].number
 _OF_EVENTS = frozenset(entry.number for entry in EVENT_BY_NAME.values())
 
 
-def past_of(select: ast.Select, history: ast.History, plan: QueryPlan) -> Past:
+def history(draft: Draft) -> Draft:
     """What HISTORY asks for. Raises QueryError for what the recorded rows cannot answer."""
+    asked = draft.select.history
+    return draft if asked is None else draft.planned(history=_past(draft.select, asked, draft.plan))
+
+
+def _past(select: ast.Select, history: ast.History, plan: QueryPlan) -> Past:
     span = history.duration.milliseconds
     if not PERIOD_MINIMUM_MS <= span <= _SPAN_MAXIMUM_MS:
         hint = f"write {duration_text(PERIOD_MINIMUM_MS)} to {duration_text(_SPAN_MAXIMUM_MS)}, as in HISTORY 7 day"

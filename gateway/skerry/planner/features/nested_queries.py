@@ -6,9 +6,15 @@ from collections.abc import Callable
 
 from skerry.planner.model.clause import nested_event
 from skerry.planner.model.plans import QueryPlan
+from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
+
+
+def nested_queries(draft: Draft) -> Draft:
+    """The texts of the queries that its rows start."""
+    return draft.planned(starts=started(draft.select))
 
 
 def started(select: ast.Select) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skerry.planner.model.clause import Clause, aligned_ms
 from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
@@ -27,10 +28,12 @@ _WORDS = {
 }
 
 
-def queue_clauses(select: ast.Select, plan: QueryPlan) -> tuple[Clause, ...]:
-    """The clause of a query whose plan is otherwise known; (): rows wait first in, first out, as long as there is room.
+def queueing(draft: Draft) -> Draft:
+    """What QUEUE says; without, rows wait first in, first out, as long as there is room."""
+    return draft.planned(clauses=(*draft.plan.clauses, *_clauses(draft.select, draft.plan)))
 
-    Raises QueryError."""
+
+def _clauses(select: ast.Select, plan: QueryPlan) -> tuple[Clause, ...]:
     queue = select.queue
     if queue is None:
         return ()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Column
+from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.scope import Scope, Source, row_number
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
@@ -22,7 +24,28 @@ _COMBINING = {
 }
 
 
-def matched(select: ast.Select, scope: Scope) -> Scope:
+def matches(draft: Draft) -> Draft:
+    """Which storage points are read, and what COMBINE and INTERPOLATE say of their rows."""
+    return replace(draft, scope=_matched(draft.select, draft.scope)).planned(reads=draft.scope.points)
+
+
+def joins(draft: Draft) -> Draft:
+    """The clauses and columns of a query that reads storage points, which motes evaluate as a whole."""
+    select, plan, scope = draft.select, draft.plan, draft.scope
+    if not scope.sources:
+        return draft
+    if plan.temporal:
+        hint = "aggregate the rows of the storage point instead, as in AVG(rl.light)"
+        raise QueryError("windows are over each mote's own rows, not over those of a join", hint, draft.span)
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
+        hint = f"joins are computed by motes, and {reason}"
+        raise QueryError("this condition cannot be evaluated by a mote", hint, select.where.span)
+    clauses = (*plan.clauses, *_from_clauses(scope, interpolated=select.interpolate is not None))
+    columns = () if plan.aggregate else _columns((output.expr for output in plan.outputs), scope)
+    return draft.planned(clauses=clauses, columns=columns)
+
+
+def _matched(select: ast.Select, scope: Scope) -> Scope:
     """The scope with what COMBINE says. Raises QueryError for a COMBINE or INTERPOLATE that has no meaning."""
     span = select.interpolate.span if select.interpolate is not None else None
     span = select.combine[0].span if select.combine else span
@@ -68,7 +91,7 @@ def _combined(call: ast.Expression, scope: Scope) -> Scope:
     return replace(scope, sources=tuple(sources))
 
 
-def from_clauses(scope: Scope, *, interpolated: bool) -> tuple[Clause, ...]:
+def _from_clauses(scope: Scope, *, interpolated: bool) -> tuple[Clause, ...]:
     """The storage points that a program reads, in the order of its STORED opcodes."""
     return tuple(_from(source, interpolated) for source in scope.sources)
 
@@ -82,7 +105,7 @@ def _from(source: Source, interpolated: bool) -> Clause:
     return Clause(Aggregate.FROM, source.point.name, values=(*code, *kinds))
 
 
-def joined_columns(exprs: Iterable[Expr], scope: Scope) -> tuple[Column, ...]:
+def _columns(exprs: Iterable[Expr], scope: Scope) -> tuple[Column, ...]:
     """What a row carries of each pair: the numbers of the stored rows, then all that the columns are computed from."""
     numbers = tuple(Column(f"row{i}", row_number(i), ValueFormat.U16) for i in range(len(scope.sources)))
     leaves = dict.fromkeys(node for expr in exprs for node in expr.walk() if _is_leaf(node))

@@ -26,6 +26,7 @@ from skerry.planner.model.storage_points import (
 )
 from skerry.planner.semantics.temporal_aggregates import with_digits
 from skerry.sql import ast
+from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import TIMES, time_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
@@ -222,3 +223,26 @@ def check_period(period_ms: int, point: Point, span: ast.Span) -> None:
 
 #: Sample period in ms of a point that no query of its own fills.
 UNFILLED_PERIOD_MS = PERIOD_MAXIMUM_MS
+
+
+def check_storable(select: ast.Select, plan: QueryPlan, span: Span) -> None:
+    """Rows of the query can go to a storage point."""
+    if plan.aggregate or plan.window is not None:
+        hint = (
+            "it is known at the root only: store each mote's own rows, and aggregate them when they are read"
+        )
+        raise QueryError("an aggregate over all motes cannot be stored on a mote", hint, span)
+    if select.queue is not None:
+        hint = "they are stored, not sent: leave it out"
+        raise QueryError("QUEUE does not go with rows that stay on the motes", hint, select.queue.span)
+    if plan.reads:
+        hint = "store rows of sensors, and join when they are read"
+        raise QueryError("rows of a join cannot go to a storage point", hint, span)
+    if select.having is not None:
+        raise QueryError(
+            "HAVING is asked at the gateway, and these rows stay on the motes",
+            "use WHERE",
+            select.having.span,
+        )
+    if plan.where is not None and select.where is not None and (reason := obstacle(plan.where)):
+        raise QueryError("this condition cannot be evaluated by a mote", reason, select.where.span)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from skerry.expressions.expression import never_changes
+from collections.abc import Collection
+
+from skerry.expressions.expression import attributes_of, never_changes
 from skerry.expressions.temporal import is_pulse
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
+from skerry.planner.semantics.draft import Draft
+from skerry.planner.semantics.resolver import Resolver
 from skerry.sql import ast
+from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
+from skerry_protocol.attributes import ATTRIBUTES, BY_NUMBER
 from skerry_protocol.packets import PERIOD_MINIMUM_MS, SERIES_BYTES_MAXIMUM
 
 #: Frames that a mote beside the root gets through in its part of each round.
@@ -52,3 +58,38 @@ def check_fast(select: ast.Select, plan: QueryPlan) -> None:
             f"write SAMPLE PERIOD {least} ms or more, or say which rows you need with WHERE, DELTA or PULSE",
             span,
         )
+
+
+def fast_sampling(draft: Draft) -> Draft:
+    """Raises QueryError where a sensor takes longer than a sample period below a second; it stays powered between the epochs of
+    rows that are not stored."""
+    select, period_ms = draft.select, draft.plan.period_ms
+    if not is_fast(period_ms) or not isinstance(select.sampling, ast.SamplePeriod):
+        return draft
+    resolver = Resolver(period_ms=period_ms, scope=draft.scope)
+    nodes = [item.expression for item in select.items if not isinstance(item.expression, ast.Star)]
+    nodes += [select.where] if select.where is not None else []
+    for node in nodes:
+        _check_quick(attributes_of(resolver.expression(node)), period_ms, node.span, stored=draft.stored)
+    return draft
+
+
+def check_all_speed(select: ast.Select, plan: QueryPlan, *, stored: bool) -> None:
+    """The same of what is sampled for ``*``, for clauses behind WHERE, and for what motes do with rows."""
+    if plan.period_ms < PERIOD_MINIMUM_MS:
+        exprs = [clause.expr for clause in plan.clauses if clause.expr is not None]
+        wanted = plan.attributes.union(*map(attributes_of, exprs))
+        span = select.items[0].span.to(select.items[-1].span)
+        _check_quick(wanted, plan.period_ms, span, stored=stored)
+
+
+def _check_quick(attributes: Collection[int], period_ms: int, span: Span, *, stored: bool) -> None:
+    for number in sorted(attributes):
+        entry = BY_NUMBER[number]
+        if entry.sample_ms < period_ms if stored else entry.held_ms is not None or not entry.sample_ms:
+            continue
+        hint = f"its sensor takes {entry.sample_ms:g} ms: sample less often, or leave it out"
+        if not stored and entry.sample_ms < period_ms:
+            held = [a.name for a in ATTRIBUTES if a.held_ms is not None]
+            hint = f"below 1 s it can only be stored, with CREATE STORAGE POINT; {' and '.join(held)} can be reported"
+        raise QueryError(f"{entry.name} cannot be sampled each {duration_text(period_ms)}", hint, span)

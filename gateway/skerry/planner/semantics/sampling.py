@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError
@@ -19,7 +20,13 @@ ONCE_PERIOD_MS = 1000
 _DURATION_MAXIMUM_MS = 2**31 * 1000
 
 
-def when(
+def sampling(draft: Draft) -> Draft:
+    """When the query samples, and for how long."""
+    period, duration, once = _when(draft.select.sampling, draft.least_ms)
+    return draft.planned(period_ms=period, duration_ms=duration, once=once)
+
+
+def _when(
     sampling: ast.SamplePeriod | ast.Once | ast.Lifetime | ast.Recorded, least: int
 ) -> tuple[int, int | None, bool]:
     """Period and length in ms, and whether it is ONCE; of a lifetime the period is still to be found."""

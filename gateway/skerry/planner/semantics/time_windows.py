@@ -8,23 +8,18 @@ at multiples of their slide of network time. Source for the kinds: the windows o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from skerry.expressions import build
 from skerry.expressions.expression import Expr
 from skerry.planner.model.frames import (
-    CELLS_MAXIMUM,
-    LATENESS_MS,
     PANES_MAXIMUM,
     SUM_MAXIMUM,
-    Frame,
-    windows_of,
 )
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text, time_of
-from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
 #: Aggregates that a window may have.
@@ -35,8 +30,6 @@ START = "start"
 _LENGTH_MAXIMUM_MS = 7 * 86_400_000
 #: Integers that are summed up lie within this.
 _SUMMED_MAXIMUM = 2 * 10**15
-#: Groups that there may be of an attribute with fewer values than its range has: of 1,024 motes, behind 64 roots.
-_FEW: dict[int | None, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
 _EXAMPLE = "AVG(temp, 5 min), AVG(temp, 5 min, 1 min) or AVG(temp, start, 1 min)"
 
 
@@ -95,37 +88,6 @@ def windowed(node: ast.Call, period_ms: int | None, resolve: Callable[[ast.Expre
     elif kind is Aggregate.SUM:
         made = replace(made, low=-SUM_MAXIMUM, high=SUM_MAXIMUM)
     return replace(made, final=("window", length, slide))
-
-
-def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, whole: bool) -> Frame:
-    """The windows of a query. Raises QueryError where they do not end together, or take too much memory."""
-    windows = sorted(windows_of(exprs), key=lambda window: (window.slide_ms, window.length_ms))
-    frame = Frame(tuple(windows), whole)
-    for window in frame.windows:
-        if window.slide_ms % frame.slide_ms:
-            slides = f"{duration_text(frame.slide_ms)} and {duration_text(window.slide_ms)}"
-            hint = "the shortest divides the others, as in AVG(temp, 5 min), MAX(temp, 1 h), or ask in two queries"
-            raise QueryError(f"windows with a row for each {slides} have no rows in common", hint, span)
-    longest = max(window.length_ms for window in frame.windows)
-    if longest // frame.width_ms > PANES_MAXIMUM:
-        hint = (
-            f"at most {PANES_MAXIMUM:,}: choose times that divide each other, or ask in queries of their own"
-        )
-        raise QueryError(
-            f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
-        )
-    pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
-    # How many values a table has is known when it is read.
-    count = math.prod(
-        _FEW.get(group.operand if group.is_attribute else None, group.high - group.low + 1)
-        for group in groups
-        if not any(node.final[:1] == ("table",) for node in group.walk())
-    )
-    if count * pieces > CELLS_MAXIMUM:
-        most = CELLS_MAXIMUM // pieces
-        hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
-        raise QueryError(f"there may be {count:,} groups in each of these windows", hint, span)
-    return frame
 
 
 def _is_start(node: ast.Expression) -> bool:

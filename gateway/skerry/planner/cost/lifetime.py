@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass
 
 from skerry.planner.model.lifetime_budget import CAPACITY, LifetimeBudget
+from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import chosen
+from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
@@ -62,6 +65,15 @@ def _affordable(power: float, sampling: float) -> int | None:
         if period <= most:
             return period
     return None
+
+
+def lifetime(draft: Draft) -> Draft:
+    """The sample period that LIFETIME allows, and each mote's budget."""
+    asked = draft.select.sampling
+    if not isinstance(asked, ast.Lifetime):
+        return draft
+    period, budget = afford(asked, chosen(merge([draft.plan])).energy)
+    return draft.planned(period_ms=period, budget=budget)
 
 
 def afford(lifetime: ast.Lifetime, sampling: float) -> tuple[int, LifetimeBudget]:

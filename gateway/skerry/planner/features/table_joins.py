@@ -5,40 +5,27 @@ Source: Madden and Franklin 2002 (Fjords), section 4.3: the stream is the outer 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from skerry.expressions.build import join
-from skerry.expressions.expression import Expr, conjuncts
+from skerry.expressions.expression import Expr
 from skerry.planner.model.joined_tables import (
-    EPOCH,
-    TIME,
     JoinedTable,
     Probe,
-    columns_read,
     reads_stream,
     tables_in,
 )
-from skerry.planner.model.plans import QueryPlan
+from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
-from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
 
-def past_attributes(exprs: Iterable[Expr], joined: Iterable[JoinedTable]) -> frozenset[int]:
-    """Attributes of the past that are read, which motes have to sample from now on."""
-    names = (columns_read(exprs, table) for table in joined if table.past_ms is not None)
-    return frozenset(BY_NAME[name].number for name in frozenset[str]().union(*names) - {EPOCH, TIME})
-
-
-def split(where: Expr | None) -> tuple[Expr | None, list[Expr]]:
-    """The condition on the stream alone, and those that AND joins with it which need a table or NOW."""
-    parts = conjuncts(where)
-    alone = [part for part in parts if not tables_in(part)]
-    return where if len(alone) == len(parts) else join(Op.AND, alone), [
-        part for part in parts if tables_in(part)
-    ]
+def table_joins(draft: Draft) -> Draft:
+    """How its rows find those of the tables that they are joined with, at the gateway."""
+    scope = draft.scope
+    if not scope.tables:
+        return draft
+    _check(draft)
+    return draft.planned(probes=probes_of(scope.tables, list(draft.on), draft.select))
 
 
 def probes_of(joined: tuple[JoinedTable, ...], on: list[Expr], select: ast.Select) -> tuple[Probe, ...]:
@@ -87,9 +74,9 @@ def _probe(table: JoinedTable, known: frozenset[str], on: list[Expr]) -> Probe |
     return None
 
 
-def check_joined(select: ast.Select, plan: QueryPlan, *, sensors: bool) -> None:
+def _check(draft: Draft) -> None:
     """Raises QueryError for what does not go with tables."""
-    span = select.items[0].span.to(select.items[-1].span)
+    select, plan, span = draft.select, draft.plan, draft.span
     on_motes = [*plan.temporal, *([plan.having] if plan.having is not None and plan.window is None else [])]
     if any(tables_in(expr) for expr in on_motes):
         hint = "windows and HAVING are of motes' rows: compare with the table in WHERE"
@@ -98,7 +85,7 @@ def check_joined(select: ast.Select, plan: QueryPlan, *, sensors: bool) -> None:
     others = {
         "ONCE": plan.once, "INTO": select.into is not None,
         "storage points": bool(plan.reads), "events and actions": acts,
-        "LIFETIME": isinstance(select.sampling, ast.Lifetime), "a FROM without sensors": not sensors,
+        "LIFETIME": isinstance(select.sampling, ast.Lifetime), "a FROM without sensors": draft.scope.sensors is None,
     }  # fmt: skip
     for what, there in others.items():
         if there:

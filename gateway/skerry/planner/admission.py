@@ -5,10 +5,11 @@ from __future__ import annotations
 from skerry.catalog.actions import find_or_none
 from skerry.expressions.expression import Kind, depth_of, render
 from skerry.expressions.temporal import is_pulse
-from skerry.planner.checks.restrictions import check_acting, check_all_speed, has_aggregate
-from skerry.planner.features.events_and_actions import in_every_event
+from skerry.planner.features.events_and_actions import check_acting, in_every_event
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
+from skerry.planner.physical.fast_sampling import check_all_speed
+from skerry.planner.semantics.aggregates import has_aggregate
 from skerry.planner.semantics.positions import LOC
 from skerry.planner.semantics.resolver import Resolver
 from skerry.planner.semantics.scope import TIME, Scope

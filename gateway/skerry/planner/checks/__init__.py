@@ -1,1 +1,0 @@
-"""What queries cannot be, though they parse."""

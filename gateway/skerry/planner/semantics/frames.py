@@ -1,0 +1,84 @@
+"""The frame of a query whose aggregates are over windows of time: the gateway computes them from motes' rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from skerry.expressions.expression import Expr
+from skerry.planner.model.frames import CELLS_MAXIMUM, LATENESS_MS, PANES_MAXIMUM, Frame, windows_of
+from skerry.planner.semantics.aggregates import check_bare, has_aggregate
+from skerry.planner.semantics.draft import Draft
+from skerry.planner.semantics.groups import named
+from skerry.sql import ast
+from skerry.sql.errors import QueryError
+from skerry.sql.units import duration_text
+from skerry_protocol.attributes import BY_NAME
+
+#: Groups that there may be of an attribute with fewer values than its range has: of 1,024 motes, behind 64 roots.
+_FEW: dict[int | None, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
+
+
+def frames(draft: Draft) -> Draft:
+    """The windows that its aggregates are over, at the gateway."""
+    select, plan = draft.select, draft.plan
+    if not draft.windowed:
+        return draft
+    exprs = [output.expr for output in plan.outputs] + ([plan.having] if plan.having is not None else [])
+    exprs += plan.order.exprs() if plan.order is not None else []
+    if plan.temporal or any(has_aggregate(expr) for expr in exprs):
+        hint = "give each aggregate the window, or ask in two queries"
+        raise QueryError("this row has a window, and an aggregate without it", hint, draft.span)
+    if draft.scope.sources:
+        hint = "take windows of FROM sensors, or aggregate the joined rows of each epoch"
+        raise QueryError("windows over time are not over the rows of a join", hint, draft.span)
+    if plan.once:
+        raise QueryError("ONCE gives one epoch, and windows need several", "write SAMPLE PERIOD", draft.span)
+    if select.event is not None:
+        hint = "leave ON EVENT out, or aggregate each epoch"
+        raise QueryError("windows over time have no beginning in events", hint, draft.span)
+    if select.into is not None:
+        hint = "it is known at the gateway only: store each mote's own rows"
+        raise QueryError("a window over all motes cannot be stored on a mote", hint, draft.span)
+    check_bare(draft, named(draft), "a window")
+    return draft.planned(window=frame_of(exprs, plan.groups, draft.span, whole=plan.order is not None))
+
+
+def without_actions(draft: Draft) -> Draft:
+    """Motes act on rows of their own."""
+    plan = draft.plan
+    if plan.window is not None and (plan.clauses or plan.starts):
+        hint = "give them to a query without windows"
+        raise QueryError("events and actions are of motes' own rows, not of windows", hint, draft.span)
+    return draft
+
+
+def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, whole: bool) -> Frame:
+    """The windows of a query. Raises QueryError where they do not end together, or take too much memory."""
+    windows = sorted(windows_of(exprs), key=lambda window: (window.slide_ms, window.length_ms))
+    frame = Frame(tuple(windows), whole)
+    for window in frame.windows:
+        if window.slide_ms % frame.slide_ms:
+            slides = f"{duration_text(frame.slide_ms)} and {duration_text(window.slide_ms)}"
+            hint = "the shortest divides the others, as in AVG(temp, 5 min), MAX(temp, 1 h), or ask in two queries"
+            raise QueryError(f"windows with a row for each {slides} have no rows in common", hint, span)
+    longest = max(window.length_ms for window in frame.windows)
+    if longest // frame.width_ms > PANES_MAXIMUM:
+        hint = (
+            f"at most {PANES_MAXIMUM:,}: choose times that divide each other, or ask in queries of their own"
+        )
+        raise QueryError(
+            f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
+        )
+    pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
+    # How many values a table has is known when it is read.
+    count = math.prod(
+        _FEW.get(group.operand if group.is_attribute else None, group.high - group.low + 1)
+        for group in groups
+        if not any(node.final[:1] == ("table",) for node in group.walk())
+    )
+    if count * pieces > CELLS_MAXIMUM:
+        most = CELLS_MAXIMUM // pieces
+        hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
+        raise QueryError(f"there may be {count:,} groups in each of these windows", hint, span)
+    return frame

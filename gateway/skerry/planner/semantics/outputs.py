@@ -1,0 +1,41 @@
+"""The columns that a user sees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from skerry.expressions.expression import MIXED, PLAIN, Expr, Kind
+from skerry.expressions.temporal import temporal_nodes
+from skerry.planner.model.plans import Output
+from skerry.planner.semantics.draft import Draft
+from skerry.planner.semantics.resolver import Resolver
+from skerry.planner.semantics.time_windows import asks
+from skerry.sql import ast
+from skerry.sql.errors import QueryError
+
+
+def outputs(draft: Draft) -> Draft:
+    """The columns, each under a name of its own, with what motes compute over time for them."""
+    select = draft.select
+    draft = replace(draft, windowed=asks(select.items, select.having, select.order))
+    scope = draft.columns_scope
+    found: list[Output] = []
+    resolver = Resolver(period_ms=draft.period_ms, scope=scope)
+    for item in select.items:
+        if isinstance(item.expression, ast.Star):
+            found += [_output(name, expr) for name, expr in scope.star()]
+            continue
+        name = item.alias or select.text[item.expression.span.start : item.expression.span.end]
+        found.append(_output(" ".join(name.split()), resolver.expression(item.expression)))
+    names = [output.name for output in found]
+    for item in select.items:
+        name = item.alias or " ".join(select.text[item.span.start : item.span.end].split())
+        if names.count(name) > 1:
+            raise QueryError(f"two columns are named '{name}'", "name one of them with AS", item.span)
+    temporal = tuple(temporal_nodes(output.expr for output in found))
+    return draft.planned(outputs=tuple(found), temporal=temporal)
+
+
+def _output(name: str, expr: Expr) -> Output:
+    unit = "" if expr.unit in (PLAIN, MIXED) or expr.kind is not Kind.NUMBER else expr.unit
+    return Output(name, expr, unit, expr.digits)
