@@ -49,6 +49,7 @@ lint: $(STAMP)
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check --quiet .
 	@env -u PYTHONPATH $(VENV)/bin/mypy
+	@found=$$(env -u PYTHONPATH $(VENV)/bin/lint-imports --no-logo --cache-dir $(CACHE)/imports) || { echo "$$found"; exit 1; }
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
 
 format: $(STAMP) ## lay out Python and C as `make lint` wants them

@@ -10,15 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-
-def ceiling(time_ms: int, period_ms: int) -> int:
-    """The first multiple of the period at or after a time."""
-    return -(-time_ms // period_ms) * period_ms
-
-
-def last_sample_before(time_ms: int, period_ms: int) -> int:
-    """The last multiple of the period before a time."""
-    return (time_ms - 1) // period_ms * period_ms
+from skerry.planner.model.periods import ceiling, last_sample_before
 
 
 def choose_cut(earliest_ms: int, old_period_ms: int, new_period_ms: int, periods_ms: Iterable[int]) -> int:

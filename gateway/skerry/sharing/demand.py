@@ -19,11 +19,12 @@ from typing import Any
 from skerry.planner.features.queueing import held_ms, waits_ms
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.frames import PERIODS_BEHIND
+from skerry.planner.model.periods import ceiling, last_sample_before
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.planner.physical.merge import Union, merge
 from skerry.planner.physical.program import encode
 from skerry.planner.physical.srt_routes import routed, routed_as
-from skerry.sharing.cutover import ceiling, choose_cut, last_sample_before
+from skerry.sharing.cutover import choose_cut
 from skerry.sharing.demand_state import OVER_MS, Group, User
 from skerry.sharing.flood_times import (
     ASKED_FOR,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skerry.planner.features.queueing import sent_each
+from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import MoteQuery
-from skerry.sharing.cutover import ceiling
 from skerry_protocol.packets import FRAGMENT_MAXIMUM, Aggregate
 
 #: A network is slow once its session is so old, in s, and while motes hold no query whose rows may go more often than this, in ms.

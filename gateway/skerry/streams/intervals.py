@@ -12,8 +12,8 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
+from skerry.planner.model.periods import last_sample_before
 from skerry.planner.model.plans import MoteQuery
-from skerry.sharing.cutover import last_sample_before
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import EVENT_BY_NAME
 from skerry_protocol.packets import Aggregate

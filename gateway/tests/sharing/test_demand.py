@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from skerry.expressions.expression import render
 from skerry.ingest.partial_states import Partial, merge_partials
+from skerry.planner.model.periods import ceiling, last_sample_before
 from skerry.planner.model.plans import Difference, Installation, QueryPlan
 from skerry.planner.physical.merge import Union, merge
 from skerry.planner.planner import plan_point, plan_query
 from skerry.service.explain import explain, explain_text
-from skerry.sharing.cutover import ceiling, choose_cut, last_sample_before
+from skerry.sharing.cutover import choose_cut
 from skerry.sharing.demand import Demand
 from skerry.sql.ast import CreatePoint
 from skerry.sql.errors import QueryError
