@@ -18,7 +18,7 @@ import numpy as np
 
 from skerry.ingest.partial_states import Partial, merge_partials
 from skerry.storage.log.record import HELD, RECORD, Records
-from skerry.streams.stream import Place, Stream
+from skerry.streams.stream import Stream, StreamEpoch
 from skerry_protocol.packets import Aggregate
 
 #: Epochs and groups that late partial states are merged into.
@@ -52,7 +52,7 @@ class Merging:
     _held: dict[int, dict[Epoch, Stream]] = field(default_factory=dict)
     _said: dict[int, dict[int, int]] = field(default_factory=dict)
 
-    def take(self, record: Any, place: Place, state: Partial) -> list[Any]:
+    def take(self, record: Any, place: StreamEpoch, state: Partial) -> list[Any]:
         """Fill a partial state's record; returns it with those that are not to be held any longer."""
         stream = place.stream
         key = stream.number, place.epoch, state.group(stream.mote_query)
@@ -92,14 +92,14 @@ class Merging:
         ]
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
-    def _say(self, number: int, place: Place) -> None:
+    def _say(self, number: int, place: StreamEpoch) -> None:
         said = self._said.setdefault(number, {})
         had = said.get(place.session, -1)
         if place.epoch > had:
             said[place.session] = place.epoch
             self.undo.append(partial(said.__setitem__, place.session, had))
 
-    def _complete(self, stream: Stream, epoch: int, place: Place) -> bool:
+    def _complete(self, stream: Stream, epoch: int, place: StreamEpoch) -> bool:
         """Whether all have said what they have of an epoch; of groups they may say more until they say some of a later one."""
         if place.sessions <= {place.session}:
             return True
@@ -107,7 +107,7 @@ class Merging:
         said = self._said.get(stream.number, {})
         return all(said.get(session, -1) >= epoch + grouped for session in place.sessions)
 
-    def _ready(self, stream: Stream, place: Place) -> list[Any]:
+    def _ready(self, stream: Stream, place: StreamEpoch) -> list[Any]:
         held = self._held.get(stream.number, {})
         return [self._release(key, stream) for key in list(held) if self._complete(stream, key[1], place)]
 

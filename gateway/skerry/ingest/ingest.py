@@ -22,7 +22,7 @@ from skerry.ingest.reorder import Reorder
 from skerry.ingest.stored_frames import Line
 from skerry.storage.log.record import RECORD, Int64, Records
 from skerry.storage.log.stream_log import StreamLog
-from skerry.streams.stream import Place, Source, Stream
+from skerry.streams.stream import Source, Stream, StreamEpoch
 from skerry_protocol.codec import Packet, decode_values
 from skerry_protocol.packets import PacketError, PacketType
 
@@ -320,7 +320,7 @@ class Ingest:
         record["motes"], record["revision"] = min(combined, 0xFFFF), left_out
         return True
 
-    def _partial(self, record: Any, place: Place, body: Container[Any]) -> list[Any]:
+    def _partial(self, record: Any, place: StreamEpoch, body: Container[Any]) -> list[Any]:
         try:
             state = replace(from_packet(place.stream.mote_query, body), epoch=place.epoch)
         except ValueError:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skerry.network.network import Network
-from skerry.streams.stream import Place, Stream
+from skerry.streams.stream import Stream, StreamEpoch
 
 #: How far off a pairing may come to be, in periods.
 _OFF = 0.75
@@ -26,7 +26,7 @@ class Alignment:
         #: What is added to an epoch, by leading session, session and period in ms.
         self._shifts: dict[tuple[int, int, int], int] = {}
 
-    def place(self, network: Network, stream: Stream, epoch: int) -> Place:
+    def place(self, network: Network, stream: Stream, epoch: int) -> StreamEpoch:
         """Where a partial state of a network's stream belongs."""
         running = {n: same for n in self._networks if (same := _same(n, stream)) is not None}
         sessions = frozenset(n.session for n in running if n.reachable)
@@ -39,7 +39,7 @@ class Alignment:
         utc = leading.clock.utc(place * stream.mote_query.period_ms)
         if placed is stream:
             utc = network.clock.utc(epoch * stream.mote_query.period_ms)
-        return Place(placed, place, utc, network.session, sessions)
+        return StreamEpoch(placed, place, utc, network.session, sessions)
 
     def _shift(self, leading: Network, network: Network, period_ms: int) -> int:
         assert leading.clock.origin is not None

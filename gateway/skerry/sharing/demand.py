@@ -30,11 +30,11 @@ from skerry.sharing.flood_times import (
     ASKED_FOR,
     BEFORE_MS,
     SLOW_FROM_S,
+    control_windows,
     frames_of,
     keeps_awake,
     keeps_some_awake,
     spread_ms,
-    windows,
 )
 from skerry.sharing.grouping import key_of
 from skerry.sharing.mote_queries import MoteQueries, Running
@@ -357,11 +357,11 @@ class Demand:
             if running.known_ms > _ms(now) and running.stopped_at is None and running.source is None
         ]
         frames = frames_of([*news, encode(wanted, 0, FOREVER)])
-        count = windows(self.hops, frames)
+        count = control_windows(self.hops, frames)
         soon = spread_ms(_ms(now) + self._before_ms, count, slow=False)
         if self._slow(now, soon):
             if any(keeps_some_awake(running.installation.mote_query) for running in self._queries):
-                count = windows(self.hops, max(frames, ASKED_FOR))
+                count = control_windows(self.hops, max(frames, ASKED_FOR))
             return spread_ms(_ms(now) + self._before_ms, count, slow=True) + self._lead * 1000
         return max(ceiling(_ms(now), 1000) + self._lead * 1000, soon + _HEARD_MS)
 

@@ -48,7 +48,7 @@ def frames_of(programs: Iterable[bytes]) -> int:
     return sum(-(-len(program) // FRAGMENT_MAXIMUM) for program in programs)
 
 
-def windows(hops: int, frames: int) -> int:
+def control_windows(hops: int, frames: int) -> int:
     """Control windows until a flood of so many frames has come so far."""
     return 1 + 2 * hops // _HALF_HOPS[min(max(frames, 1), len(_HALF_HOPS)) - 1]
 

@@ -56,7 +56,7 @@ def roots_of(sessions: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamEpoch:
     """An epoch of a stream, and its begin: UTC in s, None while unknown. A root in its ``session`` brings it; all
     ``sessions`` have a part in it."""
 
@@ -75,14 +75,14 @@ class Source:
 
     stream_of: Callable[[int], Stream | None]
     utc: Callable[[int], float | None]
-    place: Callable[[Stream, int], Place] | None = None
+    place: Callable[[Stream, int], StreamEpoch] | None = None
     #: The streams whose rows the gateway makes of a stream's.
     views: Callable[[Stream], list[Stream]] = lambda _: []
     #: Network time in ms; None: as everybody's.
     now_ms: Callable[[], int] | None = None
 
-    def placed(self, stream: Stream, epoch: int) -> Place:
+    def placed(self, stream: Stream, epoch: int) -> StreamEpoch:
         """Where a row goes."""
         if self.place is not None and stream.mote_query.aggregate:
             return self.place(stream, epoch)
-        return Place(stream, epoch, self.utc(epoch * stream.mote_query.period_ms), stream.session)
+        return StreamEpoch(stream, epoch, self.utc(epoch * stream.mote_query.period_ms), stream.session)

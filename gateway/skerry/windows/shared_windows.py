@@ -28,7 +28,7 @@ from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
 from skerry_protocol.packets import Aggregate
 
 #: What a window's rows are kept under in a batch: its panes, by number, and itself.
-Place = tuple[int, Key]
+WindowKey = tuple[int, Key]
 #: A group: the value of each expression that GROUP BY names; None: NULL.
 Group = tuple[int | None, ...]
 #: Stands for NULL among a group's values.
@@ -243,7 +243,7 @@ class Windows:
         self, user: str, residual: Residual, feeds: Mapping[int, Feed], row: int, oldest: int = 0
     ) -> dict[Hashable, WindowView]:
         """A user's windows, from row ``row`` of the log on over these streams; returns where his rows will be and were, by
-        :data:`Place`, those of rows from ``oldest`` on."""
+        :data:`WindowKey`, those of rows from ``oldest`` on."""
         plan, window = residual.plan, residual.plan.window
         assert window is not None
         had, mine = self._of_user.get(user, {}), dict[int, Shared]()
@@ -264,7 +264,7 @@ class Windows:
             shared.panes.want({node.args[0] for node in nodes if node.args}, window, first)
             shared.users[user] = course
             mine[session] = shared
-            place: Place = shared.number, course
+            place: WindowKey = shared.number, course
             current.append(place)
             ends = (None if f.until_ms is None else self._time(n, f.until_ms) for n, f in of_session.items())
             until = last_end(plan, ends)
@@ -357,7 +357,7 @@ class Windows:
         return self._time(number, feed.until_ms) <= now_ms - LATENESS_MS
 
     def process(self, parts: Mapping[int, Part]) -> tuple[dict[Hashable, WindowPart], set[str]]:
-        """The next rows of all streams: what windows give, by :data:`Place`, and whose they are."""
+        """The next rows of all streams: what windows give, by :data:`WindowKey`, and whose they are."""
         found: dict[Hashable, WindowPart] = {}
         users: set[str] = set()
         for selection, shared in self._shared.items():

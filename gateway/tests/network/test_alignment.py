@@ -18,7 +18,7 @@ from skerry.network.network import Common, Network
 from skerry.network.networks import Networks
 from skerry.storage.log.record import Block
 from skerry.storage.log.stream_log import StreamLog, read
-from skerry.streams.stream import Place
+from skerry.streams.stream import StreamEpoch
 from skerry_protocol import codec
 from skerry_protocol.packets import Aggregate, PacketType
 
@@ -151,7 +151,7 @@ def test_a_pairing_stays_while_the_clocks_jitter_and_moves_when_they_have_drifte
     [feed] = second.demand.feeds("u")
     stream = second.current[feed.query]
 
-    def placed(epoch: int, off_s: float) -> Place:
+    def placed(epoch: int, off_s: float) -> StreamEpoch:
         assert first.clock.origin is not None
         second.clock.restart(0, 0, first.clock.origin + off_s)
         return networks.source(second).placed(stream, epoch)

@@ -10,7 +10,7 @@ from gateway.tests.sharing.test_demand import kept, plan, rows
 from skerry.catalog import Catalog
 from skerry.planner.features.srt import Axis, Srt
 from skerry.sharing.demand import Demand
-from skerry.sharing.flood_times import frames_of, windows
+from skerry.sharing.flood_times import control_windows, frames_of
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import FRAGMENT_MAXIMUM, PacketType, Policy
@@ -58,9 +58,9 @@ def test_what_has_an_end_begins_when_the_farthest_mote_has_heard_of_it(hops: int
 
 
 def test_a_flood_of_more_frames_takes_more_windows() -> None:
-    assert [windows(hops, 1) for hops in (0, 3, 4, 8, 12)] == [1, 1, 2, 3, 4]
-    assert [windows(hops, 2) for hops in (0, 1, 2, 3, 6, 21)] == [1, 1, 2, 3, 5, 15]
-    assert [windows(hops, 9) for hops in (0, 1, 5)] == [1, 2, 6]
+    assert [control_windows(hops, 1) for hops in (0, 3, 4, 8, 12)] == [1, 1, 2, 3, 4]
+    assert [control_windows(hops, 2) for hops in (0, 1, 2, 3, 6, 21)] == [1, 1, 2, 3, 5, 15]
+    assert [control_windows(hops, 9) for hops in (0, 1, 5)] == [1, 2, 6]
     assert frames_of([bytes(FRAGMENT_MAXIMUM), bytes(FRAGMENT_MAXIMUM + 1)]) == 3
 
 
