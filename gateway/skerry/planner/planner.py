@@ -89,8 +89,8 @@ PASSES: tuple[Pass, ...] = (
     mote_windows.windows_of_epochs,
     frames.without_actions,
     # What the rows meet.
-    storage_point_joins.joins,
     table_joins.table_joins,
+    storage_point_joins.joins,
     history.history,
     # When, where that depends on the rest.
     events_and_actions.from_event,

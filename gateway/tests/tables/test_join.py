@@ -20,6 +20,7 @@ from gateway.tests.pasts import plain_records
 from skerry.execution.residual import Residual, Rows
 from skerry.execution.stream_batches import stream_batch
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.model.storage_points import Point, PointField
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
 from skerry.sql.errors import QueryError
@@ -29,6 +30,7 @@ from skerry.tables import store as store_module
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore
+from skerry_protocol.attributes import ValueFormat
 
 INCIDENTS = pa.table(
     {
@@ -284,6 +286,16 @@ def test_what_cannot_be_joined_is_refused(stores: dict[str, TableStore], sql: st
     with pytest.raises(QueryError) as refused:
         planned(sql.replace("{JOIN}", "WHERE i.segment = s.nodeid SAMPLE PERIOD 1 s"), stores["parquet"])
     assert message in f"{refused.value.message} {refused.value.hint}"
+
+
+def test_storage_points_do_not_go_with_tables_even_where_all_columns_are_asked_for(
+    stores: dict[str, TableStore],
+) -> None:
+    field = PointField("light", ValueFormat.U16, 0, "lx", 0, 65535)
+    points = {"recent": Point("recent", 1, (field,), 10, circular=True)}
+    sql = "SELECT * FROM sensors s, recent, incidents i WHERE i.segment = s.nodeid SAMPLE PERIOD 1 s"
+    with pytest.raises(QueryError, match="tables do not go with storage points"):
+        plan_query(sql, points, stores["parquet"].schemas())
 
 
 def test_motes_are_asked_for_the_streams_part_only(stores: dict[str, TableStore]) -> None:
