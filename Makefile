@@ -57,7 +57,7 @@ format: $(STAMP) ## lay out Python and C as `make lint` wants them
 	@$(VENV)/bin/clang-format -i $(C_FILES)
 
 check: lint firmware ## lint and unit tests, in under two minutes
-	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware
+	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware bench
 
 test: lint firmware testbed archive ## everything: what CI runs
 	@$(TEST)
@@ -75,8 +75,8 @@ test-renode: firmware testbed ## the same image in Renode, where that is install
 		     "https://github.com/renode/renode/releases, and its tests' needs by pip install -r tests/requirements.txt" >&2; \
 	fi
 
-bench: firmware testbed ## every benchmark, a table each
-	@set -e; for b in firmware_size testbed sampling_order pushdown events event_roots vm lifetime detours aggregation slots contention queues snooping energy traffic library_links decode fanout sharing joins feeds windows restart latency asking readers; do $(RUN) -m bench.$$b; done
+bench: firmware testbed ## every benchmark that ends soon, or some: BENCH="network slots --quick"
+	@$(RUN) -m bench run $(BENCH)
 
 flash: $(STAMP) ## program a real mote: BOARD=iris PORT=/dev/ttyUSB0 ID=7 [ROOT=1] [DRY_RUN=1]
 	@$(MAKE) --no-print-directory -C firmware flash PYTHON=$(abspath $(RUN)) BOARD=$(BOARD) PORT=$(PORT) ID=$(ID) $(OWN)

@@ -26,8 +26,8 @@ def test_data_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.skipif(not (DATA / "lab-connectivity.txt").exists(), reason=f"{DATA} is not here")
 @pytest.mark.parametrize("seed", [1, 14])
 def test_rows_arrive_over_the_labs_links_while_radios_sleep(seed: int) -> None:
-    """bench/network.py measures the same for longer. With these seeds mote 15 found no parent: most neighbours do not hear it, and it hears
-    those that do so seldom that it lost the time."""
+    """bench/network/lab_yield.py measures the same for longer. With these seeds mote 15 found no parent: most neighbours do not hear it,
+    and it hears those that do so seldom that it lost the time."""
     net = NetworkHandle(lab(seed=seed))
     net.advance(2.5)
     net.line.connect()

@@ -1,11 +1,11 @@
-"""The library's links, as fitted for bench/network.py."""
+"""The library's links, as fitted for bench/network/lab_yield.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from bench import library_links
+from bench.network import library_links
 from hil_tests.lab import heard, lab
 from skerry_testbed import radio
 

@@ -486,7 +486,7 @@ static void state_times(const skerry_cpu *cpu, uint64_t now, uint64_t times[SKER
 
 static const char *get_fault(const skerry_cpu *cpu) { return cpu->fault; }
 static uint64_t get_resets(const skerry_cpu *cpu) { return cpu->resets; }
-/* What libunicorn holds for itself is not in it: bench/testbed.py measures the process. */
+/* What libunicorn holds for itself is not in it: bench/testbed/speed.py measures the process. */
 static uint64_t memory(const skerry_cpu *cpu) { return sizeof *cpu + FLASH_BYTES; }
 
 const skerry_backend *skerry_backend_get(void)

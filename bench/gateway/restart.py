@@ -1,0 +1,88 @@
+"""A gateway that was killed with -9, with ten million rows in its log: how long until a new row is at its user."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.measuring.gateways import gateway_and_root
+from bench.runner.benchmark import Benchmark, Options, option
+from bench.runner.recorder import Recorder
+from bench.runner.result import Spread
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import Daemon, queue_rows, wait_for
+from skerry.storage.log.record import RECORD
+from skerry.storage.log.stream_log import StreamLog
+
+STEP = 500_000
+NODES = 54
+
+
+@dataclass(frozen=True)
+class Log(Options):
+    rows: int = option(10_000_000, "rows that the log has")
+    rounds: int = option(3, "how often it is killed")
+
+
+def measure(options: Log, recorder: Recorder) -> None:
+    """Once with rows that nobody has processed, then with rows that have been."""
+    recorder.progress("making the archive of classes")
+    # As a gateway has it that has run for a minute before.
+    subprocess.run(
+        [sys.executable, "-m", "skerry.spark.class_archive"], check=True, stdout=subprocess.DEVNULL
+    )
+    with gateway_and_root() as (daemon, root):
+        daemon.start()
+        query = daemon.client("u").query("SELECT temp FROM sensors WHERE temp > 20 SAMPLE PERIOD 1 s").id
+        wait_for(root.programs)
+        daemon.kill()
+        recorder.progress(f"writing {options.rows:,} rows")
+        _fill(daemon.data, options.rows)
+        again = []
+        for turn in recorder.steps(range(options.rounds + 1), "starts"):
+            again.append(_start(root, daemon, query, 60 + turn, options.rows))
+            daemon.kill(signal.SIGKILL if turn < options.rounds else signal.SIGTERM)
+    behind = again.pop(0)
+    recorder.figure(
+        f"kill -9 with {options.rows:,} rows in the log → a new row at its user", Spread.of(again), "s", ".1f",
+        better="less", goal=20, main=True,
+    )  # fmt: skip
+    recorder.figure("the same, none of the rows having been processed", behind, "s", ".1f", better="less")
+
+
+def _fill(data: Path, count: int) -> None:
+    log = StreamLog(data)
+    now = int(time.time() * 1e6)
+    for first in range(0, count, STEP):
+        numbers = np.arange(first, min(first + STEP, count))
+        made = np.zeros(len(numbers), RECORD)
+        made["stream"], made["node"], made["epoch"] = 1, 1 + numbers % NODES, 10 + numbers % 40
+        made["sample"] = made["arrival"] = now - (count - numbers) * 1000
+        made["value"][:, 0] = 2000
+        log.append(made)
+    log.close()
+
+
+def _start(root: RootPeer, daemon: Daemon, query: str, epoch: int, rows: int) -> float:
+    """Seconds from starting the process until its user has a row of this epoch, which no log has yet."""
+    [(number, program)] = root.programs().items()
+    began = time.monotonic()
+    starting = threading.Thread(target=daemon.start)
+    starting.start()
+    queue_rows(root, number, range(epoch, epoch + 1), program)
+    starting.join()
+    position = daemon.client("u").status()["rows"] - 4
+    for row in daemon.client("u").resume(query, max(position, rows - 1)):
+        if row["temp"] > 20:
+            return time.monotonic() - began
+    raise AssertionError("the feed has ended")
+
+
+BENCHMARK = Benchmark(measure, quick=Log(rows=20_000, rounds=1), minutes=4)
