@@ -86,7 +86,7 @@ async def _measure(root: RootPeer, daemon: Daemon, options: Options, recorder: R
         "readers",
         [
             Column("readers"), Column("rows they got in time", form=",", better="more"), Column("rows expected", form=","),
-            Column("from the line to a reader, median", "ms", ".0f", better="less"), Column("95 %", "ms", ".0f", better="less"),
+            Column("from the line to a reader, median", "ms", ".0f", better="less"), Column("the same, 95 %", "ms", ".0f", better="less"),
             Column("gateway and Spark", "GiB", ".2f", better="less"),
         ],
     )  # fmt: skip

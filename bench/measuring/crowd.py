@@ -72,10 +72,14 @@ class Crowd:
         self._reader = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> Crowd:
-        self._reader.start()
-        self.append(1000)
-        self.spark.start()
-        self.wait()
+        try:
+            self._reader.start()
+            self.append(1000)
+            self.spark.start()
+            self.wait()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

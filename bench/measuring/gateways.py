@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.measuring.processes import end_children
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon
 
@@ -21,9 +20,7 @@ def gateway_over(link: str) -> Iterator[Daemon]:
         try:
             yield daemon
         finally:
-            if daemon.process is None:
-                end_children()  # an interrupt may have come while it was started
-            elif daemon.process.poll() is None:
+            if daemon.process is not None and daemon.process.poll() is None:
                 daemon.kill(signal.SIGTERM)
 
 

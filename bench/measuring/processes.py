@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from bench.runner.children import children
 
 
 @contextmanager
@@ -29,27 +29,6 @@ def stoppable() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(came)
     finally:
         restore()
-
-
-def children(process: int) -> list[int]:
-    """What a process has started and has not ended; none of one that has ended."""
-    try:
-        lists = [(task / "children").read_text() for task in Path(f"/proc/{process}/task").iterdir()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [int(child) for text in lists for child in text.split()]
-
-
-def end_children(limit_s: float = 60) -> None:
-    """End what this process has started, also where an interrupt came before anybody knew that it had."""
-    deadline = time.monotonic() + limit_s
-    for child in children(os.getpid()):
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(child, signal.SIGTERM)
-            while os.waitpid(child, os.WNOHANG) == (0, 0):
-                if time.monotonic() > deadline:
-                    os.kill(child, signal.SIGKILL)
-                time.sleep(0.05)
 
 
 def proportional_memory(root: int | None = None) -> int:

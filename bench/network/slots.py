@@ -108,9 +108,9 @@ def measure(options: Options, recorder: Recorder) -> None:
         [
             Column("network"), Column("readings that arrive", "%", ".2f", better="more"),
             Column("frames for each, repetitions and beacons included", form=".2f", better="less"),
-            Column("radio duty cycle, mean", "%", ".2f", better="less"), Column("worst", "%", ".2f", better="less"),
+            Column("radio duty cycle, mean", "%", ".2f", better="less"), Column("radio duty cycle, worst", "%", ".2f", better="less"),
             Column("from the epoch to the reading, median", "s", ".2f", better="less"),
-            Column("95 %", "s", ".2f", better="less"), Column("last", "s", ".2f", better="less"),
+            Column("the same, 95 %", "s", ".2f", better="less"), Column("the same, last", "s", ".2f", better="less"),
         ],
     )  # fmt: skip
     for name in recorder.steps(options.networks):

@@ -112,7 +112,7 @@ def measure(options: Options, recorder: Recorder) -> None:
         "changes",
         [
             Column("links lost", "%", "g"), Column("changes of parent an epoch, without a tree", form=".1f"),
-            Column("with", form=".1f"), Column("frames a change, without", form=".1f", better="less"),
+            Column("changes with a tree", form=".1f"), Column("frames a change, without", form=".1f", better="less"),
             Column("frames with", form=".1f", better="less"), Column("the paper's messages a change", form="g"),
             Column("in vain before it, without", form=".1f"), Column("in vain with", form=".1f"),
         ],

@@ -6,10 +6,12 @@ import argparse
 import dataclasses
 import datetime
 import itertools
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +31,7 @@ from bench.runner.benchmark import (
     variant_of,
 )
 from bench.runner.catalog import Entry, UnknownError
+from bench.runner.children import ended_with_it
 from bench.runner.markdown import result_text
 from bench.runner.provenance import PROJECT, commit, machine
 from bench.runner.recorder import Recorder
@@ -195,7 +198,7 @@ def _run_one(entry: Entry, words: list[str]) -> int:
     status = 0
     head, changed = commit()
     try:
-        with _interruptible():
+        with _temporary_files(), _interruptible(), ended_with_it():
             benchmark.measure(options, recorder)
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -237,6 +240,22 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _temporary_files() -> Iterator[None]:
+    """What is made in the folder of temporary files is in one that goes: also what Spark leaves there when it is interrupted."""
+    before, known = os.environ.get("TMPDIR"), tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="skerry-bench-", ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = known
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
 
 
 def _short(path: Path) -> str:

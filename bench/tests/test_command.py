@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.measuring.processes import children
 from bench.runner import catalog
+from bench.runner.children import children
 from bench.runner.command import main
 from bench.runner.provenance import PROJECT
 from bench.runner.result import read
