@@ -68,6 +68,7 @@ enum wire_packet_type {
     WIRE_PACKET_EVENT = 0x16,
     WIRE_PACKET_SERIES = 0x17,
     WIRE_PACKET_HELLO = 0x20,
+    WIRE_PACKET_TIME = 0x21,
 };
 
 /* What a COMMAND asks; arguments in the comment. */
@@ -228,6 +229,7 @@ enum wire_frame_kind {
     WIRE_FRAME_ACK = 0x02,
     WIRE_FRAME_RESET = 0x03,
     WIRE_FRAME_RESET_ACK = 0x04,
+    WIRE_FRAME_TIME = 0x05,
 };
 
 /* How a value is packed in a row. */
@@ -658,6 +660,14 @@ struct wire_hello {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_hello) == 12, "wire_hello");
 
+/* TIME: only on the serial line. */
+struct wire_time {
+    uint32_t seconds; /* network time when it was sent, s */
+    uint16_t ticks; /* … and 1/32768 s within the second */
+    uint8_t more; /* 1: records from before that time are still waiting to be sent; 0: none are */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_time) == 7, "wire_time");
+
 /* What EEPROM keeps, from address 0. */
 struct wire_settings {
     uint16_t magic; /* 0x5359; anything else: unset, defaults apply */
@@ -677,9 +687,9 @@ _Static_assert(sizeof(struct wire_settings) == 26, "wire_settings");
 
 /* A link frame on the serial line, before COBS and CRC. */
 struct wire_link_header {
-    uint8_t kind; /* 1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK */
+    uint8_t kind; /* 1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK, 5 TIME */
     uint8_t sequence; /* DATA: this frame's number; ACK: the number expected next; else 0 */
-    uint8_t payload[]; /* DATA: a packet; RESET, RESET_ACK: a HELLO packet; ACK: nothing */
+    uint8_t payload[]; /* DATA: a packet; RESET, RESET_ACK: a HELLO packet; TIME: a TIME packet; ACK: nothing */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_link_header) == 2, "wire_link_header");
 

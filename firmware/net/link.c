@@ -26,6 +26,9 @@ static uint8_t expected; /* next DATA from the gateway */
 static bool connected;   /* the gateway has answered, or asked, since boot */
 static bool acknowledge, reset_answer, reset_wanted, reset_sent;
 static bool partials_ready;
+static uint8_t time_due; /* rounds for which the gateway has not been told the time */
+/* From so many on it is told before all else has been sent. */
+#define TIME_OVERDUE 2
 static uint8_t resend; /* frames base..next-1 from here on go out again */
 static struct timer repeat;
 
@@ -70,6 +73,20 @@ static void transmit_hello(uint8_t kind)
     transmit(kind, 0, (uint8_t)(sizeof(struct wire_header) + sizeof *hello + count));
 }
 
+static struct queue_record *fresh(void);
+
+static void transmit_time(void)
+{
+    struct wire_time *stamp = (struct wire_time *)(payload_out + sizeof(struct wire_header));
+    struct net_time now = time_at(clock_now());
+    time_due = 0;
+    begin_packet(WIRE_PACKET_TIME);
+    stamp->seconds = now.seconds;
+    stamp->ticks = now.ticks;
+    stamp->more = fresh() != NULL;
+    transmit(WIRE_FRAME_TIME, 0, sizeof(struct wire_header) + sizeof *stamp);
+}
+
 static struct queue_record *in_flight(uint8_t sequence)
 {
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
@@ -104,6 +121,8 @@ static bool choose(void)
     } else if (acknowledge) {
         acknowledge = false;
         transmit(WIRE_FRAME_ACK, expected, 0);
+    } else if (connected && time_due >= TIME_OVERDUE) {
+        transmit_time();
     } else if (connected && resend != next && (record = in_flight(resend))) {
         resend++;
         transmit_record(record);
@@ -115,6 +134,8 @@ static bool choose(void)
         transmit_record(record);
         if (!repeat.running)
             timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    } else if (connected && time_due > 0) {
+        transmit_time();
     } else {
         if (!fresh())
             partials_ready = false;
@@ -225,9 +246,11 @@ void serial_ready(void)
     link_pump();
 }
 
-void link_round_over(void)
+void link_round_over(bool data)
 {
-    partials_ready = true;
+    partials_ready |= data;
+    if (time_due < TIME_OVERDUE)
+        time_due++;
     link_pump();
 }
 

@@ -708,10 +708,10 @@ static void over_step(void)
     if (has_data())
         room_before = queue_room();
     if (tree_is_root()) {
-        if (has_data()) {
+        bool data = has_data();
+        if (data)
             query_fill();
-            link_round_over();
-        }
+        link_round_over(data);
         slots_decide(round, status_every(), fast(false) ? CONTROL_EVERY : CONTROL_SELDOM);
     }
     radio_channel(channel_home());

@@ -42,7 +42,8 @@ void schedule_control(void);
 /* A mote that has left the tree says so in the window that begins after so many ticks. */
 void schedule_farewell(uint16_t before);
 
-/* Implemented by link, at the root: all slots of a round are over. */
-void link_round_over(void);
+/* Implemented by link, at the root: all slots of a round are over, in which there may have been
+ * `data`. */
+void link_round_over(bool data);
 
 #endif

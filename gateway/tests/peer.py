@@ -15,8 +15,8 @@ from skerry_protocol.packets import PacketType
 
 class RootPeer:
     """Sends queued packets with go-back-N, a window unacknowledged; collects what the gateway sends. As a mote it numbers on, whoever
-    opens the port, until it hears RESET. ``deaf``: acknowledgements do not reach it; ``query_version``: that of what other gateways
-    told it."""
+    opens the port, until it hears RESET. ``deaf``: acknowledgements do not reach it; ``mute``: it does not tell its time;
+    ``query_version``: that of what other gateways told it."""
 
     def __init__(self, session: int = 1, version: int | None = None, node: int = 0) -> None:
         self.session, self._version, self.node = session, version, node
@@ -26,7 +26,7 @@ class RootPeer:
         self.acknowledged = 0
         self.received: list[codec.Packet] = []
         self.noise = b""
-        self.deaf = False
+        self.deaf = self.mute = False
         self.query_version = 0
         self._connected, self._expected, self._base, self._flying = False, 0, 0, 0
         self.open()
@@ -92,8 +92,15 @@ class RootPeer:
                 self._serve(client)
             client.close()
 
+    def _time(self) -> bytes:
+        """Network time now, as a root tells it once a second."""
+        now = time.monotonic() - self.began
+        return codec.encode(
+            PacketType.TIME, seconds=int(now), ticks=int(now % 1 * 32768), more=bool(self.waiting)
+        )
+
     def _serve(self, client: socket.socket) -> None:
-        deframer, sent_at = Deframer(), 0.0
+        deframer, sent_at, told = Deframer(), 0.0, 0.0
         while not self._stop.is_set():
             try:
                 data = client.recv(4096)
@@ -119,6 +126,9 @@ class RootPeer:
                 data = LinkFrame(FrameKind.DATA, sequence, self.waiting[self._flying]).to_bytes()
                 client.sendall(self.noise + data)
                 self._flying, sent_at = self._flying + 1, time.monotonic()
+            if self._connected and time.monotonic() - told >= 1 and not self.mute:
+                told = time.monotonic()
+                client.sendall(LinkFrame(FrameKind.TIME, 0, self._time()).to_bytes())
 
     def _hear(self, upto: int) -> None:
         """An acknowledgement."""

@@ -77,6 +77,7 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
         "An event that the root has heard, from the root to the gateway. Among motes it travels in a COMMAND.",
     ),
     packets.PacketType.HELLO: (packets.Hello, "In RESET and RESET_ACK frames on the serial line only."),
+    packets.PacketType.TIME: (packets.Time, "In TIME frames on the serial line only."),
 }
 
 _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (

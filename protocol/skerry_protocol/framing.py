@@ -6,7 +6,8 @@ first, so that the CRC of the whole frame is 0.
 Both directions are reliable, by go-back-N over 8-bit sequence numbers: DATA carries one packet and
 is repeated until an ACK says that a later one is expected; frames out of order are dropped. RESET
 carries a HELLO packet, starts both directions at 0 again and is answered with a RESET_ACK (also a
-HELLO). The gateway acknowledges a DATA frame only after what it brought is safely stored.
+HELLO). The gateway acknowledges a DATA frame only after what it brought is safely stored. TIME tells the
+gateway the root's time once a second; the next one makes up for one that is lost.
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ class FrameKind(IntEnum):
     ACK = 2  # sequence: the next DATA expected; no payload
     RESET = 3  # payload: HELLO; the sender forgets the numbering, and so does the receiver
     RESET_ACK = 4  # payload: HELLO
+    TIME = 5  # payload: TIME
 
 
 LinkHeader = Struct(
-    "kind" / Int8ul * "1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK",
+    "kind" / Int8ul * "1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK, 5 TIME",
     "sequence" / Int8ul * "DATA: this frame's number; ACK: the number expected next; else 0",
-    "payload" / GreedyBytes * "DATA: a packet; RESET, RESET_ACK: a HELLO packet; ACK: nothing",
+    "payload"
+    / GreedyBytes
+    * "DATA: a packet; RESET, RESET_ACK: a HELLO packet; TIME: a TIME packet; ACK: nothing",
 )
 
 

@@ -106,6 +106,7 @@ class PacketType(IntEnum):
     EVENT = 0x16
     SERIES = 0x17
     HELLO = 0x20
+    TIME = 0x21
 
 
 class CommandOp(IntEnum):
@@ -566,6 +567,12 @@ Hello = Struct(
     "queries" / GreedyBytes * "ids of the queries the root holds; empty from a gateway",
 )
 
+Time = Struct(
+    "seconds" / Int32ul * "network time when it was sent, s",
+    "ticks" / Int16ul * "… and 1/32768 s within the second",
+    "more" / Int8ul * "1: records from before that time are still waiting to be sent; 0: none are",
+)
+
 #: Everything that EEPROM (AVR) or flash (ARM) keeps. Written by ``skerry-settings`` and the testbed.
 Settings = Struct(
     "magic" / Int16ul * "0x5359; anything else: unset, defaults apply",
@@ -600,6 +607,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.EVENT: Event,
     PacketType.SERIES: Series,
     PacketType.HELLO: Hello,
+    PacketType.TIME: Time,
 }
 
 Header = Struct(

@@ -8,6 +8,7 @@ import math
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -30,6 +31,8 @@ from skerry_testbed.serial_port import SerialPort
 
 Description = Annotated[Path, typer.Argument(metavar="NETWORK.toml", help="network description")]
 Speed = Annotated[str, typer.Option(help="max, or virtual seconds per second")]
+#: Below so much of the speed that was asked for, for so long, in s, a run is said to be slower.
+LAGS, LAGS_S = 0.9, 3.0
 
 
 def testbed(
@@ -69,7 +72,7 @@ def testbed(
         stop = threading.Event()
         console = Console(stderr=True)
         with (
-            contextlib.closing(SerialPort(bed, port)) as line,
+            contextlib.closing(SerialPort(bed, port, pace)) as line,
             contextlib.closing(Debuggers(bed, debugged, stop.is_set, _teller(console))) as debuggers,
         ):
             # Now that the run can begin: can they be written? What was there before is lost.
@@ -125,13 +128,44 @@ def _run(
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("virtual time 0 s", total=limit)
 
+        lagging = Lagging(pace)
+
         def step() -> None:
             line.poll()
             debuggers.poll()
-            progress.update(task, completed=bed.now_s, description=f"virtual time {bed.now_s:.0f} s")
+            at = "" if bed.speed is None else f", {bed.speed:.3g} times as fast as the clock"
+            progress.update(task, completed=bed.now_s, description=f"virtual time {bed.now_s:.0f} s{at}")
+            said = lagging.news(bed.speed, time.monotonic())
+            if said is not None:
+                console.print(said, highlight=False, soft_wrap=True)
 
         bed.run(limit, pace, stop.is_set, step, closely=bool(debuggers.ports))
     console.print(f"stopped at {bed.now_s:.1f} s of virtual time", highlight=False)
+
+
+class Lagging:
+    """Says when a run does not reach the speed that was asked for, and when it does again."""
+
+    def __init__(self, asked: float) -> None:
+        self._asked = asked
+        self._lags, self._since = False, 0.0
+
+    def news(self, reached: float | None, now: float) -> str | None:
+        """A line for whoever watches, or None; ``now`` in s, monotonic."""
+        if reached is None or math.isinf(self._asked):
+            return None
+        lags = reached < LAGS * self._asked
+        if lags == self._lags:
+            self._since = now
+        if now - self._since < LAGS_S:
+            return None
+        self._lags, self._since = lags, now
+        if not lags:
+            return f"speed {self._asked:g}, as asked for, is reached again"
+        return (
+            f"this machine reaches {reached:.3g} of the {self._asked:g} virtual seconds per second asked for; motes and gateway "
+            "go on at that"
+        )
 
 
 def up(

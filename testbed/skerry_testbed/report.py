@@ -71,7 +71,7 @@ class Observer:
             try:
                 if frame.kind is framing.FrameKind.DATA:
                     self._data(frame, now_ns)
-                elif frame.kind is not framing.FrameKind.ACK:
+                elif frame.kind in (framing.FrameKind.RESET, framing.FrameKind.RESET_ACK):
                     self._expected = 0
                     self._session = codec.decode(frame.payload).body.session
             except (PacketError, VersionMismatchError):

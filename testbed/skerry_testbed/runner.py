@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,10 @@ SLICE_NS = 10_000_000
 PACE_SLICES = 2
 #: s between two looks at whether a run is to end, while it waits for the wall clock.
 LOOK_S = 0.1
+#: A run that is so far behind the speed that it is to have, in s, does not catch up: it would be faster than that afterwards.
+BEHIND_S = 0.5
+#: Over so long, in s, the speed is measured.
+MEASURED_S = 5.0
 
 
 class Crystal(NamedTuple):
@@ -91,6 +96,8 @@ class Testbed:
         #: What motes did that their chip's model does not know, or that stopped their CPU; a line each.
         self.messages: list[str] = []
         self.message_listeners: list[Callable[[str], None]] = []
+        #: Virtual seconds per second that :meth:`run` has come to of late; None: not known yet.
+        self.speed: float | None = None
         self._rng = np.random.default_rng(network.seed)
         self.world = World(
             network.seed, network.radio.noise_dbm, network.radio.capture_db, network.radio.collisions
@@ -146,6 +153,7 @@ class Testbed:
         limit = math.inf if duration_s is None else origin + duration_s
         # Whole slices: motes are in step at their ends, so that a run is the same at any speed.
         slices = PACE_SLICES if closely else math.floor(PACE_SLICES * max(1.0, min(speed, 10.0)))
+        reached = deque([(began, origin)])
         while not stopped() and self.now_s < limit:
             self.advance(min(slices * SLICE_NS / NS, limit - self.now_s))
             progress()
@@ -153,6 +161,20 @@ class Testbed:
             while not stopped() and (ahead := due + self.held_s - time.monotonic()) > 0:
                 time.sleep(min(ahead, LOOK_S))
                 progress()
+            now = time.monotonic() - self.held_s
+            if now - due > BEHIND_S:
+                began, origin = now, self.now_s
+            self._measure(reached, now)
+
+    def _measure(self, reached: deque[tuple[float, float]], now: float) -> None:
+        """``reached``: this machine's clock and virtual time, since a while ago."""
+        if now - reached[-1][0] >= LOOK_S:
+            reached.append((now, self.now_s))
+        while len(reached) > 2 and now - reached[1][0] >= MEASURED_S:
+            reached.popleft()
+        since, virtual_s = reached[0]
+        if now - since >= LOOK_S:
+            self.speed = (self.now_s - virtual_s) / (now - since)
 
     def send(self, data: bytes) -> None:
         """Bytes for the root's serial line; they wait their turn when the line is busy."""

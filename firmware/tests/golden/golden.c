@@ -142,6 +142,9 @@ static const struct member hello_members[] = {MEMBER(hello, node), MEMBER(hello,
                                               MEMBER(hello, seconds), MEMBER(hello, ticks),
                                               MEMBER(hello, query_version)};
 LAYOUT(hello, NULL, "queries", NULL);
+static const struct member time_members[] = {MEMBER(time, seconds), MEMBER(time, ticks),
+                                             MEMBER(time, more)};
+LAYOUT_AS(time_stamp, time, NULL, NULL, NULL); /* `time` is a library function */
 static const struct member settings_members[] = {
     MEMBER(settings, magic),   MEMBER(settings, nodeid), MEMBER(settings, pan),
     MEMBER(settings, channel), MEMBER(settings, root),   MEMBER(settings, x),
@@ -156,21 +159,14 @@ static const struct {
     uint8_t type;
     const struct layout *body;
 } packets[] = {
-    {WIRE_PACKET_BEACON, &beacon},
-    {WIRE_PACKET_QUERY_INSTALL, &query_install},
-    {WIRE_PACKET_QUERY_STOP, &query_stop},
-    {WIRE_PACKET_QUERY_REQUEST, &query_request},
-    {WIRE_PACKET_COMMAND, &command},
-    {WIRE_PACKET_BUNDLE, &bundle},
-    {WIRE_PACKET_RESULT, &result},
-    {WIRE_PACKET_PARTIAL, &partial},
-    {WIRE_PACKET_STATUS, &status},
-    {WIRE_PACKET_COMMAND_ACK, &command_ack},
-    {WIRE_PACKET_LOG, &log_line},
-    {WIRE_PACKET_REFUSAL, &refusal},
-    {WIRE_PACKET_EVENT, &event},
-    {WIRE_PACKET_HELLO, &hello},
-    {WIRE_PACKET_JOIN, &join},
+    {WIRE_PACKET_BEACON, &beacon},         {WIRE_PACKET_QUERY_INSTALL, &query_install},
+    {WIRE_PACKET_QUERY_STOP, &query_stop}, {WIRE_PACKET_QUERY_REQUEST, &query_request},
+    {WIRE_PACKET_COMMAND, &command},       {WIRE_PACKET_BUNDLE, &bundle},
+    {WIRE_PACKET_RESULT, &result},         {WIRE_PACKET_PARTIAL, &partial},
+    {WIRE_PACKET_STATUS, &status},         {WIRE_PACKET_COMMAND_ACK, &command_ack},
+    {WIRE_PACKET_LOG, &log_line},          {WIRE_PACKET_REFUSAL, &refusal},
+    {WIRE_PACKET_EVENT, &event},           {WIRE_PACKET_HELLO, &hello},
+    {WIRE_PACKET_TIME, &time_stamp},       {WIRE_PACKET_JOIN, &join},
     {WIRE_PACKET_SERIES, &series},
 };
 

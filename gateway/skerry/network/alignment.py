@@ -33,7 +33,7 @@ class Alignment:
         leading = next(iter(running), network)
         placed, place = stream, epoch
         if leading is not network:
-            shifted = epoch + self._shift(leading, network, stream.mote_query.period_ms)
+            shifted = epoch + self._shift(leading, network, stream.mote_query.period_ms, epoch)
             if shifted >= 0:
                 placed, place = running[leading], shifted
         utc = leading.clock.utc(place * stream.mote_query.period_ms)
@@ -41,13 +41,13 @@ class Alignment:
             utc = network.clock.utc(epoch * stream.mote_query.period_ms)
         return StreamEpoch(placed, place, utc, network.session, sessions)
 
-    def _shift(self, leading: Network, network: Network, period_ms: int) -> int:
-        assert leading.clock.origin is not None
-        assert network.clock.origin is not None
+    def _shift(self, leading: Network, network: Network, period_ms: int, epoch: int) -> int:
         key = leading.session, network.session, period_ms
-        # Origins are in UTC of this machine, periods in network time.
-        apart_s = (network.clock.origin - leading.clock.origin) * network.clock.speed
-        exact = apart_s * 1000 / period_ms
+        begins = network.clock.utc(epoch * period_ms)
+        then = None if begins is None else leading.clock.network(begins)
+        if then is None:
+            return self._shifts.get(key, 0)
+        exact = then * 1000 / period_ms - epoch
         kept = self._shifts.get(key)
         if kept is None or abs(exact - kept) > _OFF:
             kept = self._shifts[key] = round(exact)
@@ -67,6 +67,6 @@ def _same(network: Network, stream: Stream) -> Stream | None:
     """A network's latest stream of the same mote query, one that goes on before one that does not; None: it has none, or no epoch
     of it can be paired with another's."""
     same = [s for s in network.current.values() if s.mote_query == stream.mote_query]
-    if not same or network.clock.origin is None:
+    if not same or not network.clock.known:
         return None
     return max(same, key=lambda s: (s.until_ms is None, s.number))

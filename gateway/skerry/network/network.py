@@ -15,6 +15,7 @@ from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
 from skerry.network.clock import NetworkClock
 from skerry.network.commands import Commands, Running, arguments
+from skerry.network.link.stamp import Stamp
 from skerry.planner.features.queueing import held_ms
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.sharing.demand import Demand
@@ -52,8 +53,8 @@ class Common:
         return self.token
 
 
-#: A session whose time has gone back by more than this, in s of this machine's, is another one; and what share of it roots' crystals
-#: may be off.
+#: A session whose time has gone back behind what its root has told already is another one, and so is one that is so far behind what a
+#: real root must have come to, in s; and what share of it its crystal may be off.
 BACK_S, DRIFT = 60.0, 1e-4
 #: Bits of a session below the number of lives: see :func:`session_of`.
 _LIVES = 32
@@ -78,9 +79,8 @@ class Network:
         #: See :func:`session_of`; 0 until the root has been heard for the first time.
         self.session = 0
         self.query_version = 0
-        #: Whether its root can say something now, and since when it has without a break (monotonic).
-        self.reachable = True
-        self._heard_since = time.monotonic()
+        #: Since which network time, in s, its root has been heard without a break.
+        self._heard_from = 0.0
         self._last_time = 0.0
         #: What the motes hold or will have been sent: checksums of programs by query id.
         self._told: dict[int, int] = {}
@@ -98,13 +98,22 @@ class Network:
         """The root's short address."""
         return root_of(self.session)
 
+    @property
+    def reachable(self) -> bool:
+        """Whether its root can say something now."""
+        return self.clock.connected
+
+    @reachable.setter
+    def reachable(self, connected: bool) -> None:
+        self.clock.connected = connected
+
     def heard(self) -> float:
         """For how long its root has been heard without a break, in s of network time."""
-        return (time.monotonic() - self._heard_since) * self._common.speed if self.reachable else 0.0
+        return self.clock.stamped - self._heard_from if self.reachable else 0.0
 
     def missed(self) -> None:
         """What its root says cannot be taken in now."""
-        self._heard_since = time.monotonic()
+        self._heard_from = self.clock.stamped
 
     def now(self) -> int:
         """Network time in whole s; before the root is heard, what it is if the root has gone on, or 0."""
@@ -158,7 +167,8 @@ class Network:
         if packet.type is PacketType.STATUS:
             catalog.update(packet.body, time.time(), self.root)
             self.demand.hops = catalog.hops(self.root, time.time())
-            self.clock.sighting(packet.body.seconds, time.time())
+        elif isinstance(packet, Stamp):
+            self._tell_time(packet)
         elif packet.type is PacketType.REFUSAL:
             log.warning("%s", self.refusals.add(packet.body, self.now()))
         elif packet.type is PacketType.EVENT:
@@ -168,19 +178,28 @@ class Network:
         elif packet.type is PacketType.LOG:
             log.info("mote %d: %s", packet.body.node, packet.body.text.decode("ascii", "replace"))
 
+    def _tell_time(self, stamp: Stamp) -> None:
+        self.clock.stamp(stamp.seconds, stamp.arrival)
+        self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        """Motes may run faster or slower than they were to."""
+        self.demand.speed = self.clock.pace
+        self._common.catalog.speed = self.clock.speed
+
     def greet(self, hello: Container[Any]) -> bool:
         """The root's HELLO; whether a new session begins with it."""
-        self._heard_since = time.monotonic()
         # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
-        self._last_time = self.clock.now() if self.clock.known else max(self._last_time, self.clock.now())
+        self._last_time = self.clock.stamped if self.clock.known else max(self._last_time, self.clock.now())
         # As of a root that was replaced by another of its number, or has lost what it counts its boots in.
-        late = BACK_S * max(1.0, self.clock.speed) + DRIFT * self.clock.now()
-        back = self.session & _ONE_LIFE == session_of(hello) and self.clock.now() - hello.seconds > late
-        self.clock.restart(hello.seconds, hello.ticks, time.time())
+        back = self.session & _ONE_LIFE == session_of(hello) and self._is_behind(hello.seconds)
         programs = {i.query: crc32(i.program) for i in self.demand.installations()}
         lives = (self.session >> _LIVES) + back if root_of(self.session) == hello.node else 0
         session = lives << _LIVES | session_of(hello)
         new = session != self.session
+        self.clock.restart(hello.seconds, hello.ticks, time.time(), goes_on=not new)
+        self._heard_from = self.clock.stamped
+        self.reachable = True
         # As the motes told last, in another session, too.
         self.demand.hops = self._common.catalog.hops(root_of(session), time.time())
         if new:
@@ -197,6 +216,13 @@ class Network:
             # not newer than what they have.
             self.query_version = hello.query_version
         return new
+
+    def _is_behind(self, seconds: int) -> bool:
+        """Whether a root that says this time cannot be the one that was heard before."""
+        if seconds + 1 < self.clock.stamped:
+            return True
+        now = self.clock.now()
+        return self.clock.is_real and now - seconds > BACK_S + DRIFT * now
 
     # ---- what they are told ----
 
@@ -326,8 +352,7 @@ class Network:
         return {
             "session": self.session,
             "query_version": self.query_version,
-            "network_time": self.clock.now() if self.clock.known else self._last_time,
-            "origin": self.clock.origin,
+            "told": self.clock.told(),
             "current": [stream.number for stream in self.current.values()],
             "demand": self.demand.to_dict(),
         }
@@ -336,8 +361,8 @@ class Network:
         """What :meth:`to_dict` wrote, with the texts of its ``queries`` and of those ``served``; ``plans`` of its users. The streams are
         there already."""
         self.session, self.query_version = state["session"], state["query_version"]
-        self._last_time = state["network_time"]
-        self.clock.assume(state.get("origin"))
+        self.clock.assume(state["told"])
+        self._last_time = self.clock.stamped
         streams = [self.streams[number] for number in state["current"]]
         self.current = {stream.query: stream for stream in streams}
         served = {user: entry for user, entry in state["served"].items() if entry is not None}

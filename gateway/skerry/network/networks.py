@@ -20,8 +20,9 @@ from skerry.streams.handover import Joint, joined_feeds, joint_of
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.commands import Action
 
-#: A root's time is remembered anew when it is so far off what was remembered, in s.
-STRAYED_S = 5.0
+#: A root's time is remembered anew when it is so far off what was remembered, in s, and not more often than this, in s of this
+#: machine's.
+STRAYED_S, STRAYED_EACH_S = 5.0, 60.0
 
 
 class Networks:
@@ -31,9 +32,9 @@ class Networks:
         self.all = tuple(networks)
         self._common = common
         self._alignment = Alignment(self.all)
-        #: Streams as they were remembered last, and UTC of the networks' beginnings.
+        #: Streams as they were remembered last, and what roots had told of their time.
         self._remembered: dict[int, Stream] = {}
-        self._origins: list[float | None] = []
+        self._told: list[tuple[float, float, float] | None] = []
 
     @property
     def catalog(self) -> Catalog:
@@ -253,15 +254,15 @@ class Networks:
     def remembered(self) -> None:
         """What :meth:`to_dict` and :meth:`texts` said has been written."""
         self._remembered = dict(self.streams)
-        self._origins = [network.clock.origin for network in self.all]
+        self._told = [network.clock.told() for network in self.all]
         for network in self.all:
             network.demand.remembered()
 
     def strayed(self) -> bool:
         """Whether a root's time is no longer where it would be looked for after a restart: crystals drift, while nothing else changes
-        for weeks."""
-        pairs = zip((network.clock.origin for network in self.all), self._origins, strict=False)
-        return any(now is not None and (was is None or abs(now - was) > STRAYED_S) for now, was in pairs)
+        for weeks, and emulated motes keep no pace."""
+        pairs = zip((network.clock.told() for network in self.all), self._told, strict=False)
+        return any(now is not None and (was is None or _strayed(was, now)) for now, was in pairs)
 
     def to_dict(self, urls: Sequence[str]) -> dict[str, Any]:
         """Everything else, for JSON; ``urls`` of the links."""
@@ -310,6 +311,13 @@ class Networks:
             for user in running:
                 network.demand.add_user(user, plans[user], network.now())
         self.remembered()
+
+
+def _strayed(was: tuple[float, float, float], now: tuple[float, float, float]) -> bool:
+    """Network time, UTC and speed: whether what a root tells now is not what was to be expected."""
+    passed, pace = now[1] - was[1], max(1.0, was[2], now[2])
+    off_s = abs(was[0] + passed * was[2] - now[0]) / pace
+    return off_s > (STRAYED_S if passed > STRAYED_EACH_S else STRAYED_EACH_S)
 
 
 def _entry(what: str, place: int) -> str:

@@ -16,6 +16,8 @@ from skerry_protocol.codec import Packet
 
 #: A link that is down for so long, in s, is an alarm.
 LOST_S = 10.0
+#: So is a root that has told no time for so long, in s, though its line is up.
+SILENT_S = 30.0
 
 
 class Root:
@@ -62,6 +64,11 @@ class Root:
         self.network.reachable = self.link.state == "connected"
         if self.network.reachable:
             self._up = now
+        if self.network.clock.silent() >= SILENT_S:
+            return (
+                f"{self.name} has not told its time for {self.network.clock.silent():.0f} s: nothing begins or ends until it does; "
+                "emulated motes may have been paused, or be more than this machine can keep up with"
+            )
         if now - self._up < LOST_S:
             return None
         return f"nothing comes from {self.name}: {self.link.state}; what is behind it waits there"
@@ -79,6 +86,7 @@ class Root:
                 "waiting": link.endpoint.queued,
             },
             "network_time_s": round(network.clock.now(), 1),
+            "speed": float(f"{network.clock.speed:.3g}"),
             "session": network.session,
             "query_version": network.query_version,
         }

@@ -54,7 +54,7 @@ _QUIET_MS = 40_000
 class Demand:
     """Users, their plans, and the mote queries that serve them.
 
-    ``speed``: s of network time in one of this machine's.
+    ``speed``: s of network time in one of this machine's, which may change.
     ``lead_seconds``: time that the network needs to spread a query before it shall begin everywhere, at least.
     ``linger_seconds``: how long rows of an ended query may be under way before it is stopped, at least.
     ``forget_seconds``: how long a stopped query is remembered, so that late rows are understood.
@@ -63,11 +63,8 @@ class Demand:
     def __init__(
         self, speed: float = 1.0, lead_seconds: int = 8, linger_seconds: int = 10, forget_seconds: int = 600
     ) -> None:
-        # What gateway and line take of this machine's time.
-        self._before_ms = round(BEFORE_MS * max(1.0, speed))
-        late = -(-self._before_ms // 1000) - 1
-        self._lead = lead_seconds + late
-        self._linger = linger_seconds + late
+        self.speed = speed
+        self._lead_seconds, self._linger_seconds = lead_seconds, linger_seconds
         self._forget = forget_seconds
         self._users: dict[str, User] = {}
         self._queries = MoteQueries()
@@ -77,6 +74,23 @@ class Demand:
         #: Whose feeds have changed since that was asked last.
         self._changed: set[str] = set()
         self._srts: tuple[Srt, ...] = ()
+
+    @property
+    def _before_ms(self) -> int:
+        """What gateway and line take of this machine's time, in network time."""
+        return round(BEFORE_MS * max(1.0, self.speed))
+
+    @property
+    def _late(self) -> int:
+        return -(-self._before_ms // 1000) - 1
+
+    @property
+    def _lead(self) -> int:
+        return self._lead_seconds + self._late
+
+    @property
+    def _linger(self) -> int:
+        return self._linger_seconds + self._late
 
     # --- what callers ask ---
 

@@ -152,8 +152,9 @@ def test_a_pairing_stays_while_the_clocks_jitter_and_moves_when_they_have_drifte
     stream = second.current[feed.query]
 
     def placed(epoch: int, off_s: float) -> StreamEpoch:
-        assert first.clock.origin is not None
-        second.clock.restart(0, 0, first.clock.origin + off_s)
+        began = first.clock.utc(0)
+        assert began is not None
+        second.clock.restart(0, 0, began + off_s)
         return networks.source(second).placed(stream, epoch)
 
     assert (placed(4000, 0.4).stream.root, placed(4000, 0.4).epoch) == (0, 4000)

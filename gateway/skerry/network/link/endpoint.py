@@ -116,8 +116,11 @@ class Endpoint:
         return packets
 
     def _frame(self, frame: LinkFrame, packets: list[Packet]) -> None:
-        if not self.connected and frame.kind in (FrameKind.DATA, FrameKind.ACK):
+        if not self.connected and frame.kind in (FrameKind.DATA, FrameKind.ACK, FrameKind.TIME):
             self._overhear(frame)
+        elif frame.kind is FrameKind.TIME:
+            # Behind what came before it: whoever hears of a time has all that the root sent until then.
+            packets.append(codec.decode(frame.payload))
         elif frame.kind is FrameKind.DATA and not self._unsettled:
             self._owes_ack = True
             if frame.sequence != self._expected:

@@ -17,9 +17,11 @@ import serial
 from construct import Container
 
 from skerry.network.link.endpoint import Endpoint
+from skerry.network.link.stamp import Stamp
 from skerry.storage.state import StorageError
 from skerry_protocol.codec import Packet
 from skerry_protocol.framing import BAUD
+from skerry_protocol.packets import PacketType
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +150,12 @@ class Link:
                 self._on_idle()
 
     def _step(self) -> None:
-        self._held += self.endpoint.feed(self._read())
+        data = self._read()
+        arrival = time.time()
+        self._held += [
+            Stamp(packet.type, packet.body, arrival) if packet.type is PacketType.TIME else packet
+            for packet in self.endpoint.feed(data)
+        ]
         self._store()
         with self._lock:
             outgoing, self._outgoing = self._outgoing, []
