@@ -196,7 +196,7 @@ def test_a_speed_that_is_not_reached_is_told(description: Path) -> None:
     command = [SKERRY, "testbed", str(description), "--speed", "100000", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        while "of the 1e+05 virtual seconds per second asked for" not in (line := process.stderr.readline()):
+        while "of the 100000 virtual seconds per second asked for" not in (line := process.stderr.readline()):
             assert line
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
