@@ -30,6 +30,7 @@ class Users(Options):
     fewest: int = option(40, "rows that somebody wants in that time, at least")
     separate: int = option(30, "users who have a streaming query of Spark's own each; 0: none have")
     warm: int = option(30, "s of rows for those before they are measured")
+    apart: int = option(20, "s of rows whose latency is measured with those")
 
 
 def measure(options: Users, recorder: Recorder) -> None:
@@ -153,18 +154,13 @@ def _first(crowd: Crowd, number: int) -> float:
 
 def _separate(options: Users) -> float:
     """As :func:`_wait`, with a streaming query of Spark's for each user, in a process that has nothing of ours."""
-    command = [
-        sys.executable,
-        "-m",
-        "bench.gateway.separate_queries",
-        str(options.separate),
-        str(options.warm),
-    ]
+    numbers = map(str, (options.separate, options.warm, options.apart))
+    command = [sys.executable, "-m", "bench.gateway.separate_queries", *numbers]
     return float(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout)
 
 
 BENCHMARK = Benchmark(
     measure,
-    quick=Users(users=(1, 10), rounds=1, rows=131_072, length=2, fewest=8, separate=2, warm=2),
+    quick=Users(users=(1, 10), rounds=1, rows=131_072, length=2, fewest=8, separate=2, warm=2, apart=4),
     minutes=9,
 )

@@ -1,7 +1,8 @@
 """What one would write without a proxy: a streaming query of Spark's own for each user, over the same log.
 
-``python -m bench.gateway.separate_queries USERS WARM``, a process of its own for :mod:`bench.gateway.fanout`, prints the median time
-from appending a row to its user having it, in s, once rows have come for WARM s while Java compiled what is used.
+``python -m bench.gateway.separate_queries USERS WARM LENGTH``, a process of its own for :mod:`bench.gateway.fanout`, prints the median
+time from appending a row to its user having it, in s, of rows of LENGTH s, once rows have come for WARM s while Java compiled what is
+used.
 """
 
 from __future__ import annotations
@@ -20,9 +21,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from bench.measuring.crowd import SPAN, WIDTH, Crowd
 from skerry.spark.log_source import LogPartition, LogReader
-
-#: Seconds of rows that are measured.
-LENGTH = 20
 
 
 class ColumnReader(LogReader):
@@ -118,7 +116,7 @@ class Separate:
 
 def main() -> None:
     """Print it."""
-    users, warm = map(int, sys.argv[1:])
+    users, warm, length = map(int, sys.argv[1:])
     crowd = Crowd()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
@@ -130,7 +128,7 @@ def main() -> None:
             crowd.trickle(1)
         crowd.trickle(warm)
         first = crowd.log.rows
-        crowd.trickle(LENGTH)
+        crowd.trickle(length)
         while apart.reached() < crowd.log.rows:
             time.sleep(0.1)
         apart.stop()

@@ -96,4 +96,4 @@ def measure(options: Options, recorder: Recorder) -> None:
     )  # fmt: skip
 
 
-BENCHMARK = Benchmark(measure, quick=Options(seeds=2, periods=(5,)), minutes=8)
+BENCHMARK = Benchmark(measure, quick=Options(seeds=1, periods=(5,)), minutes=8)
