@@ -57,7 +57,7 @@ format: $(STAMP) ## lay out Python and C as `make lint` wants them
 	@$(VENV)/bin/clang-format -i $(C_FILES)
 
 check: lint firmware ## lint and unit tests, in under two minutes
-	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware bench
+	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware bench tools
 
 test: lint firmware testbed archive ## everything: what CI runs
 	@$(TEST)
