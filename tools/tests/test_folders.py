@@ -24,5 +24,10 @@ def folders(part: Path) -> list[Path]:
 
 
 def test_every_folder_has_its_readme() -> None:
-    bare = [str(path.relative_to(ROOT)) for part in PARTS for path in folders(ROOT / part) if not (path / "README.md").exists()]
+    bare = [
+        str(path.relative_to(ROOT))
+        for part in PARTS
+        for path in folders(ROOT / part)
+        if not (path / "README.md").exists()
+    ]
     assert not bare, f"folders without a README.md: {', '.join(bare)}"
