@@ -265,10 +265,10 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_PARENT = 1, /* 1; short address of the parent; NULL without one */
     WIRE_ATTRIBUTE_LEVEL = 2, /* 1; hops to the root, whose level is 0 */
     WIRE_ATTRIBUTE_EPOCH = 3, /* 1; number of the query's epoch */
-    WIRE_ATTRIBUTE_LIGHT = 4, /* lx; illuminance (TSL2561) */
-    WIRE_ATTRIBUTE_TEMP = 5, /* 10^-2 degC; air temperature (SHT21) */
-    WIRE_ATTRIBUTE_HUMIDITY = 6, /* 10^-2 %RH; relative humidity (SHT21) */
-    WIRE_ATTRIBUTE_VOLTAGE = 7, /* 10^-3 V; battery voltage (band gap against AVcc) */
+    WIRE_ATTRIBUTE_LIGHT = 4, /* lx; illuminance (TSL2561; a CC2538's TEMT6000 up to 5,000 lx) */
+    WIRE_ATTRIBUTE_TEMP = 5, /* 10^-2 degC; air temperature (SHT21; a CC2538's LM60 up to 122 °C) */
+    WIRE_ATTRIBUTE_HUMIDITY = 6, /* 10^-2 %RH; relative humidity (SHT21; a CC2538's HIH-5030) */
+    WIRE_ATTRIBUTE_VOLTAGE = 7, /* 10^-3 V; battery voltage (band gap against AVcc; a CC2538's up to 3.56 V) */
     WIRE_ATTRIBUTE_ACCEL_X = 8, /* 10^-3 g; acceleration along x (ADXL202) */
     WIRE_ATTRIBUTE_ACCEL_Y = 9, /* 10^-3 g; acceleration along y (ADXL202) */
     WIRE_ATTRIBUTE_XPOS = 10, /* 10^-2 m; position, east */

@@ -92,15 +92,15 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(2, "level", _F.U8, "", 0, (0, 254), "hops to the root, whose level is 0"),
     _attribute(3, "epoch", _F.I32, "", 0, (0, 2**31 - 1), "number of the query's epoch"),
     # TSL2561 (TAOS059): 0.24 mA for an integration of 402 ms at 3 V.
-    _attribute(4, "light", _F.U16, "lx", 0, (0, 40000), "illuminance (TSL2561)",
+    _attribute(4, "light", _F.U16, "lx", 0, (0, 40000), "illuminance (TSL2561; a CC2538's TEMT6000 up to 5,000 lx)",
                energy=290e-6, sample_ms=402),
     # SHT21 (Sensirion, May 2010): 0.3 mA at 3 V; 14 bit temperature 85 ms, 12 bit humidity 29 ms.
-    _attribute(5, "temp", _F.I16, "degC", 2, (-40, 125), "air temperature (SHT21)",
+    _attribute(5, "temp", _F.I16, "degC", 2, (-40, 125), "air temperature (SHT21; a CC2538's LM60 up to 122 °C)",
                energy=76.5e-6, sample_ms=85),
-    _attribute(6, "humidity", _F.I16, "%RH", 2, (-6, 119), "relative humidity (SHT21)",
+    _attribute(6, "humidity", _F.I16, "%RH", 2, (-6, 119), "relative humidity (SHT21; a CC2538's HIH-5030)",
                energy=26.1e-6, sample_ms=29),
     # ATmega1281 ADC (2549Q table 31-1): 13 conversion clocks at 125 kHz.
-    _attribute(7, "voltage", _F.U16, "V", 3, (0, 6), "battery voltage (band gap against AVcc)",
+    _attribute(7, "voltage", _F.U16, "V", 3, (1.8, 5.5), "battery voltage (band gap against AVcc; a CC2538's up to 3.56 V)",
                energy=0.5e-6, sample_ms=0.3),
     # ADXL202 (rev. B): 0.6 mA, powered 16 ms ahead of the conversion.
     _attribute(8, "accel_x", _F.I16, "g", 3, (-2, 2), "acceleration along x (ADXL202)",

@@ -54,7 +54,8 @@ static void sht_start(struct sensors *s, uint64_t now, uint8_t command)
 
 static double tsl_integration_ms(const struct sensors *s)
 {
-    static const double ms[4] = {13.7, 101.0, 402.0, 0.0};
+    /* 11, 81 and 322 steps of the same clock. */
+    static const double ms[4] = {402.0 * 11 / 322, 402.0 * 81 / 322, 402.0, 0.0};
     return ms[s->tsl_timing & 3];
 }
 
@@ -179,5 +180,6 @@ uint32_t sensors_adc(const struct sensors *s, uint64_t now, enum skerry_input in
     uint64_t since = s->accel_on ? s->accel_since : s->analogue_since;
     if (!on || isnan(g) || now - since < 16 * (uint64_t)MS)
         return 0;
+    g = fmax(-2, fmin(2, g)); /* full scale, typically */
     return (uint32_t)fmax(0, 1000.0 * (supply_mv / 2 + g * 167.0 * supply_mv / 3000.0) + 0.5);
 }

@@ -406,9 +406,11 @@ int skerry_sensor_set(skerry_world *world, uint32_t index, int32_t sensor, doubl
     if (sensor < 0 || sensor > SKERRY_SENSOR_SUPPLY)
         return world_fail("sensor %d: 0..%d exist", sensor, SKERRY_SENSOR_SUPPLY);
     if (sensor == SKERRY_SENSOR_SUPPLY) {
+        bool known = value > 0 && isfinite(value);
         mote->radio.model->account(&mote->radio, world->now);
-        mote->supply_mv = value * 1000;
-        mote->backend->supply(mote->cpu, (uint32_t)(value * 1000 + 0.5));
+        if (known)
+            mote->supply_mv = value * 1000;
+        mote->backend->supply(mote->cpu, known ? (uint32_t)(value * 1000 + 0.5) : 0);
     } else
         mote->sensors.value[sensor] = value;
     return 0;

@@ -28,9 +28,16 @@ def reading(attribute, otherwise):
     return value
 
 
+def supplied():
+    # Where nobody knows, as before.
+    now = self.GetMachine().ElapsedVirtualTime.TimeElapsed.TotalSeconds
+    known = [sample for at, sample in READINGS.get("voltage", []) if at <= now and sample is not None]
+    return known[-1] if known else 3.0
+
+
 def volts(channel, supply):
     if channel == 15:
-        return supply / 3.0
+        return 0.0 if reading("voltage", 3.0) is None else supply / 3.0
     if channel == 2:
         value = reading("temp", 20.0)
         return 0.0 if value is None else 0.424 + 0.00625 * value
@@ -42,12 +49,12 @@ def volts(channel, supply):
         return 0.0 if value is None else 0.01 + 0.000235 * value
     if channel in (6, 7):
         value = reading("accel_x" if channel == 6 else "accel_y", 0.0)
-        return 0.0 if value is None else supply / 2.0 + value * 0.167 * supply / 3.0
+        return 0.0 if value is None else supply / 2.0 + max(-2.0, min(2.0, value)) * 0.167 * supply / 3.0
     return 0.0
 
 
 def convert(control):
-    supply = reading("voltage", 3.0)
+    supply = supplied()
     reference = supply if control >> 6 else 1.19
     output = min(supply, max(0.0, volts(control & 15, supply)))
     return min(8191, int(output / reference * 8192.0 + 0.5)) << 2

@@ -16,6 +16,8 @@
     (BIT(WIRE_ATTRIBUTE_LIGHT) | BIT(WIRE_ATTRIBUTE_TEMP) | BIT(WIRE_ATTRIBUTE_HUMIDITY) |         \
      BIT(WIRE_ATTRIBUTE_VOLTAGE) | BIT(WIRE_ATTRIBUTE_ACCEL_X) | BIT(WIRE_ATTRIBUTE_ACCEL_Y))
 #define SENSOR_POWER 1UL
+/* The reference, less what a count may be off: as much, or more. */
+#define SATURATED_UV (ADC_REFERENCE_UV - 1000)
 /* The slowest after power-on: the HIH-5030 with 70 ms (Honeywell 009050-2). */
 #define SETTLING_MS 75
 /* The ADXL202 alone: 16 ms (rev. B). */
@@ -48,7 +50,7 @@ static bool temperature(int32_t *value)
     /* LM60 (SNIS119): 424 mV at 0 degC, 6.25 mV/K; -40 degC are 174 mV. */
     int32_t uv = microvolts(PIN_TEMP);
     *value = rounded((int64_t)(uv - 424000) * 100, 6250);
-    return uv > 150000;
+    return uv > 173500 && uv < SATURATED_UV; /* from 122.4 degC on */
 }
 
 static bool humidity(int32_t *value)
@@ -57,9 +59,7 @@ static bool humidity(int32_t *value)
     int32_t counts = adc_convert(PIN_HUMIDITY, ADC_SUPPLY);
     *value = rounded((int64_t)counts * 1000000 - 151500LL * ADC_FULL,
                      (int32_t)(6360LL * ADC_FULL / 100));
-    if (*value < 0)
-        *value = 0;
-    return counts > ADC_FULL / 10;
+    return counts > ADC_FULL / 10 && counts < ADC_FULL - 1;
 }
 
 static bool light(int32_t *value)
@@ -70,7 +70,7 @@ static bool light(int32_t *value)
     *value = rounded(uv - 10000, 235);
     if (*value < 0)
         *value = 0;
-    return uv > 5000 && uv < ADC_REFERENCE_UV - 1000; /* above: saturated */
+    return uv > 5000 && uv < SATURATED_UV; /* from 5,000 lx on */
 }
 
 static bool acceleration(uint8_t pin, int32_t *value)
@@ -83,9 +83,9 @@ static bool acceleration(uint8_t pin, int32_t *value)
 
 static bool voltage(int32_t *value)
 {
-    *value = rounded((int64_t)adc_convert(ADC_SUPPLY_THIRD, ADC_INTERNAL) * 3 * ADC_REFERENCE_UV,
-                     1000 * ADC_FULL);
-    return true;
+    int32_t counts = adc_convert(ADC_SUPPLY_THIRD, ADC_INTERNAL);
+    *value = rounded((int64_t)counts * 3 * ADC_REFERENCE_UV, 1000 * ADC_FULL);
+    return counts > 0 && counts < ADC_FULL - 1; /* up to 3.57 V */
 }
 
 static bool measure(uint8_t attribute, int32_t *value)

@@ -8,6 +8,7 @@
 
 #define BAND_GAP 0x1E
 #define BAND_GAP_MV 1100UL
+#define FULL 1023 /* the input is at the reference, or above */
 
 /* Wakes the CPU. */
 ISR(ADC_vect) {}
@@ -30,10 +31,13 @@ static uint16_t convert(uint8_t channel)
     return value;
 }
 
-int32_t adc_supply(void)
+bool adc_supply(int32_t *mv)
 {
     uint16_t value = convert(BAND_GAP);
-    return value ? (int32_t)((BAND_GAP_MV * 1024 + value / 2) / value) : 0;
+    if (value == 0 || value == FULL)
+        return false;
+    *mv = (int32_t)((BAND_GAP_MV * 1024 + value / 2) / value);
+    return true;
 }
 
 void adc_accelerometer(bool on)

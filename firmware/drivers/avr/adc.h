@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Supply voltage in mV, from the band gap. */
-int32_t adc_supply(void);
+/* Supply voltage in mV, from the band gap: above 1.1 V; false: there is no telling. */
+bool adc_supply(int32_t *mv);
 /* Powers the accelerometer; it settles in ADC_ACCELEROMETER_MS. */
 void adc_accelerometer(bool on);
 #define ADC_ACCELEROMETER_MS 17

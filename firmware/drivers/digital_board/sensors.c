@@ -88,8 +88,11 @@ static void climate_begin(void)
 static void light_end(void)
 {
     int32_t value = 0;
-    bool ok = tsl2561_result(&value);
-    store(WIRE_ATTRIBUTE_LIGHT, ok, value);
+    bool again, ok = tsl2561_result(&value, &again);
+    if (again)
+        timer_after(&light_timer, CLOCK_MS(TSL2561_SHORT_MS), light_end);
+    else
+        store(WIRE_ATTRIBUTE_LIGHT, ok, value);
 }
 
 static void acceleration(uint8_t axis)
@@ -150,8 +153,11 @@ bool sensor_acquire(uint32_t mask)
             store(WIRE_ATTRIBUTE_LIGHT, false, 0);
     }
     climate_begin();
-    if (pending & VOLTAGE)
-        store(WIRE_ATTRIBUTE_VOLTAGE, true, adc_supply());
+    if (pending & VOLTAGE) {
+        int32_t value = 0;
+        bool ok = adc_supply(&value);
+        store(WIRE_ATTRIBUTE_VOLTAGE, ok, value);
+    }
     return true;
 }
 

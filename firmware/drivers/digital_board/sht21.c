@@ -37,5 +37,6 @@ bool sht21_result(bool humidity, int32_t *value)
     /* 6.1, 6.2: RH = -6 + 125 S / 2^16, T = -46.85 + 175.72 S / 2^16; rounded to 0.01. */
     uint16_t span = humidity ? 12500 : 17572, zero = humidity ? 600 : 4685;
     *value = (int32_t)(((uint32_t)raw * span + 32768U) >> 16) - zero;
-    return true;
+    /* It is specified from -40 to 125 degC. */
+    return humidity || (*value >= -4000 && *value <= 12500);
 }

@@ -11,7 +11,7 @@
 
 bool sht21_present(void);
 bool sht21_start(bool humidity);
-/* 0.01 degC or 0.01 %RH; false: no answer or wrong checksum. */
+/* 0.01 degC or 0.01 %RH; false: no answer, wrong checksum, or colder or warmer than it may be. */
 bool sht21_result(bool humidity, int32_t *value);
 
 #endif

@@ -89,6 +89,7 @@ struct skerry_cpu {
     uint64_t total[SKERRY_CPU_STATES];
     uint64_t resets;
     uint32_t millivolts;
+    bool supply_unknown; /* its measurement fails */
     struct nvic nvic;
     struct sleep_timer timer;
     struct uart uart;

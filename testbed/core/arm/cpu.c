@@ -441,7 +441,12 @@ static skerry_cpu *create(const skerry_host *host, const char *elf, char *error)
 static void radio_interrupt(skerry_cpu *cpu, int level) { nvic_line(cpu, IRQ_RF, level); }
 static int receive(skerry_cpu *cpu, uint8_t byte) { return uart_receive(cpu, byte); }
 static void button(skerry_cpu *cpu, int down) { peripherals_button(cpu, down); }
-static void supply(skerry_cpu *cpu, uint32_t millivolts) { cpu->millivolts = millivolts; }
+static void supply(skerry_cpu *cpu, uint32_t millivolts)
+{
+    cpu->supply_unknown = millivolts == 0;
+    if (millivolts != 0)
+        cpu->millivolts = millivolts;
+}
 
 /* Only the 32 kHz crystal errs; the CPU's speed shows in nothing else. */
 static void set_clock(skerry_cpu *cpu, double ppm)

@@ -300,7 +300,7 @@ static double input_uv(skerry_cpu *cpu, uint32_t channel)
         {6, SKERRY_INPUT_ACCEL_X},     {7, SKERRY_INPUT_ACCEL_Y},
     };
     if (channel == 15)
-        return cpu->millivolts * 1000.0 / 3.0;
+        return cpu->supply_unknown ? 0 : cpu->millivolts * 1000.0 / 3.0;
     for (unsigned i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (inputs[i].channel == channel)
             return cpu->host.adc(cpu->host.mote, cpu_now(cpu), inputs[i].input);

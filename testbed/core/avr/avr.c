@@ -194,11 +194,18 @@ static void on_xoff(struct avr_irq_t *irq, uint32_t value, void *parameter)
     ((skerry_cpu *)parameter)->uart_full = true;
 }
 
+/* Before a conversion; `value` says of what. */
 static void on_adc(struct avr_irq_t *irq, uint32_t value, void *parameter)
 {
     skerry_cpu *cpu = parameter;
     (void)irq;
-    (void)value;
+    union {
+        uint32_t value;
+        avr_adc_mux_t mux;
+    } selected = {.value = value};
+    /* A band gap of 0 V is converted to 0, as is any against a reference that is far above it. */
+    bool fails = cpu->supply_unknown && selected.mux.kind == ADC_MUX_REF;
+    cpu->avr->avcc = fails ? UINT32_MAX : cpu->millivolts;
     /* on ADC1 and ADC2 */
     static const enum skerry_input inputs[] = {SKERRY_INPUT_ACCEL_X, SKERRY_INPUT_ACCEL_Y};
     for (int i = 0; i < 2; i++) {
@@ -362,9 +369,11 @@ static void discard(skerry_cpu *cpu)
 
 static void set_supply(skerry_cpu *cpu, uint32_t millivolts)
 {
-    cpu->millivolts = millivolts;
+    cpu->supply_unknown = millivolts == 0;
+    if (millivolts != 0)
+        cpu->millivolts = millivolts;
     if (cpu->avr)
-        cpu->avr->vcc = cpu->avr->avcc = cpu->avr->aref = millivolts;
+        cpu->avr->vcc = cpu->avr->avcc = cpu->avr->aref = cpu->millivolts;
 }
 
 static void power_on(skerry_cpu *cpu, uint64_t now)
@@ -391,7 +400,7 @@ static void power_on(skerry_cpu *cpu, uint64_t now)
     avr->codeend = avr->flashend;
     avr_eeprom_desc_t all = {.ee = cpu->eeprom, .offset = 0, .size = EEPROM_BYTES};
     avr_ioctl(avr, AVR_IOCTL_EEPROM_SET, &all);
-    set_supply(cpu, cpu->millivolts);
+    set_supply(cpu, cpu->supply_unknown ? 0 : cpu->millivolts);
     cpu->base_ns = now;
     cpu->base_cycle = 0;
     wire(cpu);

@@ -32,6 +32,7 @@ struct skerry_cpu {
     uint64_t times[SKERRY_CPU_STATES]; /* ns of earlier ones */
     uint64_t resets;
     bool powered, uart_full;
+    bool supply_unknown; /* the band gap fails, by which it is measured */
     enum twi_phase twi_phase;
     uint64_t latched; /* cycle at which timer 2 has taken over what was written last */
     char fault[128];

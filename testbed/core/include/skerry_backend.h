@@ -121,6 +121,7 @@ typedef struct {
     int (*uart_receive)(skerry_cpu *cpu, uint8_t byte);
     /* The board's button, which pulls its pin low. */
     void (*button)(skerry_cpu *cpu, int down);
+    /* mV; 0: it stays as it was, and what measures it fails. */
     void (*supply)(skerry_cpu *cpu, uint32_t millivolts);
     /* Error of the crystal in ppm, from now on. */
     void (*clock)(skerry_cpu *cpu, double ppm);

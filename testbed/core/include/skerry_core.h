@@ -31,7 +31,8 @@ typedef struct {
     uint64_t boot_ns; /* virtual time of power-on */
 } skerry_mote_config;
 
-/* What a mote's surroundings offer to its sensors, in SI units; a NaN makes the sensor fail. */
+/* What a mote's surroundings offer to its sensors, in SI units; a NaN makes the sensor fail. What
+ * the supply is then, or where it would not be more than 0 V, stays as it was. */
 #define SKERRY_SENSOR_TEMPERATURE 0 /* degC */
 #define SKERRY_SENSOR_HUMIDITY 1    /* %RH */
 #define SKERRY_SENSOR_LIGHT 2       /* lx */
