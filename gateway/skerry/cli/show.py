@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -168,8 +168,21 @@ def points(url: Url = URL, token: Token = None) -> None:
 
 def tables(url: Url = URL, token: Token = None) -> None:
     """The tables that streams can be joined with."""
-    shown = [{**row, "columns": ", ".join(row["columns"])} for row in connect(url, token=token).tables()]
+    client = connect(url, token=token)
+    found = client.tables()
+    print(f"files of {client.status()['tables']}, on the gateway's machine", file=sys.stderr)
+    shown = [{**row, "columns": ", ".join(map(_column, row["columns"]))} for row in found]
     table(shown, ("name", "file", "rows", "columns", "trouble"))
+    for row in found:
+        for column in row["columns"]:
+            if column["trouble"] is not None:
+                print(f"{row['name']}.{column['name']} cannot be used: {column['trouble']}")
+            elif column["note"] is not None:
+                print(f"{row['name']}.{column['name']} is {column['note']}")
+
+
+def _column(column: dict[str, Any]) -> str:
+    return f"{column['name']} {column['type'] or '(cannot be used)'}"
 
 
 def compact(url: Url = URL, token: Token = None) -> None:

@@ -49,6 +49,7 @@ from skerry.storage.log.record import Block
 from skerry.storage.state import DataDirectory, StorageError
 from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
+from skerry.tables.directory import shown
 from skerry.tables.join import Joiner
 from skerry.tables.store import TableStore
 from skerry_protocol.codec import Packet
@@ -645,6 +646,7 @@ class Gateway:
                 "history": self.history.status(),
                 "paused": {q.id: why for q in self._queries.all() if (why := self.paused(q)) is not None},
                 "spark": {"state": self.spark.state, "batches": self.spark.batches},
+                "tables": shown(self.tables.directory),
                 "streams": self._network.described_streams(),
                 "srts": self._queries.described_srts(None),
                 "users": len(self._queries.all()),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,21 @@ from skerry.planner.model.joined_tables import NUMBER_LIMIT, TableColumn
 Int64 = npt.NDArray[np.int64]
 #: Decimal places of a column of floating-point numbers at most.
 DIGITS_MAXIMUM = 6
+NOT_UTF8 = "names of its columns are not UTF-8: save it as UTF-8"
 
 
 class TableError(ValueError):
     """A table that cannot be used; one line."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A table as a file or a database gives it. By a column's name in lower case: ``troubles`` why it cannot be used, ``notes`` why it is
+    of another type than one might think."""
+
+    table: pa.Table
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,11 @@ class Column:
     blank: bool = False
     #: The greatest of its numbers, whatever their signs, scaled as they are.
     most: int = 0
+
+    @property
+    def type(self) -> str:
+        """For people: text or number."""
+        return "text" if self.described.text else "number"
 
     def of_kind(self, text: bool) -> Column | None:
         """The column as one of texts, or of numbers; None: it is not."""
@@ -50,21 +67,32 @@ class Column:
         return np.array(rounded, np.int64), self.known
 
 
-def columns_of(table: pa.Table) -> dict[str, Column]:
-    """The columns of a table by name in lower case. Raises TableError."""
+def columns_of(reading: Reading) -> tuple[dict[str, Column], dict[str, str]]:
+    """The columns that can be used, by name in lower case, and why others cannot. Raises TableError where none can."""
+    table = reading.table
     try:
         names = [name.lower() for name in table.column_names]
     except UnicodeDecodeError:
-        raise TableError("names of its columns are not UTF-8: save it as UTF-8") from None
+        raise TableError(NOT_UTF8) from None
     for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if len(names) == 1 and separator in names[0]:
             # A CSV file as spreadsheets write it where commas stand in numbers.
             raise TableError(f"its columns are separated by {called}: save it with commas")
-    for name in names:
+    columns: dict[str, Column] = {}
+    troubles: dict[str, str] = dict(reading.troubles)
+    for name, array in zip(names, table.columns, strict=True):
         places = [place for place, other in enumerate(names, 1) if other == name]
         if len(places) > 1:
-            raise TableError(_repeated(name, places))
-    return {name: column_of(name, array) for name, array in zip(names, table.columns, strict=True)}
+            troubles[name] = _repeated(name, places)
+        if name in troubles:
+            continue
+        try:
+            columns[name] = column_of(name, array)
+        except TableError as error:
+            troubles[name] = str(error)
+    if troubles and not columns:
+        raise TableError("; ".join(f"column {name}: {trouble}" for name, trouble in troubles.items()))
+    return columns, troubles
 
 
 def _repeated(name: str, places: list[int]) -> str:
@@ -99,7 +127,7 @@ def column_of(name: str, array: pa.ChunkedArray) -> Column:
         return replace(_integers(name, array.cast(pa.int64()), 0), blank=True)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return _integers(name, array.cast(pa.int64()), 0)
-    raise TableError(f"column {name} is of type {kind}: numbers, times and texts can be joined")
+    raise TableError(f"it is of type {kind}: numbers, times and texts can be joined")
 
 
 def _integers(name: str, array: pa.ChunkedArray, digits: int) -> Column:
@@ -109,12 +137,12 @@ def _integers(name: str, array: pa.ChunkedArray, digits: int) -> Column:
     # The least of 64 bits has no counterpart among them.
     most = max(-int(values.min()), int(values.max())) if len(values) else 0
     if most > NUMBER_LIMIT:
-        raise _beyond(name)
+        raise _beyond()
     return Column(TableColumn(name, digits), values, known, most=most)
 
 
-def _beyond(name: str) -> TableError:
-    return TableError(f"column {name} has numbers beyond {NUMBER_LIMIT:.0e} in their last decimal place")
+def _beyond() -> TableError:
+    return TableError(f"it has numbers beyond {NUMBER_LIMIT:.0e} in their last decimal place")
 
 
 def _of_decimals(name: str, array: pa.ChunkedArray) -> Column:
@@ -128,7 +156,7 @@ def _of_decimals(name: str, array: pa.ChunkedArray) -> Column:
         except (pa.ArrowInvalid, TableError):
             # There is no room for so many places, or there are more.
             continue
-    raise _beyond(name)
+    raise _beyond()
 
 
 def _decimals(name: str, array: pa.ChunkedArray) -> Column:
@@ -145,7 +173,7 @@ def _decimals(name: str, array: pa.ChunkedArray) -> Column:
     scaled = np.rint(values * 10.0**digits)
     most = float(np.abs(scaled).max()) if len(values) else 0.0
     if most > NUMBER_LIMIT:
-        raise _beyond(name)
+        raise _beyond()
     return Column(TableColumn(name, digits), scaled.astype(np.int64), known, most=int(most))
 
 

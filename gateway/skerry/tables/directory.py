@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +62,31 @@ def _file(entry: os.DirEntry[str]) -> File:
 
 def _stamp(status: os.stat_result) -> Stamp:
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+#: Files, and of directories those below them, as they were.
+Stamps = dict[Path, tuple[Stamp, ...]]
+
+
+def stamps(paths: Iterable[Path]) -> Stamps:
+    """What tells that one of them has changed; also that one came or went, or may be read by others than before."""
+    return {path: tuple(_stamps(path)) for path in paths}
+
+
+def _stamps(path: Path) -> Iterator[Stamp]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return
+    yield *_stamp(status), status.st_mode, status.st_ctime_ns
+    if stat.S_ISDIR(status.st_mode):
+        for below, folders, names in os.walk(path):
+            folders.sort()
+            for name in sorted(names):
+                try:
+                    yield _stamp(os.stat(os.path.join(below, name)))
+                except OSError:
+                    continue
 
 
 def _write_ahead(path: Path) -> Stamp:

@@ -107,6 +107,16 @@ def connection_of(path: Path) -> Connection:
     )
 
 
+def beside(path: Path) -> list[Path]:
+    """The files that such a file names, whether they are there or not."""
+    try:
+        said = tomllib.loads(path.read_text("utf-8-sig"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return []
+    names = [said.get("jar"), said.get("password_file")]
+    return [path.parent / name for name in names if isinstance(name, str)]
+
+
 def _called(table: str) -> str:
     """What queries call a table of the database."""
     return table.rpartition(".")[2].strip('"`').lower()

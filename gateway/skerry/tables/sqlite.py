@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from skerry.tables.columns import TableError
+from skerry.tables.columns import Reading, TableError
 
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
 #: Who writes to it may keep others out for so long, in s: all queries wait for the look at it. It is looked at again.
@@ -20,11 +20,12 @@ _BUSY_S = 0.3
 _SHOWN = 40
 
 
-def tables_of(path: Path, most: int) -> Iterator[tuple[str, Callable[[], pa.Table]]]:
+def tables_of(path: Path, most: int) -> Iterator[tuple[str, Callable[[], Reading]]]:
     """The tables by name, each to be read before the next is asked for; so many rows at most. Raises sqlite3.Error."""
     # As a URI has it: in a plain path, # and ? would end the name of the file, and SQLite make another.
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, timeout=_BUSY_S, uri=True)) as connection:
+        connection.text_factory = _text
         names = connection.execute(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
         ).fetchall()
@@ -39,16 +40,37 @@ def is_busy(error: Exception) -> bool:
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _table(connection: sqlite3.Connection, name: str, most: int) -> pa.Table:
+class _NotUtf8(bytes):
+    """A text that is in some other encoding."""
+
+
+def _text(value: bytes) -> str | _NotUtf8:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return _NotUtf8(value)
+
+
+def _table(connection: sqlite3.Connection, name: str, most: int) -> Reading:
     quoted = name.replace('"', '""')
     cursor = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {most}')
     columns = [place[0] for place in cursor.description]
     rows = cursor.fetchall()
-    arrays = [_array(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
-    return pa.table(arrays, names=columns)
+    arrays: list[pa.Array] = []
+    troubles: dict[str, str] = {}
+    for i, column in enumerate(columns):
+        try:
+            arrays.append(_array([row[i] for row in rows]))
+        except TableError as error:
+            troubles[column.lower()] = str(error)
+            arrays.append(pa.nulls(len(rows)))
+    return Reading(pa.table(arrays, names=columns), troubles)
 
 
-def _array(column: str, values: Sequence[Any]) -> pa.Array:
+def _array(values: Sequence[Any]) -> pa.Array:
+    for value in values:
+        if isinstance(value, _NotUtf8):
+            raise TableError(f"it has a text that is not UTF-8, {bytes(value)[:_SHOWN]!r}: store it as UTF-8")
     try:
         return pa.array(values)
     except pa.ArrowException as error:
@@ -57,8 +79,8 @@ def _array(column: str, values: Sequence[Any]) -> pa.Array:
             if value is not None:
                 first.setdefault(type(value), value)
         if len(first) < 2:
-            raise TableError(f"column {column}: {error}") from None
+            raise TableError(str(error)) from None
         examples = " and ".join(repr(value)[:_SHOWN] for value in first.values())
         raise TableError(
-            f"column {column} has values of several types, as {examples}: store numbers or texts in it"
+            f"it has values of several types, as {examples}: store numbers or texts in it"
         ) from None

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from skerry.planner.model.joined_tables import TableSchema, Trouble
-from skerry.tables import files, jdbc, sqlite
-from skerry.tables.columns import Column, TableError, columns_of
-from skerry.tables.directory import File, shown
+from skerry.tables import csv_files, files, jdbc, sqlite
+from skerry.tables.columns import Column, Reading, TableError, columns_of
+from skerry.tables.directory import File, Stamps, shown, stamps
 from skerry.tables.directory import files as files_of
 
 log = logging.getLogger(__name__)
@@ -36,18 +37,33 @@ _EXPECTED = (TableError, OSError, pa.ArrowException, sqlite3.Error)
 
 @dataclass(frozen=True)
 class Table:
-    """One reading of a table. ``version`` differs between readings."""
+    """One reading of a table. ``version`` differs between readings. By a column's name: ``troubles`` why it cannot be used, ``notes``
+    why it is of another type than one might think."""
 
     name: str
     rows: int
     columns: Mapping[str, Column]
     version: int
     path: Path
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schema(self) -> TableSchema:
         """For the planner."""
-        return TableSchema(self.name, tuple(column.described for column in self.columns.values()))
+        described = tuple(column.described for column in self.columns.values())
+        return TableSchema(self.name, described, tuple(self.troubles.items()))
+
+    def described(self) -> list[dict[str, Any]]:
+        """Its columns for people, those that cannot be used behind the others."""
+        columns = [
+            {"name": name, "type": column.type, "trouble": None, "note": self.notes.get(name)}
+            for name, column in self.columns.items()
+        ]
+        return columns + [
+            {"name": name, "type": None, "trouble": trouble, "note": None}
+            for name, trouble in self.troubles.items()
+        ]
 
 
 @dataclass
@@ -63,6 +79,8 @@ class _Entry:
     #: Where it is not the file that has the tables: what does, and what of it this is.
     database: jdbc.Database | None = None
     reading: jdbc.Reading | None = None
+    #: What else it depends on, as that was when it was read.
+    beside: Stamps = field(default_factory=dict)
 
     @property
     def own(self) -> str:
@@ -80,11 +98,14 @@ class _Entry:
 
 
 class TableStore:
-    """The tables of a directory, which need not be there. May be called from any thread. ``spark``: its session, if there is one,
-    for databases."""
+    """The tables of a directory, which is made where it is not there. May be called from any thread. ``spark``: its session,
+    if there is one, for databases."""
 
     def __init__(self, directory: Path, spark: Callable[[], SparkSession | None] = lambda: None) -> None:
         self.directory, self._spark = directory, spark
+        # Whoever looks where tables belong finds the place. What stands in the way is said when it is listed.
+        with suppress(OSError):
+            directory.mkdir(parents=True, exist_ok=True)
         self._entries: dict[Path, _Entry] = {}
         self._looked = -LOOK_S
         self._version = 0
@@ -126,7 +147,7 @@ class TableStore:
                     "name": table.name,
                     "file": entry.name,
                     "rows": table.rows,
-                    "columns": [column.described.name for column in table.columns.values()],
+                    "columns": table.described(),
                     "trouble": str(usable[table.name]) if isinstance(usable[table.name], Trouble) else None,
                 }
                 for entry in self._entries.values()
@@ -168,7 +189,7 @@ class TableStore:
             self._forget(path)
         for path, file in there.items():
             known = self._entries.get(path)
-            if known is None or known.file != file or known.busy:
+            if known is None or known.file != file or known.busy or known.beside != stamps(known.beside):
                 self._forget(path)
                 self._entries[path] = self._read(file)
             elif known.database is not None:
@@ -195,10 +216,10 @@ class TableStore:
         if trouble is not None:
             entry.troubles[entry.own] = trouble
         else:
-            self._take(entry, ((name, partial(tables.__getitem__, name)) for name in tables))
+            self._take(entry, ((name, partial(Reading, table)) for name, table in tables.items()))
 
     def _read(self, file: File) -> _Entry:
-        entry = _Entry(file)
+        entry = _Entry(file, beside=stamps(_beside(file.path)))
         try:
             if file.trouble is not None:
                 raise TableError(file.trouble)
@@ -222,13 +243,28 @@ class TableStore:
             try:
                 if name == "sensors":
                     raise TableError("sensors is the stream of motes' rows: give the table another name")
-                table = read()
-                entry.tables.append(
-                    Table(name, table.num_rows, columns_of(table), self._version, entry.file.path)
-                )
+                reading = read()
+                columns, troubles = columns_of(reading)
+                for column, trouble in troubles.items():
+                    log.warning("table %s: column %s: %s", entry.where(name), column, trouble)
+                rows, path = reading.table.num_rows, entry.file.path
+                entry.tables.append(Table(name, rows, columns, self._version, path, troubles, reading.notes))
             except Exception as error:  # nor are the other tables
                 entry.troubles[name] = _said(entry.where(name), error)
                 entry.busy |= sqlite.is_busy(error)
+
+
+def _beside(path: Path) -> list[Path]:
+    """What else a table depends on."""
+    match path.suffix.lower():
+        case ".csv":
+            return [csv_files.beside(path)]
+        case jdbc.SUFFIX:
+            return jdbc.beside(path)
+        case ".parquet" if path.is_dir():
+            return [path]
+        case _:
+            return []
 
 
 def _said(what: str, error: Exception) -> str:

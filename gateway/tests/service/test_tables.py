@@ -39,18 +39,20 @@ def test_a_table_that_vanishes_pauses_only_those_who_use_it(peer: RootPeer, daem
     places = tables / "places.csv"
     places.write_text("node,name\n1,lab\n1,den\n2,hall\n")
     # Files that cannot be used stand before it.
-    (tables / "a.csv").write_text("node,name,,\n1,lab,,\n")
+    (tables / "a.csv").write_text("node;name\n1;lab\n")
     (tables / "loop.csv").symlink_to("loop.csv")
     (tables / os.fsdecode(b"\xe4.csv")).write_text("node\n1\n")
     daemon.start()
     ada, grace = daemon.client("ada"), daemon.client("grace")
     assert [(t["name"], t["rows"], t["trouble"]) for t in ada.tables()] == [
         ("places", 3, None),
-        ("a", None, "columns 3 and 4 have no name: name them, or take them out"),
+        ("a", None, "its columns are separated by semicolons: save it with commas"),
         ("loop", None, "Too many levels of symbolic links"),
         (r"\xe4", None, "its name is not UTF-8: rename it"),
     ]
-    with pytest.raises(skerry.GatewayError, match="table a cannot be read at column 33: columns 3 and 4"):
+    with pytest.raises(
+        skerry.GatewayError, match="table a cannot be read at column 33: its columns are separated"
+    ):
         ada.query("SELECT s.nodeid FROM sensors s, a WHERE a.node = s.nodeid SAMPLE PERIOD 1 s")
     sql = "SELECT s.nodeid, s.temp, p.name FROM sensors s, places p WHERE p.node = s.nodeid SAMPLE PERIOD 1 s"
     asked = ada.query(sql)

@@ -62,16 +62,12 @@ def refused(store: TableStore, table: str) -> str:
 @pytest.mark.parametrize(
     ("header", "trouble"),
     [
-        ("a,b,a", "columns 1 and 3 are both called a: rename one"),
-        ("node,name,Node", "columns 1 and 3 are both called node: rename one"),
-        ("a,a,b,a", "columns 1, 2 and 4 are all called a: rename all but one"),
-        ("node,name,,", "columns 3 and 4 have no name: name them, or take them out"),
-        ("node,,name,,", "columns 2, 4 and 5 have no name: name them, or take them out"),
         ("node;name", "its columns are separated by semicolons: save it with commas"),
         ("node\tname", "its columns are separated by tabs: save it with commas"),
+        ("a,a", "column a: columns 1 and 2 are both called a: rename one"),
     ],
 )
-def test_columns_that_cannot_be_told_apart_are_said_and_the_other_files_are_read(
+def test_a_file_without_a_column_that_can_be_used_is_said_and_the_other_files_are_read(
     tmp_path: Path, header: str, trouble: str
 ) -> None:
     (tmp_path / "places.csv").write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
@@ -82,6 +78,134 @@ def test_columns_that_cannot_be_told_apart_are_said_and_the_other_files_are_read
     with pytest.raises(TableError, match=f"^table places cannot be read: {trouble}$"):
         store.get("places")
     assert refused(store, "places") == f"table places cannot be read: {trouble}"
+
+
+@pytest.mark.parametrize(
+    ("header", "column", "trouble"),
+    [
+        ("a,node,a", "a", "columns 1 and 3 are both called a: rename one"),
+        ("name,node,Name", "name", "columns 1 and 3 are both called name: rename one"),
+        ("a,a,node,a", "a", "columns 1, 2 and 4 are all called a: rename all but one"),
+        ("node,name,,", "", "columns 3 and 4 have no name: name them, or take them out"),
+        ("node,,name,,", "", "columns 2, 4 and 5 have no name: name them, or take them out"),
+    ],
+)
+def test_columns_that_cannot_be_told_apart_leave_the_others(
+    tmp_path: Path, header: str, column: str, trouble: str
+) -> None:
+    (tmp_path / "places.csv").write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
+    store = TableStore(tmp_path)
+    assert troubles(store) == {"places of places.csv": None}
+    assert store.get("places").troubles == {column: trouble}
+    sql = "SELECT s.nodeid, p.{} FROM sensors s, places p WHERE p.node = s.nodeid SAMPLE PERIOD 1 s"
+    assert isinstance(plan_query(sql.format("node"), tables=store.schemas()), QueryPlan)
+    if column:
+        with pytest.raises(QueryError) as raised:
+            plan_query(sql.format(column), tables=store.schemas())
+        assert raised.value.message == f"column {column} of table places cannot be used"
+        assert raised.value.hint == trouble
+
+
+def csv(directory: Path, text: str, said: str | None = None) -> dict[str, tuple[str, list[Any]]]:
+    """Types and values of a CSV file's columns, with what stands beside it."""
+    (directory / "places.csv").write_text(text)
+    if said is not None:
+        (directory / "places.csv.toml").write_text(said)
+    table = TableStore(directory).get("places")
+    found: dict[str, tuple[str, list[Any]]] = {}
+    for name, column in table.columns.items():
+        if column.text is not None:
+            found[name] = column.type, column.text.to_pylist()
+            continue
+        numbers = (column.values / 10**column.described.digits).tolist()
+        found[name] = column.type, [n if k else None for n, k in zip(numbers, column.known, strict=True)]
+    return found
+
+
+def test_texts_of_a_csv_file_are_what_sqlites_table_of_them_has(tmp_path: Path) -> None:
+    rows = [
+        ("007", "NA", "1", "1.5"),
+        ("42", "null", "-2", "2e3"),
+        ("1e5", "", "+3", ".25"),
+        ("nan", "x", "0", "-0"),
+    ]
+    text = "plot,state,level,height\n" + "".join(f"{','.join(row)}\n" for row in rows)
+    database(tmp_path / "other.db", "CREATE TABLE texts (plot TEXT, state TEXT)")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+        connection.executemany(
+            "INSERT INTO texts VALUES (?, ?)", [(plot, state or None) for plot, state, *_ in rows]
+        )
+        connection.commit()
+    other = TableStore(tmp_path).get("texts").columns
+    found = csv(tmp_path, text)
+    for name in ("plot", "state"):
+        texts = other[name].text
+        assert texts is not None
+        assert found[name] == ("text", texts.to_pylist())
+    assert found["level"] == ("number", [1, -2, 3, 0])
+    assert found["height"] == ("number", [1.5, 2000, 0.25, 0])
+
+
+def test_a_column_of_numbers_but_for_one_text_says_why_it_is_of_texts(tmp_path: Path) -> None:
+    assert csv(tmp_path, "node,height\n1,2\n2,NA\n3,5\n")["height"] == ("text", ["2", "NA", "5"])
+    [described] = TableStore(tmp_path).described()
+    assert described["columns"] == [
+        {"name": "node", "type": "number", "trouble": None, "note": None},
+        {"name": "height", "type": "text", "trouble": None, "note": "a text, as 'NA' in row 2 is no number"},
+    ]
+
+
+def test_what_stands_beside_a_csv_file_says_what_its_columns_are(tmp_path: Path) -> None:
+    text = "plot,height,day,when\n7,2,2024-05-01,2024-05-01T10:00:00Z\n8,NA,2024-05-02,2024-05-01T12:30:00+02:00\n"
+    assert csv(tmp_path, text)["plot"] == ("number", [7, 8])
+    said = 'missing = ["NA"]\n[types]\nplot = "text"\nday = "text"\n'
+    found = csv(tmp_path, text, said)
+    assert found["plot"] == ("text", ["7", "8"])
+    assert found["height"] == ("number", [2, None])
+    assert found["day"] == ("text", ["2024-05-01", "2024-05-02"])
+    assert found["when"][1] == [1714557600, 1714559400]
+
+
+@pytest.mark.parametrize(
+    ("said", "trouble"),
+    [
+        ("missing = 3", 'places.csv.toml: missing is 3: write a list of texts, as in ["NA"]'),
+        ("types = 3", 'places.csv.toml: types is 3: write [types], and below it plot = "text"'),
+        ('[types]\nplot = "date"', "places.csv.toml: plot is 'date': a column is text, number or time"),
+        ('[types]\nplott = "text"', "places.csv.toml names a column plott: there are plot, height"),
+        ("kinds = {}", "places.csv.toml has an unknown entry kinds: there are missing and types"),
+        (
+            "types",
+            "places.csv.toml is no TOML: Expected '=' after a key in a key/value pair (at end of document)",
+        ),
+    ],
+)
+def test_what_stands_beside_a_csv_file_and_cannot_be_is_said(tmp_path: Path, said: str, trouble: str) -> None:
+    (tmp_path / "places.csv").write_text("plot,height\n7,tall\n")
+    store = TableStore(tmp_path)
+    assert troubles(store) == {"places of places.csv": None}
+    (tmp_path / "places.csv.toml").write_text(said)
+    assert troubles(store) == {"places of places.csv": trouble}
+    (tmp_path / "places.csv.toml").write_text('[types]\nheight = "number"\nplot = "time"')
+    with pytest.raises(
+        TableError, match="plot: '7' in row 1 is no time; column height: 'tall' in row 1 is no number"
+    ):
+        store.get("places")
+    (tmp_path / "places.csv.toml").unlink()
+    assert store.get("places").rows == 1
+
+
+def test_line_breaks_in_quoted_fields_do_in_a_file_of_any_size(tmp_path: Path) -> None:
+    rows = 60_000
+    with open(tmp_path / "places.csv", "w") as written:
+        written.write("node,note\n")
+        for row in range(rows):
+            written.write(f'{row},"first line\nsecond line of {row}, which is longer"\n')
+    table = TableStore(tmp_path).get("places")
+    assert table.rows == rows
+    texts = table.columns["note"].text
+    assert texts is not None
+    assert texts[rows - 1].as_py() == f"first line\nsecond line of {rows - 1}, which is longer"
 
 
 def test_no_table_takes_the_name_of_the_stream(tmp_path: Path) -> None:
@@ -193,7 +317,7 @@ def test_a_table_of_two_files_is_refused_when_a_query_is_planned(
 
 
 def test_what_can_be_used_is_offered_where_a_table_is_unknown(tmp_path: Path) -> None:
-    (tmp_path / "broken.csv").write_text("a,a\n")
+    (tmp_path / "broken.csv").write_text("a,a\n1,2\n")
     good(tmp_path)
     said = refused(TableStore(tmp_path), "elsewhere")
     assert said.endswith("; and the files zones")
@@ -218,19 +342,19 @@ def test_one_table_of_a_database_that_cannot_be_used_leaves_the_others(tmp_path:
     )
     store = TableStore(tmp_path)
     assert store.get("places").rows == 3
-    said = troubles(store)
-    assert said.pop("places of site.db") is None
-    assert said.pop("latin of site.db", "").startswith("Could not decode to UTF-8 column 'name'")
-    assert said == {
-        "odd of site.db": "column code has values of several types, as 'x12' and 12: store numbers or texts in it",
-        "vague of site.db": "column level has values of several types, as 7 and b'\\x00': store numbers or texts in it",
-        "orphan of site.db": "no such table: main.source",
-        "huge of site.db": "column far has numbers beyond 1e+15 in their last decimal place",
+    odd = {name: dict(store.get(name).troubles) for name in ("odd", "vague", "latin")}
+    assert odd == {
+        "odd": {"code": "it has values of several types, as 'x12' and 12: store numbers or texts in it"},
+        "vague": {"level": "it has values of several types, as 7 and b'\\x00': store numbers or texts in it"},
+        "latin": {"name": "it has a text that is not UTF-8, b'\\xffA': store it as UTF-8"},
     }
-    with pytest.raises(
-        TableError, match=r"^table odd cannot be read: column code has values of several types"
-    ):
-        store.get("odd")
+    said = {name: trouble for name, trouble in troubles(store).items() if trouble is not None}
+    assert said == {
+        "orphan of site.db": "no such table: main.source",
+        "huge of site.db": "column far: it has numbers beyond 1e+15 in their last decimal place",
+    }
+    with pytest.raises(TableError, match=r"^table huge cannot be read: column far: it has numbers beyond"):
+        store.get("huge")
     with pytest.raises(TableError, match=r"site\.db, table orphan: no such table"):
         store.get("elsewhere")
 
@@ -256,9 +380,7 @@ def test_numbers_have_the_places_that_there_is_room_for(
     values = [Decimal(number) if isinstance(number, str) else number for number in numbers]
     array = pa.chunked_array([pa.array(values, kind)])
     if digits is None:
-        with pytest.raises(
-            TableError, match=r"^column x has numbers beyond 1e.15 in their last decimal place$"
-        ):
+        with pytest.raises(TableError, match=r"^it has numbers beyond 1e.15 in their last decimal place$"):
             column_of("x", array)
         return
     column = column_of("x", array)
@@ -322,3 +444,38 @@ def test_a_database_that_somebody_writes_to_is_read_once_he_is_done(tmp_path: Pa
         # Nothing of the file changes.
         writer.execute("ROLLBACK")
     assert troubles(store) == {"zones of zones.csv": None, "places of site.db": None}
+
+
+def test_all_that_a_table_depends_on_is_watched(tmp_path: Path) -> None:
+    """A password that others could read, a driver that came later, a day that was added to a Parquet directory."""
+    path, secret = tmp_path / "site.jdbc", tmp_path / "site.password"
+    path.write_text(
+        'url = "jdbc:h2:site"\ntables = ["places"]\njar = "driver.jar"\ndriver = "D"\npassword_file = "site.password"\n'
+    )
+    secret.write_text("secret\n")
+    secret.chmod(0o644)
+    days = tmp_path / "days.parquet"
+    days.mkdir()
+    pq.write_table(pa.table({"node": [1]}), days / "1.parquet")
+    store = TableStore(tmp_path)
+    try:
+        assert store.get("days").rows == 1
+        version = store.get("days").version
+        assert store.get("days").version == version
+        pq.write_table(pa.table({"node": [2, 3]}), days / "2.parquet")
+        assert store.get("days").rows == 3
+        assert "there is no driver" in str(troubles(store)["site of site.jdbc"])
+        (tmp_path / "driver.jar").write_bytes(b"")
+        assert troubles(store)["site of site.jdbc"] == "others can read the password: chmod 600 site.password"
+        secret.chmod(0o600)
+        assert troubles(store)["site of site.jdbc"] == "its database has not answered yet"
+    finally:
+        store.close()
+
+
+def test_where_tables_belong_is_made_and_said(tmp_path: Path) -> None:
+    store = TableStore(tmp_path / "data" / "tables")
+    assert store.directory.is_dir()
+    assert refused(store, "places").endswith(
+        "CSV, Parquet and SQLite files belong into the gateway's directory of tables, which 'skerry tables' names"
+    )

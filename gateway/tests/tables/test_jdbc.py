@@ -97,7 +97,10 @@ def test_a_database_pauses_those_who_use_it_while_it_is_away(
     daemon.start()
     ada, grace = daemon.client("ada"), daemon.client("grace")
     wait_for(lambda: [t["rows"] for t in ada.tables()] == [2, 0])
-    assert [t["columns"] for t in ada.tables()] == [["node", "name", "height", "built"], ["node"]]
+    assert [[column["name"] for column in t["columns"]] for t in ada.tables()] == [
+        ["node", "name", "height", "built"],
+        ["node"],
+    ]
     columns = "s.nodeid, p.name, p.height, p.built"
     asked = ada.query(
         f"SELECT {columns} FROM sensors s, places p WHERE p.node = s.nodeid AND s.temp > 0 SAMPLE PERIOD 1 s"

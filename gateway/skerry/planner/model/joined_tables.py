@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from skerry.expressions.expression import MIXED, Expr, Kind, render
@@ -27,10 +27,11 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table as it was read last; names are in lower case."""
+    """A table as it was read last; names are in lower case. ``unusable``: columns that it has, and why queries cannot have them."""
 
     name: str
     columns: tuple[TableColumn, ...]
+    unusable: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def to_list(self) -> list[Any]:
         """For JSON."""

@@ -159,6 +159,11 @@ class Scope:
         if said is not None:
             hint = f"it is what a column is called: write {said} here, too"
             return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
+        for joined in self.tables:
+            for name, why in joined.schema.unusable:
+                if name == node.name.lower() and table in (None, joined.called, joined.schema.name):
+                    message = f"column {name} of table {joined.schema.name} cannot be used"
+                    return QueryError(message, why, node.span)
         if self.sensors is not None and table in (None, "sensors", self.sensors):
             if node.name.lower() == _LOC:
                 return _position(node)
@@ -187,6 +192,9 @@ class Scope:
 
 #: Of a query that reads no storage point.
 SENSORS = Scope()
+_WHERE_FILES_BELONG = (
+    "CSV, Parquet and SQLite files belong into the gateway's directory of tables, which 'skerry tables' names"
+)
 
 
 def _position(node: ast.Name) -> QueryError:
@@ -215,10 +223,12 @@ def scope_of(tables: tuple[ast.Table, ...], points: Points, files: Tables = NO_T
         else:
             known = ["sensors", *points, *files]
             there = [point.name for point in points.values()]
-            hint = f"{did_you_mean(name, known)}tables are sensors and storage points"
+            near = did_you_mean(name, known)
+            hint = f"{near}tables are sensors and storage points"
             hint += f": {', '.join(there)}" if there else ", of which there are none"
             usable = [name for name, file in files.items() if not isinstance(file, Trouble)]
             hint += f"; and the files {', '.join(usable)}" if usable else ""
+            hint += "" if near or usable else f"; {_WHERE_FILES_BELONG}"
             raise QueryError(f"unknown table '{table.name.name}'", hint, table.name.span)
     if len(sources) > SOURCES_MAXIMUM:
         hint = f"join at most {SOURCES_MAXIMUM}, and sensors"
