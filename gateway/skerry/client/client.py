@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
+from skerry.client import surroundings
 from skerry.client.errors import ArgumentError, GatewayError, reason
 from skerry.client.rows import Rows
 
@@ -41,6 +42,7 @@ class Client:
             "limits": httpx.Limits(max_connections=None, max_keepalive_connections=20),
             "headers": {"Authorization": f"Bearer {token}"} if token else {},
             "params": {"user": user} if user else {},
+            **surroundings.options(url),
         }
         self.http = httpx.Client(**self._options)
 
@@ -194,11 +196,14 @@ class Client:
                 raise GatewayError(f"{self.url}: no answer within {ANSWER_S:g} s") from None
             raise GatewayError(
                 f"no gateway at {self.url}: start one with 'skerry gateway --link …' or 'skerry up NETWORK.toml'"
+                f"{surroundings.through(self.url)}"
             ) from None
         if response.has_redirect_location:
             raise GatewayError(f"{self.url}: it has moved: ask {response.headers['Location']}")
         if not response.is_success:
-            raise GatewayError(reason(response))
+            # What no gateway says, a proxy does.
+            answered = "application/json" in response.headers.get("Content-Type", "")
+            raise GatewayError(f"{reason(response)}{'' if answered else surroundings.through(self.url)}")
         try:
             return response.json()
         except ValueError:

@@ -1,5 +1,6 @@
 """Captures are what Wireshark takes them for."""
 
+import random
 import shutil
 import struct
 import subprocess
@@ -54,3 +55,29 @@ def test_tshark_dissects_the_mac_header(capture: Path) -> None:
         ["1.500000007", "0x0001", "17", "0x5359", "0xffff", "0x0003", "0", "1", ""],
         ["2.000000000", "0x0001", "18", "0x5359", "0x0003", "0x0004", "1", "1", ""],
     ]
+
+
+def times_ns(path: Path) -> list[int]:
+    """When the frames of a capture began."""
+    data, place, found = path.read_bytes(), 24, []
+    while place < len(data):
+        seconds, nanoseconds, length, _ = struct.unpack_from("<IIII", data, place)
+        found.append(seconds * 1_000_000_000 + nanoseconds)
+        place += 16 + length
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_frames_stand_in_the_order_in_which_they_began(tmp_path: Path, seed: int) -> None:
+    """The core tells them as they end: a short one before the long one that it fell into."""
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    frames = []
+    for _ in range(2_000):
+        start, size = draw.randrange(1_000_000_000), draw.randrange(5, 128)
+        frames.append(AirFrame(start, start + (size + 6) * 32_000, 1, 1, bytes(size)))
+    path = tmp_path / "air.pcap"
+    with Capture(path) as capture:
+        for frame in sorted(frames, key=lambda frame: frame.end_ns):
+            capture.add(frame)
+    assert times_ns(path) == sorted(frame.start_ns for frame in frames)
