@@ -59,7 +59,7 @@ def conditions(of: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 def _value(name: str) -> st.SearchStrategy[int | None]:
     entry = BY_NAME[name]
     low, high = (round(bound * 10**entry.digits) for bound in (entry.minimum, entry.maximum))
-    near = st.integers(max(low, -100), min(high, 100))
+    near = st.integers(max(low, -100), max(low, min(high, 100)))
     return st.one_of(st.none(), st.integers(low, high), near, st.sampled_from([low, high]))
 
 

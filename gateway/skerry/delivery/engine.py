@@ -68,15 +68,16 @@ class Engine:
         compacted: Callable[[int, int, Collection[int]], Mapping[int, Part]] | None = None,
         *,
         by_utc: bool = False,
+        speed: float = 1.0,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
         it has no longer, of plain streams with some attributes; ``by_utc``: whether windows are of all networks, by UTC, instead of each
-        session's own."""
+        session's own; ``speed``: s of network time in one of UTC's."""
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._subscribers: dict[str, Subscriber] = {}
         self._audiences: dict[int, Audience] = {}
-        self._by_utc = by_utc
+        self._by_utc, self._speed = by_utc, speed
         self._windows = self._new_windows()
         #: Who has windows for himself.
         self._own: set[str] = set()
@@ -90,14 +91,15 @@ class Engine:
         self.lacking: str | None = None
 
     def _new_windows(self) -> Windows:
-        return Windows(self._session, self._utc if self._by_utc else None)
+        return Windows(self._session, self._utc if self._by_utc else None, self._speed)
 
     def _utc(self, number: int, network_ms: int) -> int:
-        """UTC in ms of a stream's network time; where the log was begun without, network time, which is long ago."""
+        """A stream's network time as that which networks have in common, in ms; where the log was begun without, network time, which
+        is long ago."""
         stream = self._stream(number)
         if stream is None or stream.since_utc_ms is None:
             return network_ms
-        return stream.since_utc_ms + network_ms - stream.since_ms
+        return round(stream.since_utc_ms * self._speed) + network_ms - stream.since_ms
 
     def _session(self, number: int) -> int | None:
         stream = self._stream(number)
@@ -119,7 +121,7 @@ class Engine:
             residual, own = Residual(plan), None
             if plan.window is not None and (joiner is not None or past is not None):
                 utc = self._utc if self._by_utc else None
-                own = OwnWindows(plan, begin, self._pieces, self._session, joiner, past, utc)
+                own = OwnWindows(plan, begin, self._pieces, self._session, joiner, past, utc, self._speed)
             elif joiner is not None:
                 residual.join = joiner.join
             buffer = FeedBuffer(self._recent, self.done - 1)

@@ -181,6 +181,16 @@ class NetworkClock:
         at = bisect_right(self._marks, machine, key=lambda mark: mark.machine)
         return self._on_line(machine, at, by_network=False)
 
+    def earlier(self, utc: float, span_ms: int) -> float:
+        """UTC in s so long, in ms of network time, before another: also of one that the root was not yet heard at."""
+        then = self.network(utc)
+        if then is None:
+            return utc - span_ms / 1000 / self._asked
+        # Where the root has stopped since, it went no further.
+        found = self.utc(round(min(then, self.now()) * 1000) - span_ms)
+        assert found is not None
+        return found
+
     def _on_line(self, value: float, at: int, *, by_network: bool) -> float:
         """Between the marks around, or as it goes before the first and behind the last."""
         one, other = self._marks[max(at - 1, 0)], self._marks[min(at, len(self._marks) - 1)]

@@ -85,6 +85,10 @@ class Networks:
         """Network time of the first in ms."""
         return self.all[0].clock.now_ms()
 
+    def earlier(self, utc: float, span_ms: int) -> float:
+        """UTC in s so long, in ms of network time, before another."""
+        return self.first.clock.earlier(utc, span_ms)
+
     def held_ms(self, number: int) -> tuple[int, int] | None:
         """See :meth:`Network.held_ms`; by the time of :meth:`now_ms`."""
         for network in self.all:

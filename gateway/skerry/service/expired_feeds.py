@@ -25,8 +25,11 @@ class Beginning:
     arrival_us: int | None
 
 
-def spent(query: UserQuery, running: Container[int], latest: Latest, log: Beginning) -> list[int]:
-    """Numbers of the streams whose feeds a query has for nothing. ``running``: those that motes go on with."""
+def spent(
+    query: UserQuery, running: Container[int], latest: Latest, log: Beginning, speed: float = 1.0
+) -> list[int]:
+    """Numbers of the streams whose feeds a query has for nothing. ``running``: those that motes go on with; ``speed``: s of network
+    time in one of UTC's."""
     window, behind_ms = query.plan.window, LATENESS_MS
     if log.arrival_us is None:
         return []
@@ -38,7 +41,7 @@ def spent(query: UserQuery, running: Container[int], latest: Latest, log: Beginn
     found = []
     for number in query.feeds:
         last, arrival_us = latest.of(number)
-        gone = last < log.row and arrival_us < log.arrival_us - behind_ms * 1000
+        gone = last < log.row and arrival_us < log.arrival_us - behind_ms * 1000 / speed
         if gone and number not in running:
             found.append(number)
     return found

@@ -78,7 +78,7 @@ class Gateway:
         tables: Path | None = None,
         speed: float = 1.0,
     ) -> None:
-        self._backlog = backlog
+        self._backlog, self._speed = backlog, speed
         self._lock = threading.RLock()
         #: Of readers, for which nobody is to wait until a query is planned or rows are durable.
         self._counting = threading.Lock()
@@ -93,11 +93,18 @@ class Gateway:
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         self._ingest = Ingest(Reorder(data, self._network.held_ms), speed)
         by_utc = len(links) > 1
-        self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=by_utc)
+        self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=by_utc, speed=speed)
         self.tables = TableStore(tables or data / "tables", lambda: self.spark.session)
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(
-            data, self._log, self._streams, lambda: self.engine.done, retention, by_utc=by_utc, speed=speed
+            data,
+            self._log,
+            self._streams,
+            lambda: self.engine.done,
+            retention,
+            by_utc=by_utc,
+            earlier=self._network.earlier,
+            speed=speed,
         )
         self._opened = self._log.rows
         #: The log's first row when feeds were looked through last.
@@ -335,7 +342,7 @@ class Gateway:
         log = Beginning(first, int(there["arrival"][0]) if len(there) else None)
         running = self._network.running
         for query in self._queries.all():
-            numbers = spent(query, running, self._log.latest, log)
+            numbers = spent(query, running, self._log.latest, log, self._speed)
             for number in numbers:
                 del query.feeds[number]
             if numbers:

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from skerry.planner.model.plans import MoteQuery
+
+
+def common_ms(utc_ms: npt.NDArray[np.int64], speed: float) -> npt.NDArray[np.int64]:
+    """UTC in ms as a time that several networks have in common and that goes as theirs do: ``speed`` s of it in one of UTC."""
+    return utc_ms if speed == 1.0 else np.rint(utc_ms * speed).astype(np.int64)
 
 
 @dataclass(frozen=True)

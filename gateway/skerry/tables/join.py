@@ -43,10 +43,10 @@ class _Keys:
     rows: Int64
 
 
-#: Columns of the stream's past beside those that a query reads: numbers in the log, and sessions.
-ROW, SESSION = " row", " session"
+#: Columns of the stream's past beside those that a query reads: numbers in the log, sessions, and network times in ms.
+ROW, SESSION, NETWORK = " row", " session", " network"
 #: See :class:`skerry.storage.history.past_table.Before`.
-Earlier = Callable[[Int64, Int64], Table]
+Earlier = Callable[[Int64, Int64], tuple[Table, int]]
 #: Pairs of a batch with one table at most.
 PAIRS_MAXIMUM = 20_000_000
 
@@ -103,11 +103,11 @@ class Joiner:
         chosen: dict[str, tuple[Table, Int64]] = {}
         for probe in self._plan.probes:
             earlier = self._past.get(probe.table.called)
-            table = (
-                self._table(probe)
-                if earlier is None
-                else earlier(_numbers(rows)[places], rows.utc_ms[places])
-            )
+            reach_ms = 0
+            if earlier is None:
+                table = self._table(probe)
+            else:
+                table, reach_ms = earlier(_numbers(rows)[places], rows.utc_ms[places])
             keys = self._keys_of(probe, table)
             if not chosen and len(keys.values) * FEW < len(left):
                 pairs, found = self._from_table(probe, keys, rows, places)
@@ -115,7 +115,7 @@ class Joiner:
                 evaluate = self._evaluator(rows, left, chosen, [probe.outer])
                 pairs, found = _from_stream(evaluate(probe.outer, self._plan.period_ms), keys)
             if earlier is not None and len(pairs):
-                behind = self._behind(probe, table, rows, left[pairs], found)
+                behind = self._behind(probe, table, reach_ms, rows, left[pairs], found)
                 pairs, found = pairs[behind], found[behind]
             left = left[pairs]
             chosen = {called: (of, at[pairs]) for called, (of, at) in chosen.items()}
@@ -131,15 +131,21 @@ class Joiner:
         return left.astype(np.int64), chosen
 
     def _behind(
-        self, probe: Probe, table: Table, rows: Rows, left: Indices, found: Int64
+        self, probe: Probe, table: Table, reach_ms: int, rows: Rows, left: Indices, found: Int64
     ) -> npt.NDArray[np.bool_]:
-        """Which pairs are of a row and one that had come before it, and was sampled before it, at most so long ago."""
-        past_ms = probe.table.past_ms
-        assert past_ms is not None
+        """Which pairs are of a row and one that had come before it, and was sampled before it, at most so long ago: by network
+        time, or, of different sessions, at most ``reach_ms`` of UTC."""
+        assert probe.table.past_ms is not None
         ago = rows.utc_ms[left] - table.columns[TIME].values[found]
-        behind = (ago > 0) & (ago <= past_ms) & (table.columns[ROW].values[found] < _numbers(rows)[left])
+        most: int | Int64 = reach_ms
+        if rows.sessions is not None:
+            same = table.columns[SESSION].values[found] == rows.sessions[left]
+            ago = np.where(same, rows.sample_ms[left] - table.columns[NETWORK].values[found], ago)
+            most = np.where(same, probe.table.past_ms, reach_ms)
+        behind: npt.NDArray[np.bool_] = (ago > 0) & (ago <= most)
+        behind &= table.columns[ROW].values[found] < _numbers(rows)[left]
         if probe.table.called in self._of_epochs and rows.sessions is not None:
-            behind &= table.columns[SESSION].values[found] == rows.sessions[left]
+            behind &= same
         return behind
 
     def _from_table(self, probe: Probe, keys: _Keys, rows: Rows, places: Indices) -> tuple[Int64, Int64]:

@@ -20,6 +20,7 @@ from skerry.execution.residual import Residual, Rows
 from skerry.expressions.evaluate import Vector
 from skerry.planner.model.frames import CELLS_MAXIMUM, LATENESS_MS
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.streams.stream import common_ms
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.windows.panes import Input, Key, Panes
@@ -62,7 +63,7 @@ class Past(Protocol):
 class OwnWindows:
     """What one query's windows are made of. ``begin``: row of the log from which on rows come by its ``feeds``; before it they
     are the past's. ``parts``: rows of the log from .. to - 1, with some attributes, by stream; ``session`` of a stream's number;
-    ``utc``: as of :class:`skerry.windows.shared_windows.Windows`."""
+    ``utc``, ``speed``: as of :class:`skerry.windows.shared_windows.Windows`."""
 
     plan: QueryPlan
     begin: int
@@ -71,6 +72,7 @@ class OwnWindows:
     joiner: Joiner | None = None
     past: Past | None = None
     utc: Callable[[int, int], int] | None = None
+    speed: float = 1.0
     feeds: Mapping[int, Feed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -116,13 +118,15 @@ class OwnWindows:
     def times(self, chosen: Chosen) -> Int64:
         """When all its rows were sampled, in the time that the windows go by, in ms."""
         rows = chosen.rows
-        times: Int64 = (rows.sample_ms if self.utc is None else rows.utc_ms)[chosen.all]
+        if self.utc is not None:
+            return common_ms(rows.utc_ms[chosen.all], self.speed)
+        times: Int64 = rows.sample_ms[chosen.all]
         return times
 
     def since(self, session: int, chosen: Chosen) -> int:
         """From when on a session's windows may begin, given its first rows."""
         if self.past is not None:
-            behind = int(chosen.rows.utc_ms[chosen.all[0]]) - self.past.since_ms
+            behind = round((int(chosen.rows.utc_ms[chosen.all[0]]) - self.past.since_ms) * self.speed)
             return max(0, int(self.times(chosen)[0]) - behind)
         if self.utc is not None:
             return min(self.utc(n, feed.since_ms) for n, feed in self.feeds.items())

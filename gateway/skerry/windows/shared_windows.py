@@ -24,6 +24,7 @@ from skerry.planner.model.frames import (
     window_of,
 )
 from skerry.planner.model.plans import Feed, Output, QueryPlan
+from skerry.streams.stream import common_ms
 from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
 from skerry_protocol.packets import Aggregate
 
@@ -227,13 +228,17 @@ class Windows:
     """The windows of all users. Not for several threads at once.
 
     ``session`` of a stream's number: network time begins anew with each. Windows are of one session each, by its time, unless
-    there is ``utc``: of a stream's number and a network time, UTC in ms; they are of all sessions then, by UTC.
+    there is ``utc``: of a stream's number and a network time, UTC in ms that go as network time does, ``speed`` s of it in one of
+    UTC's; they are of all sessions then, by that.
     """
 
     def __init__(
-        self, session: Callable[[int], int | None], utc: Callable[[int, int], int] | None = None
+        self,
+        session: Callable[[int], int | None],
+        utc: Callable[[int, int], int] | None = None,
+        speed: float = 1.0,
     ) -> None:
-        self._session, self._utc = session, utc
+        self._session, self._utc, self._speed = session, utc, speed
         self._shared: dict[Selection, Shared] = {}
         self._of_user: dict[str, dict[int, Shared]] = {}
         self._views: dict[str, dict[Hashable, WindowView]] = {}
@@ -365,7 +370,7 @@ class Windows:
             if not mine:
                 continue
             results = shared.panes.process(
-                _input(shared, mine, by_utc=self._utc is not None), len(shared.groups)
+                _input(shared, mine, None if self._utc is None else self._speed), len(shared.groups)
             )
             brought = {key for key, result in results.items() if result.numbers}
             for key in brought:
@@ -376,8 +381,8 @@ class Windows:
         return found, users
 
 
-def _input(shared: Shared, mine: list[tuple[View, Part]], *, by_utc: bool) -> Input:
-    """The rows of all streams of a selection as one, in the order of the log."""
+def _input(shared: Shared, mine: list[tuple[View, Part]], speed: float | None) -> Input:
+    """The rows of all streams of a selection as one, in the order of the log. ``speed``: they are by UTC, and how that goes."""
     arguments, selection = shared.panes.arguments(), shared.selection
     pieces = []
     for view, part in mine:
@@ -385,7 +390,7 @@ def _input(shared: Shared, mine: list[tuple[View, Part]], *, by_utc: bool) -> In
         rows = part.rows.evaluate
         of_places = rows if len(places) == len(part.numbers) else rows.at(places)
         vectors = [of_places(expr, selection.period_ms) for expr in (*selection.groups, *arguments)]
-        samples = part.rows.utc_ms if by_utc else part.rows.sample_ms
+        samples = part.rows.sample_ms if speed is None else common_ms(part.rows.utc_ms, speed)
         pieces.append(Piece(part.numbers, samples, places.astype(np.int64), vectors))
     return as_input(pieces, shared.groups, len(selection.groups), arguments)
 

@@ -15,6 +15,7 @@ from skerry.catalog.substitutes import SILENT_S, silent
 from skerry.ingest.ingest import Ingest
 from skerry.network.clock import NetworkClock
 from skerry.network.network import Common, Network
+from skerry.network.networks import Networks
 from skerry.sharing.demand import Demand
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log.stream_log import StreamLog
@@ -151,5 +152,17 @@ def test_history_goes_back_by_network_time(tmp_path: Path) -> None:
     plan = plan_of("SELECT temp FROM sensors HISTORY 1 h ONLY")
     for speed, seconds in ((1.0, 3600), (10.0, 360), (0.5, 7200)):
         data = tmp_path / str(speed)
-        service = HistoryService(data, StreamLog(data), lambda: [], lambda: 0, speed=speed)
+        common = Common(speed=speed)
+        networks = Networks([Network(lambda _: None, common)], common)
+        service = HistoryService(data, StreamLog(data), lambda: [], lambda: 0, earlier=networks.earlier)
         assert service.rows(plan, 1e9).since_ms == 1e12 - seconds * 1000
+
+
+def test_the_past_begins_by_the_pace_that_is_reached(machine: Machine) -> None:
+    clock = NetworkClock(1.0)
+    clock.restart(300, 0, 1e9)
+    machine.run(clock, 60, 20)
+    assert clock.earlier(machine.now, 600_000) == pytest.approx(machine.now - 30, abs=0.1)
+    stopped = machine.now
+    machine.now += 100
+    assert clock.earlier(machine.now, 600_000) == pytest.approx(stopped - 30, abs=0.1)

@@ -48,6 +48,8 @@ class Two:
 
     streams: dict[int, Stream]
     records: Records
+    #: S of network time in one of UTC, by which all below is told.
+    speed: float = 1.0
 
     def block(self, start: int, end: int) -> Block:
         return Block(start, self.records[start:end])
@@ -57,15 +59,20 @@ class Two:
         return {n: Feed("u", 1, PERIOD, PERIOD, s.since_ms) for n, s in self.streams.items()}
 
     @property
+    def since_us(self) -> int:
+        """A second before, UTC."""
+        return round((self.since_ms - 1000) * 1000 / self.speed)
+
+    @property
     def since_ms(self) -> int:
-        """From when on there are rows, UTC."""
-        return min(stream.since_utc_ms or 0 for stream in self.streams.values())
+        """From when on there are rows."""
+        return round(min(stream.since_utc_ms or 0 for stream in self.streams.values()) * self.speed)
 
     def in_database(self, sql: str) -> list[tuple[Any, ...]]:
         """``rows`` has them all."""
         rows = pa.table(
             {
-                "sample": pa.array(self.records["sample"] // 1000),
+                "sample": pa.array((self.records["sample"] // 1000 * self.speed).astype(np.int64)),
                 "node": pa.array(self.records["node"].astype(np.int64)),
                 "temp": pa.array(self.records["value"][:, TEMP].astype(np.int64)),
             }
@@ -76,13 +83,13 @@ class Two:
             return connection.execute(sql).fetchall()
 
     def over(self, length: int, slide: int, since: int) -> set[int]:
-        """Epochs of the windows that are over and begin behind ``since`` (UTC in ms)."""
-        last = int(self.records["sample"].max()) // 1000
+        """Epochs of the windows that are over and begin behind ``since`` (in ms)."""
+        last = int(self.records["sample"].max() // 1000 * self.speed)
         ends = range(0, last - PERIOD + 1, slide * 1000)
         return {end // PERIOD - 1 for end in ends[since // (slide * 1000) :] if end - length * 1000 >= since}
 
 
-def two_networks(later_ms: int, seed: int) -> Two:
+def two_networks(later_ms: int, seed: int, speed: float = 1.0) -> Two:
     rng = np.random.default_rng(seed)
     booted = {1: BOOTED, 2: BOOTED + later_ms}
     begin = BOOTED + 300_000
@@ -105,22 +112,27 @@ def two_networks(later_ms: int, seed: int) -> Two:
         record["stream"], record["node"], record["epoch"] = number, 100 * (number - 1) + mote, epoch
         record["sample"] = sample * 1000
         record["value"][TEMP] = temp
-    return Two(streams, records)
+    records["sample"] = records["sample"] / speed
+    streams = {
+        number: dataclasses.replace(stream, since_utc_ms=round((stream.since_utc_ms or 0) / speed))
+        for number, stream in streams.items()
+    }
+    return Two(streams, records, speed)
 
 
 #: What :func:`two_networks` are made of.
-boots = st.tuples(st.integers(-200_000, 200_000), st.integers(0, 2**32 - 1))
+boots = st.tuples(st.integers(-200_000, 200_000), st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.5]))
 windows = st.sampled_from([(30, 10), (60, 60), (20, 5)])
 
 
 @settings(max_examples=30)
 @given(boots, windows, st.lists(st.integers(1, 60), max_size=4))
 def test_a_window_holds_the_rows_of_all_networks(
-    booted: tuple[int, int], window: tuple[int, int], cuts: list[int]
+    booted: tuple[int, int, float], window: tuple[int, int], cuts: list[int]
 ) -> None:
     two = two_networks(*booted)
     length, slide = window
-    engine = Engine(two.streams.get, two.block, by_utc=True)
+    engine = Engine(two.streams.get, two.block, by_utc=True, speed=two.speed)
     engine.subscribe(
         "u",
         plan_of(
@@ -171,7 +183,7 @@ def newest_of(rows: Iterable[Sequence[Any]]) -> dict[Any, tuple[Any, ...]]:
 @settings(max_examples=12)
 @given(boots, windows, st.booleans(), st.integers(0, 400), st.integers(0, 400))
 def test_windows_over_joins_and_over_the_past_hold_the_rows_of_all_networks(
-    booted: tuple[int, int], window: tuple[int, int], joined: bool, asked: int, compacted: int
+    booted: tuple[int, int, float], window: tuple[int, int], joined: bool, asked: int, compacted: int
 ) -> None:
     two = two_networks(*booted)
     length, slide = window
@@ -183,13 +195,13 @@ def test_windows_over_joins_and_over_the_past_hold_the_rows_of_all_networks(
     asked = min(asked, len(two.records))
     assume(joined or asked)
     plan = plan_of(f"{sql} {'HISTORY 1 day' if asked else ''} SAMPLE PERIOD 5 s", SCHEMAS)
-    since_us = (two.since_ms - 1000) * 1000
+    since_us = two.since_us
     with TemporaryDirectory() as directory:
         tables = TableStore(Path(directory))
         pq.write_table(PLACES_TABLE, Path(directory) / "places.parquet")
         gone = Pasts(Path(directory), two, asked, compacted)
         past = PastRows(plan, lambda: gone.reader(plan, since_us), since_us) if asked else None
-        engine = Engine(two.streams.get, two.block, by_utc=True)
+        engine = Engine(two.streams.get, two.block, by_utc=True, speed=two.speed)
         engine.subscribe("u", plan, asked, Joiner(plan, tables.get) if joined else None, past)
         engine.set_feeds("u", two.feeds)
         engine.process(two.block(asked, len(two.records)))
@@ -214,14 +226,18 @@ def test_windows_over_joins_and_over_the_past_hold_the_rows_of_all_networks(
 
 @settings(max_examples=8)
 @given(boots, st.booleans(), st.integers(0, 400))
-def test_past_aggregates_are_of_all_networks(booted: tuple[int, int], windowed: bool, compacted: int) -> None:
+def test_past_aggregates_are_of_all_networks(
+    booted: tuple[int, int, float], windowed: bool, compacted: int
+) -> None:
     two = two_networks(*booted)
     columns = "epoch, AVG(temp, 20 s), COUNT(*, 20 s)" if windowed else "AVG(temp), COUNT(*)"
     plan = plan_of(f"SELECT {columns} FROM sensors HISTORY 1 day ONLY SAMPLE PERIOD 5 s")
-    since_us = (two.since_ms - 1000) * 1000
+    since_us = two.since_us
     with TemporaryDirectory() as directory:
         gone = Pasts(Path(directory), two, len(two.records), compacted)
-        answer = Answer(plan, gone.reader(plan, since_us), len(two.records), since_us, by_utc=True)
+        answer = Answer(
+            plan, gone.reader(plan, since_us), len(two.records), since_us, by_utc=True, speed=two.speed
+        )
         rows, _, _ = answer.after(-1)
         gone.log.close()
     step = 20_000 if windowed else PERIOD

@@ -19,6 +19,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Samples
 from skerry.storage.history.sorting import check_room, sequence
+from skerry.streams.stream import common_ms
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
@@ -63,11 +64,11 @@ class _Gathered:
 
 
 class Aggregation:
-    """The aggregates of one plan. ``by_epoch``: a row for each epoch of the query's, of each session, or, ``by_utc``, of all
-    networks; else over everything."""
+    """The aggregates of one plan. ``by_epoch``: a row for each epoch of the query's, of each session, or of all networks,
+    by UTC, where there is ``speed``: s of network time in one of that; else over everything."""
 
-    def __init__(self, plan: QueryPlan, *, by_epoch: bool, by_utc: bool = False) -> None:
-        self._plan, self._by_epoch, self._by_utc = plan, by_epoch, by_utc
+    def __init__(self, plan: QueryPlan, *, by_epoch: bool, speed: float | None = None) -> None:
+        self._plan, self._by_epoch, self._speed = plan, by_epoch, speed
         self._nodes = plan.aggregates()
         self._groups = [f"g{i}" for i in range(len(plan.groups))]
         self._keys = ["session", "epoch", *self._groups]
@@ -84,9 +85,10 @@ class Aggregation:
         evaluate = samples.rows.evaluate
         sessions = epochs = np.zeros(count, np.int64)
         if self._by_epoch:
-            times = samples.rows.utc_ms if self._by_utc else samples.rows.sample_ms
+            rows, speed = samples.rows, self._speed
+            times = rows.sample_ms if speed is None else common_ms(rows.utc_ms, speed)
             epochs = times[places] // period
-            sessions = sessions if self._by_utc else samples.sessions[places]
+            sessions = samples.sessions[places] if speed is None else sessions
         keys: dict[str, pa.Array] = {"session": pa.array(sessions), "epoch": pa.array(epochs)}
         for name, expr in zip(self._groups, self._plan.groups, strict=True):
             values, known = evaluate(expr, period)

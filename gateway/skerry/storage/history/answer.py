@@ -73,12 +73,13 @@ class Answer:
         joiner: Joiner | None = None,
         *,
         by_utc: bool = False,
+        speed: float = 1.0,
     ) -> None:
         """``since_us``: where the query's span begins, UTC; ``by_utc``: whether windows and epochs that are aggregated are of all
-        networks, by UTC, instead of each session's own."""
+        networks, by UTC, instead of each session's own; ``speed``: s of network time in one of UTC's."""
         self._plan, self._reader, self._end = plan, reader, end
         self._rows = PastRows(plan, lambda: reader, since_us)
-        self._joiner, self._by_utc = joiner, by_utc
+        self._joiner, self._by_utc, self._speed = joiner, by_utc, speed
         self._residual = Residual(plan)
         if joiner is not None:
             self._residual.join = joiner.join
@@ -137,7 +138,14 @@ class Answer:
         # It has no feeds: their times do not matter.
         utc = (lambda _, network_ms: network_ms) if self._by_utc else None
         own = OwnWindows(
-            self._plan, self._end, lambda *_: iter(()), lambda _: None, self._joiner, self._rows, utc
+            self._plan,
+            self._end,
+            lambda *_: iter(()),
+            lambda _: None,
+            self._joiner,
+            self._rows,
+            utc,
+            self._speed,
         )
         run, rows = Run(own), list[Row]()
         while run.at < self._end:
@@ -150,7 +158,8 @@ class Answer:
     def _aggregate(self) -> list[Row]:
         assert self._plan.history is not None
         by_epoch = not self._plan.history.recorded
-        aggregation = Aggregation(self._plan, by_epoch=by_epoch, by_utc=self._by_utc)
+        speed = self._speed if self._by_utc else None
+        aggregation = Aggregation(self._plan, by_epoch=by_epoch, speed=speed)
         for start in range(self._reader.first(), self._end, PIECE_ROWS):
             samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
             aggregation.add(samples, self._rows.selected(samples))

@@ -35,7 +35,8 @@ _ANSWERS = 16
 
 class HistoryService:
     """``streams``: a copy of all there have been; ``processed``: how many rows of the log have been through the proxy;
-    ``by_utc``: as of :class:`skerry.storage.history.answer.Answer`; ``speed``: s of network time in one of this machine's."""
+    ``by_utc``: as of :class:`skerry.storage.history.answer.Answer`; ``earlier``: UTC in s so long, in ms of network time, before another;
+    ``speed``: s of that in one of UTC's."""
 
     def __init__(
         self,
@@ -46,12 +47,16 @@ class HistoryService:
         retention: Retention | None = None,
         *,
         by_utc: bool = False,
+        earlier: Callable[[float, int], float] = lambda utc, span_ms: utc - span_ms / 1000,
         speed: float = 1.0,
     ) -> None:
-        self._history, self._by_utc, self._speed = History(data, retention), by_utc, speed
+        self._history, self._by_utc, self._earlier = History(data, retention), by_utc, earlier
         self._log, self._streams, self._processed = stream_log, streams, processed
+        self._speed = speed
         stream_log.go_on_at(self._history.manifest.rows)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
+        #: Where the past of each begins, UTC in us: it stays, however the root's time is known later.
+        self._since: dict[str, int] = {}
         #: By query, which file of the past it waits for.
         self._waits: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -116,9 +121,9 @@ class HistoryService:
         with self._lock:
             answer = self._answers.pop(query, None)
             if answer is None:
-                since_us = self._since_us(plan, asked)
+                since_us = self._since.setdefault(query, self._since_us(plan, asked))
                 reader = self._reader(plan.attributes, since_us)
-                answer = Answer(plan, reader, end, since_us, joiner, by_utc=self._by_utc)
+                answer = Answer(plan, reader, end, since_us, joiner, by_utc=self._by_utc, speed=self._speed)
             self._answers[query] = answer
             if len(self._answers) > _ANSWERS:
                 self._answers.popitem(last=False)
@@ -142,12 +147,12 @@ class HistoryService:
     def _since_us(self, plan: QueryPlan, asked: float) -> int:
         """Where a query's span, which is of network time, begins, UTC."""
         assert plan.history is not None
-        return round(asked * 1e6 - plan.history.span_ms * 1000 / self._speed)
+        return round(self._earlier(asked, plan.history.span_ms) * 1e6)
 
     def before(self, plan: QueryPlan) -> dict[str, Before]:
         """What the stream was before its rows, for each of a query's tables that is that."""
         past = [probe.table for probe in plan.probes if probe.table.past_ms is not None]
-        return {table.called: Before(plan, table, self._reader) for table in past}
+        return {table.called: Before(plan, table, self._reader, self._earlier) for table in past}
 
     def parts(self, start: int, end: int, attributes: Collection[int]) -> dict[int, Part]:
         """Rows ``start`` .. ``end`` - 1 of plain streams by stream, as the proxy has them, from files."""
@@ -161,6 +166,7 @@ class HistoryService:
         """The query is gone."""
         with self._lock:
             self._answers.pop(query, None)
+            self._since.pop(query, None)
             self._waits.pop(query, None)
 
     def status(self) -> dict[str, Any]:

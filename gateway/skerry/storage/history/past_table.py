@@ -22,7 +22,7 @@ from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples
 from skerry.tables.columns import Column, TableError
 from skerry.tables.files import ROWS_MAXIMUM
-from skerry.tables.join import ROW, SESSION
+from skerry.tables.join import NETWORK, ROW, SESSION
 from skerry.tables.store import Table
 from skerry_protocol.attributes import BY_NAME
 
@@ -30,17 +30,23 @@ from skerry_protocol.attributes import BY_NAME
 _PIECE_ROWS = 65_536
 #: Older rows than are needed that are kept at most, as a share of those that are.
 _SLACK = 1.0
+#: What UTC of a network time is known to, in ms: rows of a session meet by its time, and none of them may be missing.
+_MARGIN_MS = 2_000
 
 
 class Before:
     """The past of one query's stream, as far as its readers have come. ``reader``: of rows sampled from a time on, UTC in us, of the
-    streams that there are when it is asked for."""
+    streams that there are when it is asked for; ``earlier``: UTC in s so long, in ms of network time, before another."""
 
     def __init__(
-        self, plan: QueryPlan, joined: JoinedTable, reader: Callable[[frozenset[int], int], Reader]
+        self,
+        plan: QueryPlan,
+        joined: JoinedTable,
+        reader: Callable[[frozenset[int], int], Reader],
+        earlier: Callable[[float, int], float],
     ) -> None:
         assert joined.past_ms is not None
-        self._period_ms, self._span_ms = plan.period_ms, joined.past_ms
+        self._period_ms, self._span_ms, self._earlier = plan.period_ms, joined.past_ms, earlier
         self._names = columns_read(plan.joined_exprs(), joined)
         attributes = frozenset(BY_NAME[name].number for name in self._names - {EPOCH, TIME})
         self._open = partial(reader, attributes)
@@ -52,10 +58,16 @@ class Before:
         self._columns = self._empty()
         self._version = 0
 
-    def table(self, numbers: Int64, utc_ms: Int64) -> Table:
-        """All rows that some of the stream's may meet, by their numbers in the log and sample times. Raises TableError."""
+    def table(self, numbers: Int64, utc_ms: Int64) -> tuple[Table, int]:
+        """All rows that some of the stream's may meet, by their numbers in the log and sample times, and how far back in ms of UTC
+        those of other sessions go. Raises TableError."""
         with self._lock:
-            since_ms = int(utc_ms.min()) - self._span_ms if len(utc_ms) else self._since_ms
+            since_ms, reach_ms = self._since_ms, self._span_ms
+            if len(utc_ms):
+                first = int(utc_ms.min())
+                since_ms = int(self._earlier(first / 1000, self._span_ms) * 1000)
+                reach_ms = first - since_ms
+                since_ms -= _MARGIN_MS
             last = int(numbers.max()) if len(numbers) else -1
             if self._at is None or since_ms < self._since_ms:
                 self._since_ms = since_ms
@@ -77,10 +89,10 @@ class Before:
                 raise TableError(
                     f"{PAST.name} has {rows} rows in this time, and a table has {ROWS_MAXIMUM} at most"
                 )
-            return Table(PAST.name, rows, columns, self._version, Path(PAST.name))
+            return Table(PAST.name, rows, columns, self._version, Path(PAST.name)), reach_ms
 
     def _empty(self) -> dict[str, Vector]:
-        names = self._names | {ROW, SESSION, TIME}
+        names = self._names | {ROW, SESSION, NETWORK, TIME}
         return {name: (np.empty(0, np.int64), np.empty(0, np.bool_)) for name in names}
 
     def _add(self, reader: Reader, samples: Samples) -> None:
@@ -90,6 +102,7 @@ class Before:
         found: dict[str, Vector] = {
             ROW: (samples.numbers[places], everywhere),
             SESSION: (samples.sessions[places], everywhere),
+            NETWORK: (samples.rows.sample_ms[places], everywhere),
             TIME: (samples.rows.utc_ms[places], everywhere),
         }
         for name in self._names - {TIME}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.tests.generated import NAMES, in_database
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, seen, steady
-from gateway.tests.pasts import Gone, ended, of_one_stream, plain_records, stream_of
+from gateway.tests.pasts import ORIGIN, Gone, ended, of_one_stream, plain_records, stream_of
 from gateway.tests.windowed import ordered
 from skerry.delivery.engine import Engine
 from skerry.planner.model.joined_tables import NO_TABLES
@@ -35,22 +36,34 @@ CONDITIONS = {
 }
 
 
-def joiner_of(plan: QueryPlan, gone: Gone) -> Joiner:
+def earlier(speed: float) -> Callable[[float, int], float]:
+    return lambda utc, span_ms: utc - span_ms / 1000 / speed
+
+
+def joiner_of(plan: QueryPlan, gone: Gone, speed: float = 1.0) -> Joiner:
     [probe] = plan.probes
-    before = Before(plan, probe.table, gone.reader_of)
+    before = Before(plan, probe.table, gone.reader_of, earlier(speed))
     return Joiner(plan, NO_TABLES.__getitem__, {probe.table.called: before.table})  # type: ignore[arg-type]
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     logs(), st.sampled_from(list(CONDITIONS)), st.sampled_from([5, 20, 7200]), st.integers(0, 120), st.integers(0, 60),
-    happenings("read", most=12),
+    happenings("read", most=12), st.sampled_from([1.0, 4.0, 0.5]),
 )  # fmt: skip
 def test_rows_meet_those_before_them(
-    log: Log, condition: str, span: int, compacted: int, begin: int, happening: list[tuple[str, int]]
+    log: Log,
+    condition: str,
+    span: int,
+    compacted: int,
+    begin: int,
+    happening: list[tuple[str, int]],
+    speed: float,
 ) -> None:
     log = of_one_stream(log)
     assume(log.rows)
+    log.records["sample"] = ORIGIN + (log.records["sample"] - ORIGIN) / speed
+    log.records["arrival"] = log.records["sample"]
     plan = plan_of(
         f"SELECT s.nodeid, s.temp, h.temp AS was, h.light * 2 AS lit FROM sensors AS s, sensors HISTORY {span} s AS h "
         f"WHERE h.nodeid = s.nodeid {condition} SAMPLE PERIOD 5 s"
@@ -62,7 +75,7 @@ def test_rows_meet_those_before_them(
         gone = Gone(Path(directory), log, min(compacted, len(log.rows)))
 
         def join(engine: Engine) -> None:
-            engine.subscribe("u", plan, begin, joiner_of(plan, gone))
+            engine.subscribe("u", plan, begin, joiner_of(plan, gone, speed))
             engine.set_feeds("u", {1: Feed("u", 1, 5000, 5000, 0)})
 
         replay = Replay(log, lambda: Engine(STREAMS.get, log.block), join)
@@ -123,7 +136,12 @@ def test_the_past_goes_on_when_the_motes_query_changes(tmp_path: Path) -> None:
         "WHERE h.nodeid = s.nodeid AND h.epoch = s.epoch - 1 SAMPLE PERIOD 5 s"
     )
     [probe] = plan.probes
-    before = Before(plan, probe.table, lambda *what: Reader(history, log.path, list(streams.values()), *what))
+    before = Before(
+        plan,
+        probe.table,
+        lambda *what: Reader(history, log.path, list(streams.values()), *what),
+        earlier(1.0),
+    )
     engine.subscribe(
         "u",
         plan,
