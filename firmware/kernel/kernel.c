@@ -92,7 +92,7 @@ bool kernel_step(void)
 void power_hold(enum power_user user)
 {
     board_interrupts state = board_interrupts_off();
-    power_users |= (uint8_t)user;
+    power_users = (uint8_t)(power_users | user);
     board_interrupts_restore(state);
 }
 

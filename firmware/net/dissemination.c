@@ -262,7 +262,7 @@ void dissemination_command(const struct wire_command *command, uint8_t length)
         if (tokens[i] == command->token)
             return;
     tokens[token_next] = command->token;
-    token_next = (token_next + 1) % TOKENS;
+    token_next = (uint8_t)((token_next + 1) % TOKENS);
     if (token_count < TOKENS)
         token_count++;
     net_execute(command, arguments);
@@ -311,7 +311,7 @@ static bool read_names(const struct wire_query_request *summary, uint8_t length,
     uint8_t count = (uint8_t)(length - sizeof *summary);
     const uint8_t *end = memchr(summary->queries, 0, count);
     names->held = summary->queries;
-    names->held_count = end ? (uint8_t)(end - summary->queries) : count;
+    names->held_count = (uint8_t)(end ? end - summary->queries : count);
     uint8_t rest = end ? (uint8_t)(count - names->held_count - 1) : 0;
     names->routed = (const struct wire_routed_query *)(summary->queries + names->held_count + 1);
     names->routed_count = (uint8_t)(rest / sizeof *names->routed);
@@ -481,7 +481,7 @@ static bool send_repair(void)
     uint8_t held = query_list(summary->queries), routes = query_routes(summary->queries + held + 1);
     summary->queries[held] = 0;
     repair.node = WIRE_NO_NODE;
-    return send((uint8_t)(sizeof *summary + held + (routes ? 1 + routes : 0)));
+    return send((uint8_t)(sizeof *summary + held + (routes ? 1U + routes : 0U)));
 }
 
 static bool send_install(void)
@@ -491,7 +491,7 @@ static bool send_install(void)
             uint8_t query = install->query, fragment = 0;
             for (uint8_t left = install->fragments; !(left & 1); left >>= 1)
                 fragment++;
-            install->fragments &= install->fragments - 1;
+            install->fragments = (uint8_t)(install->fragments & (install->fragments - 1));
             if (!install->fragments) {
                 install->fragments = (1 << FRAGMENTS) - 1;
                 install->repeats = spent(install->repeats);

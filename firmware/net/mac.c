@@ -105,7 +105,7 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     exponent =
         ((const struct wire_header *)(frame->bytes + sizeof(struct wire_mac_header)))->type ==
                 WIRE_PACKET_BUNDLE
-            ? EXPONENT_CELL + (own_cell ? 0 : contention / CONTENTION_EXPONENT)
+            ? (uint8_t)(EXPONENT_CELL + (own_cell ? 0 : contention / CONTENTION_EXPONENT))
             : EXPONENT_MINIMUM;
     own_cell = false;
     back_off();
@@ -140,7 +140,7 @@ void radio_sent(enum radio_outcome outcome)
         return;
     }
     if (contention <= CONTENTION_MOST - CONTENTION_STEP)
-        contention += CONTENTION_STEP;
+        contention = (uint8_t)(contention + CONTENTION_STEP);
     if (outcome == RADIO_BUSY) {
         if (exponent < EXPONENT_MAXIMUM)
             exponent++;

@@ -55,7 +55,8 @@ uint8_t neighbour_count(void)
 {
     uint8_t count = 0;
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        count += table[i].node != WIRE_NO_NODE;
+        if (table[i].node != WIRE_NO_NODE)
+            count++;
     return count;
 }
 

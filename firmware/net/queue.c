@@ -46,7 +46,7 @@ static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
         for (uint8_t i = 1; i <= sizeof(struct wire_aggregate_state); i++)
             if (body[length - i] != 0)
                 return length;
-        length -= sizeof(struct wire_aggregate_state);
+        length = (uint8_t)(length - sizeof(struct wire_aggregate_state));
     }
     return length;
 }
@@ -59,7 +59,7 @@ static bool grow(struct queue_record *record, uint8_t more)
         return false;
     memmove(from + more, from, (size_t)(end - from));
     end += more;
-    record->length += more;
+    record->length = (uint8_t)(record->length + more);
     return true;
 }
 
@@ -122,7 +122,7 @@ struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length
     struct queue_record *record = (struct queue_record *)end;
     memset(record, 0, sizeof *record);
     record->length = length;
-    record->type = type & 0x1F;
+    record->type = type & 0x1FU;
     memcpy(record->body, body, length);
     end = behind(record);
     count++;

@@ -5,7 +5,7 @@ static uint32_t state = 1;
 
 void random_seed(uint16_t node, uint16_t boots)
 {
-    state = ((uint32_t)node << 16 | boots) * 2654435761UL + 1;
+    state = ((uint32_t)node << 16 | boots) * UINT32_C(2654435761) + 1;
     if (!state)
         state = 1;
     for (uint8_t i = 0; i < 8; i++)

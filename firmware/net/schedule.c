@@ -121,7 +121,7 @@ static uint16_t cell_start(uint8_t level, uint16_t node)
     uint8_t cells = slots_cells(level), cell = (uint8_t)(node % cells * CELL_STEP % cells);
     if (node >= cells)
         cell = (uint8_t)((cell + node / cells * (uint16_t)((1 + round) % cells)) % cells);
-    return (uint16_t)(slots_start(level) + cell * SLOTS_CELL);
+    return (uint16_t)(slots_start(level) + (uint16_t)(cell * SLOTS_CELL));
 }
 
 /* In this round. `ms`: at most 1488. Each ms is 32 ticks and 96/125, by a factor of 2^16 that
@@ -262,7 +262,7 @@ static void beacon_sent(enum radio_outcome outcome)
     else if (farewell_again) {
         farewell_again = false;
         beacon_due = true;
-        timer_after(&beacon_timer, CLOCK_MS(FLOOD_PAUSE) + random_below(CLOCK_MS(FLOOD_PAUSE)),
+        timer_after(&beacon_timer, random_between(CLOCK_MS(FLOOD_PAUSE), 2 * CLOCK_MS(FLOOD_PAUSE)),
                     beacon_or_flood);
     } else
         ask();
@@ -294,7 +294,7 @@ void dissemination_sent(void)
 {
     schedule_heard(false);
     if (in_control && (beacon_due || dissemination_waiting()))
-        timer_after(&beacon_timer, CLOCK_MS(FLOOD_PAUSE) + random_below(CLOCK_MS(FLOOD_PAUSE)),
+        timer_after(&beacon_timer, random_between(CLOCK_MS(FLOOD_PAUSE), 2 * CLOCK_MS(FLOOD_PAUSE)),
                     beacon_or_flood);
 }
 
@@ -317,7 +317,8 @@ static void control_begin(void)
          waits = !flood && !tree_has_children() && neighbour_count() >= CONTROL_DENSE;
     uint16_t from = waits ? CONTROL_LEADERS : 0, to = flood ? CLOCK_MS(4) : CONTROL_BEACONS;
     if (beacon_due || flood)
-        timer_after(&beacon_timer, 2 * GUARD + from + random_below(to - from), beacon_or_flood);
+        timer_after(&beacon_timer, (uint16_t)(2 * GUARD + random_between(from, to)),
+                    beacon_or_flood);
     timer_after(&quiet_timer, GUARD + CLOCK_MS(CONTROL_SHORTEST), control_quiet);
     timer_after(&end_timer, GUARD + CLOCK_MS(CONTROL_LONGEST), control_end);
 }
@@ -335,7 +336,8 @@ void schedule_beacon_now(void)
         timer_after(&end_timer, CLOCK_MS(CONTROL_LONGEST), control_end);
     }
     beacon_due = true;
-    timer_after(&beacon_timer, CLOCK_MS(2) + random_below(CLOCK_MS(BEACON_SOON)), beacon_or_flood);
+    timer_after(&beacon_timer, random_between(CLOCK_MS(2), CLOCK_MS(2) + CLOCK_MS(BEACON_SOON)),
+                beacon_or_flood);
     timer_after(&quiet_timer, CLOCK_MS(QUIET_CONTROL), control_quiet);
 }
 
@@ -580,7 +582,8 @@ void schedule_heard(bool pending)
     else
         accept_by_room();
     if (!hears_all())
-        timer_after(&quiet_timer, CLOCK_MS(pending ? QUIET_DATA : LINGER_DATA), listen_next);
+        timer_after(&quiet_timer, pending ? CLOCK_MS(QUIET_DATA) : CLOCK_MS(LINGER_DATA),
+                    listen_next);
 }
 
 /* A frame with these flags has been sent or received. */
@@ -726,7 +729,8 @@ void schedule_farewell(uint16_t before)
         return;
     radio_channel(channel_control(round));
     beacon_due = true;
-    timer_after(&beacon_timer, before + GUARD + random_below(CLOCK_MS(CONTROL_SHORTEST / 2)),
+    timer_after(&beacon_timer,
+                (uint16_t)(before + random_between(GUARD, GUARD + CLOCK_MS(CONTROL_SHORTEST / 2))),
                 beacon_or_flood);
 }
 

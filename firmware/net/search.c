@@ -56,13 +56,13 @@ static void listen(void)
     if (by_time)
         radio_channel(channel_control(second));
     else
-        radio_channel(channel_search(time_known() ? spell / SPELLS : spell + 1));
+        radio_channel(channel_search(time_known() ? spell / SPELLS : (uint8_t)(spell + 1)));
     if (now || (by_time && (uint8_t)second % CONTROL_SELDOM == 0))
         radio_on();
     else
         radio_off();
     if (by_time)
-        timer_after(&ear_timer, CLOCK_MS(tree_farewell() ? EAR_ASKING : EAR), ear_close);
+        timer_after(&ear_timer, tree_farewell() ? CLOCK_MS(EAR_ASKING) : CLOCK_MS(EAR), ear_close);
 }
 
 /* Neighbours age all the same, and children listen when the control windows are. */

@@ -87,7 +87,7 @@ static uint8_t add_up(const uint8_t *table, uint8_t *sums)
                 cells = sizes[band & 1 ? pair >> 4 : pair & 15];
         if (cells > CELLS_ALL - sum)
             return 0;
-        sum += cells;
+        sum = (uint8_t)(sum + cells);
     }
 }
 
@@ -145,13 +145,13 @@ uint8_t slots_length(const uint8_t *entries, uint8_t length)
 {
     uint8_t at = 0;
     while (at < sizeof told && at + sizeof *told <= length && entries[at] == 0)
-        at += sizeof *told;
+        at = (uint8_t)(at + sizeof *told);
     return at;
 }
 
 bool slots_possible(const uint8_t *entries, uint8_t length)
 {
-    for (; length; length -= sizeof *told, entries += sizeof *told) {
+    for (; length; length = (uint8_t)(length - sizeof *told), entries += sizeof *told) {
         const struct wire_slots_entry *entry = (const struct wire_slots_entry *)entries;
         if (entry->version == 0 || (entry->table && !add_up(BYTES(entry->table), NULL)))
             return false;
@@ -221,7 +221,7 @@ static uint32_t make(uint8_t depth, uint16_t load)
         if (level <= depth) {
             uint8_t here = motes(level);
             below += here;
-            cells = (uint16_t)(CELLS_OF_MOTES(here) + (below * load >> 4));
+            cells = (uint16_t)((uint16_t)CELLS_OF_MOTES(here) + (below * load >> 4));
             if (cells > NEED_MOST)
                 cells = NEED_MOST;
         }
@@ -233,7 +233,7 @@ static uint32_t make(uint8_t depth, uint16_t load)
     }
     for (band = bands; band < bands + BANDS; band++) {
         wanted += (uint16_t)(band->need * band->width);
-        left -= (uint8_t)(CELLS_LEAST * band->width);
+        left = (uint8_t)(left - CELLS_LEAST * band->width);
     }
     bool worth = depth >= levels;
     uint8_t sum = 0, level = (uint8_t)(depth + 1);
@@ -241,14 +241,14 @@ static uint32_t make(uint8_t depth, uint16_t load)
     for (band = bands + BANDS; band-- > bands;) {
         uint8_t more = band->need, size = sizeof sizes;
         if (wanted > left)
-            more = (uint8_t)(more * left / wanted);
+            more = (uint8_t)((uint16_t)more * left / wanted);
         while (sizes[--size] > CELLS_LEAST + more) {}
         more = (uint8_t)(sizes[size] - CELLS_LEAST);
         wanted -= (uint16_t)(band->need * band->width);
-        left -= (uint8_t)(more * band->width);
+        left = (uint8_t)(left - more * band->width);
         table = table << 4 | size;
         for (; band->width; band->width--, level--) {
-            sum += sizes[size];
+            sum = (uint8_t)(sum + sizes[size]);
             worth |= 2 * sizes[size] > 3 * slots_cells(level) + SLACK;
         }
     }
@@ -272,19 +272,21 @@ void slots_decide(uint32_t round, uint16_t reports, uint8_t windows)
             depth = level;
     }
     if (depth > 0 && round >= YOUNG && !announced()) {
-        uint16_t load = (bytes_most < bytes_most_before ? bytes_most : bytes_most_before) / all;
+        uint16_t load =
+            (uint16_t)((bytes_most < bytes_most_before ? bytes_most : bytes_most_before) / all);
         if (load < LOAD_LEAST)
             load = LOAD_LEAST;
         if (load > LOAD_MOST)
             load = LOAD_MOST;
-        uint32_t table = make(depth, CELLS_OF_BYTES_16TH(load));
+        uint32_t table = make(depth, (uint16_t)CELLS_OF_BYTES_16TH(load));
         if (table) {
             uint8_t version = told[0].version == UINT8_MAX ? 1 : (uint8_t)(told[0].version + 1);
             told[0].version = told[1].version = version;
-            told[1].start = (uint8_t)(((uint16_t)(round + windows * (WINDOWS_AHEAD +
-                                                                     WINDOWS_OF_LEVEL * depth)) >>
-                                       UNIT_SHIFT) +
-                                      1);
+            told[1].start =
+                (uint8_t)((((uint16_t)round +
+                            (uint16_t)(windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth))) >>
+                           UNIT_SHIFT) +
+                          1);
             told[1].table = table;
         }
     }

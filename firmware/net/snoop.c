@@ -51,7 +51,8 @@ bool snoop_begin(void)
 {
     uint8_t siblings = 0;
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
-        siblings += n->level == tree_own_level();
+        if (n->level == tree_own_level())
+            siblings++;
     silent = true;
     alone = waiting() && !uplink_outstanding();
     cells = CELLS;

@@ -94,7 +94,7 @@ void clocksync_tick(bool root)
 
 struct clocksync_relation clocksync_relation(void)
 {
-    uint16_t ahead = (uint16_t)((uint16_t)there.seconds << 15) + there.ticks - (uint16_t)reference;
+    uint16_t ahead = (uint16_t)((there.seconds << 15) + there.ticks - reference);
     return (struct clocksync_relation){
         (uint16_t)(ahead + (uint16_t)correction(clock_now() - reference)), skew};
 }

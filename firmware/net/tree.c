@@ -475,7 +475,8 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
                  uint8_t length)
 {
     uint8_t rest = (uint8_t)(length - sizeof *beacon),
-            entries = (uint8_t)((rest - beacon->srts_length) / sizeof(struct wire_neighbour_entry));
+            entries = (uint8_t)((uint8_t)(rest - beacon->srts_length) /
+                                sizeof(struct wire_neighbour_entry));
     const uint8_t *told = (const uint8_t *)beacon->neighbours;
     bool possible = beacon->ticks < WIRE_TICKS_PER_SECOND &&
                     beacon->skew >= -CLOCKSYNC_SKEW_MAXIMUM &&

@@ -73,13 +73,13 @@ static void build(void)
         struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
         *entry = (struct wire_record){.type = record->type, .body_length = length};
         memcpy(entry + 1, record->body, length);
-        reports &= record->type == WIRE_PACKET_STATUS;
-        used += (uint8_t)(sizeof *entry + length);
+        reports = reports && record->type == WIRE_PACKET_STATUS;
+        used = (uint8_t)(used + sizeof *entry + length);
         backlog_goes(record);
         backlog_gone(record);
     }
-    bundle->flags = (backlog_next(true) ? WIRE_BUNDLE_PENDING : 0) |
-                    (schedule_expects_more() ? WIRE_BUNDLE_LATER : 0);
+    bundle->flags = (uint8_t)((backlog_next(true) ? WIRE_BUNDLE_PENDING : 0) |
+                              (schedule_expects_more() ? WIRE_BUNDLE_LATER : 0));
     mac_finish(frame, used);
     outstanding = true;
     doubtful = false;
@@ -133,9 +133,11 @@ static void sent(enum radio_outcome outcome)
         return;
     }
     if (running)
-        timer_after(
-            &pause,
-            (outcome == RADIO_SENT ? 1 : CLOCK_MS(2) + random_below(CLOCK_MS(SPREAD_AGAIN))), step);
+        timer_after(&pause,
+                    (outcome == RADIO_SENT
+                         ? 1
+                         : random_between(CLOCK_MS(2), CLOCK_MS(2) + CLOCK_MS(SPREAD_AGAIN))),
+                    step);
 }
 
 static void step(void)

@@ -62,7 +62,8 @@ bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
         .header = {.query = slot->query, .epoch = slot->epoch, .motes = counts}};
     struct program_field field;
     uint8_t cells = 0;
-    for (program_start(&field); slot_next_column(slot, &field); cells += aggregate_cells(&field)) {
+    for (program_start(&field); slot_next_column(slot, &field);
+         cells = (uint8_t)(cells + aggregate_cells(&field))) {
         if (passes)
             start_state(&field, slot, &partial.states[cells]);
         else if (field.aggregate == WIRE_AGGREGATE_GROUP)
@@ -84,7 +85,8 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a,
 {
     struct program_field field;
     uint8_t i = 0;
-    for (program_start(&field); slot_next_column(slot, &field); i += aggregate_cells(&field)) {
+    for (program_start(&field); slot_next_column(slot, &field);
+         i = (uint8_t)(i + aggregate_cells(&field))) {
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
         const struct wire_aggregate_state *one = &a->states[i], *other = &b->states[i];

@@ -166,7 +166,7 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
     if (runs && slot->state & SLOT_PLANNED) {
         /* The main loop was busy: epochs that have begun since are sampled late rather than not at
          * all. Or the clock has stepped back by several: none is sampled again. */
-        uint16_t near = fast ? LATE_MS / (uint16_t)slot_program(slot)->period : 0;
+        uint16_t near = (uint16_t)(fast ? LATE_MS / (uint16_t)slot_program(slot)->period : 0);
         if (epoch - slot->next + near < 2U * near)
             epoch = slot->next;
         /* Never the same epoch twice: neither the one just taken, nor, after a small step back of
@@ -181,10 +181,10 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
     if (goes_on || (lasts && events_goes_on(slot, start.seconds))) {
         slot->state &= (uint8_t)~SLOT_FINISHED;
         if (goes_on && fast) {
-            bool soon = start.seconds <= now->seconds + 1;
-            if (soon && fast_plan(slot, &start))
+            bool close = start.seconds <= now->seconds + 1;
+            if (close && fast_plan(slot, &start))
                 return;
-            start = (struct net_time){soon ? start.seconds + 1 : start.seconds - 1, 0};
+            start = (struct net_time){close ? start.seconds + 1 : start.seconds - 1, 0};
         }
     } else if (lasts && events_keeps(slot)) {
         slot->state &= (uint8_t)~SLOT_PLANNED; /* an event's epochs are planned when it has come */

@@ -163,7 +163,7 @@ static void tell(void)
 
 void query_own_event(enum query_own_event which)
 {
-    own |= (uint8_t)which;
+    own = (uint8_t)(own | which);
     event_post(&telling);
 }
 
@@ -369,7 +369,7 @@ static void start(struct slot *slot, const struct wire_event *event, uint32_t no
         if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event ||
             (running && on->flags & WIRE_EVENT_FLAG_NO_INTERLEAVE))
             continue;
-        slot->come |= (uint8_t)(1U << n);
+        slot->come = (uint8_t)(slot->come | 1U << n);
         if (!complete(slot, on->group))
             continue;
         slot->come = 0;

@@ -19,7 +19,7 @@ static void move(uint8_t *from, int16_t by)
         if (block->size > 0 && block->bytes >= from)
             block->bytes += by;
     }
-    used = (uint16_t)(used + by);
+    used = (uint16_t)(used + (uint16_t)by);
 }
 
 bool memory_grow(struct memory_block *block, uint16_t more)

@@ -57,7 +57,7 @@ void row_start(struct row_column *column, const struct slot *slot)
 bool row_next_column(struct row_column *column)
 {
     column->offset = (uint8_t)(column->offset + column->size);
-    column->bit = column->bit ? (uint16_t)(column->bit << 1) : 1;
+    column->bit = (uint16_t)(column->bit ? column->bit << 1 : 1);
     if (column->slot == NULL || !slot_next_column(column->slot, &column->field))
         return false;
     column->size = row_format_size(column->field.format);

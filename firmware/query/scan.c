@@ -20,7 +20,7 @@
 /* Room that is left in the queue for others' records, in bytes. */
 #define QUEUE_RESERVE 900
 /* Ages of rows are reckoned up to so many s. */
-#define AGE_SECONDS (40UL * 24 * 3600)
+#define AGE_SECONDS ((uint32_t)40 * 24 * 3600)
 #define UNKNOWN UINT32_MAX
 /* Rows of several queries are stored this much out of order at most: sampling takes a while. Clocks
  * step back by less. */

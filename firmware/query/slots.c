@@ -226,8 +226,9 @@ static uint8_t obstacle(struct slot *slot, uint16_t *missing)
     if (srt_too_many(program, slot->length))
         return WIRE_REFUSAL_TREES;
     /* A storage point's rows take 56 KB at most, all else less than 8. */
-    uint16_t state = slot->windows + storage_size(slot) + srt_size(program, slot->length) +
-                     scan_size(slot) + approximate_size(slot) + events_size(slot);
+    uint16_t state =
+        (uint16_t)(slot->windows + storage_size(slot) + srt_size(program, slot->length) +
+                   scan_size(slot) + approximate_size(slot) + events_size(slot));
     *missing = storage_lacking(slot);
     if (*missing == 0 && !memory_grow(&slot->block, state))
         *missing = missing_bytes(state);
@@ -288,7 +289,7 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
 
     memcpy(&slot->block.bytes[install->offset], install->data,
            fragment_size(slot->length, install->offset));
-    slot->received |= install->offset == 0 ? 1 : 2;
+    slot->received = (uint8_t)(slot->received | (install->offset == 0 ? 1 : 2));
     return slot->received == (slot->length > WIRE_FRAGMENT_MAXIMUM ? 3 : 1) ? complete(slot)
                                                                             : QUERY_STORED;
 }

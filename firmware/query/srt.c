@@ -20,7 +20,7 @@
 #define NEAR 4
 /* What a cell that a mote adds below a parent counts, in two codes by which its value and the
  * parent's are apart. */
-#define CELL_WEIGHT 6
+#define CELL_WEIGHT 6U
 /* What a sampled value may change by before it is told again, in codes. */
 #define SLACK 1
 
@@ -275,7 +275,7 @@ static uint32_t cells_of(const struct tree *tree, const uint8_t *codes)
 {
     uint32_t cells = 0;
     for (uint8_t i = 0; i < tree->axes; i++)
-        cells |= 1UL << ((codes[i] >> (tree->axes - 1)) / 8 + CELLS / 2 * i);
+        cells |= (uint32_t)1 << ((codes[i] >> (tree->axes - 1)) / 8 + CELLS / 2 * i);
     return cells;
 }
 

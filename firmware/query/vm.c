@@ -221,7 +221,7 @@ static void step(struct stack *stack, uint8_t op, const uint8_t *operand, vm_rea
     if (known)
         stack->nulls &= (uint8_t)~NULL_BIT(first);
     else
-        stack->nulls |= NULL_BIT(first);
+        stack->nulls = (uint8_t)(stack->nulls | NULL_BIT(first));
     stack->depth = (uint8_t)(first + 1);
 }
 

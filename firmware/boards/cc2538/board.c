@@ -201,5 +201,5 @@ uint16_t board_free_ram(void)
     const uint32_t *at = &_end_of_data;
     while (at < &_top_of_stack && *at == STACK_PAINT)
         at++;
-    return (uint16_t)((at - &_end_of_data) * sizeof *at);
+    return (uint16_t)((const uint8_t *)at - (const uint8_t *)&_end_of_data);
 }

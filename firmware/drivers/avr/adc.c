@@ -51,7 +51,7 @@ void adc_accelerometer(bool on)
 /* ADXL202: half of the supply at 0 g, 167 mV/g at 3 V, both ratiometric: 1 g = 57.0 counts. */
 bool adc_acceleration(uint8_t axis, int32_t *mg)
 {
-    uint16_t value = convert(axis + 1);
+    uint16_t value = convert((uint8_t)(axis + 1));
     if (value < 50)
         return false;
     int32_t offset = (int32_t)value - 512;

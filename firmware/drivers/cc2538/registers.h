@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define REGISTER(address) (*(volatile uint32_t *)(address))
+#define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
 
 /* Cortex-M3 (ARM DDI 0403): SysTick, NVIC, system control. */
 #define SYST_CSR REGISTER(0xE000E010)
@@ -99,8 +99,8 @@ enum {
 #define FLASH_CTRL_FADDR REGISTER(0x400D300C)
 #define FLASH_CTRL_FWDATA REGISTER(0x400D3010)
 enum { FCTL_ERASE = 1 << 0, FCTL_WRITE = 1 << 1, FCTL_BUSY = 1 << 7 };
-#define FLASH_BASE 0x00200000UL
-#define FLASH_PAGE 2048UL
+#define FLASH_BASE 0x00200000U
+#define FLASH_PAGE 2048U
 
 /* ADC (chapter 15): writing ADCCON3 starts one conversion. */
 #define SOC_ADC_ADCCON1 REGISTER(0x400D7000)

@@ -11,7 +11,7 @@
 
 /* As many as on the IRIS, so that what fits one mote fits all. */
 #define BLOCKS 63
-#define ROWS_BASE (FLASH_BASE + 0x7E800UL - (uint32_t)BLOCKS * FLASH_PAGE)
+#define ROWS_BASE (FLASH_BASE + 0x7E800U - (uint32_t)BLOCKS * FLASH_PAGE)
 
 static uint8_t words(const struct rowstore_ring *ring) { return (uint8_t)((ring->size + 3) / 4); }
 static uint16_t places_of_page(const struct rowstore_ring *ring)
@@ -21,7 +21,7 @@ static uint16_t places_of_page(const struct rowstore_ring *ring)
 
 static uint32_t page_of(const struct rowstore_ring *ring, uint16_t place)
 {
-    return ROWS_BASE + (ring->block + place / places_of_page(ring)) * FLASH_PAGE;
+    return ROWS_BASE + (uint32_t)(ring->block + place / places_of_page(ring)) * FLASH_PAGE;
 }
 
 static uint32_t address_of(const struct rowstore_ring *ring, uint16_t place)
@@ -40,7 +40,7 @@ void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes
     uint32_t from = address_of(ring, place);
     uint8_t left = ring->size;
     for (uint8_t *to = bytes; left > 0; from += 4) {
-        uint32_t word = REGISTER((uintptr_t)from);
+        uint32_t word = REGISTER(from);
         uint8_t part = left < 4 ? left : 4;
         memcpy(to, &word, part);
         to += part;
@@ -51,7 +51,7 @@ void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes
 static bool erased(const struct rowstore_ring *ring, uint16_t place)
 {
     for (uint8_t i = 0; i < words(ring); i++)
-        if (REGISTER((uintptr_t)address_of(ring, place) + 4U * i) != 0xFFFFFFFFUL)
+        if (REGISTER(address_of(ring, place) + 4U * i) != 0xFFFFFFFFUL)
             return false;
     return true;
 }
@@ -62,7 +62,7 @@ static void clear(const struct rowstore_ring *ring, uint16_t place)
     static uint32_t kept[FLASH_PAGE / 4];
     uint32_t page = page_of(ring, place), count = (address_of(ring, place) - page) / 4;
     for (uint32_t i = 0; i < count; i++)
-        kept[i] = REGISTER((uintptr_t)page + 4 * i);
+        kept[i] = REGISTER(page + 4 * i);
     flash_erase(page);
     for (uint32_t i = 0; i < count; i++)
         if (kept[i] != 0xFFFFFFFFUL)

@@ -9,9 +9,9 @@
 #include "drivers/cc2538/flash.h"
 #include "drivers/cc2538/registers.h"
 
-#define PAGE_A (FLASH_BASE + 0x7F000UL) /* the flashing tool writes the first record here */
-#define PAGE_B (FLASH_BASE + 0x7E800UL)
-#define WORDS ((sizeof(struct wire_settings) + 3) / 4)
+#define PAGE_A (FLASH_BASE + 0x7F000U) /* the flashing tool writes the first record here */
+#define PAGE_B (FLASH_BASE + 0x7E800U)
+#define WORDS ((uint32_t)((sizeof(struct wire_settings) + 3) / 4))
 #define SLOTS (FLASH_PAGE / (4 * WORDS))
 #define ERASED 0xFFFFFFFFUL
 

@@ -99,7 +99,7 @@ static void acceleration(uint8_t axis)
 {
     int32_t value = 0;
     bool ok = adc_acceleration(axis, &value);
-    store(WIRE_ATTRIBUTE_ACCEL_X + axis, ok, value);
+    store((uint8_t)(WIRE_ATTRIBUTE_ACCEL_X + axis), ok, value);
 }
 
 static void accel_off(void)
@@ -185,7 +185,7 @@ bool sensor_read(uint32_t mask)
 
 bool sensor_value(uint8_t attribute, int32_t *value)
 {
-    uint8_t place = attribute - FIRST;
+    uint8_t place = (uint8_t)(attribute - FIRST);
     if (place >= COUNT || !(valid >> place & 1))
         return false;
     *value = values[place];

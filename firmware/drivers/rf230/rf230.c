@@ -441,7 +441,7 @@ static struct received *download(void)
     into->frame.lqi = rf230_exchange(0);
     rf230_deselect();
     into->frame.psdu = into->psdu;
-    into->frame.length = length - 2;
+    into->frame.length = (uint8_t)(length - 2);
     into->frame.rssi = (int8_t)(read_register(PHY_ED_LEVEL) - 91);
     return intact ? into : NULL;
 }

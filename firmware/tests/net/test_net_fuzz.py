@@ -14,7 +14,7 @@ FIRMWARE = Path(__file__).resolve().parent.parent.parent
 BUILD = FIRMWARE.parent / "build" / "firmware" / "host"
 INPUTS = 1_000_000
 FLAGS = [
-    "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
+    "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-g", "-O1", "@warnings.opt",
     "-fno-strict-aliasing", "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all", "-Iboards/host", "-Iinclude", "-I.",
 ]  # fmt: skip

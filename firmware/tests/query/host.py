@@ -42,7 +42,7 @@ def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
             fresh = target.with_suffix(".new")
             includes = [f"-I{folder}" for folder in INCLUDES]
             subprocess.run(
-                ["gcc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", *flags, *includes,
+                ["gcc", "-std=c11", "-g", "-O1", f"@{FIRMWARE / 'warnings.opt'}", *flags, *includes,
                  *map(str, sources), "-o", str(fresh)],
                 check=True,
             )  # fmt: skip

@@ -18,7 +18,7 @@ static bool in_mask(uint8_t channel)
 static void without_a_mask_all_is_at_home(void)
 {
     own.channels = 0;
-    for (uint32_t i = 0; i < 1000; i++) {
+    for (uint16_t i = 0; i < 1000; i++) {
         CHECK_EQUAL(channel_data(i), own.channel);
         CHECK_EQUAL(channel_control(i), own.channel);
         CHECK_EQUAL(channel_search((uint8_t)i), own.channel);
@@ -39,12 +39,12 @@ static void data_rounds_of_any_period_use_all_channels(void)
             uint16_t used[27] = {0};
             uint8_t channels = 0;
             for (uint32_t n = 0; n < 400; n++) {
-                uint8_t channel = channel_data(100000 + n * period);
+                uint8_t channel = channel_data((uint16_t)(100000 + n * period));
                 CHECK(in_mask(channel));
                 used[channel]++;
             }
             for (uint8_t c = 11; c <= 26; c++) {
-                channels += used[c] > 0;
+                channels = (uint8_t)(channels + (used[c] > 0));
                 CHECK(used[c] <= 400 * 2 / number + 40);
             }
             CHECK_EQUAL(channels, number);
@@ -60,7 +60,7 @@ static void control_windows_alternate_in_fast_and_in_slow_networks(void)
     for (uint32_t every = 4; every <= 16; every *= 4) {
         uint16_t home = 0;
         for (uint32_t s = 64; s < 64 + 400 * every; s += every) {
-            home += channel_control(s) == own.channel;
+            home = (uint16_t)(home + (channel_control(s) == own.channel));
             CHECK(in_mask(channel_control(s)));
             /* Never a third one in a row on the same. */
             CHECK(channel_control(s) != channel_control(s + every) ||

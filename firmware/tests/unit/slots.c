@@ -21,7 +21,7 @@ static void period(const uint8_t *motes, uint8_t depth, uint16_t bytes)
         for (uint16_t left = bytes; left > 0; left = left > 100 ? (uint16_t)(left - 100) : 0)
             slots_traffic((uint8_t)(left > 100 ? 100 : left));
         slots_decide(second, REPORTS, WINDOWS);
-        slots_round(++second);
+        slots_round((uint16_t)++second);
     }
 }
 
@@ -197,9 +197,9 @@ static void slots_hold_from_the_second_that_was_said_on(void)
     uint32_t from = (second & ~(uint32_t)4095) + (uint32_t)next.start * 16;
     CHECK(from >= second + 4 * WINDOWS && from < second + 20 * 16);
     CHECK(now.table == 0 && next.table != 0);
-    slots_round(from - 1);
+    slots_round((uint16_t)(from - 1));
     CHECK_EQUAL(slots_cells(1), 36);
-    slots_round(from);
+    slots_round((uint16_t)from);
     CHECK(slots_cells(1) > 80);
     CHECK_EQUAL(told()->table, next.table);
 }

@@ -13,7 +13,7 @@ import pytest
 FIRMWARE = Path(__file__).resolve().parent.parent.parent
 BUILD = FIRMWARE.parent / "build" / "firmware" / "host"
 FLAGS = [
-    "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-strict-aliasing",
+    "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-g", "-O1", "@warnings.opt", "-fno-strict-aliasing",
     "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Iboards/host", "-Iinclude", "-I.",
 ]  # fmt: skip
 #: Each program names the modules it tests in its first comment, and its tests in a table.
