@@ -175,6 +175,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "srt": query.srt.name if query.srt is not None else None,
         "started_by": query.started_by,
         "doubt": doubt(query.plan.where),
+        "notes": list(query.plan.notes),
         "refused": gateway.refused(query),
         "paused": gateway.paused(query),
     }
@@ -188,6 +189,7 @@ def _describe_ended(ended: Ended) -> dict[str, Any]:
         "user": ended.user,
         "sql": ended.sql,
         "columns": [],
+        "notes": [],
         "period_ms": None,
         "finished": True,
         "readers": 0,

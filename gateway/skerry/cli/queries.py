@@ -74,6 +74,7 @@ def query(
         )
         return
     answer = client.query(sql, linger_s=LINGER_S)
+    _tell_notes(answer)
     if answer.into is not None:
         print(f"query {answer.id} keeps its rows in {answer.into}: 'skerry points' shows it", file=sys.stderr)
         return
@@ -84,8 +85,6 @@ def query(
         )
         return
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
-    if answer.doubt is not None:
-        print(answer.doubt, file=sys.stderr)
     for inner in client.queries():
         if inner["started_by"] == answer.id:
             print(
@@ -114,6 +113,12 @@ def query(
         if answer.id in {entry["id"] for entry in client.queries()}:
             answer.stop()
     print(f"{count} rows in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _tell_notes(answer: Rows) -> None:
+    """How the gateway reads what the query leaves open, and what cannot have been meant."""
+    for note in [*answer.notes, *([answer.doubt] if answer.doubt is not None else [])]:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def _stop(answer: Rows) -> None:

@@ -76,6 +76,8 @@ class Rows:
         self.srt: str | None = description["srt"]
         #: What cannot have been meant by WHERE, as it is never true, or always; None: nothing.
         self.doubt: str | None = description.get("doubt")
+        #: How the query is read where it leaves something open, as in ``each 10 s, as no SAMPLE PERIOD was given``.
+        self.notes: list[str] = description.get("notes", [])
         #: Number of the last row that was handed out, for :meth:`skerry.Client.resume`; None: none yet.
         self.position = position
         #: What was dropped because the reader was too slow; each comes with a RowsDroppedWarning too.

@@ -25,6 +25,7 @@ from skerry.planner.features.srt import define as define_srt
 from skerry.planner.features.storing import (
     UNFILLED_PERIOD_MS,
     check_period,
+    check_sampled,
     check_storable,
     declared_columns,
     define,
@@ -50,7 +51,9 @@ from skerry.planner.semantics import (
     outputs,
     sampling,
 )
+from skerry.planner.semantics.assumptions import assumptions
 from skerry.planner.semantics.draft import Pass, begin, names
+from skerry.planner.semantics.windows_in_where import with_windows_in_having
 from skerry.sql import ast
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError, did_you_mean
@@ -109,7 +112,8 @@ def plan_query(
     statement = parse(text)
     if not isinstance(statement, ast.Select):
         return statement
-    return _checked(text, lambda: _plan(statement, points, tables=tables, restored=restored))
+    plan = _checked(text, lambda: _plan(statement, points, tables=tables, restored=restored))
+    return replace(plan, notes=assumptions(statement))
 
 
 def plan_point(
@@ -127,7 +131,7 @@ def plan_point(
         return plan
 
     plan = _checked(statement.text, planned)
-    return made[0], plan
+    return made[0], replace(plan, notes=assumptions(statement))
 
 
 def plan_srt(
@@ -146,7 +150,7 @@ def plan_srt(
         return plan_of(made[0], statement)
 
     plan = _checked(statement.text, planned)
-    return made[0], plan
+    return made[0], replace(plan, notes=assumptions(statement))
 
 
 def _checked(text: str, planned: Callable[[], QueryPlan]) -> QueryPlan:
@@ -179,6 +183,7 @@ def _plan_point(
         hint = "its rows go to the point that is created: leave INTO out"
         raise QueryError("rows cannot go to two storage points", hint, filling.into.span)
     if not restored:
+        check_sampled(statement)
         check_filling(filling)
     plan = _plan(filling, points, least=PERIOD_STORED_MINIMUM_MS, restored=restored)
     check_storable(filling, plan, statement.name.span)
@@ -201,6 +206,7 @@ def _plan(
     restored: bool,
 ) -> QueryPlan:
     """``least``: the shortest sample period."""
+    select = with_windows_in_having(select)
     if select.into is not None or select.queue is not None:
         least = PERIOD_STORED_MINIMUM_MS
     stored = least == PERIOD_STORED_MINIMUM_MS

@@ -82,6 +82,7 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "route": describe_route(route, catalog) if route is not None else None,
         "lacking": {},
         "doubt": doubt(plan.where),
+        "notes": list(plan.notes),
         # Why it could not be asked now; None: it could.
         "refused": None,
     }
@@ -254,6 +255,7 @@ def explain_text(explained: dict[str, Any]) -> str:
         f"note: {name} is NULL on {len(lacking)} motes ({', '.join(map(str, lacking[:10]))})"
         for name, lacking in explained["lacking"].items()
     ]
+    lines += [f"note: {note}" for note in explained["notes"]]
     lines += [f"note: {explained['doubt']}"] if explained["doubt"] is not None else []
     lines += [f"refused now: {explained['refused']}"] if explained["refused"] is not None else []
     return "\n".join(lines)

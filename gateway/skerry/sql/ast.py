@@ -137,10 +137,14 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A length of time in ms, not rounded: ``SAMPLE PERIOD 0.1 ms`` is for the planner to refuse."""
+    """A length of time in ms, not rounded: ``SAMPLE PERIOD 0.1 ms`` is for the planner to refuse.
+
+    ``assumed``: where no unit is written, how it is read, as in ``SAMPLE PERIOD 10 is 10 s``.
+    """
 
     milliseconds: Decimal
     span: Span
+    assumed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +157,12 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class SamplePeriod:
-    """``SAMPLE PERIOD period [FOR duration]``, also written ``EPOCH DURATION``."""
+    """``SAMPLE PERIOD period [FOR duration]``, also written ``EPOCH DURATION``. ``default``: none is written."""
 
     period: Duration
     duration: Duration | Rounds | None
     span: Span
+    default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +241,10 @@ class OnEvent:
 
 @dataclass(frozen=True, slots=True)
 class StopOn:
-    """``STOP ON EVENT event [WHERE where]``."""
+    """``STOP ON [EVENT] event [(parameter, …)] [WHERE where]``."""
 
     event: Name
+    parameters: tuple[Name, ...]
     where: Expression | None
     span: Span
 
@@ -321,9 +327,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class CreatePoint:
-    """``CREATE [CIRCULAR] STORAGE POINT name SIZE size [unit] [(field type, …)] [AS SELECT …]``.
+    """``CREATE [CIRCULAR] STORAGE POINT name SIZE size [unit] [(field type, …) [SAMPLE PERIOD …] | AS SELECT …]``.
 
-    ``unit``: None or ROWS, else of time, with ``size`` in it. ``fields``: names and types.
+    ``unit``: None or ROWS, else of time, with ``size`` in it. ``fields``: names and types; ``sampled``: with a sample period, of
+    attributes, for which ``filling`` is the query.
     """
 
     name: Name
@@ -332,6 +339,7 @@ class CreatePoint:
     fields: tuple[tuple[Name, Name], ...]
     filling: Select | None
     text: str
+    sampled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from skerry.sql.ast import Span, Statement
 from skerry.sql.errors import QueryError
 from skerry.sql.misspellings import KEYWORDS, misspelt
 from skerry.sql.tree_builder import TreeBuilder
+from skerry.sql.units import TIME_NAMES
 
 #: Words of SQL for what is said otherwise here → how.
 _OTHERWISE = {
@@ -27,6 +28,7 @@ _CHARACTERS = {
     "`": "names stand without quotation marks", "[": "names stand without brackets",
     # As text processors and phones write them.
     "≥": "write >=", "≤": "write <=", "≠": "write <>", "−": "write -", "–": "write -", "×": "write *", "·": "write *", "÷": "write /",
+    "∈": "write IN", "∧": "write AND", "∨": "write OR", "{": "a list stands in parentheses, as in nodeid IN (1, 2)",
     **dict.fromkeys("“”„«»", "names stand without quotation marks, and no texts can be written: attributes are numbers"),
     **dict.fromkeys("‘’‚", "no texts can be written: attributes are numbers"),
 }  # fmt: skip
@@ -155,7 +157,7 @@ def _expected(terminals: set[str], before: str) -> str:
     if terminals == {"NAME"}:
         last = before.rsplit(maxsplit=1)[-1]
         if last[-1].isdigit():
-            return "expected a unit of time: ms, s, min, h, day or week"
+            return f"expected a unit of time: {', '.join(TIME_NAMES[:-1])} or {TIME_NAMES[-1]}"
         return f"expected {_AFTER.get(last.upper(), 'a name')}"
     if terminals == {"SELECT"}:
         return "expected SELECT"

@@ -13,10 +13,13 @@ from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.misspellings import guess_last
-from skerry.sql.units import TIMES, time_of
+from skerry.sql.units import TIME_NAMES, TIMES, time_of
 
 #: Digits of a literal, before and behind the point together: more do not fit the gateway's 64 bits.
 _DIGITS = 18
+
+#: How often motes sample where nothing says so, in ms: a question that was put in haste costs little, and is answered soon.
+DEFAULT_PERIOD_MS = 10_000
 
 #: Clauses that a query may have several of.
 _REPEATED = ("action", "nested", "buffered", "signal", "stop_on")
@@ -35,6 +38,9 @@ _SINGLE = (
     "queue",
     "approximate",
 )
+
+#: What FOR counts, where it is no unit of time.
+_ROUNDS = ("round", "rounds", "epoch", "epochs")
 
 _Node = Tree[Token] | Token
 
@@ -85,10 +91,15 @@ class TreeBuilder:
         )
 
     def _create(self, tree: Tree[Token]) -> ast.CreatePoint:
-        _, circular, _, name, _, number, unit, fields, _, filling = tree.children
+        _, circular, _, name, _, number, unit, fields, each, _, filling = tree.children
         size = ast.Number(_value(_token(number)), str(unit) if unit is not None else None, _span(number))
         named = [] if fields is None else [_tree(field).children for field in _tree(fields).children]
-        select = None if filling is None else self._select(_tree(_tree(filling).children[0]), None)
+        select = None
+        if filling is not None:
+            query, *period = _tree(filling).children
+            select = self._select(_tree(query), None, [_tree(child) for child in period if child is not None])
+        elif each is not None:
+            select = self._sampled([_token(field) for field, _ in named], _tree(each))
         return ast.CreatePoint(
             _name(_token(name)),
             circular is not None,
@@ -96,7 +107,16 @@ class TreeBuilder:
             tuple((_name(_token(field)), _name(_token(type))) for field, type in named),
             select,
             self._text,
+            sampled=each is not None and filling is None,
         )
+
+    def _sampled(self, fields: list[Token], each: Tree[Token]) -> ast.Select:
+        """``(temp int16, …) SAMPLE PERIOD n``: the query for the fields, which are attributes."""
+        items = tuple(ast.SelectItem(_name(field), None, _span(field)) for field in fields)
+        sensors = ast.Table(ast.Name("sensors", _span(each)), None)
+        return ast.Select(
+            items, (sensors,), None, (), None, _sampling(each), None, False, (), (), (), (), None, (), None, self._text
+        )  # fmt: skip
 
     def _create_srt(self, tree: Tree[Token]) -> ast.CreateSrt:
         _, _, name, _, table, *rest = tree.children
@@ -108,7 +128,7 @@ class TreeBuilder:
             tuple(_name(_token(attribute.children[0])) for attribute in attributes),
             ast.Number(_value(_token(root)), None, _span(_token(root))) if root is not None else None,
             _name(_token(policy)) if policy is not None else None,
-            _duration(_tree(period)) if period is not None else None,
+            _duration(_tree(period), "SAMPLE PERIOD") if period is not None else None,
             self._text,
         )
 
@@ -118,11 +138,16 @@ class TreeBuilder:
             raise QueryError(f"'{number}' is no query id", "STOP QUERY takes a whole number", _span(number))
         return ast.Stop(int(_value(number)), self._text)
 
-    def _select(self, tree: Tree[Token], event: ast.OnEvent | None) -> ast.Select:
-        _, no_interleave, items, source, *rest = tree.children
-        trees = [_tree(clause) for clause in rest]
+    def _select(
+        self, tree: Tree[Token], event: ast.OnEvent | None, behind: Sequence[Tree[Token]] = ()
+    ) -> ast.Select:
+        """``behind``: clauses that stand behind the parentheses around it."""
+        _, no_interleave, items, *rest = tree.children
+        written = [_tree(clause) for clause in (*rest, *behind) if clause is not None]
+        trees = [clause for clause in written if clause.data != "source"]
+        source = next((clause for clause in written if clause.data == "source"), None)
         clauses = self._clauses([clause for clause in trees if clause.data not in _REPEATED])
-        tables = _with_past(_tables(source, _span(_tree(items))), clauses, trees)
+        tables = _with_past(_tables(source, _span(_tree(items))), clauses, written)
         where, having, groups = (clauses.get(name) for name in ("where", "having", "groups"))
         into, combine, interpolate = (clauses.get(name) for name in ("into", "combine", "interpolate"))
         order, limit = clauses.get("order"), clauses.get("limit")
@@ -134,7 +159,7 @@ class TreeBuilder:
             if groups is not None
             else (),
             _expression(having.children[1]) if having is not None else None,
-            _sampling(clauses["sampling"]) if "sampling" in clauses else ast.Recorded(_span(tree)),
+            self._when(clauses, tables, tree),
             event,
             no_interleave is not None,
             tuple(_output(clause) for clause in trees if clause.data == "action"),
@@ -152,11 +177,38 @@ class TreeBuilder:
             _approximate(clauses["approximate"]) if "approximate" in clauses else None,
             tuple(_span(clause) for clause in trees if clause.data == "buffered"),
         )
+        select = _with_event_names(select)
         _check_tables(select)
         return select
 
+    def _when(
+        self, clauses: dict[str, Tree[Token]], tables: Sequence[ast.Table], tree: Tree[Token]
+    ) -> ast.SamplePeriod | ast.Once | ast.Lifetime | ast.Recorded:
+        """When to sample, also where nothing says so."""
+        if "sampling" in clauses:
+            return _sampling(clauses["sampling"])
+        past, span = clauses.get("history"), _span(tree)
+        if past is not None and past.children[-1] is not None:
+            return ast.Recorded(span)
+        # A misspelt clause passes for the name of a table.
+        guess = guess_last(self._text[: span.end]) if self._ends_in_alias(tables, span) else ""
+        if not guess and any(table.name.name.lower() == "sensors" for table in tables):
+            return ast.SamplePeriod(ast.Duration(Decimal(DEFAULT_PERIOD_MS), span), None, span, default=True)
+        # What has been said already is not expected again.
+        left = ["WHERE"] if "where" not in clauses else []
+        words = ["ONLY", "SAMPLE PERIOD", *left] if past is not None else ["ONCE", "SAMPLE PERIOD", *left]
+        raise QueryError(
+            "the query ends too early",
+            f"{guess}expected {', '.join(words[:-1])} or {words[-1]}",
+            Span(span.end, span.end + 1),
+        )
+
+    def _ends_in_alias(self, tables: Sequence[ast.Table], span: Span) -> bool:
+        said = self._text[span.start : span.end].split()
+        return tables[-1].alias is not None and said[-1] == tables[-1].alias and said[-2].upper() != "AS"
+
     def _clauses(self, trees: list[Tree[Token]]) -> dict[str, Tree[Token]]:
-        """By what they say, each once; one of them says when to sample."""
+        """By what they say, each once; one of them says when to sample, if any does."""
         found: dict[str, Tree[Token]] = {}
         for tree in trees:
             kind = tree.data if tree.data in _SINGLE else "sampling"
@@ -172,17 +224,6 @@ class TreeBuilder:
                     f"{what} is said twice", "leave one of them out", _span(_token(tree.children[0]))
                 )
             found[kind] = tree
-        past = found.get("history")
-        if "sampling" not in found and (past is None or past.children[-1] is None):
-            end = len(self._text.rstrip().rstrip(";").rstrip())
-            # What has been said already is not expected again.
-            left = ["WHERE"] if "where" not in found else []
-            words = ["ONLY", "SAMPLE PERIOD", *left] if past is not None else ["ONCE", "SAMPLE PERIOD", *left]
-            raise QueryError(
-                "the query ends too early",
-                f"{guess_last(self._text[:end])}expected {', '.join(words[:-1])} or {words[-1]}",
-                Span(end, end + 1),
-            )
         return found
 
 
@@ -209,10 +250,11 @@ def _with_past(
         return tables
     del clauses["history"]
     alias, last = _token(past.children[-1]), tables[-1]
-    if past is not trees[0] or last.alias is not None:
+    where = trees.index(past)
+    if where == 0 or trees[where - 1].data != "source" or last.alias is not None:
         hint = "write it behind the last table of FROM, as in FROM sensors AS s, sensors HISTORY 1 day AS h"
         raise QueryError(f"nothing says of what '{alias}' is the past", hint, _span(past))
-    table = ast.Table(last.name, str(alias), _duration(_tree(past.children[1])))
+    table = ast.Table(last.name, str(alias), _duration(_tree(past.children[1]), "HISTORY"))
     return (*tables[:-1], table)
 
 
@@ -224,6 +266,31 @@ def _table(tree: Tree[Token]) -> ast.Table:
     table, *words = tree.children
     names = [str(word) for word in words if word is not None and _token(word).type == "NAME"]
     return ast.Table(_name(_token(table)), names[0] if names else None)
+
+
+def _with_event_names(select: ast.Select) -> ast.Select:
+    """The query with ``event.temp`` where it says ``hot.temp`` of the event hot that it waits for, or that stops it. Raises QueryError."""
+    tables = {name.lower() for table in select.tables for name in (table.called, table.name.name)}
+
+    def renamed(node: Any, events: Sequence[ast.Name]) -> Any:
+        known = {event.name.lower() for event in events} - tables
+
+        def change(name: ast.Name) -> ast.Name:
+            if name.table is None or name.table.lower() not in known:
+                return name
+            if len(known) > 1:
+                hint = f"write event.{name.name}: it is of the event that came last"
+                raise QueryError(f"'{name.table}' is one of several events", hint, name.span)
+            return replace(name, table="event")
+
+        return ast.rewritten(node, ast.Name, change) if known else node
+
+    stops = tuple(renamed(stop, [stop.event]) for stop in select.stops)
+    if select.event is None:
+        return replace(select, stops=stops)
+    events = [event.name for event in select.event.events if event.every is None]
+    rest: ast.Select = renamed(replace(select, stops=()), events)
+    return replace(rest, stops=stops)
 
 
 def _check_tables(select: ast.Select) -> None:
@@ -277,21 +344,24 @@ def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
     if tree.data == "once":
         return ast.Once(_span(tree))
     if tree.data == "lifetime":
-        _, duration, _, least = tree.children
+        *_, duration, _, least = tree.children
         return ast.Lifetime(
-            _duration(_tree(duration)), _duration(_tree(least)) if least is not None else None, _span(tree)
+            _duration(_tree(duration), "LIFETIME"),
+            _duration(_tree(least), "MIN SAMPLE RATE") if least is not None else None,
+            _span(tree),
         )
     # Without FOR the place-holders of its word and its length are None.
-    period = next(child for child in tree.children if isinstance(child, Tree))
+    written = next(child for child in tree.children if isinstance(child, Tree))
     length = tree.children[-1]
-    return ast.SamplePeriod(
-        _duration(_tree(period)), _length(_tree(length)) if length is not None else None, _span(tree)
-    )
+    # TinyDB 2005, appendix B: SAMPLE PERIOD seconds; the language that TinyDB shipped counted ms.
+    clause, unit = ("EPOCH DURATION", "ms") if tree.data == "epoch_duration" else ("SAMPLE PERIOD", "s")
+    period = _duration(written, clause, unit)
+    return ast.SamplePeriod(period, _length(_tree(length)) if length is not None else None, _span(tree))
 
 
 def _history(tree: Tree[Token]) -> ast.History:
     only = tree.children[2]
-    return ast.History(_duration(_tree(tree.children[1])), only is not None, _span(tree))
+    return ast.History(_duration(_tree(tree.children[1]), "HISTORY"), only is not None, _span(tree))
 
 
 def _ordered(tree: Tree[Token]) -> ast.Ordered:
@@ -308,7 +378,10 @@ def _queue(tree: Tree[Token]) -> ast.Queue:
     _, policy, _, number, *_, send = tree.children
     size = ast.Number(_value(_token(number)), None, _span(number)) if number is not None else None
     return ast.Queue(
-        _name(_token(policy)), size, _duration(_tree(send)) if send is not None else None, _span(tree)
+        _name(_token(policy)),
+        size,
+        _duration(_tree(send), "SEND PERIOD") if send is not None else None,
+        _span(tree),
     )
 
 
@@ -347,8 +420,8 @@ def _one_event(tree: Tree[Token]) -> ast.Event:
     name, *rest = tree.children
     event = _event_name(name)
     parameters = [_tree(child) for child in rest if child is not None]
-    times = [_duration(_tree(p.children[0])) for p in parameters if p.data == "parameter_time"]
-    names = tuple(_name(_token(p.children[0])) for p in parameters if p.data == "parameter_name")
+    times = [_duration(_tree(p.children[0]), "every") for p in parameters if p.data == "parameter_time"]
+    names = _named(parameters)
     if event.name.lower() != "every":
         if times:
             hint = "write ON EVENT every(10 min) for a timer"
@@ -359,29 +432,41 @@ def _one_event(tree: Tree[Token]) -> ast.Event:
     return ast.Event(event, (), times[0], _span(tree))
 
 
+def _named(parameters: Sequence[Tree[Token]]) -> tuple[ast.Name, ...]:
+    return tuple(_name(_token(p.children[0])) for p in parameters if p.data == "parameter_name")
+
+
 def _stop_on(tree: Tree[Token]) -> ast.StopOn:
-    event, where = tree.children[3], tree.children[-1]
-    condition = _expression(where) if isinstance(where, Tree) and where is not event else None
-    return ast.StopOn(_event_name(event), condition, _span(tree))
+    *_, one, _, where = tree.children
+    name, *rest = _tree(one).children
+    parameters = [_tree(child) for child in rest if child is not None]
+    for parameter in parameters:
+        if parameter.data == "parameter_time":
+            hint = "name an attribute of the mote that raises it, as in STOP ON EVENT hot(temp)"
+            raise QueryError("a time is no parameter of an event", hint, _span(parameter))
+    condition = _expression(where) if where is not None else None
+    return ast.StopOn(_event_name(name), _named(parameters), condition, _span(tree))
 
 
 def _length(tree: Tree[Token]) -> ast.Duration | ast.Rounds:
     number, unit = tree.children
-    return ast.Rounds(_value(_token(number)), _span(tree)) if unit is None else _duration(tree)
+    if unit is None or _token(unit).lower() in _ROUNDS:
+        return ast.Rounds(_value(_token(number)), _span(tree))
+    return _duration(tree)
 
 
-def _duration(tree: Tree[Token]) -> ast.Duration:
-    """A number without a unit is milliseconds, as in the language that TinyDB shipped."""
+def _duration(tree: Tree[Token], clause: str = "", unstated: str = "s") -> ast.Duration:
+    """``clause``: the words before it, for what is said where no unit is written, which then is ``unstated``."""
     number, unit = tree.children
     if unit is None:
-        return ast.Duration(_value(_token(number)), _span(tree))
+        milliseconds = _value(_token(number)) * TIMES[unstated]
+        return ast.Duration(milliseconds, _span(tree), f"{clause} {number} is {number} {unstated}")
     number, unit = _token(number), _token(unit)
     size = time_of(unit)
     if size is None:
-        units = ["ms", "s", "min", "h", "day", "week"]
         # m is metres elsewhere, and minutes to many.
         guess = did_you_mean("minutes" if unit == "m" else str(unit), list(TIMES))
-        hint = f"{guess}times are in {', '.join(units)}"
+        hint = f"{guess}times are in {', '.join(TIME_NAMES)}"
         raise QueryError(f"unknown unit of time '{unit}'", hint, _span(unit))
     return ast.Duration(_value(number) * size, _span(tree))
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 #: Of attributes that are times, and how numbers of it are written in messages.
 TIME = "s"
-TIME_NAMES = ("ms", "s", "min", "h", "day", "week")
+TIME_NAMES = ("ms", "s", "min", "h", "day", "week", "month", "year")
 #: Unit of time → ms.
 TIMES: dict[str, int] = {
     name: milliseconds
@@ -17,6 +17,9 @@ TIMES: dict[str, int] = {
         ("h hour hours", 3_600_000),
         ("d day days", 86_400_000),
         ("w week weeks", 604_800_000),
+        # Of no month in particular: a duration has no beginning in a calendar.
+        ("month months", 2_592_000_000),
+        ("year years", 31_536_000_000),
     )
     for name in names.split()
 }

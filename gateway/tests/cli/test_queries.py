@@ -19,6 +19,7 @@ class Answer:
     """A query whose gateway goes away after one row."""
 
     id, into, srt, doubt = "1", None, None, "WHERE is never true: nodeid is 0 to 65534"
+    notes = ("each 10 s, as no SAMPLE PERIOD was given",)
     columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0},)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -77,5 +78,5 @@ def test_rows_that_nobody_reads_are_none(
     monkeypatch.setattr(queries, "leave_output", lambda: None)
     queries.query(SQL)
     said = capsys.readouterr().err
-    assert "\nWHERE is never true: nodeid is 0 to 65534\n" in said
+    assert "note: each 10 s, as no SAMPLE PERIOD was given\nnote: WHERE is never true: nodeid is 0 to 65534\n" in said
     assert "\n0 rows in 0 s\n" in said

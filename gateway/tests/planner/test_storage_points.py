@@ -141,7 +141,7 @@ REFUSED = [
     ("CREATE STORAGE POINT p SIZE 0 (a int8)", "0",
      "SIZE 0 is no number of rows at column 29: write a whole number from 1 to 1024"),
     ("CREATE STORAGE POINT p SIZE 10 furlongs (a int8)", "10",
-     "unknown unit 'furlongs' at column 29: sizes are in rows or in ms, s, min, h, day, week"),
+     "unknown unit 'furlongs' at column 29: sizes are in rows or in ms, s, min, h, day, week, month, year"),
     ("CREATE STORAGE POINT p SIZE 10 s (a int8)", "10",
      "a size in time needs AS SELECT … SAMPLE PERIOD at column 29: rows come whenever a query puts them there: write SIZE n rows"),
     ("CREATE STORAGE POINT p SIZE 1000 rows (a int32, b int32)", "1000",

@@ -120,16 +120,16 @@ def planned(text: str) -> QueryPlan:
 @pytest.mark.parametrize(
     "written",
     [
-        "SELECT nodeid, temp WHERE temp > 3 SAMPLE PERIOD 2048",
+        "SELECT nodeid, temp WHERE temp > 3 SAMPLE PERIOD 2.048",
         "select nodeid, temp where temp > 3 epoch duration 2048",
         "SELECT nodeid, temp EPOCH DURATION 2048 ms WHERE temp > 3",
         "SELECT nodeid, temp SAMPLE PERIOD 2.048 s WHERE temp > 3",
-        "SELECT s.nodeid, s.temp FROM sensors AS s SAMPLE PERIOD 2048 WHERE s.temp > 3",
+        "SELECT s.nodeid, s.temp EPOCH DURATION 2048 FROM sensors AS s WHERE s.temp > 3",
         "SELECT sensors.nodeid, temp FROM sensors s WHERE S.temperature > 3 Epoch\n Duration 2048;",
     ],
 )
 def test_the_dialect_that_tinydb_shipped_means_the_same(written: str) -> None:
-    """No FROM, EPOCH DURATION, milliseconds without a unit, clauses in any order, names with a table."""
+    """No FROM, EPOCH DURATION, in milliseconds without a unit, clauses in any order, names with a table."""
     plan = planned(written)
     same = planned("SELECT nodeid, temp FROM sensors WHERE temp > 3 SAMPLE PERIOD 2048 ms")
     assert (plan.period_ms, plan.where) == (same.period_ms, same.where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -347,6 +348,9 @@ def test_both_queries_of_the_fjords_paper_over_interstate_80(tmp_path: Path) -> 
         "HAVING WINAVG(s.temp, 30 min, 5 min) < 62 SAMPLE PERIOD 5 min",
         store,
     )
+    # As it is printed, with the windows in WHERE.
+    printed = planned(second.text.replace("HAVING", "AND"), store)
+    assert replace(printed, text=second.text) == second
     stream = Stream(1, 1, 1, merge([second]))
     mine = trace[trace["segment"].isin([1, 2])].sort_values(["timestamp", "segment"])
     records = plain_records(stream, range(len(mine)), [0], nulls=0)

@@ -10,7 +10,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
 from skerry.planner.semantics.sampling import ONCE_PERIOD_MS
-from skerry.planner.semantics.scope import Scope, event_parameter
+from skerry.planner.semantics.scope import SYNONYMS, Scope, event_parameter, event_value
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.units import duration_text
@@ -127,9 +127,9 @@ def _timer(every: ast.Duration, lasts: int) -> int:
 
 def _stop(stop: ast.StopOn, scope: Scope) -> Clause:
     where = None
+    # Of the mote alone: when the event comes, there is no row of a storage point.
+    own = Scope(scope.sensors or "sensors", event_value=event_value([stop]))
     if stop.where is not None:
-        # Of the mote alone: when the event comes, there is no row of a storage point.
-        own = Scope(scope.sensors or "sensors")
         for name in (node for node in ast.walk(stop.where) if isinstance(node, ast.Name)):
             if name.table is not None and name.table.lower() not in ("event", "sensors", own.sensors):
                 hint = "compare attributes of sensors, or of the event"
@@ -156,7 +156,8 @@ def in_every_event(parameter: ast.Expression) -> bool:
     """Whether the event says it anyway; what the event that a row is about said of it is another thing."""
     if not isinstance(parameter, ast.Name) or (parameter.table or "").lower() == "event":
         return False
-    return parameter.name.lower() in _IN_EVERY_EVENT
+    name = parameter.name.lower()
+    return SYNONYMS.get(name, name) in _IN_EVERY_EVENT
 
 
 def _action(output: ast.Output, scope: Scope) -> Clause:

@@ -77,7 +77,8 @@ def explain_past(plan: QueryPlan) -> dict[str, Any]:
             {"name": o.name, "type": o.type, "unit": o.unit, "digits": o.digits} for o in plan.outputs
         ],
         "history": {"span_ms": plan.history.span_ms, "only": True, "recorded": plan.history.recorded},
-        "text": "\n".join(lines),
+        "notes": list(plan.notes),
+        "text": "\n".join([*lines, *(f"note: {note}" for note in plan.notes)]),
     }
 
 

@@ -24,12 +24,13 @@ from skerry.planner.model.storage_points import (
     kept,
     row_bytes,
 )
+from skerry.planner.semantics.scope import SYNONYMS
 from skerry.planner.semantics.temporal_aggregates import with_digits
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
-from skerry.sql.units import TIMES, time_of
-from skerry_protocol.attributes import BY_NAME, BY_NUMBER, ValueFormat
+from skerry.sql.units import TIME_NAMES, TIMES, time_of
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER, Attribute, ValueFormat
 from skerry_protocol.packets import (
     FIELDS_MAXIMUM,
     PERIOD_MAXIMUM_MS,
@@ -86,13 +87,13 @@ def _no_room(
 
 
 def _fields_of(statement: ast.CreatePoint, filling: QueryPlan | None) -> tuple[PointField, ...]:
-    if filling is not None and statement.fields:
+    if filling is not None and statement.fields and not statement.sampled:
         hint = "its fields are the columns of AS SELECT: name them there with AS"
         raise QueryError("the fields are said twice", hint, statement.fields[0][0].span)
     if filling is None and not statement.fields:
         hint = "write CREATE STORAGE POINT name SIZE 8 AS SELECT …, or name them: SIZE 8 (light uint16)"
         raise QueryError("this storage point has no fields", hint, statement.name.span)
-    if filling is not None:
+    if filling is not None and not statement.fields:
         fields = tuple(_field_of(output, statement) for output in filling.outputs)
     else:
         fields = tuple(_declared(name, type) for name, type in statement.fields)
@@ -130,9 +131,23 @@ def _declared(name: ast.Name, type: ast.Name) -> PointField:
         hint = f"{did_you_mean(type.name.lower(), list(_FORMATS))}types are {', '.join(_FORMATS)}"
         raise QueryError(f"unknown type '{type.name}'", hint, type.span)
     # A field named as an attribute is in its unit, and with its decimal places.
-    attribute = BY_NAME.get(name.name.lower())
+    attribute = _attribute(name)
     digits, unit = (attribute.digits, attribute.unit) if attribute is not None else (0, "")
     return PointField(name.name, format, digits, unit, format.minimum, format.maximum)
+
+
+def _attribute(name: ast.Name) -> Attribute | None:
+    return BY_NAME.get(SYNONYMS.get(name.name.lower(), name.name.lower()))
+
+
+def check_sampled(statement: ast.CreatePoint) -> None:
+    """With SAMPLE PERIOD the fields of a storage point are what motes sample. Raises QueryError for others."""
+    for name, _ in statement.fields if statement.sampled else ():
+        if _attribute(name) is None:
+            hint = f"{did_you_mean(name.name.lower(), list(BY_NAME))}write AS SELECT …, or leave SAMPLE PERIOD out and fill it with INTO"
+            raise QueryError(
+                f"the field '{name.name}' is no attribute, which motes could sample", hint, name.span
+            )
 
 
 def _size(size: ast.Number, period_ms: int | None) -> tuple[int, int]:
@@ -145,7 +160,7 @@ def _size(size: ast.Number, period_ms: int | None) -> tuple[int, int]:
         return int(size.value), 0
     factor = time_of(unit)
     if factor is None:
-        hint = f"{did_you_mean(unit, ['rows', *TIMES])}sizes are in rows or in ms, s, min, h, day, week"
+        hint = f"{did_you_mean(unit, ['rows', *TIMES])}sizes are in rows or in {', '.join(TIME_NAMES)}"
         raise QueryError(f"unknown unit '{size.unit}'", hint, size.span)
     if period_ms is None:
         hint = "rows come whenever a query puts them there: write SIZE n rows"

@@ -104,6 +104,8 @@ class QueryPlan:
     probes: tuple[Probe, ...] = ()
     #: The tolerance of APPROXIMATE WITHIN, a constant; None: it is exact.
     within: Expr | None = None
+    #: How it is read where it leaves something open, for who asked it.
+    notes: tuple[str, ...] = ()
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns, HAVING and ORDER BY need, each once."""

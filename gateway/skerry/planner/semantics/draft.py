@@ -75,4 +75,5 @@ def names(select: ast.Select, points: Points, tables: Tables) -> Scope:
     scope = replace(scope_of(tuple(select.tables), points, tables), recorded=recorded)
     spans = {item.alias.lower(): item.expression.span for item in select.items if item.alias is not None}
     columns = {name: " ".join(select.text[span.start : span.end].split()) for name, span in spans.items()}
-    return replace(scope, event_value=event_value(select), columns=columns)
+    events = select.event.events if select.event is not None else ()
+    return replace(scope, event_value=event_value(events), columns=columns)

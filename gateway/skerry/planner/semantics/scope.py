@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skerry.expressions import build
@@ -21,8 +21,10 @@ from skerry_protocol.packets import PERIOD_MINIMUM_MS, SOURCES_MAXIMUM, Aggregat
 SYNONYMS = {
     "temperature": "temp", "id": "nodeid", "depth": "level", "freeram": "free_ram", "qlen": "queue_length",
     "qual": "link", "quality": "link", "boots": "resets", "name": "nodeid", "roomno": "room", "accel": "accel_x", "mag": "mag_x",
-    "volume": "noise", "loudness": "noise",
+    "volume": "noise", "loudness": "noise", "xloc": "xpos", "yloc": "ypos",
 }  # fmt: skip
+#: Of what every event says, the other names.
+_OF_EVENTS = {name: SYNONYMS[name] for name in ("id", "xloc", "yloc")}
 #: The longest past that a stream is joined with: it is held in memory.
 _PAST_MAXIMUM_MS = 7 * 86_400_000
 #: Every row says these, whatever it is a row of.
@@ -99,7 +101,7 @@ class Scope:
         name = node.name.lower()
         if name == _LOC:
             raise _position(node)
-        entry = EVENT_BY_NAME.get(f"event.{'nodeid' if name == 'id' else name}")
+        entry = EVENT_BY_NAME.get(f"event.{_OF_EVENTS.get(name, name)}")
         if entry is None and name == self.event_value:
             entry = event_parameter(node)
         if entry is None:
@@ -265,13 +267,13 @@ def event_parameter(node: ast.Name) -> Attribute | None:
     return replace(own, number=value.number, name=f"event.{node.name.lower()}", energy=0.0, sample_ms=0.0)
 
 
-def event_value(select: ast.Select) -> str | None:
+def event_value(events: Sequence[ast.Event | ast.StopOn]) -> str | None:
     """What a query calls the value of its event. Raises QueryError where it names several."""
-    if select.event is None:
-        return None
-    named = {p.name.lower(): p for event in select.event.events for p in event.parameters}
+    named = {p.name.lower(): p for event in events for p in event.parameters}
     own = [
-        p for name, p in named.items() if f"event.{name}" not in EVENT_BY_NAME and name not in ("loc", "id")
+        p
+        for name, p in named.items()
+        if f"event.{name}" not in EVENT_BY_NAME and name not in (_LOC, *_OF_EVENTS)
     ]
     for parameter in own:
         if event_parameter(parameter) is None:
