@@ -216,7 +216,7 @@ static bool report_delta(struct delta *delta, int32_t *value)
     *value = delta->reported = delta->now;
     delta->begun = true;
     if (delta->factor < ADAPTED_MAXIMUM)
-        delta->factor = delta->factor == 0 ? 1 : (uint8_t)(delta->factor * 2);
+        delta->factor = delta->factor == 0 ? 2 : (uint8_t)(delta->factor * 2);
     return delta->now_known;
 }
 

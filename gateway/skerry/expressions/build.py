@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from skerry.expressions.expression import MIXED, PLAIN, Expr, Kind, decimal_text
+from skerry.expressions.expression import PLAIN, Expr, Kind, decimal_text
+from skerry.expressions.unit_algebra import product_unit, sum_unit
 from skerry_protocol.attributes import Attribute, ValueFormat
 from skerry_protocol.bytecode import MAXIMUM_POWER, Op
 from skerry_protocol.packets import Aggregate
@@ -258,19 +259,17 @@ def is_null(a: Expr) -> Expr:
 
 
 def join(op: Op, conditions: Sequence[Expr]) -> Expr | None:
-    """All conditions joined by AND or OR, from the left; None without any."""
+    """All conditions joined by AND or OR, from the left; more than a mote's program ever holds as a shallow tree, which a walk can
+    follow. None without any."""
+    if len(conditions) > _WALKED:
+        half = len(conditions) // 2
+        conditions = [
+            one for part in (conditions[:half], conditions[half:]) if (one := join(op, part)) is not None
+        ]
     result: Expr | None = None
     for condition in conditions:
         result = condition if result is None else logical(op, result, condition)
     return result
-
-
-def any_of(conditions: Sequence[Expr]) -> Expr:
-    """All of them, one at least, joined by OR; more than a mote's program ever holds as a shallow tree, which a walk can follow."""
-    if len(conditions) > _WALKED:
-        half = len(conditions) // 2
-        return logical(Op.OR, any_of(conditions[:half]), any_of(conditions[half:]))
-    return join(Op.OR, conditions) or null()
 
 
 def hypotenuse(a: Expr, b: Expr) -> Expr:
@@ -305,22 +304,15 @@ def _checked(value: int) -> int:
 
 
 def _sum_unit(a: Expr, b: Expr) -> str:
-    if b.unit in (a.unit, PLAIN):
-        return a.unit
-    return b.unit if a.unit == PLAIN else MIXED
+    return sum_unit(a.unit, b.unit)
 
 
 def _product_unit(a: Expr, b: Expr) -> str:
-    for one, other in ((a, b), (b, a)):
-        if one.unit == PLAIN or (one.unit == "" and other.unit != PLAIN):
-            return other.unit
-    return MIXED
+    return product_unit(a.unit, b.unit)
 
 
 def _quotient_unit(a: Expr, b: Expr) -> str:
-    if b.unit in (PLAIN, ""):
-        return a.unit
-    return "" if a.unit == b.unit != MIXED else MIXED
+    return product_unit(a.unit, b.unit, -1)
 
 
 def _number(

@@ -24,7 +24,7 @@ from skerry_protocol.packets import Aggregate
 PLAIN = "number"
 #: How the name of the finer part of a stored row's time ends.
 MILLISECONDS = ", milliseconds"
-#: Unit of a sum of different units, or of a product: comparable with anything.
+#: Unit of what a table holds, of which nobody knows one: comparable with anything.
 MIXED = "mixed"
 
 

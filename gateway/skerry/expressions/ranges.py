@@ -58,6 +58,30 @@ def split_range(where: Expr | None) -> tuple[RangeFilter | None, Expr | None]:
     return chosen, build.join(Op.AND, rest)
 
 
+def outer_range(condition: Expr) -> RangeFilter | None:
+    """A range of one attribute that holds all rows of conditions that OR joins; None: they have none in common, or no bound."""
+    found: dict[int, RangeFilter] | None = None
+    for one in _disjuncts(condition):
+        bounds = {bound.attribute: bound for bound in ranges_of(one)}
+        found = (
+            bounds if found is None else {n: _hull(found[n], bounds[n]) for n in found.keys() & bounds.keys()}
+        )
+    bounded = [bound for bound in (found or {}).values() if (bound.low, bound.high) != (None, None)]
+    return min(bounded, key=_width, default=None)
+
+
+def _disjuncts(condition: Expr) -> list[Expr]:
+    if condition.op is not Op.OR:
+        return [condition]
+    return [part for argument in condition.args for part in _disjuncts(argument)]
+
+
+def _hull(a: RangeFilter, b: RangeFilter) -> RangeFilter:
+    low = None if a.low is None or b.low is None else min(a.low, b.low)
+    high = None if a.high is None or b.high is None else max(a.high, b.high)
+    return RangeFilter(a.attribute, low, high)
+
+
 def doubt(where: Expr | None) -> str | None:
     """What cannot have been meant by a condition, as far as its AND-joined comparisons with constants tell; None: nothing."""
     never = _never(where)

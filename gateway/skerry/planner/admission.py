@@ -23,13 +23,15 @@ from skerry_protocol.packets import Aggregate
 
 #: Operators within each other: the gateway walks through them wherever a query is evaluated, kept and explained.
 DEPTH_MAXIMUM = 100
+#: The same of what is made of them: adding up values of different digits, say, takes two.
+_NODES_MAXIMUM = 200
 #: Names of what a query of a storage point has besides its fields.
 _RESERVED = {TIME: "the sample time of each stored row", LOC: "a position, xpos and ypos"}
 
 
 def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bool) -> None:
     """Raises QueryError for a query that can be planned, and would not do what it says. ``stored``: its rows wait on the motes."""
-    _check_depth(plan)
+    _check_depth(select, plan)
     _check_items(select, plan)
     _check_words(select)
     _check_bins(select, scope)
@@ -69,11 +71,16 @@ def check_fields(statement: ast.CreatePoint, point: Point) -> None:
             )
 
 
-def _check_depth(plan: QueryPlan) -> None:
+def _check_depth(select: ast.Select, plan: QueryPlan) -> None:
+    parts = (*select.items, select.where, *select.groups, select.having, *select.order)
+    deepest = max(map(ast.depth, parts))
+    if deepest > DEPTH_MAXIMUM:
+        summary = f"the query is nested too deeply: {deepest} operators stand within each other"
+        raise QueryError(summary, f"at most {DEPTH_MAXIMUM} may: ask for parts of it in columns of their own")
     exprs = [*(output.expr for output in plan.outputs), *plan.groups, plan.where, plan.having]
     exprs += plan.order.exprs() if plan.order is not None else []
     exprs += [clause.expr for clause in plan.clauses]
-    if any(depth_of(expr) > DEPTH_MAXIMUM for expr in exprs if expr is not None):
+    if any(depth_of(expr) > _NODES_MAXIMUM for expr in exprs if expr is not None):
         raise QueryError("the query is nested too deeply", "use fewer operators")
 
 

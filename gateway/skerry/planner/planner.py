@@ -36,10 +36,10 @@ from skerry.planner.features.storing import (
 from skerry.planner.model.joined_tables import NO_TABLES, Tables
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point, Points
-from skerry.planner.physical import fast_sampling, mote_windows
+from skerry.planner.physical import fast_sampling, mote_windows, shortening
 from skerry.planner.physical.fast_sampling import check_fast, is_fast
 from skerry.planner.physical.merge import merge
-from skerry.planner.physical.program import check_program
+from skerry.planner.physical.program import check_program, fits
 from skerry.planner.semantics import (
     aggregates,
     attributes,
@@ -52,7 +52,7 @@ from skerry.planner.semantics import (
     sampling,
 )
 from skerry.planner.semantics.assumptions import assumptions
-from skerry.planner.semantics.draft import Pass, begin, names
+from skerry.planner.semantics.draft import Draft, Pass, begin, names
 from skerry.planner.semantics.windows_in_where import with_windows_in_having
 from skerry.sql import ast
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
@@ -98,6 +98,8 @@ PASSES: tuple[Pass, ...] = (
     # When, where that depends on the rest.
     events_and_actions.from_event,
     lifetime.lifetime,
+    # What of WHERE fits a mote.
+    shortening.shortened,
 )
 
 
@@ -197,6 +199,12 @@ def _plan_point(
     )  # fmt: skip
 
 
+def _passed(draft: Draft) -> QueryPlan:
+    for step in PASSES:
+        draft = step(draft)
+    return draft.plan
+
+
 def _plan(
     select: ast.Select,
     points: Points,
@@ -211,9 +219,9 @@ def _plan(
         least = PERIOD_STORED_MINIMUM_MS
     stored = least == PERIOD_STORED_MINIMUM_MS
     draft = begin(select, points, tables, least, stored=stored)
-    for step in PASSES:
-        draft = step(draft)
-    plan = draft.plan
+    plan = _passed(draft)
+    if plan.aggregate and not fits(merge([plan])):
+        plan = _passed(replace(draft, where_at_gateway=True))
     if not restored:
         check_started(select, lambda text: plan_query(text, points, tables))
         check_asked(select, plan, names(select, points, tables), stored=stored)

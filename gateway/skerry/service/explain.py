@@ -25,7 +25,7 @@ from skerry.planner.physical.program import chosen, program_size
 from skerry.planner.physical.srt_routes import best_route, routed
 from skerry.service.explain_route import describe_route, route_lines
 from skerry.sql.units import duration_text
-from skerry_protocol.attributes import BY_NUMBER
+from skerry_protocol.attributes import BY_NAME, BY_NUMBER
 from skerry_protocol.commands import event_number
 from skerry_protocol.packets import (
     FIELDS_MAXIMUM,
@@ -195,13 +195,18 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
         "windows": [str(window) for window in plan.window.windows] if plan.window is not None else [],
         "order": str(plan.order) if plan.order is not None else None,
         "having": render(plan.having) if plan.having is not None else None,
-        "where": [
-            {"condition": render(c), "because": obstacle(c) or "motes may count other epochs"} for c in left
-        ],
+        "where": [{"condition": render(c), "because": _why_here(c)} for c in left],
         "columns": [
             f"{o.name} = {render(o.expr)}" for o in computed if render(o.expr).lower() != o.name.lower()
         ],
     }
+
+
+def _why_here(condition: Expr) -> str:
+    """Why motes do not ask a condition."""
+    if BY_NAME["epoch"].number in attributes_of(condition):
+        return obstacle(condition) or "motes may count other epochs"
+    return obstacle(condition) or f"it is too long for a mote's program of {PROGRAM_MAXIMUM} bytes"
 
 
 def explain_text(explained: dict[str, Any]) -> str:

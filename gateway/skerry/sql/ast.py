@@ -375,14 +375,45 @@ Statement = Select | Stop | CreatePoint | DropPoint | CreateSrt | DropSrt
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """A part of the tree, and all nodes below it."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from walk(item)
-    elif is_dataclass(node):
-        yield node
-        for field in fields(node):
-            yield from walk(getattr(node, field.name))
+    """A part of the tree, and all nodes below it, as they are written, however deep they are."""
+    left = [node]
+    while left:
+        found = left.pop()
+        if isinstance(found, tuple):
+            left += reversed(found)
+        elif is_dataclass(found):
+            yield found
+            left += [getattr(found, field.name) for field in reversed(fields(found))]
+
+
+def operands(node: Expression, operator: str) -> list[Expression]:
+    """What AND, or OR, joins side by side, of any number."""
+    found: list[Expression] = []
+    left: list[Expression] = [node]
+    while left:
+        one = left.pop()
+        if isinstance(one, Binary) and one.operator == operator:
+            left += [one.left, one.right]
+        else:
+            found.append(one)
+    return found[::-1]
+
+
+def depth(node: Any) -> int:
+    """Operators and functions within each other, at most; what AND or OR joins is side by side."""
+    deepest, left = 0, [(node, 0)]
+    while left:
+        found, above = left.pop()
+        if isinstance(found, tuple):
+            left += [(item, above) for item in found]
+        elif isinstance(found, Binary) and found.operator in ("AND", "OR"):
+            left += [(part, above + 1) for part in operands(found, found.operator)]
+            deepest = max(deepest, above + 1)
+        elif is_dataclass(found):
+            within = above + isinstance(found, Call | Unary | Binary | IsNull | Between | InList)
+            deepest = max(deepest, within)
+            left += [(getattr(found, field.name), within) for field in fields(found)]
+    return deepest
 
 
 def rewritten(node: Any, kind: type[_Node], change: Callable[[_Node], _Node]) -> Any:

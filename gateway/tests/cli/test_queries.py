@@ -78,5 +78,8 @@ def test_rows_that_nobody_reads_are_none(
     monkeypatch.setattr(queries, "leave_output", lambda: None)
     queries.query(SQL)
     said = capsys.readouterr().err
-    assert "note: each 10 s, as no SAMPLE PERIOD was given\nnote: WHERE is never true: nodeid is 0 to 65534\n" in said
+    assert (
+        "note: each 10 s, as no SAMPLE PERIOD was given\nnote: WHERE is never true: nodeid is 0 to 65534\n"
+        in said
+    )
     assert "\n0 rows in 0 s\n" in said

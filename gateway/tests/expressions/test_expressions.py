@@ -18,6 +18,7 @@ from skerry.execution.residual import Residual, Rows
 from skerry.expressions.assembler import assemble, obstacle
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.physical.merge import merge
+from skerry.planner.physical.program import fits
 from skerry.planner.planner import plan_query
 from skerry.sql.errors import QueryError
 from skerry_protocol.attributes import ATTRIBUTES
@@ -194,6 +195,41 @@ def test_a_shared_query_drops_no_row_that_any_user_wants(
         for row in rows:
             if at_gateway(plan, [row]):
                 assert machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES})
+
+
+#: Of attributes and plain numbers: others would often compare metres with volts.
+_tests = st.builds(
+    "{} {} {}".format, st.sampled_from(NAMES), st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), st.integers(-50, 50)
+) | st.builds("{} IN ({}, {})".format, st.sampled_from(NAMES), st.integers(0, 50), st.integers(0, 50))  # fmt: skip
+_pairs = st.builds("({} {} {})".format, _tests, st.sampled_from(["AND", "OR"]), _tests)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(_tests | _pairs, min_size=12, max_size=40), st.sampled_from(["AND", "OR"]), _tests, rows_of_motes
+)
+def test_of_long_conditions_motes_drop_no_row_that_the_user_wants(
+    machine: Machine, parts: list[str], operator: str, further: str, rows: list[Row]
+) -> None:
+    """They ask of them what fits, and the gateway the rest."""
+    condition = f"({f' {operator} '.join(parts)}) AND {further}"
+    plan = planned(f"SELECT nodeid FROM sensors WHERE {condition} SAMPLE PERIOD 1 s")
+    assert fits(merge([plan]))
+    try:
+        expected = in_database(f"SELECT nodeid FROM sensors WHERE {condition}", rows)
+    except duckdb.Error:
+        assume(False)
+        raise
+    wanted = [int(str(node)) for (node,) in expected]
+    assert [row["nodeid"] for row in at_gateway(plan, rows)] == wanted
+    if plan.mote_where is not None:
+        code = assemble(plan.mote_where)
+        sent = [
+            row["nodeid"]
+            for row in rows
+            if machine.run(code, {a.number: row.get(a.name) for a in ATTRIBUTES})
+        ]
+        assert set(wanted) <= set(sent)
 
 
 @settings(max_examples=100)

@@ -224,14 +224,15 @@ def test_delta_beside_a_slide_differs_from_the_last_row(
 
 @given(st.integers(1, 40))
 def test_adaptive_delta_grows_quiet(library: Path, length: int) -> None:
-    """A signal that jumps by 8 degrees each second: thresholds 1, 1, 2, 4, 8, 16, 8, 16, … times 0.5 degrees."""
+    """A signal that jumps by 8 degrees each second: thresholds 1, 2, 4, 8, 16, 32, 16, 32, 16, … times 0.5 degrees: each row doubles
+    them, the first too, and each epoch without one halves them."""
     temps: list[int | None] = [800 * (i % 2) for i in range(length)]
-    expected, factor, last = [], 0, None
+    expected, factor, last = [], 1, None
     for epoch, temp in enumerate(temps, 100):
         assert temp is not None
-        if last is None or abs(temp - last) >= 50 * max(factor, 1):
+        if last is None or abs(temp - last) >= 50 * factor:
             expected.append(epoch)
-            factor, last = min(64, max(1, 2 * factor)), temp
+            factor, last = min(64, 2 * factor), temp
         else:
             factor = max(1, factor // 2)
     assert [row["epoch"] for row in on_mote(library, plan("epoch, ADPDELTA(0.5, temp)"), temps)] == expected

@@ -256,7 +256,8 @@ REFUSED = [
     ("SELECT light > 100 AS bright, COUNT(*) GROUP BY bright SAMPLE PERIOD 2 s", "bright",
      "unknown attribute 'bright' at column 49: it is what a column is called: write light > 100 here, too"),
     ("SELECT temp FROM sensors, points ONCE", "points",
-     "unknown table 'points' at column 27: tables are sensors and storage points, of which there are none"),
+     "unknown table 'points' at column 27: tables are sensors and storage points, of which there are none; "
+     "CSV, Parquet and SQLite files belong into the gateway's directory of tables, which 'skerry tables' names"),
 ]  # fmt: skip
 
 
@@ -299,11 +300,12 @@ def test_refusal(query: str, marked: str | None, message: str) -> None:
 
 
 def test_query_too_large_for_a_mote() -> None:
+    """Motes act on the rows that pass a condition, so that they have to ask all of it."""
     condition = " OR ".join(f"temp * {i} > 1" for i in range(1, 41))
     with pytest.raises(QueryError) as raised:
-        plan_query(f"SELECT temp FROM sensors WHERE {condition} SAMPLE PERIOD 1 s")
+        plan_query(f"SELECT temp FROM sensors WHERE {condition} OUTPUT ACTION leds(1) SAMPLE PERIOD 1 s")
     assert raised.value.summary == (
-        "query too large for a mote: 418 bytes, limit 192; 1 columns, limit 12: "
+        "query too large for a mote: 423 bytes, limit 192; 1 columns, limit 12: "
         "shorten the condition or ask for less at once"
     )
 
@@ -333,9 +335,13 @@ def test_what_is_not_refused_for_its_nesting_can_be_explained(within: str, behin
             return within + behind * times
         return within * times + behind.removesuffix(")") + ")" * times * behind.endswith(")")
 
-    with pytest.raises(QueryError, match="nested too deeply"):
+    with pytest.raises(
+        QueryError, match="nested too deeply: 250 operators stand within each other: at most 100"
+    ):
         plan_query(f"SELECT {nested(250)} AS x FROM sensors SAMPLE PERIOD 1 s")
-    plan = plan_query(f"SELECT {nested(98)} AS x FROM sensors SAMPLE PERIOD 1 s")
+    with pytest.raises(QueryError, match="nested too deeply: 101 operators"):
+        plan_query(f"SELECT {nested(101)} AS x FROM sensors SAMPLE PERIOD 1 s")
+    plan = plan_query(f"SELECT {nested(100)} AS x FROM sensors SAMPLE PERIOD 1 s")
     assert isinstance(plan, QueryPlan)
     assert f"x = {render(plan.outputs[0].expr)}" in explain_text(explain(plan))
 

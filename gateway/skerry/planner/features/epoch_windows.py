@@ -1,7 +1,7 @@
 """Aggregates that the gateway computes for each epoch: windows of one sample period.
 
 Motes merge aggregates on the way where they can. Over rows joined with tables, and where the past goes on into the live
-stream, only the gateway has all of what is aggregated.
+stream, only the gateway has all of what is aggregated; and where WHERE is more than a mote can ask, it alone knows of what.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from skerry.expressions import extension_aggregates
-from skerry.planner.semantics import aggregate_functions, time_windows
+from skerry.expressions.assembler import obstacle
+from skerry.planner.semantics import aggregate_functions, temporal_aggregates, time_windows
 from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
@@ -23,7 +24,47 @@ def epoch_windows(draft: Draft) -> Draft:
         return replace(draft, select=_with_windows(select, period_ms, "tables"))
     if select.history is not None and not select.history.only and not isinstance(select.sampling, ast.Once):
         return replace(draft, select=_with_windows(select, period_ms, "HISTORY that goes on"))
+    if _beyond_motes(draft):
+        return replace(
+            draft, select=_with_windows(select, period_ms, "a condition that motes cannot evaluate")
+        )
     return draft
+
+
+def _beyond_motes(draft: Draft) -> bool:
+    """Whether motes cannot ask WHERE, and the gateway can aggregate in their place."""
+    select, where = draft.select, draft.plan.where
+    if not draft.where_at_gateway and (where is None or obstacle(where) is None):
+        return False
+    acts = (
+        select.event,
+        select.into,
+        select.queue,
+        select.approximate,
+        select.history,
+        *select.outputs,
+        *select.signals,
+        *select.nested,
+    )
+    if (
+        any(part is not None for part in acts)
+        or draft.scope.sources
+        or not isinstance(select.sampling, ast.SamplePeriod)
+    ):
+        return False
+    functions = {call.function.upper() for call in _calls(select)}
+    return (
+        bool(functions)
+        and functions <= set(time_windows.KINDS)
+        and not any(call.distinct for call in _calls(select))
+    )
+
+
+def _calls(select: ast.Select) -> list[ast.Call]:
+    """Of aggregates over all motes, and over each mote's rows."""
+    asked = (select.items, select.having, select.order)
+    known = {*aggregate_functions.NAMES, *extension_aggregates.names(), *temporal_aggregates.NAMES}
+    return [node for node in ast.walk(asked) if isinstance(node, ast.Call) and node.function.upper() in known]
 
 
 def _with_windows(select: ast.Select, period_ms: int, what: str) -> ast.Select:

@@ -8,8 +8,9 @@ from decimal import Decimal
 
 from skerry.expressions import build
 from skerry.expressions.aggregate_states import BINS_OF_CELL
-from skerry.expressions.expression import MIXED, Expr, Kind, render
+from skerry.expressions.expression import Expr, Kind, render
 from skerry.expressions.extension_aggregates import OutsideAggregate
+from skerry.expressions.unit_algebra import product_unit
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
@@ -28,7 +29,16 @@ def variance(argument: Expr) -> Expr:
     """VARIANCE: of a sample; its unit is the square of the argument's."""
     digits = 2 * argument.digits + build.QUOTIENT_DIGITS
     high = _largest(argument) ** 2 * 10**build.QUOTIENT_DIGITS
-    return _state(Aggregate.VARIANCE, argument, 2, ("variance",), digits, 0, high, MIXED)
+    return _state(
+        Aggregate.VARIANCE,
+        argument,
+        2,
+        ("variance",),
+        digits,
+        0,
+        high,
+        product_unit(argument.unit, argument.unit),
+    )
 
 
 def deviation(argument: Expr) -> Expr:

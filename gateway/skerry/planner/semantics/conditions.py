@@ -16,7 +16,7 @@ from skerry_protocol.packets import Aggregate
 
 _EPOCH = BY_NAME["epoch"].number
 #: What motes do with rows that pass, which so has to be decided on the mote; no query of another period shares it.
-_BEFORE_GATEWAY = (Aggregate.ACTION, Aggregate.SIGNAL, Aggregate.QUEUE)
+BEFORE_GATEWAY = (Aggregate.ACTION, Aggregate.SIGNAL, Aggregate.QUEUE)
 
 
 def conditions(draft: Draft) -> Draft:
@@ -46,7 +46,7 @@ def for_motes(draft: Draft) -> Draft:
 def for_acting(draft: Draft) -> Draft:
     """The same where motes do something with the rows that pass."""
     plan = draft.plan
-    if plan.mote_where != plan.where and any(clause.kind in _BEFORE_GATEWAY for clause in plan.clauses):
+    if plan.mote_where != plan.where and any(clause.kind in BEFORE_GATEWAY for clause in plan.clauses):
         return draft.planned(mote_where=_able(plan.where, epochs=True))
     return draft
 

@@ -21,6 +21,7 @@ class Draft:
 
     ``least_ms``: the shortest sample period that it may have; ``stored``: its rows wait on the motes. ``on``: conditions that need a
     table or the time of the sample, which ``plan.where`` lacks. ``windowed``: aggregates are over windows, at the gateway.
+    ``where_at_gateway``: motes cannot hold WHERE, so that they cannot aggregate either.
     """
 
     select: ast.Select
@@ -30,6 +31,7 @@ class Draft:
     stored: bool
     on: tuple[Expr, ...] = ()
     windowed: bool = False
+    where_at_gateway: bool = False
 
     def planned(self, **known: Any) -> Draft:
         """The draft with these fields of its plan."""

@@ -15,8 +15,10 @@ from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME
 
-#: Groups that there may be of an attribute with fewer values than its range has: of 1,024 motes, behind 64 roots.
-_FEW: dict[int | None, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
+_MOTES = 1024
+_EPOCH = BY_NAME["epoch"].number
+#: Values that there are of an attribute whose range is wider.
+_FEW: dict[int, int] = {BY_NAME["nodeid"].number: _MOTES, BY_NAME["via"].number: 64}
 
 
 def frames(draft: Draft) -> Draft:
@@ -41,7 +43,9 @@ def frames(draft: Draft) -> Draft:
         hint = "it is known at the gateway only: store each mote's own rows"
         raise QueryError("a window over all motes cannot be stored on a mote", hint, draft.span)
     check_bare(draft, named(draft), "a window")
-    return draft.planned(window=frame_of(exprs, plan.groups, draft.span, whole=plan.order is not None))
+    return draft.planned(
+        window=frame_of(exprs, plan.groups, draft.span, plan.period_ms, whole=plan.order is not None)
+    )
 
 
 def without_actions(draft: Draft) -> Draft:
@@ -53,7 +57,9 @@ def without_actions(draft: Draft) -> Draft:
     return draft
 
 
-def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, whole: bool) -> Frame:
+def frame_of(
+    exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, period_ms: int, *, whole: bool
+) -> Frame:
     """The windows of a query. Raises QueryError where they do not end together, or take too much memory."""
     windows = sorted(windows_of(exprs), key=lambda window: (window.slide_ms, window.length_ms))
     frame = Frame(tuple(windows), whole)
@@ -71,14 +77,25 @@ def frame_of(exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, *, w
             f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
         )
     pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
+    # A piece of time has no more groups than rows; all since the beginning may have any.
+    epochs = max(1, frame.width_ms // period_ms) if frame.is_bounded else None
     # How many values a table has is known when it is read.
-    count = math.prod(
-        _FEW.get(group.operand if group.is_attribute else None, group.high - group.low + 1)
-        for group in groups
-        if not any(node.final[:1] == ("table",) for node in group.walk())
-    )
+    values = [
+        _values(group, epochs) for group in groups if not any(n.final[:1] == ("table",) for n in group.walk())
+    ]
+    count = math.prod(values)
+    if epochs is not None:
+        count = min(count, epochs * _MOTES)
     if count * pieces > CELLS_MAXIMUM:
         most = CELLS_MAXIMUM // pieces
         hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
         raise QueryError(f"there may be {count:,} groups in each of these windows", hint, span)
     return frame
+
+
+def _values(group: Expr, epochs: int | None) -> int:
+    """How many there may be of what is grouped by, in ``epochs`` epochs; None: in all there may be."""
+    few = _FEW if epochs is None else {**_FEW, _EPOCH: epochs}
+    read = [node for node in group.walk() if node.is_attribute]
+    combined = math.prod(few.get(node.operand or 0, node.high - node.low + 1) for node in dict.fromkeys(read))
+    return min(combined, group.high - group.low + 1)

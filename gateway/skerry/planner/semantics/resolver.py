@@ -105,14 +105,15 @@ class Resolver:
                 return _negated(build.logical(Op.AND, low, high), node.negated)
             case ast.InList():
                 tests = [self._compare(Op.EQ, node.operand, item) for item in node.items]
-                return _negated(build.any_of(tests), node.negated)
+                return _negated((build.join(Op.OR, tests) or build.null()), node.negated)
             case _:
                 return build.null()
 
     def _binary(self, node: ast.Binary) -> Expr:
         if node.operator in ("AND", "OR"):
-            left = self.condition(node.left, node.operator)
-            return build.logical(Op[node.operator], left, self.condition(node.right, node.operator))
+            parts = ast.operands(node, node.operator)
+            conditions = [self.condition(part, node.operator) for part in parts]
+            return build.join(Op[node.operator], conditions) or build.null()
         if node.operator in _COMPARISON:
             return self._compare(_COMPARISON[node.operator], node.left, node.right)
         left = self.number(node.left, node.operator)

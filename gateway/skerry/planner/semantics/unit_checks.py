@@ -16,8 +16,8 @@ def check_units(
 ) -> None:
     """Refuses to put different units together.
 
-    Attributes of different units may be added (an index of comfort, say): the sum then has no unit. A
-    number with a unit, and any comparison (``strict``), must fit.
+    Attributes of different units may be added (an index of comfort, say): the sum then has no unit. A number with a unit, and any
+    comparison (``strict``), must fit.
     """
     if left.unit == right.unit or {left.unit, right.unit} & {PLAIN, MIXED}:
         return

@@ -5,7 +5,7 @@ Source: Madden and Franklin 2002 (Fjords), query 2 of section 5.1: ``WHERE … A
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from skerry.planner.semantics import temporal_aggregates, time_windows
@@ -14,7 +14,7 @@ from skerry.sql import ast
 
 def with_windows_in_having(select: ast.Select) -> ast.Select:
     """The query with what its WHERE says of windows in HAVING, where its columns have windows, too."""
-    parts = list(_joined(select.where))
+    parts = _joined(select.where)
     of_windows = [part for part in parts if _asks(part)]
     if not of_windows or not _asks(select.items):
         return select
@@ -23,13 +23,8 @@ def with_windows_in_having(select: ast.Select) -> ast.Select:
     return replace(select, where=_all_of(rows), having=_all_of(having))
 
 
-def _joined(node: ast.Expression | None) -> Iterator[ast.Expression]:
-    """What AND joins."""
-    if isinstance(node, ast.Binary) and node.operator == "AND":
-        yield from _joined(node.left)
-        yield from _joined(node.right)
-    elif node is not None:
-        yield node
+def _joined(node: ast.Expression | None) -> list[ast.Expression]:
+    return [] if node is None else ast.operands(node, "AND")
 
 
 def _all_of(parts: Sequence[ast.Expression]) -> ast.Expression | None:
