@@ -367,7 +367,7 @@ static void start(struct slot *slot, const struct wire_event *event, uint32_t no
         const struct wire_on_event *on = on_event(&field);
         bool running = slot->begun != 0 && now - slot->begun < on->lasts;
         if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event ||
-            (running && on->flags & WIRE_EVENT_FLAG_NO_INTERLEAVE))
+            (running && on->flags & WIRE_EVENT_FLAG_NO_OVERLAP))
             continue;
         slot->come = (uint8_t)(slot->come | 1U << n);
         if (!complete(slot, on->group))

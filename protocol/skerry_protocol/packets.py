@@ -217,7 +217,7 @@ TEMPORAL_EPOCHS = 0x80
 class EventFlag(IntEnum):
     """Bits of an ON_EVENT's flags."""
 
-    NO_INTERLEAVE = 1  # an event while the query runs changes nothing; else it starts it anew
+    NO_OVERLAP = 1  # an event while the query runs changes nothing; else it starts it anew
     TIMER = 2  # no event: each ``step`` s of network time starts it
     ALIGNED = 4  # its epochs are ``step`` s apart, counted from the event's time
     EACH = 8  # the events of several motes run it side by side, each for its own time
@@ -400,7 +400,7 @@ Event = Struct(
 OnEvent = Struct(
     "event" / Int16ul * "number of the event",
     "lasts" / Int32ul * "s from the event on in which epochs begin; at least 1",
-    "flags" / Int8ul * "bit 0 no interleave, bit 1 timer, bit 2 aligned, bit 3 each",
+    "flags" / Int8ul * "bit 0 no overlap, bit 1 timer, bit 2 aligned, bit 3 each",
     "group" / Int8ul * "0..7: the query starts when all events of a group have come since it last started",
     "step" / Int32ul * "timer, aligned: s, at least 1",
 )

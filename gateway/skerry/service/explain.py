@@ -136,6 +136,7 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
     return {
         "where": render(query.where) if query.where else None,
         "snoop": query.snoop,
+        "at_once": query.at_once,
         "stored": stays(query),
         "clauses": [
             describe(clause, query.period_ms) if clause.kind is Aggregate.QUEUE else str(clause)
@@ -214,9 +215,10 @@ def explain_text(explained: dict[str, Any]) -> str:
     motes, gateway = explained["motes"], explained["gateway"]
     sampled = ", ".join(f"{a['name']} ({a['energy'] * 1e6:g} µJ)" for a in motes["attributes"]) or "nothing"
     when = "once" if explained["once"] else f"every {duration_text(explained['period_ms'])}"
+    at_once = ", all at the epoch's beginning" if motes["at_once"] else ""
     lines = [
         "motes",
-        f"  {when} acquire {sampled}: {motes['energy_per_epoch'] * 1e6:.3g} µJ per epoch",
+        f"  {when} acquire {sampled}{at_once}: {motes['energy_per_epoch'] * 1e6:.3g} µJ per epoch",
         *_lifetime_lines(explained),
         *(f"  {clause}" for clause in motes["clauses"]),
         *_sampling_lines(motes["sampling"]),

@@ -13,7 +13,9 @@ from skerry_protocol.packets import Aggregate
 
 def key_of(plan: QueryPlan, user: str) -> Hashable:
     """Users with equal keys share a stream."""
-    return family(plan) or _kind(plan, user)
+    kind = family(plan) or _kind(plan, user)
+    # Who wants all sampled at once has it at the cost of sensors that conditions would spare the others.
+    return ("at once", kind) if plan.at_once else kind
 
 
 def _kind(plan: QueryPlan, user: str) -> Hashable:

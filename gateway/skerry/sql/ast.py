@@ -227,10 +227,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class OnEvent:
-    """``ON [ALIGNED] EVENT …``: any of ``alternatives``, each of which is events that all have to come."""
+    """``ON [ALIGNED] EVENT … [NO OVERLAP]``: any of ``alternatives``, each of which is events that all have to come.
+
+    ``no_overlap``: an event while the query runs changes nothing.
+    """
 
     alternatives: tuple[tuple[Event, ...], ...]
     aligned: bool
+    no_overlap: bool
     span: Span
 
     @property
@@ -290,8 +294,9 @@ class Approximate:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query. ``nested``: where queries stand that its rows start; ``into``: the storage point that its rows go to;
-    ``combine``: aggregates over a point's rows; ``buffers``: where BUFFER stands in a CREATE's AS SELECT."""
+    """A query. ``no_interleave``: all is sampled before any condition is asked. ``nested``: where queries stand that its rows start;
+    ``into``: the storage point that its rows go to; ``combine``: aggregates over a point's rows; ``buffers``: where BUFFER stands in
+    a CREATE's AS SELECT."""
 
     items: tuple[SelectItem, ...]
     tables: tuple[Table, ...]

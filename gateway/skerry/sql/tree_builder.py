@@ -409,11 +409,11 @@ def _signal(tree: Tree[Token]) -> ast.Signal:
 
 def _on_event(tree: Tree[Token]) -> ast.OnEvent:
     trees = [_tree(child) for child in tree.children if isinstance(child, Tree)]
-    aligned = any(isinstance(child, Token) and child.type == "ALIGNED" for child in tree.children)
+    words = {child.type for child in tree.children if isinstance(child, Token)}
     alternatives = tuple(
         tuple(_one_event(_tree(child)) for child in of.children if isinstance(child, Tree)) for of in trees
     )
-    return ast.OnEvent(alternatives, aligned, _span(tree))
+    return ast.OnEvent(alternatives, "ALIGNED" in words, "NO_OVERLAP" in words, _span(tree))
 
 
 def _one_event(tree: Tree[Token]) -> ast.Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from itertools import permutations
 
 import pytest
@@ -16,6 +17,7 @@ from skerry.planner.physical.condition_order import considered, expected_energy,
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import chosen, encode
 from skerry.planner.planner import plan_query
+from skerry.sharing.grouping import key_of
 from skerry_protocol.attributes import BY_NAME
 
 LIGHT, TEMP, HUMIDITY = (BY_NAME[name] for name in ("light", "temp", "humidity"))
@@ -120,6 +122,47 @@ def test_mote_reads_only_what_the_outcome_needs(mote: Mote) -> None:
     mote.run(1)
     assert (mote.acquisitions, mote.last_mask) == (5, 1 << TEMP.number)
     assert len(list(mote.records())) == 1
+
+
+def test_without_interleaving_a_mote_reads_all_before_it_asks(mote: Mote) -> None:
+    """TinyDB 2005, 4.2: NO INTERLEAVE samples all sensors at the epoch's beginning, another query that saves some beside it or not."""
+    for entry, value in ((LIGHT, 100), (TEMP, 2000), (HUMIDITY, 4000)):
+        mote.sensor(entry.number, value)
+    mote.synchronise(99.5)
+    at_once = mote_query("SELECT NO INTERLEAVE temp FROM sensors WHERE humidity > 30 AND light > 200")
+    assert mote.install(encode(at_once, 0), 1) == COMPLETE
+    mote.run(1)
+    everything = sum(1 << entry.number for entry in (LIGHT, TEMP, HUMIDITY))
+    assert (mote.acquisitions, mote.last_mask) == (1, everything)
+    assert list(mote.records()) == []
+    staged = mote_query("SELECT temp FROM sensors WHERE humidity > 30 AND light > 200")
+    assert mote.install(encode(staged, 0), 2) == COMPLETE
+    mote.sensor(LIGHT.number, 300)
+    mote.run(1)
+    assert (mote.acquisitions, mote.last_mask) == (2, everything)
+    assert len(list(mote.records())) == 2
+
+
+def test_without_interleaving_nothing_else_is_considered() -> None:
+    at_once = mote_query("SELECT NO INTERLEAVE light FROM sensors WHERE temp > 42.5")
+    (plan,) = considered(at_once)
+    assert not plan.staged
+    assert plan.energy == pytest.approx(TEMP.energy + LIGHT.energy)
+    assert MoteQuery.from_dict(at_once.to_dict()) == at_once
+
+
+@pytest.mark.parametrize("what", ["temp", "AVG(temp)", "WINMAX(light, 8 s, 8 s)"])
+def test_who_wants_all_at_once_shares_with_others_who_do(what: str) -> None:
+    """Others would pay for what their conditions spare them."""
+
+    def key(text: str) -> Hashable:
+        plan = plan_query(f"{text} FROM sensors WHERE humidity > 30 SAMPLE PERIOD 1 s")
+        assert isinstance(plan, QueryPlan)
+        return key_of(plan, "u")
+
+    at_once = key(f"SELECT NO INTERLEAVE {what}")
+    assert at_once == key(f"SELECT NO INTERLEAVE {what}")
+    assert at_once != key(f"SELECT {what}")
 
 
 shared = st.lists(

@@ -85,8 +85,8 @@ def test_alternatives_and_conjunctions() -> None:
     assert unknown.assumed == ("wet",)
 
 
-def test_no_interleave_serves_one_event_at_a_time() -> None:
-    found = ways("ON EVENT hot: SELECT NO INTERLEAVE light FROM sensors SAMPLE PERIOD 1 s FOR 10 s", hot=0.1)
+def test_no_overlap_serves_one_event_at_a_time() -> None:
+    found = ways("ON EVENT hot NO OVERLAP: SELECT light FROM sensors SAMPLE PERIOD 1 s FOR 10 s", hot=0.1)
     assert [way.name for way in found.ways] == [STREAM]
     assert found.ways[0].energy == pytest.approx((LIGHT + ROW) / 2)
 

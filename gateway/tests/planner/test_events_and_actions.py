@@ -76,11 +76,11 @@ def test_a_query_waits_for_its_event_and_runs_for_its_time(mote: Mote) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interleave", "epochs"),
-    [("", [100, 101, 102, 103, 104, 105, 106]), ("NO INTERLEAVE ", [100, 101, 102, 103])],
+    ("overlap", "epochs"),
+    [("", [100, 101, 102, 103, 104, 105, 106]), ("NO OVERLAP ", [100, 101, 102, 103])],
 )
-def test_an_event_while_the_query_runs(mote: Mote, interleave: str, epochs: list[int]) -> None:
-    mote.install(encode(mote_query(f"ON EVENT hot SELECT {interleave}temp SAMPLE PERIOD 1 s FOR 4 s"), 0), 1)
+def test_an_event_while_the_query_runs(mote: Mote, overlap: str, epochs: list[int]) -> None:
+    mote.install(encode(mote_query(f"ON EVENT hot {overlap}SELECT temp SAMPLE PERIOD 1 s FOR 4 s"), 0), 1)
     mote.event(HOT, 9, 99)
     before = run(mote, 3)
     mote.event(HOT, 8, 102)
@@ -178,7 +178,7 @@ def test_aggregates_are_of_one_event_each(mote: Mote) -> None:
         ("ON EVENT hot SELECT temp WHERE event.xpos > 3 SAMPLE PERIOD 1 s FOR 3 s", True),
         ("ON EVENT hot SELECT temp OUTPUT ACTION set_room(event.nodeid) SAMPLE PERIOD 1 s FOR 3 s", True),
         ("ON EVENT hot(temp) SELECT nodeid SIGNAL warm(event.temp) SAMPLE PERIOD 1 s FOR 3 s", False),
-        ("ON EVENT hot SELECT NO INTERLEAVE temp, event.time SAMPLE PERIOD 1 s FOR 3 s", False),
+        ("ON EVENT hot NO OVERLAP SELECT temp, event.time SAMPLE PERIOD 1 s FOR 3 s", False),
         ("ON ALIGNED EVENT hot SELECT temp SAMPLE PERIOD 1 s FOR 3 s", True),
         ("ON EVENT hot SELECT event.nodeid, WINAVG(3, temp) SAMPLE PERIOD 1 s FOR 9 s", False),
         ("ON EVENT hot SELECT event.nodeid, temp SAMPLE PERIOD 1 s FOR 9 s QUEUE DELTA SIZE 3", False),

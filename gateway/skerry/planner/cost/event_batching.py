@@ -82,7 +82,7 @@ def batching(query: MoteQuery, known: Mapping[str, float], sending: float) -> Ba
     rates = {event.name: known.get(event.name, ASSUMED_RATE) for event in events}
     active = _rate(events, rates) * lasts
     sampling, row = chosen(query).energy, rows_of(query) * sending
-    if flags & EventFlag.NO_INTERLEAVE:
+    if flags & EventFlag.NO_OVERLAP:
         # An event meanwhile changes nothing: after each run the next event is waited for.
         ways = [Way(STREAM, active / (1 + active) * (sampling + row))]
     else:

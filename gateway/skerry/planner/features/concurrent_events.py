@@ -58,7 +58,7 @@ def _is_beside(draft: Draft, exprs: Iterable[Expr | None]) -> bool:
     What remembers earlier rows follows the newest event: windows (which the caller knows), queues and joins with storage points.
     """
     select, scope = draft.select, draft.scope
-    if select.event is None or select.no_interleave or select.queue is not None or scope.sources:
+    if select.event is None or select.event.no_overlap or select.queue is not None or scope.sources:
         return False
     if any(event.every is not None for event in select.event.events):
         return False

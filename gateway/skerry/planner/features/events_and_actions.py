@@ -48,12 +48,7 @@ def _clauses(
     select: ast.Select, aggregate: bool, period_ms: int, lasts_ms: int | None, scope: Scope
 ) -> tuple[Clause, ...]:
     """What a query waits for and does; ``lasts_ms``: its FOR. Raises QueryError."""
-    if select.no_interleave and select.event is None:
-        hint = "leave NO INTERLEAVE out, or begin with ON EVENT name"
-        raise QueryError("a query without an event is never interleaved", hint, select.items[0].span)
-    found = (
-        _on_event(select.event, select.no_interleave, period_ms, lasts_ms) if select.event is not None else []
-    )
+    found = _on_event(select.event, period_ms, lasts_ms) if select.event is not None else []
     found += [_stop(stop, scope) for stop in select.stops]
     spans = [
         *(output.span for output in select.outputs),
@@ -73,7 +68,7 @@ def _clauses(
     return tuple(found)
 
 
-def _on_event(on: ast.OnEvent, no_interleave: bool, period_ms: int, lasts_ms: int | None) -> list[Clause]:
+def _on_event(on: ast.OnEvent, period_ms: int, lasts_ms: int | None) -> list[Clause]:
     if lasts_ms is None:
         hint = "write SAMPLE PERIOD n FOR n, or ONCE"
         raise QueryError("ON EVENT needs to know how long the query runs", hint, on.span)
@@ -82,7 +77,7 @@ def _on_event(on: ast.OnEvent, no_interleave: bool, period_ms: int, lasts_ms: in
             f"{len(on.events)} events are too many", f"a query waits for at most {_EVENTS_MAXIMUM}", on.span
         )
     lasts = max(1, -(-lasts_ms // 1000))
-    flags = int(EventFlag.NO_INTERLEAVE) if no_interleave else 0
+    flags = int(EventFlag.NO_OVERLAP) if on.no_overlap else 0
     step = 0
     if on.aligned:
         flags |= EventFlag.ALIGNED

@@ -85,6 +85,7 @@ def explain_past(plan: QueryPlan) -> dict[str, Any]:
 def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tuple[tuple[bool, str, str], ...]:
     acts = bool(plan.clauses or plan.starts) or select.event is not None or bool(plan.attributes & _OF_EVENTS)
     return (
+        (history.only and plan.at_once, "NO INTERLEAVE", "the past was sampled as it was: leave it out"),
         (plan.once, "ONCE", "write SAMPLE PERIOD, or HISTORY … ONLY without it"),
         (isinstance(select.sampling, ast.Lifetime), "LIFETIME", "write SAMPLE PERIOD"),
         (bool(plan.reads), "storage points", "their past is on the motes: ask for it with ONCE"),

@@ -106,7 +106,7 @@ def _waits(clause: Clause) -> str:
     if flags & EventFlag.TIMER:
         return f"run for {lasts} s each {duration_text(step * 1000)}"
     again = "each event starts it anew"
-    if flags & EventFlag.NO_INTERLEAVE:
+    if flags & EventFlag.NO_OVERLAP:
         again = "an event meanwhile changes nothing"
     elif flags & EventFlag.EACH:
         again = f"events of up to {EVENT_RUNS} motes run it side by side, the same mote's next starts it anew"

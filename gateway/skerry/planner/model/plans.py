@@ -104,6 +104,8 @@ class QueryPlan:
     probes: tuple[Probe, ...] = ()
     #: The tolerance of APPROXIMATE WITHIN, a constant; None: it is exact.
     within: Expr | None = None
+    #: NO INTERLEAVE: all that it reads is sampled at the epoch's beginning, before any condition is asked.
+    at_once: bool = False
     #: How it is read where it leaves something open, for who asked it.
     notes: tuple[str, ...] = ()
 
@@ -171,6 +173,8 @@ class MoteQuery:
     numbered: int = 0
     #: Motes withhold partial states that change nothing in what they have heard of others.
     snoop: bool = False
+    #: All is sampled before any condition is asked.
+    at_once: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -180,6 +184,7 @@ class MoteQuery:
             "aggregate": self.aggregate,
             "numbered": self.numbered,
             "snoop": self.snoop,
+            "at_once": self.at_once,
             "where": self.where.to_list() if self.where else None,
             "clauses": [clause.to_list() for clause in self.clauses],
             "budget": list(astuple(self.budget)) if self.budget else None,
@@ -201,9 +206,9 @@ class MoteQuery:
         where = from_list(data["where"]) if data["where"] else None
         clauses = tuple(map(Clause.from_list, data["clauses"]))
         budget = LifetimeBudget(*data["budget"]) if data["budget"] else None
-        numbered, snoop = data.get("numbered", 0), data.get("snoop", False)
+        numbered, snoop, at_once = data["numbered"], data["snoop"], data["at_once"]
         period_ms, once, aggregate = data["period_ms"], data["once"], data["aggregate"]
-        return cls(period_ms, once, aggregate, columns, where, budget, clauses, numbered, snoop)
+        return cls(period_ms, once, aggregate, columns, where, budget, clauses, numbered, snoop, at_once)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def considered(query: MoteQuery) -> tuple[SamplingPlan, ...]:
     conditions = tuple(conjuncts(query.where))
     everything = columns.union(*map(attributes_of, conditions))
     at_once = SamplingPlan(conditions, False, _energy(everything))
-    if not conditions:
+    if not conditions or query.at_once:
         return (at_once,)
     shares = {condition: selectivity(condition) for condition in conditions}
     orders = [(order, False) for order in _orders(conditions, columns, shares)]

@@ -143,7 +143,7 @@ class Union:
 
 def _shared(query: MoteQuery, plan: QueryPlan) -> MoteQuery:
     """The query with what all plans of one kind say."""
-    query = replace(query, budget=plan.budget, clauses=plan.clauses)
+    query = replace(query, budget=plan.budget, clauses=plan.clauses, at_once=plan.at_once)
     if query.aggregate or plan.columns or not runs_beside(plan.clauses):
         return query
     # An epoch has a row for each mote whose event it belongs to.

@@ -23,7 +23,8 @@ _DURATION_MAXIMUM_MS = 2**31 * 1000
 def sampling(draft: Draft) -> Draft:
     """When the query samples, and for how long."""
     period, duration, once = _when(draft.select.sampling, draft.least_ms)
-    return draft.planned(period_ms=period, duration_ms=duration, once=once)
+    at_once = draft.select.no_interleave
+    return draft.planned(period_ms=period, duration_ms=duration, once=once, at_once=at_once)
 
 
 def _when(
