@@ -233,6 +233,7 @@ uint8_t environment_refusals(void) { return refusals; }
 const struct environment_refusal *environment_refusal(void) { return &refusal; }
 void environment_signal_room(bool room) { signal_room = room; }
 void environment_identify(uint16_t node) { mote.nodeid = node; }
+void environment_root(bool root) { mote.root = root; }
 
 /* net/tree and net/queue. */
 #define ROOT 100
@@ -301,6 +302,7 @@ void environment_reset(uint32_t local)
 {
     now = local;
     mote.nodeid = 7;
+    mote.root = false;
     refusals = 0;
     signalled = actions = 0;
     signal_room = true;

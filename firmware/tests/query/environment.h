@@ -50,6 +50,8 @@ int32_t environment_action(void);
 void environment_signal_room(bool room);
 /* Another short address than 7, until environment_reset. */
 void environment_identify(uint16_t node);
+/* Whether it is a root; it is not after a reset. */
+void environment_root(bool root);
 uint16_t environment_records(void);
 const struct environment_record *environment_record(uint16_t index);
 void environment_forget_records(void);

@@ -144,6 +144,10 @@ class Mote:
         """Another short address than 7."""
         self._c.environment_identify(ctypes.c_uint16(node))
 
+    def root(self, root: bool) -> None:
+        """Whether it is a root."""
+        self._c.environment_root(ctypes.c_bool(root))
+
     def tree(self, parent: int, level: int) -> None:
         """Place in the tree; level 255: none."""
         self._c.environment_tree(ctypes.c_uint16(parent), ctypes.c_uint8(level))
@@ -207,6 +211,12 @@ class Mote:
     def rows(self) -> int:
         """Rows and partial state records produced."""
         return int(self._c.query_rows())
+
+    @property
+    def memory_free(self) -> int:
+        """Bytes that its queries leave of those they share."""
+        self._c.memory_free.restype = ctypes.c_uint16
+        return int(self._c.memory_free())
 
     def refusal(self) -> tuple[int, int, int]:
         """What the gateway was told last: query, reason, bytes missing."""

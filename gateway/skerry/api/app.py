@@ -176,6 +176,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "started_by": query.started_by,
         "doubt": doubt(query.plan.where),
         "notes": list(query.plan.notes),
+        "begins": gateway.begins(query),
         "refused": gateway.refused(query),
         "paused": gateway.paused(query),
     }
@@ -184,7 +185,7 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
 def _describe_ended(ended: Ended) -> dict[str, Any]:
     """The same of one that could not go on."""
     return {
-        **dict.fromkeys(("linger_s", "into", "srt", "started_by", "doubt")),
+        **dict.fromkeys(("linger_s", "into", "srt", "started_by", "doubt", "begins")),
         "id": ended.id,
         "user": ended.user,
         "sql": ended.sql,

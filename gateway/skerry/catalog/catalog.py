@@ -135,14 +135,16 @@ class Catalog:
         """The root, None when it has never reported."""
         return next((mote for mote in self._motes.values() if mote.level == 0), None)
 
-    def hops(self, root: int, now: float) -> int:
-        """From a root to the farthest of its motes, as far as they have told; ``now``: UTC in s."""
-        levels = (
-            mote.level or 0
+    def levels(self, root: int, now: float) -> list[int]:
+        """How many hops each of a root's motes is away, as far as they have told; ``now``: UTC in s."""
+        return [
+            mote.level
             for mote in self._motes.values()
-            if mote.root in (None, root) and self.unheard(mote.nodeid, now) < GONE_S
-        )
-        return max(levels, default=0)
+            if mote.level is not None
+            and mote.nodeid != root
+            and mote.root in (None, root)
+            and self.unheard(mote.nodeid, now) < GONE_S
+        ]
 
     def motes(self) -> list[dict[str, Any]]:
         """All motes by address, as plain values; ``attributes`` are names."""

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -85,6 +86,7 @@ def query(
         )
         return
     print(f"query {answer.id} runs; Ctrl-C stops it", file=sys.stderr)
+    _tell_begin(answer)
     for inner in client.queries():
         if inner["started_by"] == answer.id:
             print(
@@ -119,6 +121,14 @@ def _tell_notes(answer: Rows) -> None:
     """How the gateway reads what the query leaves open, and what cannot have been meant."""
     for note in [*answer.notes, *([answer.doubt] if answer.doubt is not None else [])]:
         print(f"note: {note}", file=sys.stderr)
+
+
+def _tell_begin(answer: Rows) -> None:
+    """What is waited for."""
+    wait = 0.0 if answer.begins is None else answer.begins - time.time()
+    if answer.begins is not None and wait >= 1:
+        at = datetime.fromtimestamp(answer.begins).strftime("%H:%M:%S")
+        print(f"begins at {at}, in {wait:.0f} s, when all motes can have heard of it", file=sys.stderr)
 
 
 def _stop(answer: Rows) -> None:

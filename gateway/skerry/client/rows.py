@@ -78,6 +78,8 @@ class Rows:
         self.doubt: str | None = description.get("doubt")
         #: How the query is read where it leaves something open, as in ``each 10 s, as no SAMPLE PERIOD was given``.
         self.notes: list[str] = description.get("notes", [])
+        #: Where it was asked: UTC in s of its first epoch, which begins where all motes can have heard of it; None: when its event comes.
+        self.begins: float | None = description.get("begins")
         #: Number of the last row that was handed out, for :meth:`skerry.Client.resume`; None: none yet.
         self.position = position
         #: What was dropped because the reader was too slow; each comes with a RowsDroppedWarning too.

@@ -31,6 +31,44 @@ def merge_cells(kind: Aggregate, a: State, b: State) -> list[Cell]:
     return own(a, b) if own is not None else extension_aggregates.by_number(kind).merge(a, b)
 
 
+def initial(kind: Aggregate, cells: int, reading: int, mote: int) -> list[Cell]:
+    """The state over one reading of a mote, as its ``initialise`` has it."""
+    begin = _INITIAL.get(kind)
+    if begin is None:
+        return extension_aggregates.by_number(kind).initial(reading, mote)
+    state = begin(reading, mote, cells)
+    return [*state, *[(0, 0)] * (cells - len(state))]
+
+
+def _initial_variance(reading: int, _mote: int, _cells: int) -> list[Cell]:
+    # What is too large for 48 bits overflows with the next reading.
+    squares = reading * reading if abs(reading) < 1 << 24 else (1 << 64) - 1
+    return [(1, reading), (squares >> 32 & 0xFFFF, _signed(squares))]
+
+
+def _initial_histogram(reading: int, _mote: int, cells: int) -> list[Cell]:
+    cell, place = divmod(min(max(reading, 0), cells * BINS_OF_CELL - 1), BINS_OF_CELL)
+    return _in_cell(cell, int(place == 0), (0, 1, 1 << 16)[place])
+
+
+def _initial_quantiles(reading: int, _mote: int, _cells: int) -> list[Cell]:
+    return [(1, min(max(reading, -(1 << 15)), (1 << 15) - 1) & 0xFFFF)]
+
+
+def _initial_distinct(reading: int, _mote: int, cells: int) -> list[Cell]:
+    value = reading & 0xFFFFFFFF
+    value = (value ^ value >> 16) * 0x7FEB352D & 0xFFFFFFFF
+    value = (value ^ value >> 15) * 0x846CA68B & 0xFFFFFFFF
+    cell, bit = divmod((value ^ value >> 16) % (cells * BITS_OF_CELL), BITS_OF_CELL)
+    return _in_cell(cell, 0, 1 << bit) if bit < 32 else _in_cell(cell, 1 << bit - 32, 0)
+
+
+def _in_cell(place: int, count: int, value: int) -> list[Cell]:
+    """Cells up to one that alone is not zero."""
+    cells: list[Cell] = [(0, 0)] * place
+    return [*cells, (count, _signed(value))]
+
+
 def _counts(a: int, b: int) -> int:
     return min(a + b, _COUNT_MAXIMUM)
 
@@ -124,6 +162,21 @@ _MERGES: dict[Aggregate, Callable[[State, State], list[Cell]]] = {
     Aggregate.QUANTILES: _merge_quantiles,
     Aggregate.DISTINCT: _merge_distinct,
     Aggregate.SPEAKER: _merge_speaker,
+}
+
+
+#: Of a reading, its mote, and cells: the first cells of a state, those behind are zero.
+_INITIAL: dict[Aggregate, Callable[[int, int, int], list[Cell]]] = {
+    Aggregate.COUNT: lambda _reading, _mote, _cells: [(1, 0)],
+    **dict.fromkeys(
+        (Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX, Aggregate.GROUP),
+        lambda reading, _mote, _cells: [(1, reading)],
+    ),
+    **dict.fromkeys((Aggregate.TOP, Aggregate.BOTTOM), lambda reading, mote, _cells: [(mote + 1, reading)]),
+    Aggregate.VARIANCE: _initial_variance,
+    Aggregate.HISTOGRAM: _initial_histogram,
+    Aggregate.QUANTILES: _initial_quantiles,
+    Aggregate.DISTINCT: _initial_distinct,
 }
 
 

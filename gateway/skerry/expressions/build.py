@@ -272,6 +272,23 @@ def join(op: Op, conditions: Sequence[Expr]) -> Expr | None:
     return result
 
 
+def only_where(argument: Expr | None, condition: Expr | None) -> Expr | None:
+    """What an aggregate is of that counts an epoch's reading only where a condition is true: ``argument``, NULL elsewhere. None for
+    ``argument``: of COUNT(*); for ``condition``: it counts everywhere.
+
+    A condition's truth is 1, so that 0 divided by it is 0 where it is true, and NULL where it is false or unknown.
+    """
+    if condition is None:
+        return argument
+    nothing = Expr(Op.CONST32, (), 0, 0, 0, 0, Kind.NUMBER)
+    there = Expr(Op.DIV, (nothing, condition), 0, 0, 0, 0, Kind.NUMBER, final=("where",))
+    if argument is None:
+        return there
+    there = replace(there, digits=argument.digits)
+    bounds = argument.digits, argument.low, argument.high
+    return Expr(Op.ADD, (argument, there), None, *bounds, Kind.NUMBER, argument.unit, final=("where",))
+
+
 def hypotenuse(a: Expr, b: Expr) -> Expr:
     """``sqrt(a * a + b * b)``, rounded."""
     a, b = align(a, b)

@@ -139,13 +139,22 @@ def render(expr: Expr) -> str:
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         return render(expr.args[0])
-    if expr.op in (Op.HYPOT, Op.CHANGES):
-        inside = ", ".join(map(render, expr.args))
-        return f"hypot({inside})" if expr.op is Op.HYPOT else f"{inside} can change its {expr.final[-1]}"
+    if expr.op in (Op.HYPOT, Op.CHANGES) or expr.final == ("where",):
+        return _render_made(expr)
     inner = [f"({render(a)})" if _is_binary(a) else render(a) for a in expr.args]
     if len(inner) == 2:
         return f"{inner[0]} {_SYMBOL[expr.op]} {inner[1]}"
     return {Op.NOT: "NOT {}", Op.NEG: "-{}", Op.IS_NULL: "{} IS NULL"}[expr.op].format(inner[0])
+
+
+def _render_made(expr: Expr) -> str:
+    """What the planner makes of more than one part."""
+    if expr.op in (Op.HYPOT, Op.CHANGES):
+        inside = ", ".join(map(render, expr.args))
+        return f"hypot({inside})" if expr.op is Op.HYPOT else f"{inside} can change its {expr.final[-1]}"
+    # Of what is aggregated, or of COUNT(*)'s rows, those for which a condition is true.
+    what, there = ("*", expr) if expr.op is Op.DIV else (render(expr.args[0]), expr.args[1])
+    return f"{what} where {render(there.args[1])}"
 
 
 def _render_aggregate(expr: Expr) -> str:

@@ -59,14 +59,18 @@ class OutsideAggregate:
         """The state over readings: each with how often it was taken, and the mote that took it."""
         whole: list[Cell] = [(0, 0)] * self.cells
         for value, count, mote in readings:
-            cells = _cells([(0, 0)] * self.cells)
-            self.initialise_cells(cells, self.cells, value, mote)
-            state: list[Cell] = [(cell.count, cell.value) for cell in cells]
+            state = self.initial(value, mote)
             for power in range(count.bit_length()):
                 if count >> power & 1:
                     whole = self.merge(whole, state)
                 state = self.merge(state, state)
         return whole
+
+    def initial(self, reading: int, mote: int) -> list[Cell]:
+        """The state over one reading of a mote."""
+        cells = _cells([(0, 0)] * self.cells)
+        self.initialise_cells(cells, self.cells, reading, mote)
+        return [(cell.count, cell.value) for cell in cells]
 
     def merge(self, a: State, b: State) -> list[Cell]:
         """Two states as one."""

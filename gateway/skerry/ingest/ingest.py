@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,18 +16,23 @@ from construct import Container
 
 from skerry.ingest.epoch_states import Merging
 from skerry.ingest.frames import Frame, Framed
-from skerry.ingest.partial_states import from_packet
+from skerry.ingest.mote_windows import MoteWindows
+from skerry.ingest.partial_states import Partial, from_packet
 from skerry.ingest.pulses import Derivation, Row
 from skerry.ingest.reorder import Reorder
+from skerry.ingest.row_states import RowEpochs, Values, epoch_of, projected, states_of
 from skerry.ingest.stored_frames import Line
+from skerry.planner.model.columns import projection
 from skerry.storage.log.record import RECORD, Int64, Records
 from skerry.storage.log.stream_log import StreamLog
-from skerry.streams.stream import Source, Stream, StreamEpoch
+from skerry.streams.stream import Derived, Source, Stream, StreamEpoch
 from skerry_protocol.codec import Packet, decode_values
-from skerry_protocol.packets import PacketError, PacketType
+from skerry_protocol.packets import PERIOD_MINIMUM_MS, PacketError, PacketType
 
 #: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
 KEYS = 200_000
+#: Rows of a stream of which is made again, after a restart, what was under way.
+RESUMED = 50_000
 
 
 def _by_stream(records: Records) -> Iterator[tuple[int, Int64]]:
@@ -70,12 +75,15 @@ class Ingest:
         self.counters = IngestCounters()
         self._reorder = reorder
         #: By number of the stream that they make.
-        self._derivations: dict[int, tuple[Stream, Source, Derivation]] = {}
+        self._derivations: dict[int, tuple[Stream, Source, Derivation | MoteWindows]] = {}
         self._saved: set[int] = set()
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
         self._merging = Merging(self._undo, speed)
+        self._epochs = RowEpochs(self._undo)
+        #: Streams of whose rows states are made, and what brings them, by number.
+        self._summed: dict[int, tuple[Stream, Source]] = {}
 
     def store(
         self, packets: list[Packet], source: Source, log: StreamLog, now_ms: int = 0, line: Line | None = None
@@ -131,6 +139,8 @@ class Ingest:
         self._undo.clear()
         self._append(self._merging.overdue(clock_s), log, now_ms)
         self._complete(log, now_ms)
+        self._undo.clear()
+        self._append(self._overdue(now_ms), log, now_ms)
 
     def _append(self, records: Records, log: StreamLog, now_ms: int) -> None:
         with self._undone():
@@ -158,26 +168,34 @@ class Ingest:
         """After a restart: what is already in the log, or held back. ``source_of``: what brings a stream now."""
         tail = log.tail(KEYS)
         self._remember_stored(tail, streams)
+        told = set(zip(tail["stream"].tolist(), tail["epoch"].tolist(), strict=True))
         for number, places in _by_stream(tail):
             stream = streams.get(number)
             source = source_of(stream) if stream is not None else None
             if stream is not None and source is not None and not stream.mote_query.aggregate:
-                self._resume(tail[places], stream, source)
+                self._resume(tail[places[-RESUMED:]], stream, source, told)
         if self._reorder is not None:
             self._reorder.forget([key in self._keys for key in _keys(self._reorder.records, streams)])
             self._remember_stored(self._reorder.records, streams)
         self._undo.clear()
 
-    def _resume(self, records: Records, stream: Stream, source: Source) -> None:
-        """What is made of a stream's rows goes on where it was: pulses that have begun, counts that are not told yet."""
+    def _resume(
+        self, records: Records, stream: Stream, source: Source, told: Collection[tuple[int, int]]
+    ) -> None:
+        """What is made of a stream's rows goes on where it was: pulses that have begun, counts and epochs that are not told yet.
+        ``told``: streams and epochs that are in the log."""
         width = len(stream.mote_query.columns)
-        for view in source.views(stream):
-            derivation = self._derivation(stream, view, source)
-            for record in records:
-                nulls = int(record["nulls"])
-                values = record["value"][:width].tolist()
-                row = [None if nulls >> i & 1 else value for i, value in enumerate(values)]
-                derivation.take(int(record["node"]), int(record["epoch"]), [row])
+        views = source.views(stream)
+        for record in records if views else ():
+            nulls, epoch = int(record["nulls"]), int(record["epoch"])
+            values = record["value"][:width].tolist()
+            row = tuple(None if nulls >> i & 1 else value for i, value in enumerate(values))
+            for _ in self._derived_rows(stream, source, views, int(record["node"]), epoch, row):
+                pass  # it is in the log
+        for epoch in dict.fromkeys(records["epoch"].tolist()) if views else ():
+            places = (placed for _, placed in self._states_at(stream, source, epoch))
+            if any((placed.stream.number, placed.epoch) in told for placed in places):
+                self._epochs.was_told(stream, epoch)
 
     def _remember_stored(self, records: Records, streams: dict[int, Stream]) -> None:
         """Rows and states that are on the disk."""
@@ -207,6 +225,7 @@ class Ingest:
             row for packet in self._rows(packets, source) for row in (packet, *self._derived(packet, source))
         )
         made = [record for packet in rows for record in self._made(packet, source)]
+        made += self._whole()
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
     def _rows(self, packets: list[Packet], source: Source) -> Iterator[Packet]:
@@ -239,19 +258,40 @@ class Ingest:
             values, _, _ = decode_values(packet.body["values"], self._layout(stream))
         except PacketError:
             return
-        row = [None if packet.body.nulls >> i & 1 else value for i, value in enumerate(values)]
-        for view in views:
+        row = tuple(None if packet.body.nulls >> i & 1 else value for i, value in enumerate(values))
+        yield from self._derived_rows(stream, source, views, packet.body.node, packet.body.epoch, row)
+
+    def _derived_rows(
+        self, stream: Stream, source: Source, views: Sequence[Derived], node: int, epoch: int, row: Values
+    ) -> Iterator[Packet]:
+        """Rows that a mote's row brings; of states it is remembered until its epoch is complete."""
+        if any(derived.stream.mote_query.aggregate for derived in views):
+            self._summed[stream.number] = stream, source
+            self._epochs.take(stream, epoch, node, row)
+        for derived in views:
+            view = derived.stream
+            if view.mote_query.aggregate:
+                continue
             derivation = self._derivation(stream, view, source)
             if view.number not in self._saved:
                 self._saved.add(view.number)
-                self._undo.append(partial(derivation.restore, derivation.saved()))
-            for made in derivation.take(packet.body.node, packet.body.epoch, [row]):
-                yield self._packet(view, packet.body.node, made)
+                self._undo.append(derivation.kept())
+            if isinstance(derivation, Derivation):
+                found = derivation.take(node, epoch, [row])
+            else:
+                own = epoch_of(view.mote_query, stream.mote_query, epoch)
+                takes = own is not None and derived.has(own)
+                found = (
+                    derivation.take(stream.mote_query, node, own, row) if takes and own is not None else []
+                )
+            for made in found:
+                yield self._packet(view, node, made)
 
-    def _derivation(self, stream: Stream, view: Stream, source: Source) -> Derivation:
+    def _derivation(self, stream: Stream, view: Stream, source: Source) -> Derivation | MoteWindows:
         if view.number not in self._derivations:
-            derivation = Derivation(stream.mote_query, view.mote_query)
-            self._derivations[view.number] = view, source, derivation
+            pulses = view.mote_query.period_ms < PERIOD_MINIMUM_MS
+            made = Derivation(stream.mote_query, view.mote_query) if pulses else MoteWindows(view.mote_query)
+            self._derivations[view.number] = view, source, made
         return self._derivations[view.number][2]
 
     def _complete(self, log: StreamLog, now_ms: int) -> None:
@@ -260,15 +300,66 @@ class Ingest:
             if source.stream_of(view.query) is not view:
                 del self._derivations[number]
                 continue
-            saved = derivation.saved()
+            if not isinstance(derivation, Derivation):
+                continue
+            restore = derivation.kept()
             own_ms = now_ms if source.now_ms is None else source.now_ms()
             try:
                 packets = [self._packet(view, node, row) for node, row in derivation.complete(own_ms)]
                 if packets:
                     self.store(packets, source, log, now_ms)
             except OSError:
-                derivation.restore(saved)
+                restore()
                 raise
+
+    # ---- states of rows ----
+
+    def _whole(self) -> list[Any]:
+        """Records of epochs to which all motes have sent their rows."""
+        return [
+            record
+            for stream, source in self._summed.values()
+            for epoch, rows in self._epochs.complete(stream)
+            for record in self._state_records(stream, source, epoch, rows)
+        ]
+
+    def _overdue(self, now_ms: int) -> Records:
+        """Records of epochs whose time is over, and of rows that have come behind that."""
+        made: list[Any] = []
+        for number, (stream, source) in list(self._summed.items()):
+            own_ms = now_ms if source.now_ms is None else source.now_ms()
+            for epoch, rows in self._epochs.over(stream, own_ms):
+                made += self._state_records(stream, source, epoch, rows)
+            if source.stream_of(stream.query) is not stream and not self._epochs.waits(stream):
+                self._epochs.forget(number)
+                del self._summed[number]
+        return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
+
+    def _states_at(self, stream: Stream, source: Source, epoch: int) -> Iterator[tuple[Derived, StreamEpoch]]:
+        """The streams of states that are made of an epoch's rows, and where these go."""
+        for derived in source.views(stream):
+            view = derived.stream
+            own = epoch_of(view.mote_query, stream.mote_query, epoch) if view.mote_query.aggregate else None
+            if own is not None and derived.has(own):
+                yield derived, source.placed(view, own)
+
+    def _state_records(
+        self, stream: Stream, source: Source, epoch: int, rows: Mapping[int, Values]
+    ) -> Iterator[Any]:
+        for derived, place in self._states_at(stream, source, epoch):
+            view = derived.stream.mote_query
+            own = epoch * stream.mote_query.period_ms // view.period_ms
+            for state in states_of(view, stream.mote_query, own, rows):
+                yield from self._merging.take(_blank(place), place, replace(state, epoch=place.epoch))
+
+    def _projected(self, stream: Stream, source: Source, state: Partial) -> Iterator[Any]:
+        """Records of the states that are made of one that motes computed for several conditions."""
+        for derived, place in self._states_at(stream, source, state.epoch):
+            view = derived.stream.mote_query
+            places = projection(view, stream.mote_query)
+            own = projected(view, places, place.epoch, state) if places is not None else None
+            if own is not None:
+                yield from self._merging.take(_blank(place), place, own)
 
     def _packet(self, view: Stream, node: int, row: Row) -> Packet:
         epoch, values = row
@@ -294,13 +385,9 @@ class Ingest:
             self.counters.unknown += 1
             return []
         place = source.placed(stream, packet.body.epoch)
-        record = np.zeros((), RECORD)
-        record["stream"], record["epoch"] = place.stream.number, place.epoch
-        record["arrival"] = arrival = time.time_ns() // 1000
-        # No sample is taken after it has arrived, whatever the clocks say.
-        record["sample"] = arrival if place.utc is None else min(round(place.utc * 1e6), arrival)
+        record = _blank(place)
         if packet.type is PacketType.PARTIAL:
-            return self._partial(record, place, packet.body)
+            return self._partial(record, place, stream, source, packet.body)
         return [record] if self._row(record, stream, packet.body) else []
 
     def _row(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
@@ -320,11 +407,24 @@ class Ingest:
         record["motes"], record["revision"] = min(combined, 0xFFFF), left_out
         return True
 
-    def _partial(self, record: Any, place: StreamEpoch, body: Container[Any]) -> list[Any]:
+    def _partial(
+        self, record: Any, place: StreamEpoch, stream: Stream, source: Source, body: Container[Any]
+    ) -> list[Any]:
         try:
-            state = replace(from_packet(place.stream.mote_query, body), epoch=place.epoch)
+            state = from_packet(stream.mote_query, body)
         except ValueError:
             self.counters.malformed += 1
             return []
         self.counters.partials += 1
-        return self._merging.take(record, place, state)
+        told = self._merging.take(record, place, replace(state, epoch=place.epoch))
+        return [*told, *self._projected(stream, source, state)]
+
+
+def _blank(place: StreamEpoch) -> Any:
+    """The record of an epoch of a stream, without its values."""
+    record = np.zeros((), RECORD)
+    record["stream"], record["epoch"] = place.stream.number, place.epoch
+    record["arrival"] = arrival = time.time_ns() // 1000
+    # No sample is taken after it has arrived, whatever the clocks say.
+    record["sample"] = arrival if place.utc is None else min(round(place.utc * 1e6), arrival)
+    return record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -77,13 +77,14 @@ class Derivation:
                 found += [(node, row) for row in self._close(mote)]
         return found
 
-    def saved(self) -> dict[int, _Mote]:
-        """All that it remembers, for :meth:`restore`."""
-        return deepcopy(self._motes)
+    def kept(self) -> Callable[[], None]:
+        """Makes it as it is now, as if nothing had come since."""
+        motes = deepcopy(self._motes)
 
-    def restore(self, motes: dict[int, _Mote]) -> None:
-        """As if nothing had come since."""
-        self._motes = motes
+        def restore() -> None:
+            self._motes = motes
+
+        return restore
 
     def _truth(self, node: int, epoch: int, rows: Sequence[Sequence[int | None]]) -> list[np.ndarray]:
         everywhere = np.ones(len(rows), np.bool_)

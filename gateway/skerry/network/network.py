@@ -7,6 +7,7 @@ import time
 from binascii import crc32
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from construct import Container
@@ -19,7 +20,8 @@ from skerry.network.link.stamp import Stamp
 from skerry.planner.features.queueing import held_ms
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
 from skerry.sharing.demand import Demand
-from skerry.streams.stream import Stream
+from skerry.sharing.placement import Placement
+from skerry.streams.stream import Derived, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.commands import Action, event_number
@@ -43,6 +45,8 @@ class Common:
     token: int = field(default_factory=lambda: int(time.time()) % 0x7FFF)
     #: Seconds of network time in one of this machine's, of emulated motes.
     speed: float = 1.0
+    #: Who shares a mote query with whom, in all networks alike.
+    placement: Placement = field(default_factory=Placement)
 
     def __post_init__(self) -> None:
         self.catalog.speed = self.speed
@@ -73,7 +77,7 @@ class Network:
         self._common = common or Common()
         self.clock = NetworkClock(self._common.speed)
         self.refusals = Refusals()
-        self.demand = Demand(self._common.speed)
+        self.demand = Demand(self._common.speed, placement=self._common.placement)
         #: Mote queries of this session by their query id.
         self.current: dict[int, Stream] = {}
         #: See :func:`session_of`; 0 until the root has been heard for the first time.
@@ -82,6 +86,8 @@ class Network:
         #: Since which network time, in s, its root has been heard without a break.
         self._heard_from = 0.0
         self._last_time = 0.0
+        #: Hops to the root, of its motes on average, as far as they have told.
+        self.depth = 1.0
         #: What the motes hold or will have been sent: checksums of programs by query id.
         self._told: dict[int, int] = {}
         self._outgoing: list[bytes] = []
@@ -166,7 +172,7 @@ class Network:
             self.demand.row_came(packet.body.query, self.now())
         if packet.type is PacketType.STATUS:
             catalog.update(packet.body, time.time(), self.root)
-            self.demand.hops = catalog.hops(self.root, time.time())
+            self._reckon_depth(self.root)
         elif isinstance(packet, Stamp):
             self._tell_time(packet)
         elif packet.type is PacketType.REFUSAL:
@@ -187,6 +193,11 @@ class Network:
         self.demand.speed = self.clock.pace
         self._common.catalog.speed = self.clock.speed
 
+    def _reckon_depth(self, root: int) -> None:
+        levels = self._common.catalog.levels(root, time.time())
+        self.demand.hops = max(levels, default=0)
+        self.depth = fmean(levels) if levels else 1.0
+
     def greet(self, hello: Container[Any]) -> bool:
         """The root's HELLO; whether a new session begins with it."""
         # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
@@ -201,7 +212,7 @@ class Network:
         self._heard_from = self.clock.stamped
         self.reachable = True
         # As the motes told last, in another session, too.
-        self.demand.hops = self._common.catalog.hops(root_of(session), time.time())
+        self._reckon_depth(root_of(session))
         if new:
             # The root's time begins at 0 and no mote holds a query any more: ask anew for what is left of them.
             log.info("session %d of root %d begins", hello.session, hello.node)
@@ -233,19 +244,15 @@ class Network:
         """
         if not self.session:
             return
-        views = [made.query for query in difference.stop for made in self.demand.views(query)]
-        for query in (*difference.stop, *views):
+        for query in (*difference.stop, *difference.ended):
             stream = self.current.get(query)
             if stream is not None and stream.until_ms is None:
                 # What is called off before its cut-over never counts.
                 begun = self.now() * 1000 >= stream.since_ms
                 until_ms = (self.now() + STOPPING_S) * 1000 if begun else stream.since_ms
                 self._keep(replace(stream, until_ms=until_ms))
-        for installation in difference.install:
-            query = installation.query
-            since_ms = self.demand.cut_ms(query)
-            self._begin(query, installation.mote_query, since_ms)
-        self._make_views()
+        for installation in (*difference.install, *difference.made):
+            self._begin(installation.query, installation.mote_query, self.demand.cut_ms(installation.query))
 
     def _begin(self, query: int, mote_query: MoteQuery, since_ms: int) -> None:
         """A stream of this session."""
@@ -253,21 +260,15 @@ class Network:
         stream = Stream(len(self.streams) + 1, self.session, query, mote_query, since_ms)
         self._keep(replace(stream, since_utc_ms=None if utc is None else round(utc * 1000)))
 
-    def _make_views(self) -> None:
-        """A stream for each of what the gateway makes of rows."""
-        for source in list(self.current.values()):
-            for made in self.demand.views(source.query):
-                known = self.current.get(made.query)
-                since_ms = self.demand.cut_ms(made.query)
-                if known is None or (known.mote_query, known.since_ms) != (made.mote_query, since_ms):
-                    self._begin(made.query, made.mote_query, since_ms)
-
-    def views(self, stream: Stream) -> list[Stream]:
+    def views(self, stream: Stream) -> list[Derived]:
         """The streams that the gateway makes of one, in this session."""
         if self.current.get(stream.query) is not stream:
             return []
-        made = [self.current.get(installation.query) for installation in self.demand.views(stream.query)]
-        return [view for view in made if view is not None]
+        return [
+            Derived(made, since_ms, until_ms)
+            for installation, since_ms, until_ms in self.demand.views(stream.query)
+            if (made := self.current.get(installation.query)) is not None
+        ]
 
     def _keep(self, stream: Stream) -> None:
         self.streams[stream.number] = self.current[stream.query] = stream
@@ -368,7 +369,9 @@ class Network:
         served = {user: entry for user, entry in state["served"].items() if entry is not None}
         queries = [entry for entry in state["queries"].values() if entry is not None]
         queries += state["demand"].get("queries", [])
-        self.demand = Demand.from_dict(state["demand"], queries, served, plans, speed=self._common.speed)
+        self.demand = Demand.from_dict(
+            state["demand"], queries, served, plans, self._common.speed, self._common.placement
+        )
 
 
 def session_of(hello: Container[Any]) -> int:

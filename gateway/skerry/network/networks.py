@@ -15,6 +15,7 @@ from skerry.network.network import Common, Network
 from skerry.planner.cost.energy import decided
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.sharing.placement import Placement
 from skerry.sql.errors import QueryError
 from skerry.streams.handover import Joint, joined_feeds, joint_of
 from skerry.streams.stream import Source, Stream
@@ -152,31 +153,40 @@ class Networks:
 
     # ---- what is asked of them ----
 
-    def add_user(self, user: str, plan: QueryPlan) -> None:
-        """A user comes. Raises QueryError when the motes of any network have no room; then he is in none."""
-        done: list[Network] = []
-        try:
-            for network in self.all:
-                network.adopt(network.demand.add_user(user, plan, network.now()))
-                done.append(network)
-        except QueryError:
-            for network in done:
-                network.adopt(network.demand.remove_user(user, network.now()))
-            raise
+    @property
+    def placement(self) -> Placement:
+        """Who shares a mote query with whom."""
+        return self._common.placement
 
-    def check_room(self, plan: QueryPlan) -> None:
-        """Raises QueryError where :meth:`add_user` would."""
+    def begins(self, user: str) -> float | None:
+        """From when on the user has rows, UTC in s; None: when his event comes, or that is not known yet."""
+        known = [
+            (n.clock, n.demand.begins_ms(user)) for n in self.all if n.clock.known and n.demand.has(user)
+        ]
+        times = [clock.utc(begins_ms) for clock, begins_ms in known if begins_ms is not None]
+        return min((time for time in times if time is not None), default=None)
+
+    def add_user(self, user: str, plan: QueryPlan) -> None:
+        """A user comes. Raises QueryError when motes have no room; then nothing has changed."""
+        self.placement.add(user, plan)
         for network in self.all:
-            network.demand.check_room(plan, network.now())
+            network.adopt(network.demand.add_user(user, plan, network.now()))
 
     def remove_user(self, user: str) -> bool:
         """A user goes, from where he is; whether that changes anything for others."""
+        if user in self.placement:
+            self.placement.remove(user)
+        return self._settle(user)
+
+    def _settle(self, leaving: str | None = None) -> bool:
+        """All networks do what has changed in who shares with whom; whether that is anything."""
         changed = False
         for network in self.all:
-            if network.demand.has(user):
-                difference = network.demand.remove_user(user, network.now())
-                network.adopt(difference)
-                changed |= bool(difference)
+            demand, now = network.demand, network.now()
+            gone = leaving is not None and demand.has(leaving)
+            difference = demand.remove_user(str(leaving), now) if gone else demand.settle(now)
+            network.adopt(difference)
+            changed |= bool(difference)
         return changed
 
     def advance(self) -> tuple[bool, list[str]]:
@@ -186,11 +196,15 @@ class Networks:
             network.adopt(difference)
         ended = dict.fromkeys(user for _, difference in differences for user in difference.finished)
         finished = [user for user in ended if not any(n.clock.known and n.demand.has(user) for n in self.all)]
+        changed = any(bool(difference) for _, difference in differences)
         for user in finished:
             # A root that is heard later shall not begin with it.
-            self.remove_user(user)
+            changed |= self.remove_user(user)
+        self.placement.depth = max(1.0, *(n.depth for n in self.all))
+        if all(network.demand.is_settled() for network, _ in differences) and self.placement.improve():
+            changed |= self._settle()
         again = [network.ask_again() for network, _ in differences]
-        return any(again) or any(bool(difference) for _, difference in differences), finished
+        return changed or any(again), finished
 
     def route_by(self, srts: Iterable[Srt]) -> None:
         """There are these semantic routing trees now, one in each network for each."""
@@ -275,6 +289,7 @@ class Networks:
                 {"link": url, **network.to_dict()} for url, network in zip(urls, self.all, strict=True)
             ],
             "pairings": self._alignment.to_list(),
+            "placement": self.placement.to_dict(),
             "catalog": self.catalog.to_dict(),
         }
 
@@ -285,26 +300,25 @@ class Networks:
         plans: Mapping[str, QueryPlan],
         running: Iterable[str],
     ) -> None:
-        """What :meth:`to_dict` and :meth:`texts` wrote, or a gateway of one root or one that listed its streams and mote queries; ``plans``
-        of its users, of whom ``running`` still ask.
+        """What :meth:`to_dict` and :meth:`texts` wrote; ``plans`` of its users, of whom ``running`` still ask.
 
         A link goes on with what is known of it, a new one with what is known of one that is not there any more: a device may
         have another name today. If another root is behind it, it says so, and begins with all that users ask.
         """
-        streams = [*state.get("streams", []), *state.get("stream", {}).values()]
+        streams = state.get("stream", {}).values()
         self._common.streams.update((s["number"], Stream.from_dict(s)) for s in streams)
         self._common.catalog = Catalog.from_dict(state["catalog"], self._common.speed)
-        self._alignment.restore(state.get("pairings", []))
+        self._alignment.restore(state["pairings"])
         left = [
             {
                 **root,
                 "served": state.get(_entry("served", place), {}),
                 "queries": state.get(_entry("mote_queries", place), {}),
             }
-            for place, root in enumerate(state.get("roots", []))
+            for place, root in enumerate(state["roots"])
         ]
-        if "roots" not in state:
-            left = [{"link": None, "queries": {}, **state}]
+        served = [item for root in left for item in root["served"].items() if item[1] is not None]
+        self.placement.restore(state["placement"], {user: known["group"] for user, known in served}, plans)
         own = {url: next((root for root in left if root["link"] == url), None) for url in urls}
         left = [root for root in left if root not in own.values()]
         for url, network in zip(urls, self.all, strict=True):

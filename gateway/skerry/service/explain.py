@@ -9,7 +9,7 @@ from skerry.expressions import extension_aggregates
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, attributes_of, conjuncts, render
 from skerry.expressions.ranges import doubt
-from skerry.planner.cost.energy import decided, decided_lines, record_bytes, stays
+from skerry.planner.cost.energy import record_bytes, stays
 from skerry.planner.cost.event_batching import batching, events_of
 from skerry.planner.cost.lifetime import power_for, predicted_ms
 from skerry.planner.cost.radio import record_energy, record_seconds
@@ -24,6 +24,8 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import chosen, program_size
 from skerry.planner.physical.srt_routes import best_route, routed
 from skerry.service.explain_route import describe_route, route_lines
+from skerry.service.explain_sharing import describe_sharing, sharing_lines
+from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER
 from skerry_protocol.commands import event_number
@@ -51,11 +53,13 @@ _APPROXIMATE_LINES = [
 ]
 
 
-def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | None = None) -> dict[str, Any]:
+def explain(
+    plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | None = None, now: float = 0.0
+) -> dict[str, Any]:
     """The plan as plain values. Energies in J, times in s, periods in ms.
 
     With a catalog it also says which attributes some motes lack, and reckons with the events that have come; with a
-    demand it says which stream the query would join.
+    demand it says how the query would be served if it were asked ``now``, network time in s.
     """
     srts = demand.srts if demand is not None else ()
     query = routed(merge([plan]), srts)
@@ -87,14 +91,10 @@ def explain(plan: QueryPlan, catalog: Catalog | None = None, demand: Demand | No
         "refused": None,
     }
     if demand is not None:
-        joined, as_it_is = demand.joins(plan)
-        wanted, plans = demand.would_serve(plan)
-        result["stream"] = {
-            "shares": joined,
-            "unchanged": as_it_is,
-            "own": not demand.shared(plan),
-            "decision": decided(wanted, plans),
-        }
+        try:
+            result["stream"] = describe_sharing(plan, demand, now)
+        except QueryError as error:
+            result["refused"] = str(error)
     if catalog is not None:
         names = [BY_NUMBER[number].name for number in sorted(plan.attributes)]
         result["lacking"] = {name: motes for name in names if (motes := catalog.lacking(name))}
@@ -256,7 +256,7 @@ def explain_text(explained: dict[str, Any]) -> str:
     idle = not any(gateway[work] for work in ("where", "columns", "having", "windows", "order"))
     handed = "has no rows of it" if motes["stored"] else "hands rows to the user"
     lines += [f"  {handed}"] if idle else []
-    lines += _stream_lines(explained["stream"])
+    lines += sharing_lines(explained["stream"])
     lines += route_lines(explained["route"])
     lines += [
         f"note: {name} is NULL on {len(lacking)} motes ({', '.join(map(str, lacking[:10]))})"
@@ -316,16 +316,3 @@ def _sampling_lines(plans: list[dict[str, Any]]) -> list[str]:
         conditions = ", then ".join(plan["conditions"]) if plan["staged"] else "all at once"
         lines.append(f"    {plan['energy_per_epoch'] * 1e6:8.1f} µJ  {conditions}")
     return lines
-
-
-def _stream_lines(stream: dict[str, Any] | None) -> list[str]:
-    if stream is None:
-        return []
-    decision = stream["decision"]
-    if stream["shares"] is None:
-        until = "" if stream["own"] else ", until others join"
-        return ["stream", f"  a mote query of its own{until}", *decided_lines(decision)]
-    how = "as it runs" if stream["unchanged"] else "which is replaced by one that serves all its users"
-    where = f" where {decision['where']}" if decision["where"] else ""
-    samples = f"  it samples {', '.join(decision['attributes']) or 'nothing'}{where}"
-    return ["stream", f"  shares mote query {stream['shares']}, {how}", samples, *decided_lines(decision)]

@@ -353,7 +353,7 @@ class Gateway:
     def _subscribe(self, query: UserQuery) -> None:
         past = None
         if query.plan.history is not None and query.plan.window is not None:
-            past = self.history.rows(query.plan, query.created, query.position)
+            past = self.history.rows(query.plan, query.created)
         self.engine.subscribe(query.id, query.plan, query.position, self._joiner(query), past)
 
     def _joiner(self, query: UserQuery) -> Joiner | None:
@@ -575,6 +575,12 @@ class Gateway:
         with self._lock:
             return self._network.refused(query.id)
 
+    def begins(self, query: UserQuery) -> float | None:
+        """From when on the user has rows of what motes sample, UTC in s; None: when his event comes, or that is not known yet, or motes
+        have no part in it any more."""
+        with self._lock:
+            return self._network.begins(query.id)
+
     def reader(self, query: UserQuery, position: int | None) -> Reader:
         """For one reader of a query, who has come to a row of the log; None: from the beginning."""
         past = None
@@ -631,11 +637,8 @@ class Gateway:
                 _, plan = self._queries.plan_srt(plan, self._network.roots, self.catalog.values)
             if plan.history is not None and plan.history.only:
                 return explain_past(plan)
-            described = explain(plan, self.catalog, self._network.first.demand)
-            try:
-                self._network.check_room(plan)
-            except QueryError as error:
-                described["refused"] = str(error)
+            first = self._network.first
+            described = explain(plan, self.catalog, first.demand, first.now())
         return {**described, "text": explain_text(described)}
 
     def status(self) -> dict[str, Any]:

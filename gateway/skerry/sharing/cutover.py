@@ -9,20 +9,34 @@ There is no gap when no user's epoch falls between the last old and the first ne
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from skerry.planner.model.periods import ceiling, last_sample_before
 
 
-def choose_cut(earliest_ms: int, old_period_ms: int, new_period_ms: int, periods_ms: Iterable[int]) -> int:
-    """The first good cut at or after ``earliest_ms``, for users of these periods (each at least the old).
+class Reading(NamedTuple):
+    """Periods of a user's epochs, and of the samples that he has before and behind the cut: each at most his own."""
 
-    The next sample of the new query always is one; when that is far away (a slow query follows a fast
-    one), a cut right away mostly is one too.
+    period_ms: int
+    old_ms: int
+    new_ms: int
+
+    def loses_none(self, cut_ms: int) -> bool:
+        """Whether none of his epochs falls between the last old sample and the first new one."""
+        last, first = last_sample_before(cut_ms, self.old_ms), ceiling(cut_ms, self.new_ms)
+        return first // self.period_ms - last // self.period_ms <= 1
+
+
+def choose_cut(earliest_ms: int, readings: Iterable[Reading]) -> int:
+    """The first good cut at or after ``earliest_ms`` for users who change over together, where there is one soon.
+
+    For one of them alone the next new sample always is one; when that is far away (a slow query follows a fast one), a cut right away
+    mostly is one too. Who loses an epoch with a cut that others have takes the next that is good for him.
     """
-    periods = frozenset(periods_ms)
-    certain = ceiling(earliest_ms, new_period_ms)
-    for cut in (earliest_ms, ceiling(earliest_ms, old_period_ms) + 1):
-        last, first = last_sample_before(cut, old_period_ms), ceiling(cut, new_period_ms)
-        if cut < certain and all(first // period - last // period <= 1 for period in periods):
+    known = frozenset(readings)
+    certain = ceiling(earliest_ms, min((reading.new_ms for reading in known), default=1))
+    near = {ceiling(earliest_ms, reading.old_ms) + 1 for reading in known}
+    for cut in sorted({earliest_ms, certain, *near}):
+        if cut <= certain and all(reading.loses_none(cut) for reading in known):
             return cut
     return certain

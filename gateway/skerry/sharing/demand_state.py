@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from skerry.planner.model.plans import Feed, QueryPlan
-from skerry.planner.physical.merge import Union
+from skerry.planner.model.frames import PERIODS_BEHIND
+from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
 
 #: The end of what was over when network time began anew: long before that.
 OVER_MS = -(1 << 62)
@@ -26,11 +26,25 @@ class User:
     #: What :meth:`text` said last, and of what.
     _written: tuple[object, str] = (None, "")
 
-    def text(self) -> str:
-        """In JSON, without the plan."""
-        state = self.length_ms, self.since_ms, self.until_ms, tuple(self.feeds)
+    @classmethod
+    def of(cls, plan: QueryPlan) -> User:
+        """One who comes."""
+        length = plan.duration_ms
+        if plan.window is not None and plan.duration_ms is not None:
+            length = plan.duration_ms + PERIODS_BEHIND * plan.period_ms
+        return cls(plan, plan.period_ms if plan.once else length)
+
+    def has_ended(self, now_ms: int) -> bool:
+        """Whether his FOR or ONCE has had its time: he stays until his last rows have had theirs to come, and begins with no query any
+        more."""
+        return self.until_ms is not None and self.until_ms <= now_ms
+
+    def text(self, group: int | None) -> str:
+        """In JSON, without the plan; ``group``: the number of his."""
+        state = group, self.length_ms, self.since_ms, self.until_ms, tuple(self.feeds)
         if self._written[0] != state:
             data = {
+                "group": group,
                 "length_ms": self.length_ms,
                 "since_ms": self.since_ms,
                 "until_ms": self.until_ms,
@@ -47,28 +61,16 @@ class User:
 
 
 @dataclass(slots=True)
-class Group:
-    """Users of one stream. ``previous``: the query that ``current`` follows. ``stale``: a better query
-    is due, but the motes had no room for it. ``union``: what its users ask together."""
+class Serving:
+    """How a group is served in one network. ``current``: the id of its mote query, 0: it has none yet; ``previous``: of the one that
+    follows; ``stale``: since when, in s, another is due that motes had no room for; None: none is. ``views``: what the gateway makes
+    for its users, by what motes would run for them."""
 
-    users: dict[str, None] = field(default_factory=dict)
     current: int = 0
     previous: int | None = None
-    stale: bool = False
-    union: Union = field(default_factory=Union)
+    stale: float | None = None
+    views: dict[MoteQuery, list[int]] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, with one user, who tells which group it is."""
-        return {
-            "user": next(iter(self.users)),
-            "current": self.current,
-            "previous": self.previous,
-            "stale": self.stale,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> Group:
-        """What :meth:`to_dict` wrote; ``plans`` of its users."""
-        return cls(
-            dict.fromkeys(plans), data["current"], data["previous"], data["stale"], Union(plans.values())
-        )
+    def to_list(self) -> list[Any]:
+        """For JSON, without its views."""
+        return [self.current, self.previous, self.stale]

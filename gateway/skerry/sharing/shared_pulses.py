@@ -15,7 +15,7 @@ from skerry.planner.model.columns import IN_EVERY_ROW, attribute_columns, bare_a
 from skerry.planner.model.plans import Column, MoteQuery, QueryPlan
 from skerry.planner.physical.fast_sampling import FRAMES_PER_SECOND, frames_per_second, is_fast
 from skerry.sql.errors import QueryError
-from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
+from skerry_protocol.packets import Aggregate
 
 #: A change of programs waits for the end of windows that are no longer than this.
 CUT_STEP_MAXIMUM_MS = 10_000
@@ -42,7 +42,7 @@ def family(plan: QueryPlan) -> Hashable | None:
 
 
 def serve(plans: Sequence[QueryPlan]) -> MoteQuery:
-    """The program of a family. Raises QueryError where a mote's radio cannot carry it."""
+    """The program of a family; it may be too large for a mote. Raises QueryError where a mote's radio cannot carry it."""
     first = plans[0]
     nodes = list(dict.fromkeys(node for plan in plans for node in plan.temporal))
     raw = [plan for plan in plans if not plan.temporal]
@@ -59,10 +59,6 @@ def serve(plans: Sequence[QueryPlan]) -> MoteQuery:
     alike = len({plan.temporal for plan in plans}) == 1 and len(set(map(pulses_window, nodes))) == 1
     if not alike or any(node.aggregate is Aggregate.PULSE for node in nodes):
         nodes = list(dict.fromkeys(map(pulse_of, nodes)))
-    if len(nodes) > FIELDS_MAXIMUM:
-        raise QueryError(
-            f"{len(nodes)} conditions of pulses are too many at once", f"motes tell {FIELDS_MAXIMUM} apart"
-        )
     columns = tuple(
         Column(f"w{i}", node, format_for(node.low, node.high), node.aggregate) for i, node in enumerate(nodes)
     )

@@ -296,7 +296,7 @@ class Approximate:
 class Select:
     """A query. ``no_interleave``: all is sampled before any condition is asked. ``nested``: where queries stand that its rows start;
     ``into``: the storage point that its rows go to; ``combine``: aggregates over a point's rows; ``buffers``: where BUFFER stands in
-    a CREATE's AS SELECT."""
+    a CREATE's AS SELECT; ``start_now``: where START NOW stands."""
 
     items: tuple[SelectItem, ...]
     tables: tuple[Table, ...]
@@ -320,6 +320,7 @@ class Select:
     queue: Queue | None = None
     approximate: Approximate | None = None
     buffers: tuple[Span, ...] = ()
+    start_now: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ KEYWORDS = frozenset({
 #: Those that begin a clause.
 _CLAUSES = (
     "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OUTPUT", "INTO", "SAMPLE", "SAMPLE PERIOD", "LIFETIME", "ONCE",
-    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "HISTORY",
+    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "HISTORY", "START NOW",
 )  # fmt: skip
 #: They, and their first words.
 _BEGINNINGS = frozenset(part for clause in _CLAUSES for part in (clause, clause.split()[0]))

@@ -37,6 +37,7 @@ _SINGLE = (
     "limit",
     "queue",
     "approximate",
+    "start_now",
 )
 
 #: What FOR counts, where it is no unit of time.
@@ -176,6 +177,7 @@ class TreeBuilder:
             _queue(clauses["queue"]) if "queue" in clauses else None,
             _approximate(clauses["approximate"]) if "approximate" in clauses else None,
             tuple(_span(clause) for clause in trees if clause.data == "buffered"),
+            _span(clauses["start_now"]) if "start_now" in clauses else None,
         )
         select = _with_event_names(select)
         _check_tables(select)
@@ -218,6 +220,7 @@ class TreeBuilder:
                     "groups": "GROUP BY",
                     "into": "INTO STORAGE POINT",
                     "order": "ORDER BY",
+                    "start_now": "START NOW",
                 }
                 what = named.get(kind, kind.upper())
                 raise QueryError(

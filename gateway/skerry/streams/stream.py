@@ -75,6 +75,21 @@ class StreamEpoch:
     sessions: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A stream that the gateway makes of another one's rows: of epochs that begin at ``since_ms`` or later and, unless that is None,
+    before ``until_ms``."""
+
+    stream: Stream
+    since_ms: int
+    until_ms: int | None
+
+    def has(self, epoch: int) -> bool:
+        """Whether an epoch of the derived stream is one of these."""
+        begin = epoch * self.stream.mote_query.period_ms
+        return self.since_ms <= begin and (self.until_ms is None or begin < self.until_ms)
+
+
 @dataclass(frozen=True)
 class Source:
     """What a root's packets mean. ``stream_of`` finds the stream of a query id in its present session, ``utc`` the UTC in s of
@@ -85,7 +100,7 @@ class Source:
     utc: Callable[[int], float | None]
     place: Callable[[Stream, int], StreamEpoch] | None = None
     #: The streams whose rows the gateway makes of a stream's.
-    views: Callable[[Stream], list[Stream]] = lambda _: []
+    views: Callable[[Stream], list[Derived]] = lambda _: []
     #: Network time in ms; None: as everybody's.
     now_ms: Callable[[], int] | None = None
 

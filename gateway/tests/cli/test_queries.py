@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ class Answer:
     id, into, srt, doubt = "1", None, None, "WHERE is never true: nodeid is 0 to 65534"
     notes = ("each 10 s, as no SAMPLE PERIOD was given",)
     columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0},)
+
+    def __init__(self) -> None:
+        self.begins = time.time() + 12
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         yield {"nodeid": 3}
@@ -81,5 +85,8 @@ def test_rows_that_nobody_reads_are_none(
     assert (
         "note: each 10 s, as no SAMPLE PERIOD was given\nnote: WHERE is never true: nodeid is 0 to 65534\n"
         in said
+    )
+    assert re.search(
+        r"^begins at \d\d:\d\d:\d\d, in 1[12] s, when all motes can have heard of it$", said, re.M
     )
     assert "\n0 rows in 0 s\n" in said

@@ -52,16 +52,17 @@ def test_a_user_is_a_user_of_all_networks() -> None:
     assert [stream.until_ms is not None for stream in made.streams.values()] == [True, True]
 
 
-def test_who_has_no_room_in_one_network_is_in_none() -> None:
+def test_who_has_no_room_is_in_no_network() -> None:
     made = networks(2, 0, 1)
-    second = made.all[1]
-    for seconds in range(1, QUERIES_MAXIMUM + 1):
-        plan = plan_of(f"SELECT COUNT(*) FROM sensors SAMPLE PERIOD {seconds} s")
-        second.adopt(second.demand.add_user(str(seconds), plan, second.now()))
+    for number in range(QUERIES_MAXIMUM):
+        text = f"ON EVENT e{number}: SELECT light FROM sensors SAMPLE PERIOD 2 s FOR 30 s"
+        made.add_user(str(number), plan_of(text))
+    before = [network.demand.installations() for network in made.all]
     with pytest.raises(QueryError, match="at most"):
         made.add_user("u", plan_of(FAST))
     assert made.feeds("u") == {}
-    assert made.all[0].demand.installations() == ()
+    assert [network.demand.installations() for network in made.all] == before
+    assert "u" not in made.placement
 
 
 def test_a_root_that_is_heard_later_begins_with_what_is_asked_by_then() -> None:
@@ -206,24 +207,3 @@ def test_only_streams_and_mote_queries_that_are_new_or_have_changed_are_remember
     after.restore(remembered(made, ["a"]), ["a"], {"u": plan_of(FAST)}, ["u"])
     assert after.streams == made.streams
     assert changed(after, "stream") == changed(after, "mote_queries") == []
-
-
-def test_the_state_of_a_gateway_of_one_root_is_the_first_ones() -> None:
-    before = networks(1, 0)
-    plan = plan_of(FAST)
-    before.add_user("u", plan)
-    state = remembered(before, ["a"])
-    [root] = state.pop("roots")
-    old = {**state, **{name: value for name, value in root.items() if name not in ("link", "origin")}}
-    old["streams"] = list(old.pop("stream").values())
-    [group] = old["demand"]["groups"]
-    group["users"] = [group.pop("user")]
-    old["demand"]["queries"] = list(old.pop("mote_queries").values())
-    for stream in old["streams"]:
-        del stream["since_utc_ms"]
-    after = networks(2)
-    after.restore(old, ["a", "b"], {"u": plan}, ["u"])
-    assert [network.session for network in after.all] == [1, 0]
-    assert not after.all[0].greet(hello(0))
-    after.all[1].greet(hello(100))
-    assert sorted(after.feeds("u")) == [1, 2]

@@ -17,7 +17,7 @@ from skerry.planner.physical.condition_order import considered, expected_energy,
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import chosen, encode
 from skerry.planner.planner import plan_query
-from skerry.sharing.grouping import key_of
+from skerry.sharing.needs import need_of
 from skerry_protocol.attributes import BY_NAME
 
 LIGHT, TEMP, HUMIDITY = (BY_NAME[name] for name in ("light", "temp", "humidity"))
@@ -158,7 +158,8 @@ def test_who_wants_all_at_once_shares_with_others_who_do(what: str) -> None:
     def key(text: str) -> Hashable:
         plan = plan_query(f"{text} FROM sensors WHERE humidity > 30 SAMPLE PERIOD 1 s")
         assert isinstance(plan, QueryPlan)
-        return key_of(plan, "u")
+        need = need_of(plan, "u")
+        return need.kind, need.share
 
     at_once = key(f"SELECT NO INTERLEAVE {what}")
     assert at_once == key(f"SELECT NO INTERLEAVE {what}")

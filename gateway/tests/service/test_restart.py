@@ -73,12 +73,12 @@ def test_what_has_ended_is_read_after_a_restart_too(
 def test_explain_says_when_motes_have_no_room_for_a_query(peer: RootPeer, tmp_path: Path) -> None:
     with opened(peer, tmp_path) as gateway:
         for i in range(QUERIES_MAXIMUM):
-            query = f"SELECT AVG(temp) FROM sensors SAMPLE PERIOD {i + 1} s"
+            query = f"ON EVENT hot{i}: SELECT light FROM sensors SAMPLE PERIOD 1 s FOR 10 s"
             assert gateway.explain(query)["refused"] is None
             asked(gateway, query)
         assert gateway.explain(query)["refused"] is None, "which it shares"
         explained = gateway.explain(SQL)
-        why = f"motes run at most {QUERIES_MAXIMUM} queries at once, and {QUERIES_MAXIMUM} run already"
+        why = f"motes run at most {QUERIES_MAXIMUM} queries at once, and {QUERIES_MAXIMUM} that nobody else"
         assert explained["refused"].startswith(why)
         assert explained["text"].splitlines()[-1] == f"refused now: {explained['refused']}"
         with pytest.raises(ValueError, match=why):

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from skerry.expressions.expression import render
 from skerry.ingest.partial_states import Partial, merge_partials
-from skerry.planner.model.periods import ceiling, last_sample_before
+from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Installation, QueryPlan
-from skerry.planner.physical.merge import Union, merge
+from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_point, plan_query
 from skerry.service.explain import explain, explain_text
-from skerry.sharing.cutover import choose_cut
+from skerry.sharing.cutover import Reading, choose_cut
 from skerry.sharing.demand import Demand
+from skerry.sharing.groups import Group
+from skerry.sharing.needs import need_of
 from skerry.sql.ast import CreatePoint
 from skerry.sql.errors import QueryError
 from skerry_protocol.codec import decode_program
@@ -143,19 +145,19 @@ def test_a_user_without_end_makes_the_shared_query_endless() -> None:
     ("period", "asked", "now", "begins"),
     [("2 s", 100.0, 1003.2, 1012), ("2 s", 995.0, 1003.2, 1016), ("10 s", 100.0, 1003.2, 1016), ("10 s", 100.0, 1007.5, 1032)],
 )  # fmt: skip
-def test_what_has_an_end_waits_until_a_slow_network_has_listened(
+def test_queries_wait_until_a_slow_network_has_listened(
     period: str, asked: float, now: float, begins: int, length: str
 ) -> None:
     demand = Demand()
     demand.add_user("a", rows("temp", period), asked)
     (installed,) = demand.add_user("b", plan(f"SELECT AVG(temp) FROM sensors {length}"), now).install
-    endless = length == "SAMPLE PERIOD 4 s"
-    assert installed.start == (int(now) + 9 if endless else begins)
+    assert installed.start == begins
+    assert demand.begins_ms("b") == demand.feeds("b")[0].since_ms == begins * 1000
 
 
 def test_once_is_one_epoch_of_its_own_query() -> None:
     demand = Demand(lead_seconds=8)
-    demand.add_user("a", rows("temp"), 0)
+    demand.add_user("a", rows("light"), 0)
     (installed,) = demand.add_user("b", plan("SELECT temp FROM sensors ONCE"), 100.4).install
     program = decode_program(installed.program)
     assert (program.flags, program.start, program.end, program.period) == (2, 109, 110, 1000)
@@ -163,28 +165,79 @@ def test_once_is_one_epoch_of_its_own_query() -> None:
     assert [t for t in range(100_000, 120_000, 1000) if feed.passes(t)] == [109_000]
 
 
+def test_once_is_the_next_epoch_of_a_query_that_has_all_it_asks() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp, light", "5 s"), 0)
+    demand.add_user("b", rows("AVG(temp)", "10 s", "light > 3"), 0)
+    demand.advance(30)
+    texts = [
+        "temp FROM sensors",
+        "light FROM sensors WHERE temp > 20",
+        "AVG(temp) FROM sensors WHERE light > 3",
+    ]
+    for number, (text, first) in enumerate(zip(texts, (105_000, 105_000, 110_000), strict=True)):
+        assert demand.add_user(str(number), plan(f"SELECT {text} ONCE"), 100.4) == Difference()
+        (feed,) = demand.feeds(str(number))
+        assert [t for t in range(100_000, 130_000, 5_000) if feed.passes(t)] == [first]
+    assert demand.advance(121).finished == ("0", "1", "2")
+
+
+def events(number: int) -> QueryPlan:
+    return plan(f"ON EVENT e{number}: SELECT light FROM sensors SAMPLE PERIOD 2 s FOR 30 s")
+
+
 def test_limit_of_queries_is_named_and_nothing_changes() -> None:
     demand = Demand()
     for i in range(QUERIES_MAXIMUM):
-        demand.add_user(f"u{i}", plan(f"SELECT AVG(temp) FROM sensors SAMPLE PERIOD {i + 1} s"), 0)
+        demand.add_user(f"u{i}", events(i), 0)
     before = state_of(demand)
-    with pytest.raises(
-        QueryError, match=f"at most {QUERIES_MAXIMUM} queries at once, and {QUERIES_MAXIMUM} run already"
-    ):
-        demand.add_user("late", rows("temp"), 50)
+    with pytest.raises(QueryError, match=f"at most {QUERIES_MAXIMUM} queries at once"):
+        demand.add_user("late", events(99), 50)
     assert state_of(demand) == before
+
+
+def test_a_place_is_kept_for_changes_of_what_users_share() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp"), 0)
+    for i in range(QUERIES_MAXIMUM - 2):
+        demand.add_user(f"u{i}", events(i), 0)
+    with pytest.raises(QueryError, match="at most"):
+        demand.add_user("late", events(99), 50)
+    assert len(demand.add_user("b", rows("light", "2 s"), 60).install) == 1
+
+
+def test_what_needs_room_that_a_change_takes_begins_when_that_is_over() -> None:
+    demand = Demand()
+    demand.placement.depth = 3
+    for name, period in (("temp", "10 s"), ("light", "20 s")):
+        demand.add_user(name, rows(f"AVG({name})", period), 0)
+    for i in range(5):
+        demand.add_user(f"u{i}", events(i), 0)
+    demand.advance(100)
+    # Both averages share a query from now on, which takes the last place until they do.
+    (shared,) = demand.add_user("late", events(99), 200).install
+    assert [c.aggregate.name for c in shared.mote_query.columns] == ["AVG", "AVG"]
+    assert (demand.feeds("late"), demand.begins_ms("late")) == ((), None)
+    begun = [(now, i) for now in range(201, 300) for i in demand.advance(now).install]
+    assert [i.mote_query.columns[0].name for _, i in begun] == ["light"]
+    assert begun[0][0] == shared.start + 10, "rows of the averages before it have had their time"
+    assert demand.feeds("late")
+    assert {feed.query for user in ("temp", "light") for feed in demand.feeds(user)[-1:]} == {shared.query}
 
 
 def test_a_change_without_room_waits_for_it() -> None:
     demand = Demand()
     demand.add_user("slow", rows("temp", "60 s"), 0)
     demand.add_user("fast", rows("temp", "1 s"), 0)
-    for i in range(QUERIES_MAXIMUM - 1):
-        demand.add_user(f"u{i}", plan(f"SELECT AVG(temp) FROM sensors SAMPLE PERIOD {i + 1} s"), 0)
-    assert demand.remove_user("fast", 100) == Difference()
-    assert demand.advance(101) == Difference()
-    demand.remove_user("u0", 102)
-    assert [i.mote_query.period_ms for i in demand.advance(103).install] == [60_000]
+    for i in range(QUERIES_MAXIMUM - 2):
+        demand.add_user(f"u{i}", events(i), 0)
+    demand.add_user("once", plan("SELECT AVG(temp) FROM sensors ONCE"), 100)
+    assert len(demand.installations()) == QUERIES_MAXIMUM
+    assert demand.remove_user("fast", 101) == Difference()
+    assert demand.advance(102) == Difference()
+    begun = [(now, i.mote_query.period_ms) for now in range(103, 160) for i in demand.advance(now).install]
+    assert [period for _, period in begun] == [60_000]
+    assert not demand.has("once")
 
 
 def test_a_burst_of_users_leaves_one_query() -> None:
@@ -240,15 +293,18 @@ aggregates = st.sampled_from(["AVG(temp)", "SUM(temp), COUNT(*)", "MAX(light)", 
     st.randoms(),
 )
 def test_what_serves_all_is_the_same_whoever_has_gone(plans: list[QueryPlan], random: Random) -> None:
-    union, left = Union(), list[QueryPlan]()
-    for one in plans:
-        union.add(one)
-        left.append(one)
+    kind = need_of(plans[0], "").kind
+    group, left = Group(1, kind), dict[str, QueryPlan]()
+    for number, one in enumerate(plans):
+        group.add(str(number), need_of(one, ""))
+        left[str(number)] = one
         if len(left) > 1 and random.random() < 0.4:
-            union.remove(left.pop(random.randrange(len(left))))
-        assert union.merged() == merge(left)
-        assert union.with_one_more(plans[0]) == merge([*left, plans[0]])
-        assert union.merged() == merge(left)
+            gone = random.choice([*left])
+            group.remove(gone)
+            del left[gone]
+        assert group.query() == merge([*left.values()])
+        assert group.query_with([need_of(plans[0], "")]) == merge([*left.values(), plans[0]])
+        assert group.query() == merge([*left.values()])
 
 
 def test_state_survives_json() -> None:
@@ -379,11 +435,10 @@ periods = st.sampled_from([1000, 1500, 2000, 3000, 5000, 7000, 10_000, 60_000])
 
 @given(st.integers(0, 10**6), periods, periods, st.lists(periods, min_size=1))
 def test_a_cut_skips_no_epoch(earliest: int, old: int, new: int, users: list[int]) -> None:
-    users = [period for period in users if period >= old]
-    cut = choose_cut(earliest, old, new, users)
+    readings = [Reading(period, old, new) for period in users if period >= old]
+    cut = choose_cut(earliest, readings)
     assert earliest <= cut <= ceiling(earliest, new)
-    for period in users:
-        assert ceiling(cut, new) // period - last_sample_before(cut, old) // period <= 1
+    assert all(reading.loses_none(cut) for reading in readings)
 
 
 PERIODS = ["1 s", "1500 ms", "2 s", "3 s", "5 s", "7 s", "20 s"]
@@ -499,28 +554,6 @@ def test_an_exact_stream_serves_approximate_users_as_long_as_somebody_needs_it()
     assert again[0].mote_query.snoop
 
 
-def test_streams_of_an_older_gateway_become_one() -> None:
-    """It asked for approximate answers beside exact ones."""
-    exact, approximate = Demand(), Demand()
-    exact.add_user("a", rows("AVG(temp)"), 100)
-    approximate.add_user("other", rows("light"), 100)
-    approximate.add_user("b", rows("AVG(temp)", length="APPROXIMATE WITHIN 1"), 100)
-    data = exact.to_dict()
-    data["last_id"] = 2
-    data["groups"].append(approximate.to_dict()["groups"][1])
-    texts = [demand.query_texts()[query] for demand, query in ((exact, "1"), (approximate, "2"))]
-    plans = {user: demand.users()[user] for demand, user in ((exact, "a"), (approximate, "b"))}
-    users = {
-        user: json.loads(demand.user_text(user) or "") for demand, user in ((exact, "a"), (approximate, "b"))
-    }
-    demand = Demand.from_dict(data, [json.loads(text or "") for text in texts], users, plans)
-    changed = demand.advance(200)
-    assert sorted(changed.stop) == [1, 2]
-    assert [i.query for i in changed.install] == [3]
-    assert demand.feeds("a")[-1].query == demand.feeds("b")[-1].query
-    assert [i.query for i in demand.installations()] == [3]
-
-
 def test_approximate_answers_of_several_values_are_exact() -> None:
     """Motes count as a sibling for one value. A COUNT does not err, and goes with any."""
     demand = Demand()
@@ -618,22 +651,6 @@ def test_who_asks_what_an_event_has_ended_has_a_query_of_his_own() -> None:
     demand.add_user("a", plan(text), 100)
     assert len(demand.add_user("b", plan(text), 4000).install) == 1
     assert demand.feeds("b")[0].query != demand.feeds("a")[0].query
-
-
-def test_windows_that_an_older_gateway_let_share_go_on_in_queries_of_their_own() -> None:
-    demand = Demand()
-    mine = plan("SELECT WINAVG(10, temp) FROM sensors SAMPLE PERIOD 2 s")
-    (shared,) = demand.add_user("a", mine, 100).install
-    demand.add_user("b", mine, 101)
-    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
-    queries = [json.loads(text or "") for text in demand.query_texts().values()]
-    plans = {"a": mine, "b": plan("SELECT light, WINAVG(10, temp) FROM sensors SAMPLE PERIOD 2 s")}
-    read = Demand.from_dict(json.loads(json.dumps(demand.to_dict())), queries, users, plans)
-    assert [feed.user for feed in read.feeds_of(shared.query)] == ["a"]
-    (begun,) = read.advance(200).install
-    assert [column.name for column in begun.mote_query.columns] == ["light", "w0"]
-    assert [feed.query for feed in read.feeds("b")] == [begun.query]
-    assert read.remove_user("a", 300).stop == (shared.query,)
 
 
 @pytest.mark.parametrize("now", range(100, 106))

@@ -22,7 +22,7 @@ from skerry.planner.planner import plan_query
 from skerry.sharing.demand import Demand
 from skerry.storage.log.record import Records
 from skerry.storage.log.stream_log import StreamLog
-from skerry.streams.stream import Source, Stream
+from skerry.streams.stream import Derived, Source, Stream
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketType
 
@@ -175,8 +175,8 @@ def test_ingest_makes_rows_of_rows(tmp_path: Path) -> None:
     raw, made = Stream(1, 1, 1, own("raw")), Stream(2, 1, 2, own("vehicles"))
     streams = {1: raw, 2: made}
 
-    def views(stream: Stream) -> list[Stream]:
-        return [made] if stream is raw else []
+    def views(stream: Stream) -> list[Derived]:
+        return [Derived(made, 0, None)] if stream is raw else []
 
     log = FullDisk(tmp_path)
     ingest, source = Ingest(), Source(streams.get, lambda _: None, views=views)

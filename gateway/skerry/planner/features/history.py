@@ -106,4 +106,5 @@ def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tupl
             "FOR",
             "HISTORY … ONLY ends by itself: leave FOR out",
         ),
+        (history.only and plan.start_now, "START NOW", "motes have no part in it: leave START NOW out"),
     )

@@ -108,6 +108,8 @@ class QueryPlan:
     at_once: bool = False
     #: How it is read where it leaves something open, for who asked it.
     notes: tuple[str, ...] = ()
+    #: Whether rows are to come before all motes can have heard of the query.
+    start_now: bool = False
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns, HAVING and ORDER BY need, each once."""
@@ -254,12 +256,15 @@ class Difference:
     """What changes in the network: send ``stop`` (query ids) first, then ``install``.
 
     ``finished``: users whose FOR or ONCE is over, with rows that were under way given time to arrive;
-    their feeds are gone.
+    their feeds are gone. ``made``: what the gateway makes of rows from now on, as if motes ran it beside; ``ended``: what it
+    makes no more.
     """
 
     install: tuple[Installation, ...] = ()
     stop: tuple[int, ...] = ()
     finished: tuple[str, ...] = ()
+    made: tuple[Installation, ...] = ()
+    ended: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.install or self.stop or self.finished)
+        return bool(self.install or self.stop or self.finished or self.made or self.ended)

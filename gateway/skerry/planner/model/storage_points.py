@@ -15,7 +15,7 @@ BLOCKS = 63
 #: EEPROM takes a byte in 3.4 ms: a sample period below this, in ms, is too fast for it.
 FLASH_PERIOD_MS = 250
 #: Bytes beside the values of a row: its time and which of its values are NULL; in EEPROM its number and a checksum.
-_RAM_HEADER, _FLASH_HEADER = 8, 14
+RAM_HEADER, _FLASH_HEADER = 8, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def kept(rows: int, circular: bool) -> int:
 
 def row_bytes(fields: Collection[PointField], *, flash: bool) -> int:
     """Bytes of a row with these fields."""
-    return (_FLASH_HEADER if flash else _RAM_HEADER) + sum(field.format.size for field in fields)
+    return (_FLASH_HEADER if flash else RAM_HEADER) + sum(field.format.size for field in fields)
 
 
 def blocks_for(rows: int, fields: Collection[PointField]) -> int:

@@ -1,21 +1,18 @@
 """One mote query that serves several plans.
 
 Plain queries share the attributes all of them need, at the fastest period, for rows that any of them may
-want; each user's own condition, expressions and period are applied at the gateway. Aggregates with equal
-period and condition share their fields.
+want (:mod:`skerry.planner.physical.row_union`); each user's own condition, expressions and period are applied at the gateway.
+Aggregates with equal groups share their fields, at the fastest period; those of several conditions share a program in which each
+counts the rows for which its own condition is true.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
 
-from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, render
-from skerry.expressions.ranges import RangeFilter, condition_of, ranges_of
 from skerry.planner.features import snooping
 from skerry.planner.features.approximate import speaker_column
 from skerry.planner.features.concurrent_events import RAISED_BY, runs_beside
@@ -23,122 +20,22 @@ from skerry.planner.model.columns import (
     IN_EVERY_ROW,
     attribute_columns,
     bare_attributes,
+    counted,
     field_of,
     format_for,
+    where_only,
 )
 from skerry.planner.model.plans import Column, MoteQuery, QueryPlan
 from skerry.planner.physical.program import fits
-from skerry_protocol.attributes import ATTRIBUTES, ValueFormat
-from skerry_protocol.bytecode import Op
+from skerry.planner.physical.row_union import RowNeed, RowUnion
+from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
-
-_Counted = TypeVar("_Counted")
-#: More different conditions than this never fit a program (3 bytes each at least).
-_CONDITIONS_MAXIMUM = 40
 
 
 def merge(plans: Sequence[QueryPlan]) -> MoteQuery:
-    """The mote query for these plans, which are of one kind (plain, or aggregates of one period and
-    condition, or a single ONCE). A single plan's query may be too large: see ``program.check_program``."""
+    """The mote query for these plans, which are of one kind (plain, or aggregates of equal groups, or a single ONCE). It may be too
+    large for a mote: see ``program.check_program``."""
     return _shared(_merged(plans), plans[0])
-
-
-class Union:
-    """Plans of one kind that come and go, and the mote query that :func:`merge` would make of them: of ten thousand plain ones
-    without looking at all of them again."""
-
-    def __init__(self, plans: Iterable[QueryPlan] = ()) -> None:
-        #: Those that are not plain rows, of each that says something else to :func:`merge` one, and how many.
-        self._others: dict[Hashable, tuple[QueryPlan, int]] = {}
-        #: Of plain rows: attributes, periods, and conditions with their ranges, and how many have each.
-        self._plain: QueryPlan | None = None
-        self._attributes: Counter[int] = Counter()
-        self._periods: Counter[int] = Counter()
-        self._conditions: Counter[Expr | None] = Counter()
-        self._ranges: dict[Expr | None, dict[int, RangeFilter]] = {}
-        self._bounds: dict[int, tuple[Counter[int | None], Counter[int | None]]] = {}
-        for plan in plans:
-            self.add(plan)
-
-    def add(self, plan: QueryPlan) -> None:
-        """One more."""
-        if not _is_plain(plan):
-            key = _said(plan)
-            self._others[key] = plan, self._others.get(key, (plan, 0))[1] + 1
-            return
-        self._plain = plan
-        self._attributes.update(plan.attributes)
-        self._periods[plan.period_ms] += 1
-        self._conditions[plan.mote_where] += 1
-        if self._conditions[plan.mote_where] == 1:
-            self._ranges[plan.mote_where] = {r.attribute: r for r in ranges_of(plan.mote_where)}
-            for number, bounds in self._ranges[plan.mote_where].items():
-                lows, highs = self._bounds.setdefault(number, (Counter(), Counter()))
-                lows[bounds.low] += 1
-                highs[bounds.high] += 1
-
-    def remove(self, plan: QueryPlan) -> None:
-        """One that was added goes."""
-        if not _is_plain(plan):
-            key = _said(plan)
-            kept, count = self._others.pop(key)
-            if count > 1:
-                self._others[key] = kept, count - 1
-            return
-        _take(self._periods, plan.period_ms)
-        for number in plan.attributes:
-            _take(self._attributes, number)
-        _take(self._conditions, plan.mote_where)
-        if plan.mote_where not in self._conditions:
-            for number, bounds in self._ranges.pop(plan.mote_where).items():
-                _take(self._bounds[number][0], bounds.low)
-                _take(self._bounds[number][1], bounds.high)
-
-    def merged(self) -> MoteQuery:
-        """The mote query that serves all of them."""
-        if self._others or self._plain is None:
-            return merge([plan for plan, _ in self._others.values()])
-        return _shared(self._rows(), self._plain)
-
-    def with_one_more(self, plan: QueryPlan) -> MoteQuery:
-        """The same with a plan more."""
-        self.add(plan)
-        found = self.merged()
-        self.remove(plan)
-        return found
-
-    def _rows(self) -> MoteQuery:
-        needed = frozenset(self._attributes)
-        base = MoteQuery(min(self._periods), False, False, attribute_columns(needed), None)
-        if None in self._conditions:
-            return base
-        if len(self._conditions) == 1:
-            return replace(base, where=next(iter(self._conditions)))
-        for where in (self._any_of(), self._hull()):
-            if where is not None and obstacle(where) is None and fits(query := replace(base, where=where)):
-                return query
-        return base
-
-    def _any_of(self) -> Expr | None:
-        if len(self._conditions) > _CONDITIONS_MAXIMUM:
-            return None
-        # Sorted, so that the order in which users came does not matter.
-        conditions = [condition for condition in self._conditions if condition is not None]
-        return build.join(Op.OR, sorted(conditions, key=render))
-
-    def _hull(self) -> Expr | None:
-        """A range of one attribute around what all conditions ask of it."""
-        for entry in ATTRIBUTES:
-            lows, highs = self._bounds.get(entry.number, (Counter(), Counter()))
-            if lows.total() == len(self._conditions):
-                outer = RangeFilter(
-                    entry.number,
-                    None if None in lows else min(cast("Counter[int]", lows)),
-                    None if None in highs else max(cast("Counter[int]", highs)),
-                )
-                if outer.low is not None or outer.high is not None:
-                    return condition_of(outer, build.attribute(entry))
-        return None
 
 
 def _shared(query: MoteQuery, plan: QueryPlan) -> MoteQuery:
@@ -151,30 +48,10 @@ def _shared(query: MoteQuery, plan: QueryPlan) -> MoteQuery:
     return replace(query, columns=tuple(columns), numbered=1)
 
 
-def _take(counts: Counter[_Counted], key: _Counted) -> None:
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]
-
-
-def _is_plain(plan: QueryPlan) -> bool:
-    return not (plan.aggregate or plan.columns or plan.once or plan.temporal)
-
-
-def _said(plan: QueryPlan) -> Hashable:
-    """What a plan that is not plain says to :func:`merge`, beside what all of one kind share."""
-    if plan.aggregate:
-        return (*plan.aggregates(), plan.within)
-    return plan.text
-
-
 def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
     first = plans[0]
     if first.aggregate:
-        columns = _aggregate_columns(plans)
-        return MoteQuery(
-            first.period_ms, first.once, True, columns, first.where, snoop=snooping.snoops(plans)
-        )
+        return _aggregates(plans)
     if first.columns:
         return MoteQuery(
             first.period_ms, first.once, False, first.columns, first.where, numbered=len(first.reads)
@@ -183,7 +60,7 @@ def _merged(plans: Sequence[QueryPlan]) -> MoteQuery:
         return _once(first)
     if first.temporal:
         return _temporal(plans)
-    return Union(plans)._rows()
+    return RowUnion(RowNeed(plan.attributes, plan.period_ms, plan.mote_where) for plan in plans).query()
 
 
 def _temporal(plans: Sequence[QueryPlan]) -> MoteQuery:
@@ -225,8 +102,24 @@ def _computed(index: int, expr: Expr) -> Column:
     return Column(f"c{index}", expr, format_for(expr.low, expr.high))
 
 
-def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
-    wanted = dict.fromkeys(node for plan in plans for node in plan.aggregates())
+def _aggregates(plans: Sequence[QueryPlan]) -> MoteQuery:
+    """Aggregates of one condition are of the rows for which it is true; of several, each is of its own, and all are of every row."""
+    first, period = plans[0], min(plan.period_ms for plan in plans)
+    if all(plan.where == first.where for plan in plans):
+        wanted = [node for plan in plans for node in plan.aggregates()]
+        columns = _aggregate_columns(wanted, first.groups, speaker_column(plans))
+        return MoteQuery(period, first.once, True, columns, first.where, snoop=snooping.snoops(plans))
+    wanted = [where_only(node, plan.where) for plan in plans for node in plan.aggregates()]
+    if first.groups:
+        # A group is there for those only who have a row in it.
+        wanted += [counted(plan.where) for plan in plans if plan.where is not None]
+    return MoteQuery(period, first.once, True, _aggregate_columns(wanted, first.groups, []), None)
+
+
+def _aggregate_columns(
+    nodes: Iterable[Expr], groups: Iterable[Expr], last: Iterable[Column]
+) -> tuple[Column, ...]:
+    wanted = dict.fromkeys(nodes)
     columns: list[Column] = []
     # COUNT(x) last: the state of any other aggregate over x holds it.
     for node in sorted(wanted, key=lambda n: (n.aggregate is Aggregate.COUNT, render(n))):
@@ -234,8 +127,5 @@ def _aggregate_columns(plans: Sequence[QueryPlan]) -> tuple[Column, ...]:
             argument = node.args[0] if node.args else None
             columns.append(Column("", argument, ValueFormat.I32, node.aggregate, node.cells))
             columns += [Column("", None, ValueFormat.I32)] * (node.cells - 1)
-    # Plans that are merged group by the same.
-    groups = [Column("", expr, ValueFormat.I32, Aggregate.GROUP) for expr in plans[0].groups]
-    return tuple(
-        replace(column, name=f"f{i}") for i, column in enumerate([*groups, *columns, *speaker_column(plans)])
-    )
+    keys = [Column("", expr, ValueFormat.I32, Aggregate.GROUP) for expr in groups]
+    return tuple(replace(column, name=f"f{i}") for i, column in enumerate([*keys, *columns, *last]))

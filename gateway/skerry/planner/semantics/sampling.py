@@ -23,8 +23,9 @@ _DURATION_MAXIMUM_MS = 2**31 * 1000
 def sampling(draft: Draft) -> Draft:
     """When the query samples, and for how long."""
     period, duration, once = _when(draft.select.sampling, draft.least_ms)
-    at_once = draft.select.no_interleave
-    return draft.planned(period_ms=period, duration_ms=duration, once=once, at_once=at_once)
+    select = draft.select
+    draft = draft.planned(at_once=select.no_interleave, start_now=select.start_now is not None)
+    return draft.planned(period_ms=period, duration_ms=duration, once=once)
 
 
 def _when(

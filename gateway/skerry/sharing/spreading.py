@@ -1,0 +1,69 @@
+"""When all motes of a network have heard of a query that is asked now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skerry.planner.model.periods import ceiling
+from skerry.planner.model.plans import MoteQuery
+from skerry.planner.physical.program import encode
+from skerry.sharing.flood_times import (
+    ASKED_FOR,
+    BEFORE_MS,
+    SLOW_FROM_S,
+    control_windows,
+    frames_of,
+    keeps_awake,
+    keeps_some_awake,
+    spread_ms,
+)
+from skerry.sharing.mote_queries import MoteQueries
+from skerry_protocol.packets import FOREVER
+
+#: From the window in which the last motes hear of a query to its first epoch, in ms; in a slow network as long as ``lead_seconds``:
+#: who knows that something is missing asks again each 4 s.
+_HEARD_MS = 2_000
+
+
+@dataclass
+class Spreading:
+    """``speed``: s of network time in one of this machine's; ``lead_seconds``: what the network needs to spread a query, at least."""
+
+    speed: float
+    lead_seconds: int
+    #: From the root to the farthest mote, as far as that is known.
+    hops: int = 0
+
+    @property
+    def before_ms(self) -> int:
+        """What gateway and line take, of this machine's time, in network time."""
+        return round(BEFORE_MS * max(1.0, self.speed))
+
+    @property
+    def late_s(self) -> int:
+        """The same beyond the second that they may take anyway."""
+        return -(-self.before_ms // 1000) - 1
+
+    def soon_ms(self, now: float) -> int:
+        """When the root can have begun with a query, and motes that hear it first."""
+        return ceiling(int(now * 1000), 1000) + (1 + self.late_s) * 1000
+
+    def known_ms(self, wanted: MoteQuery, queries: MoteQueries, now: float) -> int:
+        """When all motes have heard of it."""
+        now_ms, lead_ms = int(now * 1000), (self.lead_seconds + self.late_s) * 1000
+        asked = queries.asked()
+        news = [running.installation.program for running in asked if running.known_ms > now_ms]
+        frames = frames_of([*news, encode(wanted, 0, FOREVER)])
+        count = control_windows(self.hops, frames)
+        soon = spread_ms(now_ms + self.before_ms, count, slow=False)
+        if self._is_slow(queries, now_ms, soon):
+            if any(keeps_some_awake(running.mote_query) for running in queries):
+                count = control_windows(self.hops, max(frames, ASKED_FOR))
+            return spread_ms(now_ms + self.before_ms, count, slow=True) + lead_ms
+        return max(ceiling(now_ms, 1000) + lead_ms, soon + _HEARD_MS)
+
+    @staticmethod
+    def _is_slow(queries: MoteQueries, now_ms: int, until_ms: int) -> bool:
+        """Whether motes may be listening for queries seldom before then: all, or those that have not heard of a fast one yet."""
+        awake = (r for r in queries.asked() if r.known_ms <= now_ms and keeps_awake(r.mote_query))
+        return until_ms >= SLOW_FROM_S * 1000 and not any(awake)
