@@ -75,8 +75,12 @@ def ended(stream: Stream, until_ms: int) -> Stream:
 
 
 def of_one_stream(log: Log) -> Log:
-    """The rows of stream 1, as one that runs all the time has them."""
-    places = [i for i, row in enumerate(log.rows) if row["stream"] == 1]
+    """The rows of stream 1, as one that runs all the time has them: one of a mote and an epoch."""
+    first: dict[tuple[int | None, int | None], int] = {}
+    for place, row in enumerate(log.rows):
+        if row["stream"] == 1:
+            first.setdefault((row["nodeid"], row["sample"]), place)
+    places = list(first.values())
     records = log.records[places].copy()
     rows = [{**log.rows[place], "row": i} for i, place in enumerate(places)]
     records["sample"] = ORIGIN + records["epoch"].astype(np.int64) * 5_000_000

@@ -353,7 +353,7 @@ class Gateway:
     def _subscribe(self, query: UserQuery) -> None:
         past = None
         if query.plan.history is not None and query.plan.window is not None:
-            past = self.history.rows(query.plan, query.created)
+            past = self.history.rows(query.plan, query.created, query.position)
         self.engine.subscribe(query.id, query.plan, query.position, self._joiner(query), past)
 
     def _joiner(self, query: UserQuery) -> Joiner | None:

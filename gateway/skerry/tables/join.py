@@ -43,8 +43,8 @@ class _Keys:
     rows: Int64
 
 
-#: Columns of the stream's past beside those that a query reads: numbers in the log, sessions, and network times in ms.
-ROW, SESSION, NETWORK = " row", " session", " network"
+#: Columns of the stream's past beside those that a query reads: numbers in the log, sessions, motes, and network times in ms.
+ROW, SESSION, NODE, NETWORK = " row", " session", " node", " network"
 #: See :class:`skerry.storage.history.past_table.Before`.
 Earlier = Callable[[Int64, Int64], tuple[Table, int]]
 #: Pairs of a batch with one table at most.

@@ -155,7 +155,7 @@ def test_history_goes_back_by_network_time(tmp_path: Path) -> None:
         common = Common(speed=speed)
         networks = Networks([Network(lambda _: None, common)], common)
         service = HistoryService(data, StreamLog(data), lambda: [], lambda: 0, earlier=networks.earlier)
-        assert service.rows(plan, 1e9).since_ms == 1e12 - seconds * 1000
+        assert service.rows(plan, 1e9, 0).since_ms == 1e12 - seconds * 1000
 
 
 def test_the_past_begins_by_the_pace_that_is_reached(machine: Machine) -> None:

@@ -154,7 +154,7 @@ def test_windows_go_on_from_the_past_into_the_present(
         since_us = ORIGIN + (asked_ms - span * 1000) * 1000
 
         def join(engine: Engine) -> None:
-            past = PastRows(user.plan, lambda: gone.reader(user.plan, since_us), since_us)
+            past = PastRows(user.plan, lambda: gone.reader(user.plan, since_us), asked, since_us)
             joiner = Joiner(user.plan, store.get) if user.joined else None
             engine.subscribe("u", user.plan, asked, joiner, past)
             engine.set_feeds("u", feeds)

@@ -200,7 +200,7 @@ def test_windows_over_joins_and_over_the_past_hold_the_rows_of_all_networks(
         tables = TableStore(Path(directory))
         pq.write_table(PLACES_TABLE, Path(directory) / "places.parquet")
         gone = Pasts(Path(directory), two, asked, compacted)
-        past = PastRows(plan, lambda: gone.reader(plan, since_us), since_us) if asked else None
+        past = PastRows(plan, lambda: gone.reader(plan, since_us), asked, since_us) if asked else None
         engine = Engine(two.streams.get, two.block, by_utc=True, speed=two.speed)
         engine.subscribe("u", plan, asked, Joiner(plan, tables.get) if joined else None, past)
         engine.set_feeds("u", two.feeds)

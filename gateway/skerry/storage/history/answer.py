@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from skerry.execution.residual import Residual
-from skerry.planner.model.plans import Past, QueryPlan
+from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.aggregates import Aggregation
+from skerry.storage.history.first_readings import first_in_epochs
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples
 from skerry.storage.history.sorting import Ordered
@@ -28,16 +29,20 @@ Row = tuple[int, dict[str, Any]]
 
 
 class PastRows:
-    """A query's rows of the past. ``since_us``: where its span begins, UTC."""
+    """A query's rows of the past: of the log's before ``end``. ``since_us``: where its span begins, UTC."""
 
-    def __init__(self, plan: QueryPlan, reader: Callable[[], Reader], since_us: int) -> None:
+    def __init__(self, plan: QueryPlan, reader: Callable[[], Reader], end: int, since_us: int) -> None:
         assert plan.history is not None
-        self._plan, self._past, self._open = plan, plan.history, reader
+        self._plan, self._past, self._open, self._end = plan, plan.history, reader, end
         self.since_ms = since_us // 1000
 
     @cached_property
     def _reader(self) -> Reader:
         return self._open()
+
+    @cached_property
+    def _chosen(self) -> Int64:
+        return first_in_epochs(self._reader.moments(), self._end, self._plan.period_ms)
 
     def first(self) -> int:
         """A row of the log before which there are none."""
@@ -45,8 +50,9 @@ class PastRows:
 
     def selected(self, samples: Samples) -> Int64:
         """Indices of the query's rows: the first in each of its epochs, those that pass its condition."""
-        chosen = in_epochs(samples, self._reader.scheduled_before(samples), self._plan.period_ms, self._past)
-        chosen &= samples.rows.evaluate.truth(self._plan.where, self._plan.period_ms)
+        chosen = samples.rows.evaluate.truth(self._plan.where, self._plan.period_ms)
+        if not self._past.recorded:
+            chosen &= np.isin(samples.numbers, self._chosen, assume_unique=True)
         return np.flatnonzero(chosen)
 
     def read(self, start: int, end: int) -> list[Chosen]:
@@ -78,7 +84,7 @@ class Answer:
         """``since_us``: where the query's span begins, UTC; ``by_utc``: whether windows and epochs that are aggregated are of all
         networks, by UTC, instead of each session's own; ``speed``: s of network time in one of UTC's."""
         self._plan, self._reader, self._end = plan, reader, end
-        self._rows = PastRows(plan, lambda: reader, since_us)
+        self._rows = PastRows(plan, lambda: reader, end, since_us)
         self._joiner, self._by_utc, self._speed = joiner, by_utc, speed
         self._residual = Residual(plan)
         if joiner is not None:
@@ -164,13 +170,3 @@ class Answer:
             samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
             aggregation.add(samples, self._rows.selected(samples))
         return aggregation.rows(max(self._end - 1, 0))
-
-
-def in_epochs(
-    samples: Samples, before: Int64, period_ms: int, past: Past
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which rows are the first that a query of this period sees in each of its epochs, as in :class:`skerry.planner.model.plans.Feed`."""
-    if past.recorded:
-        return np.ones(len(samples), np.bool_)
-    first: np.ndarray[Any, np.dtype[np.bool_]] = samples.rows.sample_ms // period_ms != before // period_ms
-    return first | (before < 0)

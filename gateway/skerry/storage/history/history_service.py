@@ -139,10 +139,10 @@ class HistoryService:
         """Why the past of a query cannot be read now; None: it can, as far as is known."""
         return self._waits.get(query)
 
-    def rows(self, plan: QueryPlan, asked: float) -> PastRows:
-        """What a query's windows begin with that was asked then, UTC in s."""
+    def rows(self, plan: QueryPlan, asked: float, end: int) -> PastRows:
+        """What a query's windows begin with that was asked then, UTC in s; ``end``: what the log had then."""
         since_us = self._since_us(plan, asked)
-        return PastRows(plan, lambda: self._reader(plan.attributes, since_us), since_us)
+        return PastRows(plan, lambda: self._reader(plan.attributes, since_us), end, since_us)
 
     def _since_us(self, plan: QueryPlan, asked: float) -> int:
         """Where a query's span, which is of network time, begins, UTC."""

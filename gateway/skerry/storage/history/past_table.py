@@ -16,13 +16,13 @@ import numpy as np
 from skerry.expressions import build
 from skerry.expressions.evaluate import Vector
 from skerry.planner.model.joined_tables import EPOCH, PAST, TIME, JoinedTable, TableColumn, columns_read
-from skerry.planner.model.plans import Past, QueryPlan
-from skerry.storage.history.answer import in_epochs
+from skerry.planner.model.plans import QueryPlan
+from skerry.storage.history.first_readings import epochs_of
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples
 from skerry.tables.columns import Column, TableError
 from skerry.tables.files import ROWS_MAXIMUM
-from skerry.tables.join import NETWORK, ROW, SESSION
+from skerry.tables.join import NETWORK, NODE, ROW, SESSION
 from skerry.tables.store import Table
 from skerry_protocol.attributes import BY_NAME
 
@@ -50,12 +50,13 @@ class Before:
         self._names = columns_read(plan.joined_exprs(), joined)
         attributes = frozenset(BY_NAME[name].number for name in self._names - {EPOCH, TIME})
         self._open = partial(reader, attributes)
-        self._thinned = Past(joined.past_ms, only=False, recorded=False)
         self._lock = threading.Lock()
         self._since_ms = 0
         #: How far the log has been read; None: it has not.
         self._at: int | None = None
         self._columns = self._empty()
+        #: The newest epoch of which there is a row, by session and mote.
+        self._newest: dict[tuple[int, int], int] = {}
         self._version = 0
 
     def table(self, numbers: Int64, utc_ms: Int64) -> tuple[Table, int]:
@@ -67,17 +68,19 @@ class Before:
                 first = int(utc_ms.min())
                 since_ms = int(self._earlier(first / 1000, self._span_ms) * 1000)
                 reach_ms = first - since_ms
-                since_ms -= _MARGIN_MS
+                # From the beginning of the epoch on: what is its first row does not depend on when that is asked.
+                since_ms = int(self._earlier(since_ms / 1000, self._period_ms) * 1000) - _MARGIN_MS
             last = int(numbers.max()) if len(numbers) else -1
             if self._at is None or since_ms < self._since_ms:
                 self._since_ms = since_ms
                 self._at, self._columns = self._open(since_ms * 1000).first(), self._empty()
+                self._newest.clear()
                 self._version += 1
             if self._at < last:
                 reader = self._open(self._since_ms * 1000)
                 while self._at < last:
                     upto = min(self._at + _PIECE_ROWS, last)
-                    self._add(reader, reader.read(self._at, upto))
+                    self._add(reader.read(self._at, upto))
                     self._at = upto
             self._leave_old(since_ms)
             columns = {
@@ -92,16 +95,36 @@ class Before:
             return Table(PAST.name, rows, columns, self._version, Path(PAST.name)), reach_ms
 
     def _empty(self) -> dict[str, Vector]:
-        names = self._names | {ROW, SESSION, NETWORK, TIME}
+        names = self._names | {ROW, SESSION, NODE, NETWORK, TIME}
         return {name: (np.empty(0, np.int64), np.empty(0, np.bool_)) for name in names}
 
-    def _add(self, reader: Reader, samples: Samples) -> None:
-        chosen = in_epochs(samples, reader.scheduled_before(samples), self._period_ms, self._thinned)
-        places = np.flatnonzero(chosen)
+    def _first(self, samples: Samples) -> Int64:
+        """Places of the rows that have come first of a mote's in their epoch."""
+        places, came = [], set[tuple[int, int, int]]()
+        for place, key in enumerate(zip(*epochs_of(samples, self._period_ms).tolist(), strict=True)):
+            session, node, epoch = key
+            newest = self._newest.get((session, node), -1)
+            if epoch > newest:
+                self._newest[session, node] = epoch
+            elif epoch == newest or key in came or self._has(session, node, epoch):
+                continue
+            came.add(key)
+            places.append(place)
+        return np.array(places, np.int64)
+
+    def _has(self, session: int, node: int, epoch: int) -> bool:
+        columns = {name: values for name, (values, _) in self._columns.items()}
+        there = columns[NETWORK] // self._period_ms == epoch
+        return bool((there & (columns[NODE] == node) & (columns[SESSION] == session)).any())
+
+    def _add(self, samples: Samples) -> None:
+        places = self._first(samples)
+        nodes, _ = samples.rows.column("nodeid")
         everywhere = np.ones(len(places), np.bool_)
         found: dict[str, Vector] = {
             ROW: (samples.numbers[places], everywhere),
             SESSION: (samples.sessions[places], everywhere),
+            NODE: (nodes[places], everywhere),
             NETWORK: (samples.rows.sample_ms[places], everywhere),
             TIME: (samples.rows.utc_ms[places], everywhere),
         }

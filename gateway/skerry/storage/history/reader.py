@@ -21,7 +21,6 @@ from skerry.storage.history.layout import Int64
 from skerry.storage.history.manifest import DayFile, Manifest
 from skerry.storage.history.store import History, tables
 from skerry.storage.log import stream_log
-from skerry.streams.intervals import sampled_before
 from skerry.streams.stream import Stream, roots_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER
 
@@ -56,7 +55,6 @@ class Reader:
         since_us: int,
     ) -> None:
         self._history, self._log_path, self._streams = history, log_path, streams
-        self._by_number = {stream.number: stream for stream in streams}
         self._since = pa.scalar(since_us, pa.int64())
         self._since_us = since_us
         columns = tuple(
@@ -170,20 +168,9 @@ class Reader:
             found[number] = samples.numbers[places], rows
         return found
 
-    def scheduled_before(self, samples: Samples) -> Int64:
-        """For each row the sample time that the mote's last one before had, in ms of network time, whether its row came
-        or not; -1: none."""
-        network_ms = samples.rows.sample_ms
-        before = np.full(len(samples), -1, np.int64)
-        for number in np.unique(samples.streams):
-            stream = self._by_number[int(number)]
-            places = np.flatnonzero(samples.streams == number)
-            times = network_ms[places]
-            before[places] = times - stream.mote_query.period_ms
-            for start, last in sampled_before(stream, self._streams).items():
-                first = (times >= start) & (times - stream.mote_query.period_ms < start)
-                before[places[first]] = last
-        return before
+    def moments(self) -> Reader:
+        """Of the same rows whose they are and when they were sampled, without attributes."""
+        return Reader(self._history, self._log_path, self._streams, (), self._since_us)
 
 
 def _digits(name: str) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -27,12 +28,12 @@ from skerry.storage.log.record import Block
 from skerry.storage.log.stream_log import StreamLog
 from skerry.tables.join import Joiner
 
-#: Further conditions → the same for DuckDB.
+#: Further conditions → the same for DuckDB; NOW and time go by UTC, of which a second is ``speed`` s of the network's.
 CONDITIONS = {
     "": "",
     "AND h.epoch = s.epoch - 1": "AND h.sample = s.sample - 5000",
     "AND h.temp < s.temp AND s.light IS NOT NULL": "AND h.temp < s.temp AND s.light IS NOT NULL",
-    "AND h.time >= NOW - 10": "AND h.sample >= s.sample - 10000",
+    "AND h.time >= NOW - 10": "AND h.sample >= s.sample - 10000 * {speed}",
 }
 
 
@@ -98,13 +99,42 @@ def test_rows_meet_those_before_them(
                 rows = zip(part.numbers.tolist(), part.columns.to_pylist(), strict=True)
                 got += [(row, *values.values()) for row, values in rows]
         gone.close()
+    further = CONDITIONS[condition].format(speed=speed)
     expected = in_database(
         f"SELECT s.row, s.nodeid, s.temp, h.temp, h.light * 2 FROM sensors s JOIN sensors h ON h.nodeid = s.nodeid AND h.row < s.row "
-        f"AND h.sample < s.sample AND h.sample >= s.sample - {span * 1000} AND s.row >= {begin} {CONDITIONS[condition]}",
+        f"AND h.sample < s.sample AND h.sample >= s.sample - {span * 1000} AND s.row >= {begin} {further}",
         log.rows,
         ["row", "sample", *NAMES],
     )
     assert ordered(got) == ordered([tuple(map(seen, row)) for row in expected])
+
+
+@pytest.mark.parametrize("step", [1, 7, 60])
+def test_of_longer_epochs_the_past_has_the_reading_that_came_first(tmp_path: Path, step: int) -> None:
+    """Also where the mote's first by the schedule is missing; and whenever it is asked for."""
+    log = of_one_stream(steady(60))
+    lost = {
+        place for place, row in enumerate(log.rows) if row["sample"] % 20_000 == 0 and row["sample"] % 60_000
+    }
+    kept = [place for place in range(len(log.rows)) if place not in lost]
+    log = Log(log.records[kept], [{**log.rows[place], "row": i} for i, place in enumerate(kept)])
+    plan = plan_of(
+        "SELECT s.nodeid, s.epoch AS epoch, h.epoch AS before FROM sensors AS s, sensors HISTORY 1 min AS h WHERE h.nodeid = s.nodeid "
+        "SAMPLE PERIOD 20 s"
+    )
+    gone = Gone(tmp_path, log, 7)
+    [probe] = plan.probes
+    before = Before(plan, probe.table, gone.reader_of, earlier(1.0))
+    found = []
+    for start in range(0, len(log.rows), step):
+        last = min(start + step, len(log.rows)) - 1
+        table, _ = before.table(np.array([last]), log.records["sample"][[last]] // 1000)
+        found = table.columns["epoch"].values.tolist()
+    gone.close()
+    newest = log.rows[-1]["sample"] // 20_000
+    assert set(found) >= {newest - 1, newest - 2}
+    nodes = len({row["nodeid"] for row in log.rows})
+    assert [found.count(newest - back) for back in (1, 2)] == [nodes, nodes]
 
 
 def test_windows_over_a_stream_beside_its_past(tmp_path: Path) -> None:
