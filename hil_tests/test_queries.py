@@ -329,3 +329,31 @@ def test_windows_on_motes_equal_duckdbs(network: MakeNetwork, board: str) -> Non
             got = found[node, epoch][name]
             missing = value is None or math.isnan(value)
             assert got is None if missing else got == pytest.approx(value, abs=0.51e-5), (node, epoch, name)
+
+
+def test_windows_of_times_end_at_once_on_all_motes(network: MakeNetwork) -> None:
+    """By network time, whenever a mote has heard of the query, and also on one that has been away."""
+    net = network(line_of(6, spacing=10, boards=("iris", "cc2538")), radio=disc(12))
+    net.advance("45s")
+    raw = ask(net, 1, "SELECT light FROM sensors SAMPLE PERIOD 1 s")
+    query = ask(net, 2, "SELECT WINMAX(light, 8 s, 8 s) FROM sensors SAMPLE PERIOD 1 s")
+    for second in range(90):
+        for node, mote in net.motes.items():
+            mote.sense(light=1000 + 37 * (second * (node + 3) % 29) + node)
+        if second == 43:
+            net.motes[3].reboot()
+        net.advance(1)
+    net.advance("15s")
+    readings = pd.DataFrame(rows(net.line, 1, raw)).drop_duplicates(["nodeid", "epoch"])
+    found = {(row["nodeid"], row["epoch"]): row[query.columns[0].name] for row in rows(net.line, 2, query)}
+    expected = duckdb.sql(
+        "SELECT nodeid, epoch // 8 * 8 + 7, max(light) FROM df GROUP BY ALL HAVING count(*) = 8",
+        connection=_with(readings),
+    ).fetchall()
+    whole = {(node, epoch): most for node, epoch, most in expected}
+    assert {epoch % 8 for _, epoch in found} == {7}
+    assert {key: found.get(key) for key in whole} == whole
+    ends = [{epoch for node, epoch in found if node == of} for of in (0, 1, 2, 4, 5)]
+    assert len(ends[0]) >= 10
+    assert all(len(ends[0] ^ other) <= 1 for other in ends), "but for the first, or one on its way"
+    assert {epoch for node, epoch in found if node == 3} < ends[0] | ends[1]

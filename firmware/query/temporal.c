@@ -110,15 +110,23 @@ static struct epochs *epochs_of(const struct wire_temporal *p, const struct wind
     return (struct epochs *)&window->ring[p->window];
 }
 
+/* Of a window of epochs: its mote has none of this slide, as it rested for longer than one, or its
+ * clock has stepped back. */
+static bool begins_anew(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
+{
+    return window->used == 0 || epoch - epochs_of(p, window)->newest - 1 >= p->slide;
+}
+
 /* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it
- * where that epoch was missed. A window of epochs whose mote rested for longer than a slide, or
- * whose clock has stepped back, begins anew. */
+ * where that epoch was missed. Slides of epochs end at multiples of network time, so that they are
+ * the same on all motes. */
 static uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
 {
     if (!counts_epochs(p))
         return (uint16_t)(window->since + 1);
-    uint32_t passed = epoch - epochs_of(p, window)->newest;
-    return window->used == 0 || passed - 1 >= p->slide ? 1 : (uint16_t)(window->since + passed);
+    if (begins_anew(p, window, epoch))
+        return (uint16_t)(epoch % p->slide + 1);
+    return (uint16_t)(window->since + (epoch - epochs_of(p, window)->newest));
 }
 
 static void put(const struct wire_temporal *p, struct window *window, int32_t reading)
@@ -178,9 +186,10 @@ static bool take_window(const struct wire_temporal *p, struct window *window, ui
         take_epoch(p, window, epoch, place, passes, reading);
     else
         put(p, window, reading);
-    bool due = place >= p->slide;
-    window->since = (uint8_t)(due ? place - p->slide : place);
-    return due;
+    bool ends = place >= p->slide;
+    window->since = (uint8_t)(ends ? place - p->slide : place);
+    /* Of one that began before the mote had the query it does not know all. */
+    return ends && (window->used == p->window || !counts_epochs(p));
 }
 
 static void take_average(const struct wire_temporal *p, struct average *average, int32_t reading)
@@ -294,9 +303,11 @@ bool temporal_changes(const struct program_field *field, const uint8_t *state, u
         return true; /* the ring does not have what it is to be compared with */
     if (place <= before)
         return false;
-    uint8_t since = place == 1 ? 0 : window->since;
-    /* of the epochs before it in its window */
+    uint8_t since = place == 1 || begins_anew(p, window, epoch) ? 0 : window->since;
+    /* of the epochs before it in its window; of the first one the mote may have fewer */
     uint8_t count = since > before ? (uint8_t)(since - before) : 0;
+    if (count > window->used)
+        count = window->used;
     int32_t best;
     if (reading == NOTHING)
         return epochs_of(p, window)->idle >= count; /* a row, if none passed */

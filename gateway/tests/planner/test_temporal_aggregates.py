@@ -153,7 +153,7 @@ def test_windows_of_times_hold_what_passed_in_them(
     )
     expected = {values[0]: values for values in every}
     counts = {epoch: values[5] for epoch, values in expected.items()}
-    ends = due(len(temps), slide, missed)
+    ends = due(len(temps), window, slide, missed)
     assert [row["epoch"] for row in rows] == [epoch for epoch, end in ends.items() if counts[end] > 0]
     for row in rows:
         for got, value in zip([*row.values()][1:], expected[ends[row["epoch"]]][1:], strict=True):
@@ -164,18 +164,18 @@ def test_windows_of_times_hold_what_passed_in_them(
                 assert got == pytest.approx(float(value), abs=0.5000001e-5, rel=1e-9)
 
 
-def due(length: int, slide: int, missed: set[int]) -> dict[int, int]:
-    """Epochs with a row, and those that its windows end with: each slide-th; where that was missed, the row comes in the first one
-    after it that was not. A mote that missed a slide begins anew."""
-    found, place, last = {}, 0, None
+def due(length: int, window: int, slide: int, missed: set[int]) -> dict[int, int]:
+    """Epochs with a row, and those that its windows end with: each slide-th of network time; where that was missed, the row comes in the
+    first one after it that was not. A mote that missed a slide begins anew, and has no row of a window that it has not seen from
+    its beginning on."""
+    found, last = {}, 99
     for epoch in range(100, 100 + length):
         if epoch in missed:
             continue
-        place = 1 if last is None or epoch - last > slide else place + epoch - last
+        end = (epoch + 1) // slide * slide - 1
+        if last < end <= epoch and end - window + 1 >= 100 and (epoch - last <= slide or end == epoch):
+            found[epoch] = end
         last = epoch
-        if place >= slide:
-            place -= slide
-            found[epoch] = epoch - place
     return found
 
 
