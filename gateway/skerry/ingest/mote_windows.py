@@ -216,11 +216,12 @@ def _take_window(expr: Expr, state: _Window, epoch: int, passes: bool, reading: 
     else:
         passed = epoch - state.newest
         begins_anew = not state.ring or passed - 1 >= have.slide
-        place = 1 if begins_anew else state.since + passed
+        place = epoch % have.slide + 1 if begins_anew else state.since + passed
         _take_epoch(state, have.window, have.slide, epoch, place, passes, reading)
-    due = place >= have.slide
-    state.since = place - have.slide if due else place
-    return due
+    ends = place >= have.slide
+    state.since = place - have.slide if ends else place
+    # Of one that began before the mote had the query it does not know all.
+    return ends and (len(state.ring) == have.window or not counts_epochs(expr))
 
 
 def _put(state: _Window, length: int, reading: int | None) -> None:
