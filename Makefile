@@ -16,6 +16,8 @@ ID      ?= 1
 # Relative to where it is said: make goes on in another folder.
 OWN     := $(if $(EXTENSIONS),EXTENSIONS=$(abspath $(EXTENSIONS)))
 
+# lint and firmware make the same objects.
+.NOTPARALLEL:
 .PHONY: archive help setup firmware sizes testbed wire demo check lint format test test-renode bench flash clean
 
 help: ## this list
@@ -45,12 +47,13 @@ demo: firmware testbed ## 20 emulated motes, two users, three queries, one minut
 C_FILES = $(shell find firmware testbed hil_tests -name '*.[ch]')
 
 # mypy takes what PYTHONPATH names for installed, and keeps silent about it.
-lint: $(STAMP)
+lint: $(STAMP) ## what Python's and C's checkers find
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check --quiet .
 	@env -u PYTHONPATH $(VENV)/bin/mypy
 	@found=$$(env -u PYTHONPATH $(VENV)/bin/lint-imports --no-logo --cache-dir $(CACHE)/imports) || { echo "$$found"; exit 1; }
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
+	@$(MAKE) --no-print-directory -j $$(nproc) -C firmware lint PYTHON=$(abspath $(RUN)) TIDY=$(abspath $(VENV)/bin/clang-tidy)
 
 format: $(STAMP) ## lay out Python and C as `make lint` wants them
 	@$(VENV)/bin/ruff format --quiet .

@@ -39,7 +39,7 @@ struct radio_frame {
 bool radio_init(uint16_t pan, uint16_t address, uint8_t channel);
 /* Tunes to another channel; what is being received is lost. While a frame is sent it takes effect
  * behind it. */
-void radio_channel(uint8_t channel);
+void radio_channel(uint8_t to);
 /* Listening, or asleep. Switching off waits for a transmission under way to finish. */
 void radio_on(void);
 void radio_off(void);

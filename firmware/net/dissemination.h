@@ -13,7 +13,7 @@ uint16_t dissemination_version(void);
 /* Packets from neighbours or, at the root, from the gateway. `asked`: sent to this mote alone. */
 void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked);
 /* `count` stops, newest first. */
-void dissemination_stop(const struct wire_stopped *stops, uint8_t count);
+void dissemination_stop(const struct wire_stopped *heard, uint8_t count);
 void dissemination_summary(uint16_t source, const struct wire_query_request *summary,
                            uint8_t length);
 void dissemination_command(const struct wire_command *command, uint8_t length);
@@ -30,15 +30,15 @@ bool dissemination_command_room(void);
 /* Likewise a mote's own, for which one that has been sent in a window already gives way. */
 bool dissemination_signal_room(void);
 /* A neighbour's beacon says which version it holds. */
-void dissemination_heard(uint16_t source, uint16_t version);
+void dissemination_heard(uint16_t source, uint16_t theirs);
 /* Asks the parent for queries that were passed over and apply here now. */
 void dissemination_want(void);
 /* In a control window: sends the next thing due; false when nothing is. */
 bool dissemination_send(void);
 bool dissemination_waiting(void);
-/* A control window begins. `common`: motes that have not heard of what floods are awake in it as
+/* A control window begins. `all_awake`: motes that have not heard of what floods are awake in it as
  * well; floods wait for one that is. */
-void dissemination_window(bool common);
+void dissemination_window(bool all_awake);
 /* A neighbour holds queries that this mote does not know yet. */
 bool dissemination_behind(void);
 /* Whether a query is known to whoever is not behind: its flood is over here. */

@@ -43,8 +43,8 @@ static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
     if (!is_state(type) || length < sizeof(struct wire_partial))
         return length;
     while (length - sizeof(struct wire_partial) >= sizeof(struct wire_aggregate_state)) {
-        for (uint8_t i = 1; i <= sizeof(struct wire_aggregate_state); i++)
-            if (body[length - i] != 0)
+        for (uint8_t i = 0; i < (uint8_t)sizeof(struct wire_aggregate_state); i++)
+            if (body[length - 1 - i] != 0)
                 return length;
         length = (uint8_t)(length - sizeof(struct wire_aggregate_state));
     }
@@ -168,8 +168,8 @@ void queue_remove(struct queue_record *record)
     uint8_t *next = behind(record);
     if (record->type != QUEUE_SENT)
         count--;
-    memmove(record, next, (size_t)(end - next));
-    end -= next - (uint8_t *)record;
+    end -= sizeof *record + record->length;
+    memmove(record, next, (size_t)(end - (uint8_t *)record));
 }
 
 static bool superfluous(const struct queue_record *own)

@@ -99,7 +99,7 @@ static void hold(void)
         return;
     }
     levels = sizeof beginning - 1;
-    for (uint8_t level = 0; level < sizeof beginning; level++)
+    for (uint8_t level = 0; level <= levels; level++)
         before[level] = beginning[level];
 }
 

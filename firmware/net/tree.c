@@ -685,7 +685,9 @@ void tree_age(void)
     neighbours_age();
     if (news)
         news--;
-    asked = sought && --sought;
+    if (sought)
+        sought--;
+    asked = sought;
     if (asked)
         dissemination_seek(sought_from, sought_after);
     else if (abandoned)

@@ -16,7 +16,7 @@ static uint32_t hash(uint32_t value)
 static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t reading, uint16_t node)
 {
     (void)node;
-    uint16_t bit = (uint16_t)(hash((uint32_t)reading) % ((uint16_t)cells * BITS_OF_CELL));
+    uint16_t bit = (uint16_t)(hash((uint32_t)reading) % (uint16_t)(cells * BITS_OF_CELL));
     struct wire_aggregate_state *cell = &state[bit / BITS_OF_CELL];
     uint8_t within = (uint8_t)(bit % BITS_OF_CELL);
     if (within < 32)

@@ -167,7 +167,7 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
         /* The main loop was busy: epochs that have begun since are sampled late rather than not at
          * all. Or the clock has stepped back by several: none is sampled again. */
         uint16_t near = (uint16_t)(fast ? LATE_MS / (uint16_t)slot_program(slot)->period : 0);
-        if (epoch - slot->next + near < 2U * near)
+        if (epoch - slot->next + near < 2 * (uint32_t)near)
             epoch = slot->next;
         /* Never the same epoch twice: neither the one just taken, nor, after a small step back of
          * the clock, the one before the planned one. */

@@ -147,7 +147,7 @@ static void tell(void)
         if (!raise(event_of(&field), value))
             raised |= slot_bit(slot);
     }
-    for (uint8_t which = QUERY_EVENT_BOOT; which <= QUERY_EVENT_BUTTON;
+    for (uint8_t which = QUERY_EVENT_BOOT; which <= (uint8_t)QUERY_EVENT_BUTTON;
          which = (uint8_t)(which << 1)) {
         if (!(own & which))
             continue;

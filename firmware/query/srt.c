@@ -227,7 +227,8 @@ static bool inside(const struct tree *tree, const struct set *a, const struct se
 
 static bool overlap(const struct tree *tree, const struct set *a, const struct wire_route *route)
 {
-    const struct interval *asked = (const struct interval *)&route->low;
+    const struct interval *asked =
+        (const struct interval *)((const uint8_t *)route + offsetof(struct wire_route, low));
     bool first = meet(a->part[0], asked[0]), second = meet(a->part[1], asked[1]);
     return tree->axes == 2
                ? first && second
@@ -330,7 +331,8 @@ static bool sound(struct interval a) { return !none(a) || a.low - a.high == UINT
 
 static bool possible(const struct wire_srt_entry *entry)
 {
-    const struct interval *part = (const struct interval *)&entry->low;
+    const struct interval *part =
+        (const struct interval *)((const uint8_t *)entry + offsetof(struct wire_srt_entry, low));
     return entry->srt != 0 && sound(part[0]) && sound(part[1]);
 }
 

@@ -67,18 +67,13 @@ struct place {
 
 static bool in_flash(const struct wire_store *store) { return store->flags & WIRE_STORE_FLASH; }
 
-/* False: the slot's program is no storage point. */
-static bool locate(const struct slot *slot, struct place *place)
+static void locate(const struct slot *slot, const struct wire_store *store, struct place *place)
 {
-    const struct wire_store *store = storage_point(slot);
-    if (store == NULL)
-        return false;
     place->store = store;
     place->ring = (struct ring *)(slot_windows(slot) + slot->windows);
     place->flash =
         (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(slot) + FLASH_HEADER)};
     place->places = in_flash(store) ? rowstore_places(&place->flash) : capacity(store);
-    return true;
 }
 
 _Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLASH_HEADER) +
@@ -95,9 +90,11 @@ uint16_t storage_size(const struct slot *slot)
 
 uint16_t storage_lacking(const struct slot *slot)
 {
+    const struct wire_store *store = storage_point(slot);
     struct place place;
-    if (!locate(slot, &place) || !in_flash(place.store))
+    if (store == NULL || !in_flash(store))
         return 0;
+    locate(slot, store, &place);
     uint16_t blocks = (uint16_t)(place.flash.block + place.flash.blocks), there = rowstore_blocks(),
              rows = capacity(place.store);
     if (blocks > there)
@@ -123,6 +120,8 @@ static uint8_t *in_ram(const struct place *place, uint16_t index)
 /* Reads what is in the place of a row, whose number may be another; false: none of this point. */
 static bool read(const struct place *place, uint32_t number, struct stored_row *row)
 {
+    /* a point that runs has places: storage_lacking
+     * NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     uint16_t index = (uint16_t)(number % place->places);
     if (!in_flash(place->store)) {
         row->number = number;
@@ -135,17 +134,22 @@ static bool read(const struct place *place, uint32_t number, struct stored_row *
 
 void storage_open(struct slot *slot)
 {
+    const struct wire_store *store = storage_point(slot);
     struct place place;
     struct stored_row row;
-    if (!locate(slot, &place) || !in_flash(place.store))
+    if (store == NULL || !in_flash(store))
         return;
+    locate(slot, store, &place);
     struct ring *now = place.ring;
     for (uint16_t index = place.places; index-- > 0;)
         if (read(&place, index, &row) && row.number >= now->next)
             now->next = row.number + 1;
-    for (uint32_t number = now->next; number > 0 && now->used < capacity(place.store); now->used++)
-        if (!read(&place, --number, &row) || row.number != number)
+    for (uint32_t number = now->next; number > 0 && now->used < capacity(place.store);
+         now->used++) {
+        number--;
+        if (!read(&place, number, &row) || row.number != number)
             break;
+    }
 }
 
 const struct slot *storage_find(uint16_t point)
@@ -178,7 +182,7 @@ bool storage_takes(const struct slot *slot, const struct slot **point)
 bool storage_append(const struct slot *point, struct stored_row *row)
 {
     struct place place;
-    (void)locate(point, &place);
+    locate(point, storage_point(point), &place);
     struct ring *now = place.ring;
     uint16_t index = (uint16_t)(now->next % place.places);
     if (now->used == place.store->rows && !(place.store->flags & WIRE_STORE_CIRCULAR))
@@ -200,7 +204,7 @@ bool storage_append(const struct slot *point, struct stored_row *row)
 uint32_t storage_end(const struct slot *point, uint16_t *shown)
 {
     struct place place;
-    (void)locate(point, &place);
+    locate(point, storage_point(point), &place);
     uint16_t rows = place.store->rows, used = place.ring->used;
     *shown = used < rows ? used : rows;
     return place.ring->next;
@@ -209,7 +213,7 @@ uint32_t storage_end(const struct slot *point, uint16_t *shown)
 bool storage_row(const struct slot *point, uint32_t number, struct stored_row *row)
 {
     struct place place;
-    (void)locate(point, &place);
+    locate(point, storage_point(point), &place);
     return number < place.ring->next && place.ring->next - number <= place.ring->used &&
            read(&place, number, row) && row->number == number;
 }

@@ -84,7 +84,7 @@ uint32_t wide_distance(int32_t a, int32_t b)
 
 int32_t wide_between(int32_t a, int32_t b, uint32_t at, uint32_t span)
 {
-    int32_t part;
+    int32_t part = 0;
     /* at <= span: its low 32 bits suffice */
     wide_round((uint64_t)wide_distance(a, b) * at, span, b < a, &part);
     return (int32_t)((uint32_t)a + (uint32_t)part);

@@ -33,7 +33,7 @@ static volatile uint8_t wraps;
 static uint8_t reset_cause;
 static uint32_t uptime_seconds, uptime_mark;
 
-extern uint32_t _end_of_data, _top_of_stack;
+extern uint32_t _end_of_data[], _top_of_stack[];
 
 void sleep_timer_isr(void);
 void systick_isr(void);
@@ -198,8 +198,8 @@ void board_leds(uint8_t mask)
 
 uint16_t board_free_ram(void)
 {
-    const uint32_t *at = &_end_of_data;
-    while (at < &_top_of_stack && *at == STACK_PAINT)
+    const uint32_t *at = _end_of_data;
+    while (at < _top_of_stack && *at == STACK_PAINT)
         at++;
-    return (uint16_t)((const uint8_t *)at - (const uint8_t *)&_end_of_data);
+    return (uint16_t)((const uint8_t *)at - (const uint8_t *)_end_of_data);
 }

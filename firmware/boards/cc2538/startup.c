@@ -6,8 +6,8 @@
 
 #define STACK_PAINT 0xC5C5C5C5UL
 
-extern uint32_t _flash_of_data, _start_of_data, _end_of_initialised, _start_of_zero, _end_of_zero,
-    _end_of_data, _top_of_stack;
+extern uint32_t _flash_of_data[], _start_of_data[], _end_of_initialised[], _start_of_zero[],
+    _end_of_zero[], _end_of_data[], _top_of_stack[];
 
 int main(void);
 void reset_handler(void) __attribute__((noreturn));
@@ -24,7 +24,7 @@ typedef void handler(void);
 /* ARMv7-M, B1.5.2 and table 5-2. */
 #define EXTERNAL(irq) [16 + (irq)]
 __attribute__((section(".vectors"), used)) handler *const vectors[16 + IRQ_COUNT] = {
-    [0] = (handler *)&_top_of_stack,
+    [0] = (handler *)_top_of_stack,
     [1] = reset_handler,
     [2] = fault_handler,
     [3] = fault_handler,
@@ -50,14 +50,14 @@ void reset_handler(void)
 {
     __asm__ volatile("cpsid i");
     SCB_VTOR = (uint32_t)vectors;
-    const uint32_t *from = &_flash_of_data;
-    for (uint32_t *to = &_start_of_data; to < &_end_of_initialised; to++)
+    const uint32_t *from = _flash_of_data;
+    for (uint32_t *to = _start_of_data; to < _end_of_initialised; to++)
         *to = *from++;
-    for (uint32_t *to = &_start_of_zero; to < &_end_of_zero; to++)
+    for (uint32_t *to = _start_of_zero; to < _end_of_zero; to++)
         *to = 0;
     uint32_t *stack;
     __asm__ volatile("mov %0, sp" : "=r"(stack));
-    for (uint32_t *to = &_end_of_data; to < stack - 8; to++)
+    for (uint32_t *to = _end_of_data; to < stack - 8; to++)
         *to = STACK_PAINT;
     (void)main();
     board_reboot();

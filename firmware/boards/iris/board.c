@@ -33,7 +33,7 @@ static volatile uint8_t alarm_low;
 #define ALARM_REACHED _BV(2)
 static uint8_t reset_cause;
 
-extern uint8_t __heap_start;
+extern uint8_t __heap_start[];
 /* Ticks within which a compare value may be missed while it travels to the asynchronous timer (p.
  * 186). */
 #define ALARM_MINIMUM 3
@@ -211,10 +211,10 @@ void board_leds(uint8_t mask) { PORTA = (uint8_t)((PORTA & ~7) | (~mask & 7)); }
 
 uint16_t board_free_ram(void)
 {
-    const uint8_t *at = &__heap_start;
+    const uint8_t *at = __heap_start;
     while (at < (const uint8_t *)RAMEND && *at == STACK_PAINT)
         at++;
-    return (uint16_t)(at - &__heap_start);
+    return (uint16_t)(at - __heap_start);
 }
 
 void board_watchdog(void) { wdt_reset(); }

@@ -1,6 +1,8 @@
 # IRIS: what the Makefile needs to know.
 CROSS   := avr-
 TARGET  := -mmcu=atmega1281
+# How clang, which only reads the code, finds the same.
+CLANG   := --target=avr -isystem /usr/lib/avr/include
 # Tables that the compiler makes of switches would lie in RAM: 94 bytes less of it, for 26 of flash.
 # -Waddr-space-convert: a pointer to flash does not silently become one to RAM, as memcpy takes.
 FLAGS   := $(TARGET) -DF_CPU=8000000UL -fno-tree-switch-conversion -Waddr-space-convert

@@ -111,7 +111,7 @@ static void switch_off(void)
 
 static void measure_all(uint32_t mask)
 {
-    for (uint8_t attribute = FIRST; attribute <= WIRE_ATTRIBUTE_ACCEL_Y; attribute++)
+    for (uint8_t attribute = FIRST; attribute <= (uint8_t)WIRE_ATTRIBUTE_ACCEL_Y; attribute++)
         if (mask & BIT(attribute) && measure(attribute, &values[attribute - FIRST]))
             valid |= BIT(attribute);
 }

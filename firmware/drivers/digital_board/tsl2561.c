@@ -63,9 +63,9 @@ static int32_t illuminance(uint32_t ch0, uint32_t ch1)
 
 bool tsl2561_result(int32_t *lux, bool *again)
 {
-    uint8_t first = COMMAND | DATA0, data[4];
+    uint8_t first = COMMAND | DATA0, data[4] = {0};
     bool ok = twi_write(ADDRESS, &first, 1) && twi_read(ADDRESS, data, sizeof data);
-    uint32_t ch0 = (uint16_t)(data[0] | data[1] << 8), ch1 = (uint16_t)(data[2] | data[3] << 8);
+    uint32_t ch0 = data[0] | (uint16_t)data[1] << 8, ch1 = data[2] | (uint16_t)data[3] << 8;
     bool brief = timing == SHORT;
     uint16_t full = brief ? SHORT_FULL : LONG_FULL;
     bool saturated = ok && (ch0 >= full || ch1 >= full);
