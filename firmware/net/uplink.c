@@ -50,10 +50,12 @@ bool uplink_waiting(void) { return outstanding || backlog_next(true); }
 
 /* An acknowledgement names the frame's number alone: of two motes that send at once, one would take
  * the other's for its own where both frames had one number. Motes of a level that meet in a cell
- * differ in what is counted here. */
+ * differ in what is counted here, and so do those whose cells follow each other: what fails goes
+ * again when the next cell has begun. */
 static uint8_t meeting(void)
 {
-    return (uint8_t)(settings()->nodeid / slots_cells(tree_own_level())) % MEETING;
+    uint16_t node = settings()->nodeid, cells = slots_cells(tree_own_level());
+    return (uint8_t)(node / cells + node % cells) % MEETING;
 }
 
 /* Moves as many records as fit from the queue into the frame. */

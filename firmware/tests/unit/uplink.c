@@ -171,12 +171,12 @@ static void a_frame_after_one_in_doubt_is_in_none(void)
     begin();
 }
 
-static void who_meets_in_a_cell_numbers_frames_apart(void)
+/* `step`: from one of four motes to the next. */
+static void check_apart(uint16_t step)
 {
     uint8_t by[256] = {0};
-    /* the numbers of motes that share the first of 20 cells at times */
-    for (uint8_t cells = 0; cells < 4; cells++) {
-        own.nodeid = (uint16_t)(1 + 20 * cells);
+    for (uint8_t mote = 0; mote < 4; mote++) {
+        own.nodeid = (uint16_t)(1 + step * mote);
         for (uint8_t i = 0; i < 64; i++) {
             begin();
             CHECK_EQUAL(by[number], 0);
@@ -187,11 +187,19 @@ static void who_meets_in_a_cell_numbers_frames_apart(void)
     }
 }
 
+/* the numbers of motes that share the first of 20 cells at times */
+static void who_meets_in_a_cell_numbers_frames_apart(void) { check_apart(20); }
+
+/* From one number to the next are seven of 20 cells (schedule.c), so from one cell to the next
+ * three numbers. */
+static void so_does_who_follows_in_the_next_cell(void) { check_apart(3); }
+
 static const struct test tests[] = {
     TEST(a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt),
     TEST(what_was_not_acknowledged_is_in_doubt),
     TEST(what_was_never_on_the_air_may_take_another_way),
     TEST(a_frame_after_one_in_doubt_is_in_none),
     TEST(who_meets_in_a_cell_numbers_frames_apart),
+    TEST(so_does_who_follows_in_the_next_cell),
 };
 UNIT_MAIN(tests)
