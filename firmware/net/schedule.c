@@ -27,6 +27,12 @@
 /* A control window, ms. */
 #define CONTROL_LONGEST 220
 #define CONTROL_SHORTEST 48
+/* Where the next window is seldom, so much more for each hop from CONTROL_NEAR on, up to
+ * CONTROL_FAR: a flood whose first frames collided comes there when it would be quiet already, and
+ * would be heard in that next window. */
+#define CONTROL_HOP 8
+#define CONTROL_NEAR 2
+#define CONTROL_FAR 8
 /* Beacons are spread over so much of it. Where many leaves beacon, they leave its beginning to
  * motes with children: a relay among them would never hear its own parent, whom they do not hear.
  */
@@ -227,9 +233,19 @@ static void control_end(void)
     sleep_if_idle();
 }
 
+/* For so long this mote listens at least. */
+static ticks_t control_shortest(void)
+{
+    uint8_t level = tree_own_level(), hops;
+    if (!schedule_slow() || level <= CONTROL_NEAR)
+        return CLOCK_MS(CONTROL_SHORTEST);
+    hops = (uint8_t)((level < CONTROL_FAR ? level : CONTROL_FAR) - CONTROL_NEAR);
+    return CLOCK_MS(CONTROL_SHORTEST) + hops * CLOCK_MS(CONTROL_HOP);
+}
+
 static void control_quiet(void)
 {
-    ticks_t earliest = control_began + GUARD + CLOCK_MS(CONTROL_SHORTEST),
+    ticks_t earliest = control_began + GUARD + control_shortest(),
             heard = radio_last_start() + CLOCK_MS(QUIET_LOST);
     /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
     if (!clock_reached(earliest, heard))
