@@ -12,8 +12,9 @@ from gateway.tests import java
 
 java.use()
 
-# A shell's background jobs ignore it, and so would whatever tests interrupt.
+# A shell's background jobs ignore the one, what nohup starts the other, and so would whatever tests interrupt or hang up on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 settings.register_profile(
     "skerry", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
