@@ -357,3 +357,26 @@ def test_windows_of_times_end_at_once_on_all_motes(network: MakeNetwork) -> None
     assert len(ends[0]) >= 10
     assert all(len(ends[0] ^ other) <= 1 for other in ends), "but for the first, or one on its way"
     assert {epoch for node, epoch in found if node == 3} < ends[0] | ends[1]
+
+
+def test_sums_beyond_a_motes_bits_are_exact_over_several_hops(network: MakeNetwork) -> None:
+    """What does not fit goes on by itself, and is added at the gateway."""
+    net = network(line_of(6, spacing=10, boards=("iris", "cc2538")), radio=disc(12))
+    for node, mote in net.motes.items():
+        mote.sense(light=4000 if node % 2 else 24000)
+    net.advance("45s")
+    query = ask(net, 1, "SELECT SUM((light - 1000) * 30000) AS s, AVG(light) FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("60s")
+    parts: dict[int, list[Partial]] = {}
+    records = net.line.of(PacketType.PARTIAL, 1)
+    for record in records:
+        parts.setdefault(record.body.epoch, []).append(from_packet(query, record.body))
+    whole = [merge_partials(query, states) for _, states in sorted(parts.items())][1:-1]
+    assert len(whole) >= 6
+    assert {state.motes for state in whole} == {6}
+    for state in whole:
+        (count, light), (_, total) = state.states
+        assert count == 6
+        assert light == pytest.approx(3 * 28000, abs=6)
+        assert total == (light - 6000) * 30000 > 2**31
+    assert len(records) <= 3 * len(parts), "only what does not fit goes by itself"

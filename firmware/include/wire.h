@@ -590,7 +590,7 @@ struct wire_partial {
     uint8_t query; /* query id */
     uint32_t epoch; /* epoch number */
     uint16_t motes; /* motes whose readings were considered */
-    uint16_t overflow; /* bit i set: the sum of field i left 32 bits; its value means nothing */
+    uint16_t overflow; /* bit i set: field i means nothing; no aggregate of skerry's sets it */
     struct wire_aggregate_state states[]; /* one per field, or as many cells as it says; zero ones at the end may be left out */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_partial) == 9, "wire_partial");

@@ -129,12 +129,9 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
     into->motes = aggregate_counts(into->motes, from->motes);
     into->overflow |= from->overflow;
     for (program_start(&field); slot_next_column(slot, &field); i = (uint8_t)(i + cells)) {
-        uint16_t bit = (uint16_t)(1U << i);
         cells = aggregate_cells(&field);
         if (!aggregate_find(field.aggregate)->merge(&into->states[i], &from->states[i], cells))
-            into->overflow |= bit;
-        if (into->overflow & bit)
-            into->states[i].value = 0; /* means nothing: the same whatever the order */
+            return false;
     }
     return true;
 }
@@ -148,7 +145,7 @@ bool query_superfluous(const struct wire_partial *own, uint8_t own_length,
         return false;
     memcpy(&before, heard, heard_length);
     merged = before;
-    if (!query_merge(&merged.header, size, own, own_length) || merged.header.overflow != 0)
+    if (!query_merge(&merged.header, size, own, own_length))
         return false;
     /* Counts of readings grow with each merge; where a count is an address, a smaller one stands
      * before its equal. */

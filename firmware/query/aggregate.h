@@ -21,10 +21,10 @@ struct aggregate {
     void (*initialise)(struct wire_aggregate_state *state, uint8_t cells, int32_t reading,
                        uint16_t node);
     /* Merges another state into one, whatever the order; false: the result needs more bits than
-     * there are. What is merged from is a copy, which a merge may work in. Of an aggregate that is
-     * EXEMPLARY and MONOTONIC (AGGREGATE below) motes do not send a state that leaves the values of
-     * another one as they are, and its counts or makes these larger: larger counts may not matter,
-     * apart from being 0 or not. */
+     * there are, the states are not merged, and *into means nothing. What is merged from is a copy,
+     * which a merge may work in. Of an aggregate that is EXEMPLARY and MONOTONIC (AGGREGATE below)
+     * motes do not send a state that leaves the values of another one as they are, and its counts
+     * or makes these larger: larger counts may not matter, apart from being 0 or not. */
     bool (*merge)(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,
                   uint8_t cells);
 };

@@ -29,8 +29,8 @@ bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregat
     int32_t sum;
     /* A state over no reading has no sum, or is the difference that a late one makes
      * (query/approximate). */
-    into->count = aggregate_counts(into->count, from->count);
-    if (!wide_sum(into->value, from->value, &sum))
+    if (__builtin_add_overflow(into->count, from->count, &into->count) ||
+        !wide_sum(into->value, from->value, &sum))
         return false;
     into->value = sum;
     return true;

@@ -13,8 +13,7 @@ static bool count(struct wire_aggregate_state *into, const struct wire_aggregate
                   uint8_t cells)
 {
     (void)cells;
-    into->count = aggregate_counts(into->count, from->count);
-    return true;
+    return !__builtin_add_overflow(into->count, from->count, &into->count);
 }
 
 static bool add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from,

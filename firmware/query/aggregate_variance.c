@@ -8,8 +8,8 @@ static void begin(struct wire_aggregate_state *state, uint8_t cells, int32_t rea
 {
     (void)cells, (void)node;
     uint32_t size = wide_magnitude(reading);
-    /* What is too large for 48 bits overflows with the next reading, be it 0: all bits set are no
-     * sum. Of one alone there is no variance. */
+    /* What is too large for 48 bits is merged with no other reading, be it 0: all bits set are no
+     * sum. The gateway has the square of one reading from its sum. */
     uint64_t square = size >> 24 ? UINT64_MAX : (uint64_t)size * size;
     state[0].count = 1;
     state[0].value = reading;

@@ -52,7 +52,9 @@ bool query_epoch_in(uint32_t second);
  * the air, states at its end that are zero are left out. */
 uint8_t query_partial_size(uint8_t query);
 /* Merges partial state record `from` of `length` bytes, as it came, into `into`, a whole one of
- * `size` bytes; false unless they are of the same query, epoch and group. */
+ * `size` bytes; false, and `into` means nothing, unless they are of the same query, epoch and group
+ * and a state holds what both are together: else they go on side by side, and the gateway, whose
+ * sums have 64 bits, merges them. */
 bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
                  uint8_t length);
 /* Whether motes are to withhold partial states of a query that others make superfluous. */

@@ -506,7 +506,7 @@ Partial = Struct(
     "query" / Int8ul * "query id",
     "epoch" / Int32ul * "epoch number",
     "motes" / Int16ul * "motes whose readings were considered",
-    "overflow" / Int16ul * "bit i set: the sum of field i left 32 bits; its value means nothing",
+    "overflow" / Int16ul * "bit i set: field i means nothing; no aggregate of skerry's sets it",
     "states"
     / GreedyRange(AggregateState)
     * "one per field, or as many cells as it says; zero ones at the end may be left out",

@@ -43,7 +43,7 @@ def own_partial(mote: Mote, data: bytes, reading: int | None) -> bytes:
     return bytes(packets.Partial.build(record.body))
 
 
-def test_squares_beyond_48_bits_overflow_and_are_not_cut_off(mote: Mote) -> None:
+def test_squares_beyond_48_bits_are_not_merged_and_not_cut_off(mote: Mote) -> None:
     """From readings of 2^24 on; STDDEV(energy) of a mote that has taken 17 kJ."""
     data = program([field(ValueFormat.I32, TEMP, Aggregate.VARIANCE)], flags=QueryFlag.AGGREGATE)
     parts = []
@@ -52,11 +52,10 @@ def test_squares_beyond_48_bits_overflow_and_are_not_cut_off(mote: Mote) -> None
         parts.append(own_partial(other, data, reading))
     nothing = own_partial(Mote(host.query_library()), data, 0)
     for part in (parts[1], parts[2], nothing):
-        assert merge_all(mote, [parts[0], part]).overflow != 0
-        assert merge_all(mote, [part, parts[0]]).overflow != 0
+        assert mote.merge(parts[0], part) is None
+        assert mote.merge(part, parts[0]) is None
     small = own_partial(Mote(host.query_library()), data, 3)
     merged = merge_all(mote, [parts[1], small])
-    assert merged.overflow == 0
     low, high = merged.states[1]["value"] % 2**32, merged.states[1]["count"]
     assert high << 32 | low == ((1 << 24) - 1) ** 2 + 9
 
@@ -111,7 +110,6 @@ def test_merging_in_any_order_equals_direct_aggregation(
     result = packets.Partial.parse(parts[0])
     rows = [value for value in values if value is not None and value >= 0]
     assert result.motes == len(values)
-    assert result.overflow == 0
     count = len(rows)
     expected = [0, 0, sum(rows), sum(rows), min(rows, default=0), max(rows, default=0)]
     assert states(result) == [(count, value) for value in expected]
@@ -127,31 +125,20 @@ def partial(
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_sum_that_leaves_32_bits_sets_its_overflow_bit(mote: Mote, sign: int) -> None:
+def test_states_whose_sum_leaves_32_bits_go_on_side_by_side(mote: Mote, sign: int) -> None:
     mote.install(EVERYTHING, QUERY)
     big = sign * 2**30 * 2 - (sign > 0)
-    into = merge_all(mote, [partial([big]), partial([sign])])
-    assert into.overflow == 0b001100  # SUM and AVG
-    assert (into.states[2].value, into.states[3].value) == (0, 0)
-    assert into.states[4].value == min(big, sign)
-    assert into.states[5].value == max(big, sign)
-
-
-def test_overflow_stays(mote: Mote) -> None:
-    """Once a sum is lost no later merge brings it back, whichever side had it."""
-    mote.install(EVERYTHING, QUERY)
-    lost = partial([3], overflow=0b000100)
-    for parts in ([lost, partial([4])], [partial([4]), lost]):
-        result = merge_all(mote, parts)
-        assert result.overflow == 0b000100
-        assert result.states[2].value == 0
-        assert result.states[3].value == 7
+    assert mote.merge(partial([big]), partial([sign])) is None
+    assert states(merge_all(mote, [partial([big]), partial([-sign])]))[2] == (2, big - sign)
 
 
 def test_counts_stay_at_their_largest_value(mote: Mote) -> None:
     mote.install(EVERYTHING, QUERY)
     result = merge_all(mote, [partial([], motes=65000), partial([], motes=1000)])
     assert result.motes == 65535
+    many = [{"count": 65000, "value": 0}] * 6
+    counted = packets.Partial.build({"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": many})
+    assert mote.merge(counted, counted) is None, "COUNT is not cut off"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from skerry.expressions import build
 from skerry.expressions.aggregate_states import Cell
 from skerry.expressions.aggregate_values import final_vector, list_array, list_type
-from skerry.expressions.evaluate import REMEMBERED, Evaluator, Mask, Values, Vector, rounded_quotients
+from skerry.expressions.evaluate import REMEMBERED, Evaluator, Mask, Values, Vector, averages
 from skerry.expressions.expression import Expr, Kind
 from skerry.expressions.ranges import split_range
 from skerry.planner.model.columns import field_of
@@ -243,5 +243,5 @@ def _aggregate(batch: pa.RecordBatch, query: MoteQuery, node: Expr) -> Vector:
     value, known = column_vector(batch, f"value_{index}")
     known = known & (count > 0)
     if node.aggregate is Aggregate.AVG:
-        value = rounded_quotients(value * 10**build.QUOTIENT_DIGITS, np.maximum(count, 1))
+        value = averages(value, count)
     return value, known

@@ -13,12 +13,10 @@ from itertools import chain, pairwise
 from skerry.expressions import extension_aggregates
 from skerry_protocol.packets import Aggregate
 
-#: (count, value); value None: it left its bits, and means nothing.
+#: (count, value), of motes in 16 and 32 bits, at the gateway in 32 and 64; value None: it left these, and means nothing.
 Cell = tuple[int, int | None]
 State = Sequence[Cell]
 _COUNT_MAXIMUM = 0xFFFF
-#: A sum of squares that a mote's bits do not hold.
-_SQUARES_BEYOND = (1 << 48) - 1
 #: Readings that fall into one cell of a histogram are counted in three bins.
 BINS_OF_CELL = 3
 #: Bits of a cell that stand for readings in COUNT DISTINCT.
@@ -41,7 +39,7 @@ def initial(kind: Aggregate, cells: int, reading: int, mote: int) -> list[Cell]:
 
 
 def _initial_variance(reading: int, _mote: int, _cells: int) -> list[Cell]:
-    # What is too large for 48 bits overflows with the next reading.
+    # What is too large for 48 bits is merged with no other reading on motes.
     squares = reading * reading if abs(reading) < 1 << 24 else (1 << 64) - 1
     return [(1, reading), (squares >> 32 & 0xFFFF, _signed(squares))]
 
@@ -69,6 +67,11 @@ def _in_cell(place: int, count: int, value: int) -> list[Cell]:
     return [*cells, (count, _signed(value))]
 
 
+def fitting(total: int) -> int | None:
+    """A sum; None beyond 64 bits."""
+    return total if -(1 << 63) <= total < 1 << 63 else None
+
+
 def _counts(a: int, b: int) -> int:
     return min(a + b, _COUNT_MAXIMUM)
 
@@ -78,16 +81,18 @@ def _signed(value: int) -> int:
 
 
 def _squares(state: State) -> int:
+    if state[0][0] == 1 and state[0][1] is not None:
+        # A mote's bits may not hold it.
+        return state[0][1] ** 2
     return state[1][0] << 32 | ((state[1][1] or 0) & 0xFFFFFFFF)
 
 
 def _merge_variance(a: State, b: State) -> list[Cell]:
     squares = _squares(a) + _squares(b)
-    count, total = _counts(a[0][0], b[0][0]), None
-    if a[0][1] is not None and b[0][1] is not None and squares < _SQUARES_BEYOND:
-        total = a[0][1] + b[0][1]
-        total = total if -(1 << 31) <= total < 1 << 31 else None
-    return [(count, total), (squares >> 32 & 0xFFFF, _signed(squares))]
+    count, total = a[0][0] + b[0][0], None
+    if a[0][1] is not None and b[0][1] is not None and squares < 1 << 64:
+        total = fitting(a[0][1] + b[0][1])
+    return [(count, total), (squares >> 32 & 0xFFFFFFFF, _signed(squares))]
 
 
 def _merge_best(largest: bool) -> Callable[[State, State], list[Cell]]:

@@ -18,6 +18,8 @@ from skerry_protocol.bytecode import MAXIMUM_POWER, Op
 from skerry_protocol.packets import Aggregate
 
 INT32_MAXIMUM = 2**31 - 1
+#: Readings in one epoch's aggregate.
+COUNT_MAXIMUM = 0xFFFF
 INT64_MAXIMUM = 2**63 - 1
 #: Conditions of a list that stand side by side.
 _WALKED = 64
@@ -52,13 +54,13 @@ def attribute(entry: Attribute) -> Expr:
 
 
 def aggregate(kind: Aggregate, argument: Expr | None) -> Expr:
-    """An aggregate over all motes. AVG has a quotient's digits; sums are 32 bits wide in the network."""
+    """An aggregate over all motes. AVG has a quotient's digits."""
     if kind is Aggregate.COUNT or argument is None:
         args = () if argument is None else (argument,)
-        return Expr(Op.ATTR, args, None, 0, 0, 0xFFFF, Kind.NUMBER, "", Aggregate.COUNT)
+        return Expr(Op.ATTR, args, None, 0, 0, COUNT_MAXIMUM, Kind.NUMBER, "", Aggregate.COUNT)
     low, high, digits = argument.low, argument.high, argument.digits
     if kind is Aggregate.SUM:
-        low, high = -INT32_MAXIMUM - 1, INT32_MAXIMUM
+        low, high = min(low, 0) * COUNT_MAXIMUM, max(high, 0) * COUNT_MAXIMUM
     elif kind is Aggregate.AVG:
         digits += QUOTIENT_DIGITS
         low, high = low * 10**QUOTIENT_DIGITS, high * 10**QUOTIENT_DIGITS

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from skerry.expressions.build import QUOTIENT_DIGITS
 from skerry.expressions.expression import Expr, attributes_of
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
@@ -121,6 +122,18 @@ def rounded_quotients(a: Values, b: Values) -> Values:
     quotient, rest = np.divmod(np.abs(a), divisor)
     quotient += rest >= divisor - rest
     return np.where((a < 0) == (b < 0), quotient, -quotient)
+
+
+def averages(sums: Values, counts: Values) -> Values:
+    """``sums / counts`` in units of a quotient's last digit, rounded half away from zero; by 0 readings: anything. Sums may take all
+    64 bits."""
+    scale, divisor = 10**QUOTIENT_DIGITS, np.maximum(counts, 1)
+    whole, rest = np.divmod(sums, divisor)
+    # Towards zero, so that what is left is rounded away from it.
+    below = (sums < 0) & (rest > 0)
+    whole, rest = whole + below, rest - np.where(below, divisor, 0)
+    found: Values = whole * scale + rounded_quotients(rest * scale, divisor)
+    return found
 
 
 def _hypotenuses(a: Values, b: Values) -> Values:

@@ -12,19 +12,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from skerry.expressions.aggregate_states import Cell, merge_cells
-from skerry.expressions.build import INT32_MAXIMUM
+from skerry.expressions.aggregate_states import Cell, fitting, merge_cells
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.packets import Aggregate
 
-_COUNT_MAXIMUM = 0xFFFF
+_MOTES_MAXIMUM = 0xFFFF
 #: Of these a state over no reading has the sum 0, or is the difference that a late one makes (:mod:`skerry.planner.features.approximate`).
 _SUMMED = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG)
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The state of one epoch. ``states``: (count, value) per field; value None: the sum overflowed."""
+    """The state of one epoch. ``states``: (count, value) per field; value None: 64 bits do not hold it."""
 
     epoch: int
     motes: int
@@ -72,13 +71,13 @@ def _merge(query: MoteQuery, a: Partial, b: Partial) -> Partial:
             states += merge_cells(column.aggregate, one, other)
         elif column.is_field:
             states.append(_merge_state(column.aggregate, one[0], other[0]))
-    return Partial(a.epoch, min(a.motes + b.motes, _COUNT_MAXIMUM), tuple(states))
+    return Partial(a.epoch, min(a.motes + b.motes, _MOTES_MAXIMUM), tuple(states))
 
 
 def _merge_state(
     kind: Aggregate, a: tuple[int, int | None], b: tuple[int, int | None]
 ) -> tuple[int, int | None]:
-    count = min(a[0] + b[0], _COUNT_MAXIMUM)
+    count = a[0] + b[0]
     one, other = a[1], b[1]
     if one is None or other is None:
         return count, None
@@ -90,8 +89,7 @@ def _merge_state(
         return count, min(one, other)
     if kind is Aggregate.MAX:
         return count, max(one, other)
-    total = one + other
-    return count, total if -INT32_MAXIMUM - 1 <= total <= INT32_MAXIMUM else None
+    return count, fitting(one + other)
 
 
 def partials_schema(query: MoteQuery) -> pa.Schema:

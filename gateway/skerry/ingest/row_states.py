@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from skerry.expressions.aggregate_states import Cell, initial, merge_cells
-from skerry.expressions.build import INT32_MAXIMUM
 from skerry.expressions.evaluate import Evaluator, Mask, Vector
 from skerry.expressions.evaluate import Values as Integers
 from skerry.expressions.expression import Expr
@@ -29,8 +28,6 @@ OVER_MS = 5_000
 _LATELY = 3
 #: Epochs of a stream of which is remembered that they were told.
 _EPOCHS = 256
-#: A state counts so many readings at most.
-_COUNT_MAXIMUM = 0xFFFF
 _SUMMED = (Aggregate.SUM, Aggregate.AVG)
 _SIMPLE = (*_SUMMED, Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX)
 
@@ -209,12 +206,12 @@ def _states(view: MoteQuery, evaluate: Evaluator, mine: Mask, nodes: Sequence[in
 
 def _simple(kind: Aggregate, readings: Integers) -> Cell:
     """The state of one cell over readings."""
-    count = min(len(readings), _COUNT_MAXIMUM)
+    count = len(readings)
     if kind is Aggregate.COUNT or not count:
         return count, 0
     if kind in _SUMMED:
         total = int(readings.sum())
-        return count, total if -INT32_MAXIMUM - 1 <= total <= INT32_MAXIMUM else None
+        return count, total
     return count, int(readings.min() if kind is Aggregate.MIN else readings.max())
 
 

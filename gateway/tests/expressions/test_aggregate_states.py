@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from firmware.tests.query import host
@@ -56,20 +56,26 @@ def own_state(library: Path, query: MoteQuery, node: int, temp: int | None) -> b
 
 
 def in_network(library: Path, what: str, temps: Sequence[int | None], seed: int) -> dict[str, Any]:
-    """The row that a network with these readings, on motes 0, 1, …, gives after merging in a random tree."""
+    """The row that a network with these readings, on motes 0, 1, …, gives after merging in a random tree. States whose sum a mote's bits
+    do not hold go on side by side."""
     wanted = plan(what)
     query = merge([wanted])
     parts = [own_state(library, query, node, temp) for node, temp in enumerate(temps)]
     mote, order = Mote(library), random.Random(seed)
     mote.install(encode(query, 0), 1)
+    apart = []
     while len(parts) > 1:
         one, other = (parts.pop(order.randrange(len(parts))) for _ in range(2))
         both = mote.merge(one, other)
-        assert both is not None
+        if both is None:
+            apart.append(one)
+            parts.append(other)
+            continue
         decoded = [from_packet(query, packets.Partial.parse(data)) for data in (one, other, both)]
         assert merge_partials(query, decoded[:2]) == decoded[2], "gateway and motes merge alike"
         parts.append(both)
-    batch = Rows(partials_batch(query, [from_packet(query, packets.Partial.parse(parts[0]))]), query)
+    brought = [from_packet(query, packets.Partial.parse(data)) for data in (*apart, *parts)]
+    batch = Rows(partials_batch(query, [merge_partials(query, brought)]), query)
     residual = Residual(wanted)
     chosen = residual.select(batch, Feed("u", 1, 1000, 1000, 0))
     table = residual.project(batch, chosen)
@@ -104,9 +110,24 @@ def test_variance_and_deviation(library: Path, temps: list[int | None], seed: in
     assert row["s"] == pytest.approx(s, abs=0.5000001e-5, rel=1e-9)
 
 
-def test_variance_beyond_a_motes_bits_is_null(library: Path) -> None:
-    """The one's square leaves 48 bits, and the other adds nothing to it."""
-    assert in_network(library, "VARIANCE(temp * 2000) AS v", [12500, 0], 1) == {"v": None}
+def test_variance_beyond_a_motes_bits_is_exact_up_to_64(library: Path) -> None:
+    """The one's square leaves 48 bits."""
+    assert in_network(library, "VARIANCE(temp * 2000) AS v", [12500, 0], 1) == {"v": 250_000**2 / 2}
+    assert in_network(library, "VARIANCE(temp * 65000) AS v", [12500] * 30, 1) == {"v": None}
+
+
+@settings(max_examples=25)
+@given(readings, st.integers(0, 2**32))
+@example([12500, 12500, 12500, -4000, -4000, -4000, -4000], 3)
+@example([12500] * 40, 1)
+def test_sums_are_exact_whatever_the_tree(library: Path, temps: list[int | None], seed: int) -> None:
+    """Up to nine digits each: with the third reading they are beyond a mote's 32 bits, or with a later one within them again."""
+    of = "temp * 65000"
+    row = in_network(library, f"SUM({of}) AS s, AVG({of}) AS a, COUNT({of}) AS n", temps, seed)
+    s, n = in_duckdb(f"SUM({of}), COUNT({of})", temps)
+    assert row["n"] == n
+    assert row["s"] == (None if s is None else float(s))
+    assert row["a"] == (None if s is None else pytest.approx(float(s / n), abs=0.5000001e-5, rel=1e-12))
 
 
 @settings(max_examples=25)

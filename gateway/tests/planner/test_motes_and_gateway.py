@@ -260,7 +260,7 @@ def test_partial_states_give_the_aggregates_in_any_order(readings: list[int | No
     assert row["spread"] == pytest.approx(max(known) - min(known))
 
 
-def test_a_sum_that_left_32_bits_is_null_and_its_count_is_not() -> None:
+def test_a_sum_that_left_64_bits_is_null_and_its_count_is_not() -> None:
     query = merge([AGGREGATES])
     data = encode_packet(
         PacketType.PARTIAL, query=1, epoch=3, motes=2, overflow=1,
@@ -269,7 +269,13 @@ def test_a_sum_that_left_32_bits_is_null_and_its_count_is_not() -> None:
     (row,) = aggregated(query, [from_packet(query, decode_record(data[1], data[2:]).body)])
     assert (row["a"], row["s"], row["n"], row["high"]) == (None, None, 2, 0.09)
     big = Partial(3, 1, ((1, 2**31 - 1),) * 4)
-    assert merge_partials(query, [big, big]).states[:2] == ((2, None), (2, 2**31 - 1))
+    assert merge_partials(query, [big, big]).states[:2] == ((2, 2**32 - 2), (2, 2**31 - 1))
+    wide = Partial(3, 1, ((1, 2**63 - 1),) * 4)
+    assert merge_partials(query, [wide, big]).states[:2] == ((2, None), (2, 2**63 - 1))
+    (row,) = aggregated(
+        query, [merge_partials(query, [replace(big, motes=9, states=((60_000, 2**47), *big.states[1:]))] * 9)]
+    )
+    assert row["a"] == round(2**47 / 60_000 / 100, 5)
 
 
 @given(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from skerry.execution.residual import to_array
 from skerry.expressions import build
-from skerry.expressions.evaluate import rounded_quotients
+from skerry.expressions.evaluate import averages
 from skerry.expressions.expression import Expr, Kind, render
 from skerry.expressions.temporal import is_temporal
 from skerry.planner.model.plans import Column, MoteQuery, Output
@@ -154,7 +154,7 @@ def _final(records: Records, i: int, column: Column, output: Output) -> pa.Array
     values = records["value"][:, i].astype(np.int64)
     known = ((records["nulls"] >> i & 1) == 0) & (counts > 0)
     if output.expr.aggregate is Aggregate.AVG:
-        values = rounded_quotients(values * 10**build.QUOTIENT_DIGITS, np.maximum(counts, 1))
+        values = averages(values, counts)
     return to_array(values, known, output)
 
 

@@ -25,8 +25,8 @@ _FIELDS: list[Any] = [
     ("revision", "<u2"),
     ("sample", "<i8"),
     ("arrival", "<i8"),
-    ("value", "<i4", (FIELDS_MAXIMUM,)),
-    ("count", "<u2", (FIELDS_MAXIMUM,)),
+    ("value", "<i8", (FIELDS_MAXIMUM,)),
+    ("count", "<u4", (FIELDS_MAXIMUM,)),
     ("checksum", "<u4"),
 ]
 RECORD = np.dtype(_FIELDS)
