@@ -400,7 +400,6 @@ def test_pieces_are_found_through_stretches_without_rows(
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("SELECT temp FROM sensors HISTORY 7 day", "expected ONLY, SAMPLE PERIOD or WHERE"),
         ("SELECT temp HISTORY 0 s ONLY", "HISTORY 0 ms is out of range"),
         ("SELECT temp HISTORY 3 h ONLY ONCE", "HISTORY does not go with ONCE"),
         ("SELECT temp HISTORY 3 h LIFETIME 3 week", "HISTORY does not go with LIFETIME"),
