@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -105,3 +107,40 @@ def test_a_port_that_cannot_be_opened_is_named(url: str, reason: str) -> None:
     with pytest.raises(PortError) as error:
         link.open()
     assert str(error.value) == f"link {url}: {reason}"
+
+
+_HOLDER = """
+import sys
+from skerry.network.link.device import opened
+port = opened(sys.argv[1])
+print("has it", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_device_is_one_programs_and_the_other_is_told_whose(device: str) -> None:
+    command = [sys.executable, "-c", _HOLDER, device]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    link = Link(device, lambda _: None, lambda _: None, lambda: None)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "has it\n"
+        with pytest.raises(PortError, match=rf"link {device}: process {holder.pid} \(.*python.*\) has it"):
+            link.open()
+    finally:
+        holder.communicate()
+    link.open()
+    other = Link(device, lambda _: None, lambda _: None, lambda: None)
+    with pytest.raises(PortError, match=f"process {os.getpid()} "):
+        other.open()
+    link.close()
+    other.open()
+    other.close()
+
+
+@pytest.fixture
+def device() -> Iterator[str]:
+    root, end = os.openpty()
+    yield os.ttyname(end)
+    os.close(root)
+    os.close(end)

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import serial
 from construct import Container
 
+from skerry.network.link.device import opened
 from skerry.network.link.endpoint import Endpoint
 from skerry.network.link.stamp import Stamp
 from skerry.storage.state import StorageError
 from skerry_protocol.codec import Packet
-from skerry_protocol.framing import BAUD
 from skerry_protocol.packets import PacketType
 
 log = logging.getLogger(__name__)
@@ -105,9 +105,7 @@ class Link:
 
     def _open(self) -> _Port:
         try:
-            port = (
-                _connected(self.url) if self.url.startswith(TCP) else serial.Serial(self.url, BAUD, timeout=0)
-            )
+            port = _connected(self.url) if self.url.startswith(TCP) else opened(self.url)
             os.set_blocking(port.fileno(), False)
         except (serial.SerialException, OSError, ValueError) as error:
             raise PortError(f"link {self.url}: {_reason(error)}") from error
@@ -186,13 +184,17 @@ class Link:
         if self._port is not None:
             self._port.close()
             self._port = None
+        said = ""
         for attempt in range(1 << 30):
             self.state = "reconnecting"
             if self._stop.wait(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]):
                 return
             try:
                 self._port = self._open()
-            except PortError:
+            except PortError as error:
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("%s; trying again", said)
                 self._on_idle()
                 continue
             self.endpoint.reset()
