@@ -296,7 +296,7 @@ enum wire_attribute {
     WIRE_ATTRIBUTE_EVENT_NODEID = 24, /* 1; short address of the mote that raised the event */
     WIRE_ATTRIBUTE_EVENT_XPOS = 25, /* 10^-2 m; its position, east */
     WIRE_ATTRIBUTE_EVENT_YPOS = 26, /* 10^-2 m; its position, north */
-    WIRE_ATTRIBUTE_EVENT_TIME = 27, /* s; network time of the event */
+    WIRE_ATTRIBUTE_EVENT_NETWORK_TIME = 27, /* s; network time of the event */
     WIRE_ATTRIBUTE_EVENT_VALUE = 36, /* 1; what the query that raised it said with SIGNAL */
     WIRE_ATTRIBUTE_COUNT = 14,
 };

@@ -82,7 +82,7 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_EVENT_NODEID:
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:
-    case WIRE_ATTRIBUTE_EVENT_TIME:
+    case WIRE_ATTRIBUTE_EVENT_NETWORK_TIME:
     case WIRE_ATTRIBUTE_EVENT_VALUE: return of_event(attribute, events_event(slot), value);
     default: /* a sensor's, or unknown here */
         return attribute <= WIRE_ATTRIBUTE_MAXIMUM && sensor_value(attribute, value);

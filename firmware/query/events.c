@@ -315,7 +315,7 @@ static bool read_settled(uint8_t attribute, int32_t *value, const void *slot)
     case WIRE_ATTRIBUTE_EVENT_NODEID:
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:
-    case WIRE_ATTRIBUTE_EVENT_TIME:
+    case WIRE_ATTRIBUTE_EVENT_NETWORK_TIME:
     case WIRE_ATTRIBUTE_EVENT_VALUE: return attribute_read(attribute, value, slot);
     default: return false;
     }

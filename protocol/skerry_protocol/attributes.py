@@ -152,7 +152,7 @@ EVENT_ATTRIBUTES: tuple[Attribute, ...] = (
     _attribute(24, "event.nodeid", _F.U16, "", 0, (0, 65534), "short address of the mote that raised the event"),
     _attribute(25, "event.xpos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "its position, east"),
     _attribute(26, "event.ypos", _F.I32, "m", 2, (-7.5e6, 7.5e6), "its position, north"),
-    _attribute(27, "event.time", _F.I32, "s", 0, (0, 2**31 - 1), "network time of the event"),
+    _attribute(27, "event.network_time", _F.I32, "s", 0, (0, 2**31 - 1), "network time of the event"),
     _attribute(36, "event.value", _F.I32, "", 0, (-(2**31) + 1, 2**31 - 1), "what the query that raised it said with SIGNAL"),
 )
 # fmt: on

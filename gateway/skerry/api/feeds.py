@@ -22,6 +22,7 @@ from skerry.execution.deliveries import Delivery
 from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.reader import Dropped, Reader
+from skerry.sql.units import moment_text
 
 SSE = "text/event-stream"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -76,7 +77,8 @@ class EventWriter:
         following = np.append(delivery.numbers[1:], -1)
         rows = zip(delivery.numbers.tolist(), following.tolist(), delivery.columns.to_pylist(), strict=True)
         return "".join(
-            ("" if number == after else f"id: {number}\n") + f"event: row\ndata: {json.dumps(values)}\n\n"
+            ("" if number == after else f"id: {number}\n")
+            + f"event: row\ndata: {json.dumps(values, default=moment_text)}\n\n"
             for number, after, values in rows
         ).encode()
 

@@ -8,16 +8,21 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 
+from skerry.sql.units import moment_text
+
 Row = dict[str, Any]
 
 #: Columns of a table are so far apart.
 _GAP = 2
+#: As wide as 2026-11-27 04:35:06.250+01:00.
+_MOMENT = 29
 #: No column is folded to less than this.
 _FOLDED = 16
 
@@ -30,11 +35,13 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def writer(format: Format, columns: list[dict[str, Any]]) -> Callable[[Row], None]:
-    """A function that writes one row; the heading is written now."""
+def writer(
+    format: Format, columns: list[dict[str, Any]], zone: tzinfo | None = None
+) -> Callable[[Row], None]:
+    """A function that writes one row; the heading is written now. Moments are in UTC, but in a table in ``zone``, None: this machine's."""
     names = [column["name"] for column in columns]
     if format is Format.JSON:
-        return lambda row: print(json.dumps(row), flush=True)
+        return lambda row: print(json.dumps(row, default=moment_text), flush=True)
     if format is Format.CSV:
         out = csv.writer(sys.stdout, lineterminator="\n")
         out.writerow(names)
@@ -46,13 +53,16 @@ def writer(format: Format, columns: list[dict[str, Any]]) -> Callable[[Row], Non
 
         return write_csv
     headings = [f"{c['name']} ({c['unit']})" if c["unit"] else c["name"] for c in columns]
-    widths = [max(len(heading), 8) for heading in headings]
+    widths = [
+        max(len(heading), _MOMENT if c["type"] == "timestamp" else 8)
+        for heading, c in zip(headings, columns, strict=True)
+    ]
     print("  ".join(heading.rjust(width) for heading, width in zip(headings, widths, strict=True)))
     print("  ".join("-" * width for width in widths), flush=True)
 
     def write_table(row: Row) -> None:
         cells = [
-            _cell(row[column["name"]], column["digits"]).rjust(width)
+            _cell(row[column["name"]], column["digits"], zone).rjust(width)
             for column, width in zip(columns, widths, strict=True)
         ]
         print("  ".join(cells), flush=True)
@@ -63,6 +73,8 @@ def writer(format: Format, columns: list[dict[str, Any]]) -> Callable[[Row], Non
 def _csv_cell(value: Any) -> Any:
     if value is None:
         return ""
+    if isinstance(value, datetime):
+        return moment_text(value)
     # JSON, which other programs read.
     return json.dumps(value) if isinstance(value, (list, dict)) else value
 
@@ -81,9 +93,11 @@ class _Console(Console):
         raise  # noqa: PLE0704 - within the error's handler
 
 
-def _cell(value: Any, digits: int) -> str:
+def _cell(value: Any, digits: int, zone: tzinfo | None = None) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, datetime):
+        return value.astimezone(zone).isoformat(" ", timespec="milliseconds")
     if isinstance(value, dict):
         return f"{_cell(value['value'], digits)} at {value['nodeid']}"
     if isinstance(value, list):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -26,6 +27,15 @@ from skerry.sql.units import time_of
 
 Sql = Annotated[
     str, typer.Argument(metavar="SQL", help='as in "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 5 s"')
+]
+
+
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ZONE",
+        help="of times in tables, as in UTC or Europe/Lisbon; this machine's where it is not said",
+    ),
 ]
 
 
@@ -60,12 +70,13 @@ def query(
     run_for: Annotated[
         str | None, typer.Option("--for", help="stop after this time, as in 60s or 10min")
     ] = None,
+    tz: Zone = None,
     user: Asker = None,
     url: Url = URL,
     token: Token = None,
 ) -> None:
     """Ask a question; rows are printed as they come, until Ctrl-C."""
-    limit = _seconds(run_for)
+    limit, zone = _seconds(run_for), _zone(tz)
     client = asker(url, user, token)
     if stops(sql):
         stopped = client.stop_by(sql)
@@ -102,7 +113,7 @@ def query(
     began = time.monotonic()
     count = 0
     try:
-        for printed in _print(answer, format, rows):
+        for printed in _print(answer, format, rows, zone):
             count = printed
     except KeyboardInterrupt:
         pass
@@ -144,10 +155,19 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     print(f"skerry: {message}", file=sys.stderr)
 
 
-def _print(answer: Rows, format: Format, limit: int | None) -> Iterator[int]:
+def _zone(name: str | None) -> ZoneInfo | None:
+    """A zone by its name; None: this machine's."""
+    try:
+        return ZoneInfo(name) if name is not None else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        message = f"{name!r}: expected a time zone as in UTC or Europe/Lisbon"
+        raise typer.BadParameter(message, param_hint="--tz") from None
+
+
+def _print(answer: Rows, format: Format, limit: int | None, zone: ZoneInfo | None) -> Iterator[int]:
     """Print rows as they come; before each, how many there are with it: Ctrl-C may come as soon as it is there."""
     warnings.showwarning = _warn
-    write = writer(format, answer.columns)
+    write = writer(format, answer.columns, zone)
     for count, row in enumerate(answer, 1):
         yield count
         write(row)
@@ -161,13 +181,14 @@ def rows(
         Format, typer.Option(help="csv and json write only data to standard output")
     ] = Format.TABLE,
     rows: Annotated[int | None, typer.Option(min=1, help="leave after so many rows")] = None,
+    tz: Zone = None,
     user: User = None,
     url: Url = URL,
     token: Token = None,
 ) -> None:
     """Show the rows of a query that runs, from its first on, until Ctrl-C; the query runs on."""
     try:
-        for _ in _print(connect(url, user=user, token=token).resume(id), format, rows):
+        for _ in _print(connect(url, user=user, token=token).resume(id), format, rows, _zone(tz)):
             pass
     except KeyboardInterrupt:
         pass

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -319,6 +320,7 @@ class _Events:
         """``heard``: called when an event has come, also one that only says how far the feed has come."""
         self._rows, self._heard = rows, heard
         self._event: dict[str, str] = {}
+        self._moments = [column["name"] for column in rows.columns if column["type"] == "timestamp"]
         self._skip = rows._ahead
         self.ended = False
 
@@ -351,6 +353,8 @@ class _Events:
             return None
         self._rows._ahead = 0 if complete else self._rows._ahead + 1
         row: dict[str, Any] = json.loads(event["data"])
+        for name in self._moments:
+            row[name] = datetime.fromisoformat(row[name]) if row[name] is not None else None
         return row
 
 

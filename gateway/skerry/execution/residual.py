@@ -21,11 +21,20 @@ from numpy.typing import NDArray
 from skerry.expressions import build
 from skerry.expressions.aggregate_states import Cell
 from skerry.expressions.aggregate_values import final_vector, list_array, list_type
-from skerry.expressions.evaluate import REMEMBERED, Evaluator, Mask, Values, Vector, averages
+from skerry.expressions.evaluate import (
+    REMEMBERED,
+    Evaluator,
+    Mask,
+    Values,
+    Vector,
+    averages,
+    rounded_quotients,
+)
 from skerry.expressions.expression import Expr, Kind
 from skerry.expressions.ranges import split_range
 from skerry.planner.model.columns import field_of
 from skerry.planner.model.plans import Feed, MoteQuery, Output, QueryPlan
+from skerry.planner.model.row_time import TIME
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
@@ -42,6 +51,8 @@ class Rows:
         epochs, _ = column_vector(batch, "epoch")
         self.sample_ms: Values = epochs * query.period_ms
         columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
+        if "utc_ms" in batch.schema.names:
+            columns[TIME] = column_vector(batch, "utc_ms")
         self.evaluate = Evaluator(columns, self.sample_ms)
         self._shared: dict[str, pa.RecordBatch] = {}
         #: Their numbers in the log and sessions, for those who join them with the past.
@@ -172,15 +183,23 @@ def type_of(output: Output) -> pa.DataType:
     return list_type(output.expr) if output.expr.kind is Kind.LIST else _TYPES[output.type]
 
 
-_TYPES = {"integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
+#: Of moments.
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+_TYPES = {
+    "integer": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_(), "text": pa.string(), "timestamp": TIMESTAMP,
+}  # fmt: skip
 
 
+#: Decimal places of a timestamp's seconds.
+_MICROSECONDS = 6
 #: Integers up to this one are doubles, too.
 _EXACT_DOUBLES = 2**53
 
 
 def to_array(values: Values, known: Mask, output: Output) -> pa.Array:
     """Integers of an output as the SI values users see."""
+    if output.type == "timestamp":
+        return _timestamps(values, known, output.digits)
     result: NDArray[np.generic] = values
     if output.expr.kind is Kind.CONDITION:
         result = values != 0
@@ -190,6 +209,13 @@ def to_array(values: Values, known: Mask, output: Output) -> pa.Array:
         for i in np.flatnonzero(np.abs(values) > _EXACT_DOUBLES):
             result[i] = int(values[i]) / 10**output.digits
     return pa.array(result, _TYPES[output.type], mask=~known)
+
+
+def _timestamps(values: Values, known: Mask, digits: int) -> pa.Array:
+    """Seconds of UTC with so many decimal places."""
+    if digits > _MICROSECONDS:
+        values = rounded_quotients(values, np.full(1, 10 ** (digits - _MICROSECONDS), np.int64))
+    return pa.array(values * 10 ** max(0, _MICROSECONDS - digits), pa.int64(), mask=~known).cast(TIMESTAMP)
 
 
 def in_feed(sample_ms: Values, feed: Feed) -> Mask:

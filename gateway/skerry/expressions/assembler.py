@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from skerry.expressions.build import INT32_MAXIMUM
-from skerry.expressions.expression import Expr, render
+from skerry.expressions.expression import TIME_LEAF, Expr, render
 from skerry_protocol import bytecode
 from skerry_protocol.attributes import TALLY_ATTRIBUTES
 from skerry_protocol.bytecode import MAXIMUM_POWER, OPERAND_SIZE, STACK_DEPTH, Op
@@ -53,7 +53,7 @@ def obstacle(expr: Expr, rows: bool = False) -> str | None:
     """Why motes cannot run the expression; None: they can. ``rows``: whether what the gateway knows of rows is known, as in the past,
     where the gateway does in their place what motes can."""
     for node in expr.walk():
-        if node.aggregate is not Aggregate.NONE or node.final[:1] in (("table",), ("now",)):
+        if node.aggregate is not Aggregate.NONE or node.final[:1] in (("table",), (TIME_LEAF,)):
             return f"{render(node)} is known at the gateway only"
         if node.is_attribute and node.operand in _OF_ROWS and not rows:
             return f"{render(node)} is known at the gateway only"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from skerry.expressions.expression import PLAIN, Expr, Kind, decimal_text
-from skerry.expressions.unit_algebra import product_unit, sum_unit
+from skerry.expressions.unit_algebra import difference_unit, product_unit, sum_unit
 from skerry_protocol.attributes import Attribute, ValueFormat
 from skerry_protocol.bytecode import MAXIMUM_POWER, Op
 from skerry_protocol.packets import Aggregate
@@ -152,7 +152,14 @@ def add(a: Expr, b: Expr) -> Expr:
 def subtract(a: Expr, b: Expr) -> Expr:
     """``a - b``."""
     a, b = align(a, b)
-    return _number(Op.SUB, (a, b), max(a.digits, b.digits), a.low - b.high, a.high - b.low, _sum_unit(a, b))
+    return _number(
+        Op.SUB,
+        (a, b),
+        max(a.digits, b.digits),
+        a.low - b.high,
+        a.high - b.low,
+        difference_unit(a.unit, b.unit),
+    )
 
 
 def multiply(a: Expr, b: Expr) -> Expr:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skerry.expressions.build import QUOTIENT_DIGITS
-from skerry.expressions.expression import Expr, attributes_of
+from skerry.expressions.expression import TIME_LEAF, Expr, attributes_of
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
 
@@ -21,6 +21,7 @@ Mask = NDArray[np.bool_]
 Vector = tuple[Values, Mask]
 
 _EPOCH = BY_NAME["epoch"].number
+_NETWORK_TIME = TIME_LEAF, "network_time"
 #: Expressions whose values a batch remembers: as many users as there may be, its memory has a bound.
 REMEMBERED = 64
 
@@ -75,14 +76,22 @@ class Evaluator:
         true: Mask = known & (values != 0)
         return true
 
+    def _when(self, expr: Expr, period_ms: int) -> Values:
+        """The user's epoch, or network time."""
+        if expr.final[:1] != (TIME_LEAF,):
+            return self.sample_ms // period_ms
+        if expr.final != _NETWORK_TIME:
+            raise KeyError(f"this batch does not say {expr}")
+        return self.sample_ms
+
     def _compute(self, expr: Expr, period_ms: int) -> Vector:
         rows = len(self.sample_ms)
         if expr.is_constant:
             return np.full(rows, expr.operand, np.int64), np.ones(rows, np.bool_)
         if expr.op is Op.NULL:
             return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
-        if expr.is_attribute and expr.operand == _EPOCH:
-            return self.sample_ms // period_ms, np.ones(rows, np.bool_)
+        if expr.final[:1] == (TIME_LEAF,) or (expr.is_attribute and expr.operand == _EPOCH):
+            return self._when(expr, period_ms), np.ones(rows, np.bool_)
         if expr.is_attribute:
             for brought, vector in self._brought.copy().items():
                 # The value of an event, which its query reads as another attribute's.

@@ -26,6 +26,8 @@ PLAIN = "number"
 MILLISECONDS = ", milliseconds"
 #: Unit of what a table holds, of which nobody knows one: comparable with anything.
 MIXED = "mixed"
+#: How ``final`` of a row's own times begins.
+TIME_LEAF = "time"
 
 
 class Kind(Enum):
@@ -135,7 +137,7 @@ def render(expr: Expr) -> str:
     """The expression as query text in SI numbers, for people."""
     if expr.aggregate is not Aggregate.NONE:
         return _render_aggregate(expr)
-    if not expr.args or _is_time(expr):
+    if not expr.args or _is_time(expr) or expr.final[:1] == ("named",):
         return _render_leaf(expr)
     if expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         return render(expr.args[0])
@@ -191,7 +193,7 @@ def _render_aggregate(expr: Expr) -> str:
 def _is_binary(expr: Expr) -> bool:
     while expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         (expr,) = expr.args
-    return len(expr.args) == 2 and not expr.aggregate and not _is_time(expr)
+    return len(expr.args) == 2 and not expr.aggregate and not _is_time(expr) and not expr.final
 
 
 def _is_time(expr: Expr) -> bool:
@@ -203,7 +205,7 @@ def _is_time(expr: Expr) -> bool:
 def _render_leaf(expr: Expr) -> str:
     if _is_time(expr):
         return str(expr.args[1].final[-1]).removesuffix(MILLISECONDS)
-    if expr.final[:1] in (("table",), ("now",), ("revision",)):
+    if expr.final[:1] in (("table",), (TIME_LEAF,), ("named",), ("revision",)):
         return ".".join(map(str, expr.final[1:])) or str(expr.final[0]).upper()
     if expr.op is Op.NULL or expr.operand is None:
         return "NULL"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from skerry.expressions.expression import MIXED, PLAIN
+from skerry.sql.units import TIME
 
+#: Of moments: what lies between two of them is in s.
+UTC = "UTC"
 _TIMES, _TO_THE = "·", "^"
 
 
@@ -13,7 +16,14 @@ def sum_unit(a: str, b: str) -> str:
         return MIXED
     if b in (a, PLAIN):
         return a
+    if {a, b} == {UTC, TIME}:
+        return UTC
     return b if a == PLAIN else ""
+
+
+def difference_unit(a: str, b: str) -> str:
+    """The unit of ``a - b``."""
+    return TIME if a == b == UTC else sum_unit(a, b)
 
 
 def product_unit(a: str, b: str, power: int = 1) -> str:

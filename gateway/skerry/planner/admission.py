@@ -7,12 +7,13 @@ from skerry.expressions.expression import Kind, depth_of, render
 from skerry.expressions.temporal import is_pulse
 from skerry.planner.features.events_and_actions import check_acting, in_every_event
 from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.row_time import NETWORK_TIME_NAME, TIME_NAME
 from skerry.planner.model.storage_points import Point
 from skerry.planner.physical.fast_sampling import check_all_speed
 from skerry.planner.semantics.aggregates import has_aggregate
 from skerry.planner.semantics.positions import LOC
 from skerry.planner.semantics.resolver import Resolver
-from skerry.planner.semantics.scope import TIME, Scope
+from skerry.planner.semantics.scope import Scope
 from skerry.planner.semantics.temporal_aggregates import NAMES, is_time
 from skerry.planner.semantics.unit_checks import check_units
 from skerry.sql import ast
@@ -26,7 +27,11 @@ DEPTH_MAXIMUM = 100
 #: The same of what is made of them: adding up values of different digits, say, takes two.
 _NODES_MAXIMUM = 200
 #: Names of what a query of a storage point has besides its fields.
-_RESERVED = {TIME: "the sample time of each stored row", LOC: "a position, xpos and ypos"}
+_RESERVED = {
+    TIME_NAME: "the sample time of each stored row",
+    NETWORK_TIME_NAME: "the same in network time",
+    LOC: "a position, xpos and ypos",
+}
 
 
 def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bool) -> None:

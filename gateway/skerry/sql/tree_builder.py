@@ -499,7 +499,7 @@ def _expression(node: Any) -> ast.Expression:
         return _chain(tree.children)
     if tree.data in ("parenthesis", "plus"):
         return _expression(tree.children[-1])
-    if tree.data in ("number", "null", "name", "name_group", "call"):
+    if tree.data in ("number", "null", "name", "name_group", "call", "call_of_nothing"):
         return _primary(tree, _span(tree))
     if tree.data in ("minus", "negated"):
         operator = "-" if tree.data == "minus" else "NOT"
@@ -522,8 +522,8 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
         if second is None:
             return _name(_token(first))
         return ast.Name(str(second), span, str(first))
-    function, distinct, *arguments = children
-    star = isinstance(arguments[0], Token)
+    function, distinct, *arguments = (*children, None) if tree.data == "call_of_nothing" else children
+    star = bool(arguments) and isinstance(arguments[0], Token)
     values = tuple(map(_expression, arguments[1:] if star else arguments))
     return ast.Call(str(function), values, distinct is not None, span, star)
 

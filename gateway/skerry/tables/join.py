@@ -14,7 +14,6 @@ from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr, Kind
 from skerry.planner.model.joined_tables import (
     EPOCH,
-    NOW,
     NUMBER_LIMIT,
     TIME,
     Probe,
@@ -179,7 +178,7 @@ class Joiner:
         return table
 
     def _leaves(self) -> list[Expr]:
-        """The columns of tables, and NOW, that the query reads."""
+        """The columns of tables that the query reads."""
         exprs = self._plan.joined_exprs()
         return list(
             dict.fromkeys(node for expr in exprs for node in expr.walk() if node.final[:1] == ("table",))
@@ -208,8 +207,6 @@ class Joiner:
     ) -> Evaluator:
         evaluate = rows.evaluate.at(left)
         self._bring(evaluate, chosen, exprs)
-        if any(node == NOW for expr in exprs for node in expr.walk()):
-            evaluate.add(NOW, (rows.utc_ms[left], np.ones(len(left), np.bool_)))
         return evaluate
 
     def _bring(self, evaluate: Evaluator, chosen: dict[str, tuple[Table, Int64]], exprs: list[Expr]) -> None:
@@ -231,7 +228,7 @@ class Joiner:
                 else:
                     values, known = column.vector(expr.digits)
                     arrays.append(to_array(values[at], known[at], output))
-            elif expr.is_attribute and expr != NOW:
+            elif expr.is_attribute:
                 values, known = rows.evaluate(expr, self._plan.period_ms)
                 arrays.append(to_array(values[left], known[left], output))
             else:

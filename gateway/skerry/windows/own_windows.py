@@ -24,7 +24,16 @@ from skerry.streams.stream import common_ms
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.windows.panes import Input, Key, Panes
-from skerry.windows.shared_windows import Group, Piece, Texts, WindowView, as_input, last_end, part_of
+from skerry.windows.shared_windows import (
+    Group,
+    Piece,
+    Texts,
+    WindowView,
+    as_input,
+    ends_utc_ms,
+    last_end,
+    part_of,
+)
 
 #: Rows of the log that are looked at at a time.
 STEP = 65_536
@@ -192,7 +201,8 @@ class Run:
         for session, until, rows in inputs:
             result = session.panes.process(rows, len(session.groups))[session.key]
             course = session.panes.courses[session.key]
-            part = part_of(result, course, self._own.plan.groups, session.groups, self._texts)
+            utc_ms = ends_utc_ms(result, rows, self._own.speed)
+            part = part_of(result, course, self._own.plan.groups, session.groups, utc_ms, self._texts)
             delivery = part.delivery(replace(session.view, until_ms=until))
             found += [delivery] if delivery is not None else []
         self._keep(in_order(found))
@@ -203,7 +213,8 @@ class Run:
         vectors = [self._coded(column) if isinstance(column, list) else column for column in columns]
         # Where the places stand among this session's rows.
         among = np.searchsorted(chosen.all, places)
-        return Piece(chosen.numbers, self._own.times(chosen), among, vectors)
+        utc_ms = chosen.rows.utc_ms[chosen.all]
+        return Piece(chosen.numbers, self._own.times(chosen), utc_ms, among, vectors)
 
     def _coded(self, texts: list[str | None]) -> Vector:
         codes = [0 if text is None else self._texts.setdefault(text, len(self._texts)) for text in texts]

@@ -40,11 +40,12 @@ class Input:
     """Rows of a batch in the order of the log, ``chosen`` those that count, ascending places among them; of a join one may
     stand there several times.
 
-    ``groups`` and ``arguments`` are of the chosen only.
+    ``sample_ms`` is the time that the windows go by, ``utc_ms`` that time in UTC. ``groups`` and ``arguments`` are of the chosen only.
     """
 
     numbers: Int64
     sample_ms: Int64
+    utc_ms: Int64
     chosen: Int64
     groups: Int64
     arguments: Mapping[Expr, Vector]

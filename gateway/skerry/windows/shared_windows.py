@@ -24,6 +24,7 @@ from skerry.planner.model.frames import (
     window_of,
 )
 from skerry.planner.model.plans import Feed, Output, QueryPlan
+from skerry.planner.model.row_time import NETWORK_TIME, TIME
 from skerry.streams.stream import common_ms
 from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
 from skerry_protocol.packets import Aggregate
@@ -72,13 +73,17 @@ class WindowRows(Rows):
         result: Result,
         groups: Mapping[Expr, Vector],
         texts: Mapping[Expr, list[str]],
+        utc_ms: Int64,
     ) -> None:
-        """``texts``: what the numbers of a group stand for."""
+        """``texts``: what the numbers of a group stand for; ``utc_ms``: of the windows' ends."""
         self._texts = texts
         self.sample_ms: Values = np.array(result.ends, np.int64) - 1
         revisions = np.array(result.revisions, np.int64)
         known = np.ones(len(revisions), np.bool_)
-        self.evaluate = Evaluator({**groups, REVISION: (revisions, known)}, self.sample_ms)
+        facts = {REVISION: revisions, TIME: utc_ms, NETWORK_TIME: self.sample_ms + 1}
+        self.evaluate = Evaluator(
+            {**groups, **{expr: (values, known) for expr, values in facts.items()}}, self.sample_ms
+        )
         self._shared = {}
         self._states = {
             (window, argument): np.array(cells, np.int64).reshape(-1, cells_of(argument))
@@ -369,13 +374,15 @@ class Windows:
             mine = [(view, parts[number]) for number, view in shared.views.items() if number in parts]
             if not mine:
                 continue
-            results = shared.panes.process(
-                _input(shared, mine, None if self._utc is None else self._speed), len(shared.groups)
-            )
+            rows = _input(shared, mine, None if self._utc is None else self._speed)
+            results = shared.panes.process(rows, len(shared.groups))
             brought = {key for key, result in results.items() if result.numbers}
             for key in brought:
                 course = shared.panes.courses[key]
-                found[shared.number, key] = part_of(results[key], course, selection.groups, shared.groups)
+                utc_ms = ends_utc_ms(results[key], rows, self._speed)
+                found[shared.number, key] = part_of(
+                    results[key], course, selection.groups, shared.groups, utc_ms
+                )
             if brought:
                 users.update(user for user, key in shared.users.items() if key in brought)
         return found, users
@@ -391,17 +398,18 @@ def _input(shared: Shared, mine: list[tuple[View, Part]], speed: float | None) -
         of_places = rows if len(places) == len(part.numbers) else rows.at(places)
         vectors = [of_places(expr, selection.period_ms) for expr in (*selection.groups, *arguments)]
         samples = part.rows.sample_ms if speed is None else common_ms(part.rows.utc_ms, speed)
-        pieces.append(Piece(part.numbers, samples, places.astype(np.int64), vectors))
+        pieces.append(Piece(part.numbers, samples, part.rows.utc_ms, places.astype(np.int64), vectors))
     return as_input(pieces, shared.groups, len(selection.groups), arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one stream: their numbers in the log, ascending, their sample times; places of those that count among them, ascending,
-    and what these are grouped by and what of them is aggregated."""
+    """Rows of one stream: their numbers in the log, ascending, their sample times, those in UTC; places of those that count among them,
+    ascending, and what these are grouped by and what of them is aggregated."""
 
     numbers: Int64
     sample_ms: Int64
+    utc_ms: Int64
     chosen: Int64
     vectors: Sequence[Vector]
 
@@ -412,12 +420,14 @@ def as_input(
     """Pieces of one session as one; the first ``count`` vectors are groups, of which new ones are added to ``known``."""
     if len(pieces) == 1:
         (only,) = pieces
-        numbers, samples, places, merged = only.numbers, only.sample_ms, only.chosen, list(only.vectors)
+        numbers, samples, utc = only.numbers, only.sample_ms, only.utc_ms
+        places, merged = only.chosen, list(only.vectors)
     else:
         numbers = np.concatenate([piece.numbers for piece in pieces])
         samples = np.concatenate([piece.sample_ms for piece in pieces])
+        utc = np.concatenate([piece.utc_ms for piece in pieces])
         order = np.argsort(numbers, kind="stable")
-        numbers, samples = numbers[order], samples[order]
+        numbers, samples, utc = numbers[order], samples[order], utc[order]
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         offsets = np.cumsum([0, *(len(piece.numbers) for piece in pieces[:-1])])
@@ -433,7 +443,14 @@ def as_input(
             for column in zip(*(piece.vectors for piece in pieces), strict=True)
         ]
     groups = numbered(known, merged[:count], len(places))
-    return Input(numbers, samples, places, groups, dict(zip(arguments, merged[count:], strict=True)))
+    return Input(numbers, samples, utc, places, groups, dict(zip(arguments, merged[count:], strict=True)))
+
+
+def ends_utc_ms(result: Result, rows: Input, speed: float) -> Int64:
+    """UTC of the windows' ends, by that of the rows that brought them."""
+    brought = np.searchsorted(rows.numbers, np.array(result.numbers, np.int64))
+    behind = rows.sample_ms[brought] - np.array(result.ends, np.int64)
+    return rows.utc_ms[brought] - np.rint(behind / speed).astype(np.int64)
 
 
 def numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int64:
@@ -458,9 +475,10 @@ def part_of(
     course: Course,
     exprs: Sequence[Expr],
     known: Mapping[Group, int],
+    utc_ms: Int64,
     texts: Texts | None = None,
 ) -> WindowPart:
-    """What windows gave, of groups of these expressions, whose numbers are ``known``."""
+    """What windows gave, of groups of these expressions, whose numbers are ``known``. ``utc_ms``: of their ends."""
     tuples = list(known)
     groups: dict[Expr, Vector] = {}
     of_text: dict[Expr, list[str]] = {}
@@ -477,10 +495,10 @@ def part_of(
         )
     if groups:
         places = _by_group(result, list(groups.values()))
-        result = result.at(places.tolist())
+        result, utc_ms = result.at(places.tolist()), utc_ms[places]
         groups = {expr: (values[places], there[places]) for expr, (values, there) in groups.items()}
     begins = np.array([course.begin(end) for end in result.ends], np.int64)
-    return WindowPart(result, WindowRows(result, groups, of_text), begins)
+    return WindowPart(result, WindowRows(result, groups, of_text, utc_ms), begins)
 
 
 def _by_group(result: Result, groups: Sequence[Vector]) -> Int64:

@@ -97,7 +97,9 @@ def made(mote: Mote, query: MoteQuery, seconds: int) -> list[tuple[int, ...]]:
 
 def test_events_of_several_motes_run_side_by_side(mote: Mote) -> None:
     """A row for each, for the whole time of each; a mote's next event starts its own time anew."""
-    query = mote_query("ON EVENT hot: SELECT event.nodeid, event.time FROM sensors SAMPLE PERIOD 1 s FOR 4 s")
+    query = mote_query(
+        "ON EVENT hot: SELECT event.nodeid, event.network_time FROM sensors SAMPLE PERIOD 1 s FOR 4 s"
+    )
     mote.install(encode(query, 0), 1)
     mote.event(HOT, 9, 99)
     found = made(mote, query, 2)
@@ -174,11 +176,11 @@ def test_aggregates_are_of_one_event_each(mote: Mote) -> None:
     ("sql", "each"),
     [
         ("ON EVENT hot SELECT temp SAMPLE PERIOD 1 s FOR 3 s", False),
-        ("ON EVENT hot SELECT temp, event.time SAMPLE PERIOD 1 s FOR 3 s", True),
+        ("ON EVENT hot SELECT temp, event.network_time SAMPLE PERIOD 1 s FOR 3 s", True),
         ("ON EVENT hot SELECT temp WHERE event.xpos > 3 SAMPLE PERIOD 1 s FOR 3 s", True),
         ("ON EVENT hot SELECT temp OUTPUT ACTION set_room(event.nodeid) SAMPLE PERIOD 1 s FOR 3 s", True),
         ("ON EVENT hot(temp) SELECT nodeid SIGNAL warm(event.temp) SAMPLE PERIOD 1 s FOR 3 s", False),
-        ("ON EVENT hot NO OVERLAP SELECT temp, event.time SAMPLE PERIOD 1 s FOR 3 s", False),
+        ("ON EVENT hot NO OVERLAP SELECT temp, event.network_time SAMPLE PERIOD 1 s FOR 3 s", False),
         ("ON ALIGNED EVENT hot SELECT temp SAMPLE PERIOD 1 s FOR 3 s", True),
         ("ON EVENT hot SELECT event.nodeid, WINAVG(3, temp) SAMPLE PERIOD 1 s FOR 9 s", False),
         ("ON EVENT hot SELECT event.nodeid, temp SAMPLE PERIOD 1 s FOR 9 s QUEUE DELTA SIZE 3", False),
@@ -381,7 +383,8 @@ def test_clauses_that_cannot_be_are_refused(mote: Mote, bad: dict[str, object]) 
         ("SELECT temp, event.nodeid ONCE", "this query has no event at column 14: "
          "begin with ON EVENT name, or leave it out"),
         ("ON EVENT hot SELECT event.node ONCE", "unknown attribute 'event.node' at column 21: "
-         "did you mean 'event.nodeid'? of an event there are event.nodeid, event.xpos, event.ypos, event.time, event.value; "
+         "did you mean 'event.nodeid'? of an event there are event.nodeid, event.xpos, event.ypos, event.network_time, event.value, "
+         "event.time; "
          "name others behind the event, as in ON EVENT hot(temp)"),
         ("SELECT temp OUTPUT ACTION lods(1) ONCE", "unknown command 'lods' at column 27: "
          "did you mean 'leds'? commands are leds, power_on, power_off, set_room, set_floor, set_group, radio_power"),
@@ -447,12 +450,14 @@ def test_epochs_are_aligned_with_the_event(mote: Mote) -> None:
 
 def test_aligned_epochs_are_named_by_their_second(mote: Mote) -> None:
     """Which one it is behind the event is reckoned from that."""
-    text = "ON ALIGNED EVENT hot SELECT (epoch - event.time) / 4 AS n, epoch SAMPLE PERIOD 4 s FOR 9 s"
+    text = (
+        "ON ALIGNED EVENT hot SELECT (epoch - event.network_time) / 4 AS n, epoch SAMPLE PERIOD 4 s FOR 9 s"
+    )
     query, plan = mote_query(text), plan_query(text)
     assert isinstance(plan, QueryPlan)
     mote.install(encode(query, 0), 1)
     mote.event(HOT, 9, 97)
-    columns = {"epoch": [], "event.nodeid": [], "event.time": []}  # type: dict[str, list[int]]
+    columns = {"epoch": [], "event.nodeid": [], "event.network_time": []}  # type: dict[str, list[int]]
     for row in made(mote, query, 20):
         for name, value in zip(columns, row, strict=True):
             columns[name].append(value)

@@ -97,9 +97,9 @@ REFUSED = [
     ("SELECT light FROM sensors s, recentlight r ONCE", "light",
      "'light' is in several tables at column 8: write s.light or r.light"),
     ("SELECT r.lihgt FROM recentlight r ONCE", "r.lihgt",
-     "unknown attribute 'lihgt' at column 8: did you mean 'light'? r has nodeid, light, time"),
+     "unknown attribute 'lihgt' at column 8: did you mean 'light'? r has nodeid, light, time, network_time"),
     ("SELECT temp FROM recentlight ONCE", "temp",
-     "unknown attribute 'temp' at column 8: recentlight has nodeid, light, time"),
+     "unknown attribute 'temp' at column 8: recentlight has nodeid, light, time, network_time"),
     ("SELECT WINAVG(3, light) FROM recentlight SAMPLE PERIOD 1 s", "WINAVG(3, light)",
      "windows are over each mote's own rows, not over those of a join at column 8: "
      "aggregate the rows of the storage point instead, as in AVG(rl.light)"),
@@ -185,6 +185,6 @@ def test_the_time_of_a_row_is_one_value(points: dict[str, Point]) -> None:
     with pytest.raises(QueryError) as raised:
         plan_query("SELECT COUNT(*) FROM recentlight WHERE time > 5 SAMPLE PERIOD 10 s", points)
     assert raised.value.summary.endswith("recentlight.time may need more than a mote's 32 bits")
-    plan = plan_query("SELECT time - 5 AS since FROM recentlight SAMPLE PERIOD 10 s", points)
+    plan = plan_query("SELECT network_time - 5 AS since FROM recentlight SAMPLE PERIOD 10 s", points)
     assert isinstance(plan, QueryPlan)
-    assert "  computes since = recentlight.time - 5" in explain_text(explain(plan))
+    assert "  computes since = recentlight.network_time - 5" in explain_text(explain(plan))

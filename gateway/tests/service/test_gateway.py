@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -276,7 +277,8 @@ def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer
     ada = skerry.connect(daemon.url, user="ada")
     ada.query("CREATE STORAGE POINT recent SIZE 4 AS SELECT temp FROM sensors SAMPLE PERIOD 2 s")
     reader = ada.query(
-        "SELECT r.temp, r.time FROM sensors s, recent r WHERE s.temp > r.temp SAMPLE PERIOD 2 s"
+        "SELECT r.temp, r.network_time, s.time, r.time, s.time - r.time AS ago FROM sensors s, recent r WHERE s.temp > r.temp "
+        "SAMPLE PERIOD 2 s"
     )
     wait_for(lambda: len(peer.programs()) == 2)
     before = dict(peer.programs())
@@ -307,7 +309,11 @@ def test_a_storage_point_outlives_the_gateway_and_is_dropped_last(peer: RootPeer
     ]
     peer.waiting.extend(rows)
     seen = [row for _, row in zip(range(2), reader, strict=False)]
-    assert [(row["r.temp"], row["r.time"]) for row in seen] == [(20.03, 38.25), (20.04, 38.25)]
+    assert [(row["r.temp"], row["r.network_time"]) for row in seen] == [(20.03, 38.25), (20.04, 38.25)]
+    # Epoch 20 begins 40 s behind the root's boot.
+    assert [(row["s.time"] - row["r.time"], row["ago"]) for row in seen] == [
+        (timedelta(seconds=1.75), 1.75)
+    ] * 2
     wait_for(lambda: ada.status()["duplicates"] == 1)
     assert peer.programs() == before
     ada.stop(reader.id)

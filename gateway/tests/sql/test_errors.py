@@ -42,9 +42,11 @@ REFUSED = [
          "over time WINAVG, WINSUM, WINMIN, WINMAX, WINCOUNT, WINRAND, EXPAVG, DELTA, ADPDELTA, TREND, PULSE, PULSES")
         for wrong, right in (("mean(temp)", "avg"), ("VAR(temp)", "variance"), ("distance(temp)", "dist"))
     ),
-    ("SELECT nodeid, time FROM sensors ONCE", "time",
-     "unknown attribute 'time' at column 16: a row says its epoch, which begins at network time epoch * SAMPLE PERIOD; "
-     "in UTC its time stands in the history's files"),
+    ("SELECT nodeid, timestamp FROM sensors ONCE", "timestamp",
+     "unknown attribute 'timestamp' at column 16: when a row was sampled is its time, in UTC"),
+    ("SELECT nodeid, time * 2 FROM sensors ONCE", "time * 2",
+     "'*' has no meaning for moments at column 16: write time - 1 h, time + 90 s, or the difference of two times, which is in s"),
+    ("SELECT COUNT() FROM sensors ONCE", "COUNT()", "COUNT() has nothing to be of at column 8: write COUNT(temp)"),
     ("SELECT temp, temp FROM sensors ONCE", "temp",
      "two columns are named 'temp' at column 8: name one of them with AS"),
     # units

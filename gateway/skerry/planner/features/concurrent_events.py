@@ -32,7 +32,9 @@ def event_groups(draft: Draft) -> Draft:
     plan, groups = draft.plan, dict.fromkeys(draft.plan.groups)
     if draft.select.event is not None and any(has_aggregate(output.expr) for output in plan.outputs):
         # Of one event there is one value: it need not be said that rows are grouped by it.
-        groups |= {output.expr: None for output in plan.outputs if is_of_event(output.expr)}
+        groups |= dict.fromkeys(
+            part for output in plan.outputs for part in _named(output.expr) if is_of_event(part)
+        )
     aggregate = bool(groups) or any(has_aggregate(output.expr) for output in plan.outputs)
     exprs = [plan.where, *groups, *(output.expr for output in plan.outputs)]
     if aggregate and _is_beside(draft, exprs):
@@ -50,6 +52,11 @@ def concurrent_events(draft: Draft) -> Draft:
     return draft.planned(
         clauses=_run_beside(plan.clauses), attributes=plan.attributes | attributes_of(RAISED_BY)
     )
+
+
+def _named(expr: Expr) -> list[Expr]:
+    """A column itself, or what its name stands for, as ``event.time`` does for its network time and the row's."""
+    return list(expr.walk()) if expr.final[:1] == ("named",) else [expr]
 
 
 def _is_beside(draft: Draft, exprs: Iterable[Expr | None]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from skerry.expressions.expression import attributes_of, render
 from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Past, QueryPlan
+from skerry.planner.model.row_time import is_of_row
 from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
@@ -34,6 +35,12 @@ def _past(select: ast.Select, history: ast.History, plan: QueryPlan) -> Past:
     recorded = isinstance(select.sampling, ast.Recorded)
     exprs = [output.expr for output in plan.outputs] + [e for e in (plan.where, plan.having) if e is not None]
     exprs += plan.order.exprs() if plan.order is not None else []
+    of_times = any(map(is_of_row, (node for expr in exprs for node in expr.walk())))
+    if recorded and of_times and plan.aggregate:
+        hint = "say SAMPLE PERIOD, which makes epochs"
+        raise QueryError(
+            "an aggregate over rows as they were recorded has no time of its own", hint, history.span
+        )
     if recorded and any(_EPOCH in attributes_of(expr) for expr in (*exprs, *plan.groups)):
         hint = "say SAMPLE PERIOD, which makes epochs"
         raise QueryError("rows as they were recorded have no epoch of yours", hint, history.span)

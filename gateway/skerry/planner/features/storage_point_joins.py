@@ -113,7 +113,9 @@ def _columns(exprs: Iterable[Expr], scope: Scope) -> tuple[Column, ...]:
 
 
 def _is_leaf(node: Expr) -> bool:
-    return node.op is Op.STORED or (node.is_attribute and node.operand not in IN_EVERY_ROW)
+    return node.op is Op.STORED or (
+        node.is_attribute and node.operand is not None and node.operand not in IN_EVERY_ROW
+    )
 
 
 def _leaf(node: Expr, scope: Scope) -> Column:

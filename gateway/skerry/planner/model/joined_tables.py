@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skerry.expressions.expression import MIXED, Expr, Kind, render
+from skerry.expressions.unit_algebra import UTC
+from skerry.planner.model.row_time import is_of_row
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.bytecode import Op
 
 #: Integers of a table's numbers lie within this: 64 bits leave room to reckon.
 NUMBER_LIMIT = 10**15
-#: UTC of the sample, in s.
-NOW = Expr(Op.ATTR, (), None, 3, 0, 10**14, Kind.NUMBER, MIXED, final=("now",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ class JoinedTable:
                 if column.text:
                     return Expr(Op.ATTR, kind=Kind.TEXT, final=final)
                 limit = NUMBER_LIMIT
-                return Expr(Op.ATTR, (), None, column.digits, -limit, limit, Kind.NUMBER, MIXED, final=final)
+                unit = UTC if self.past_ms is not None and name == TIME else MIXED
+                return Expr(Op.ATTR, (), None, column.digits, -limit, limit, Kind.NUMBER, unit, final=final)
         return None
 
 
@@ -111,9 +112,9 @@ class Probe:
 
 
 def tables_in(expr: Expr) -> frozenset[str]:
-    """What the tables are called whose columns an expression reads; NOW reads ''."""
+    """What the tables are called whose columns an expression reads; the row's own time reads ''."""
     found = {str(node.final[1]) for node in expr.walk() if node.final[:1] == ("table",)}
-    return frozenset(found | ({""} if any(node == NOW for node in expr.walk()) else set()))
+    return frozenset(found | ({""} if any(map(is_of_row, expr.walk())) else set()))
 
 
 def columns_read(exprs: Iterable[Expr], table: JoinedTable) -> frozenset[str]:

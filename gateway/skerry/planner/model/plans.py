@@ -22,6 +22,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from skerry.expressions.expression import Expr, Kind, from_list
+from skerry.expressions.unit_algebra import UTC
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.frames import Frame
 from skerry.planner.model.joined_tables import Probe
@@ -33,7 +34,7 @@ from skerry_protocol.packets import Aggregate
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a user sees. ``digits``: decimal places; 0: integers. ``unit``: SI, "" for none."""
+    """A column that a user sees. ``digits``: decimal places; 0: integers, and of a timestamp's seconds. ``unit``: SI, "" for none."""
 
     name: str
     expr: Expr
@@ -42,13 +43,15 @@ class Output:
 
     @property
     def type(self) -> str:
-        """``integer``, ``decimal``, ``boolean``, ``list`` or ``text``."""
+        """``integer``, ``decimal``, ``boolean``, ``timestamp``, ``list`` or ``text``."""
         if self.expr.kind is Kind.CONDITION:
             return "boolean"
         if self.expr.kind is Kind.LIST:
             return "list"
         if self.expr.kind is Kind.TEXT:
             return "text"
+        if self.expr.unit == UTC:
+            return "timestamp"
         return "decimal" if self.digits else "integer"
 
 

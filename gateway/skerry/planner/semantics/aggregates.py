@@ -7,6 +7,7 @@ from collections.abc import Collection
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr
 from skerry.planner.model.frames import is_windowed
+from skerry.planner.model.row_time import is_of_row
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
 from skerry.sql import ast
@@ -24,7 +25,7 @@ def has_aggregate(expr: Expr) -> bool:
 
 def has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
     """Whether it names an attribute outside of aggregates and of what is grouped by."""
-    if expr.aggregate is not Aggregate.NONE or expr in groups:
+    if expr.aggregate is not Aggregate.NONE or expr in groups or is_of_row(expr):
         return False
     return (
         expr.is_attribute or expr.op is Op.STORED or any(has_bare_attribute(arg, groups) for arg in expr.args)

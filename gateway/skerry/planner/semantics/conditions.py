@@ -31,8 +31,9 @@ def conditions(draft: Draft) -> Draft:
     )
     where = resolver.condition(node, "WHERE")
     parts = conjuncts(where)
-    alone = [part for part in parts if not tables_in(part)]
-    on = tuple(part for part in parts if tables_in(part))
+    # Without tables the time of the sample is asked at the gateway, as all that motes do not know.
+    on = tuple(part for part in parts if tables_in(part)) if draft.scope.tables else ()
+    alone = [part for part in parts if part not in on]
     return replace(draft, on=on).planned(where=where if not on else build.join(Op.AND, alone))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from skerry.expressions.expression import MIXED, PLAIN, Expr, Kind
 from skerry.expressions.temporal import temporal_nodes
-from skerry.expressions.unit_algebra import is_derived
+from skerry.expressions.unit_algebra import UTC, is_derived
 from skerry.planner.model.plans import Output
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
@@ -38,6 +38,6 @@ def outputs(draft: Draft) -> Draft:
 
 
 def _output(name: str, expr: Expr) -> Output:
-    known = expr.kind is Kind.NUMBER and expr.unit not in (PLAIN, MIXED) and not is_derived(expr.unit)
+    known = expr.kind is Kind.NUMBER and expr.unit not in (PLAIN, MIXED, UTC) and not is_derived(expr.unit)
     unit = expr.unit if known else ""
     return Output(name, expr, unit, expr.digits)

@@ -8,9 +8,10 @@ from decimal import Decimal
 
 from skerry.expressions import build, extension_aggregates
 from skerry.expressions.expression import PLAIN, Expr, Kind, render
+from skerry.planner.model.row_time import TIME
 from skerry.planner.semantics import aggregate_functions, positions, temporal_aggregates, time_windows
 from skerry.planner.semantics.scope import SENSORS, Scope
-from skerry.planner.semantics.unit_checks import check_units
+from skerry.planner.semantics.unit_checks import check_moments, check_units
 from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
@@ -118,6 +119,7 @@ class Resolver:
             return self._compare(_COMPARISON[node.operator], node.left, node.right)
         left = self.number(node.left, node.operator)
         right = self.number(node.right, node.operator)
+        check_moments(node.operator, left, right, node.span)
         if node.operator == ">>":
             return _shift(left, right, node)
         if node.operator in ("+", "-", "%"):
@@ -134,6 +136,8 @@ class Resolver:
 
     def _call(self, node: ast.Call) -> Expr:
         name = node.function.upper()
+        if not node.arguments and not node.star:
+            return _of_nothing(node)
         if name == "DIST":
             with _magnitude_at(node.span):
                 return positions.distance(node, lambda a: self.number(a, "dist"))
@@ -216,6 +220,13 @@ class Resolver:
             if added is not None
             else build.aggregate(aggregate_functions.SIMPLE[name], resolved)
         )
+
+
+def _of_nothing(node: ast.Call) -> Expr:
+    if node.function.upper() == "NOW":
+        return TIME
+    hint = "write dist(loc, event.loc)" if node.function.upper() == "DIST" else f"write {node.function}(temp)"
+    raise QueryError(f"{node.function}() has nothing to be of", hint, node.span)
 
 
 def _shift(left: Expr, right: Expr, node: ast.Binary) -> Expr:

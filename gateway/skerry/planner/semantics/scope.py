@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from skerry.expressions import build
 from skerry.expressions.expression import MILLISECONDS, Expr
 from skerry.planner.model.frames import REVISION
-from skerry.planner.model.joined_tables import NO_TABLES, NOW, PAST, JoinedTable, Tables, TableSchema, Trouble
+from skerry.planner.model.joined_tables import NO_TABLES, PAST, JoinedTable, Tables, TableSchema, Trouble
+from skerry.planner.model.row_time import NETWORK_TIME_NAME, OF_ROWS, TIME, TIME_NAME, utc_of
 from skerry.planner.model.storage_points import Point, Points
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
@@ -29,11 +30,9 @@ _OF_EVENTS = {name: SYNONYMS[name] for name in ("id", "xloc", "yloc")}
 _PAST_MAXIMUM_MS = 7 * 86_400_000
 #: Every row says these, whatever it is a row of.
 _IN_EVERY_ROW = ("nodeid", "epoch")
-#: The sample time of a stored row, in s of network time.
-TIME = "time"
-#: What it is asked for of rows that are not stored, and what they have.
-_WHEN = frozenset({TIME, "timestamp", "now"})
-_EPOCHS = "a row says its epoch, which begins at network time epoch * SAMPLE PERIOD; in UTC its time stands in the history's files"
+#: What ``time`` is looked for by, and what the row's own is called too.
+_WHEN = frozenset({"timestamp", "datetime", "date"})
+_NOW = "now"
 #: Both coordinates.
 _LOC = "loc"
 
@@ -89,8 +88,8 @@ class Scope:
         if found:
             return next(iter(found.values()))
         name = SYNONYMS.get(node.name.lower(), node.name.lower())
-        if node.table is None and name == "now" and self.tables:
-            return NOW
+        if node.table is None and name == _NOW:
+            return TIME
         if node.table is None and name == "revision" and self.windowed:
             return REVISION
         if node.table is None and name in _IN_EVERY_ROW:
@@ -101,11 +100,17 @@ class Scope:
         name = node.name.lower()
         if name == _LOC:
             raise _position(node)
+        if name == TIME_NAME:
+            return utc_of(build.attribute(EVENT_BY_NAME["event.network_time"]), "event.time")
         entry = EVENT_BY_NAME.get(f"event.{_OF_EVENTS.get(name, name)}")
         if entry is None and name == self.event_value:
             entry = event_parameter(node)
         if entry is None:
-            known = [*EVENT_BY_NAME, *([f"event.{self.event_value}"] if self.event_value else [])]
+            known = [
+                *EVENT_BY_NAME,
+                "event.time",
+                *([f"event.{self.event_value}"] if self.event_value else []),
+            ]
             hint = f"{did_you_mean(f'event.{name}', known)}of an event there are {', '.join(known)}"
             raise QueryError(
                 f"unknown attribute 'event.{name}'",
@@ -121,7 +126,7 @@ class Scope:
             columns += [(entry.name, build.attribute(entry)) for entry in ATTRIBUTES]
         for i, source in enumerate(self.sources):
             prefix = f"{source.called}." if self.sensors is not None or len(self.sources) > 1 else ""
-            columns.append((f"{prefix}{TIME}", _time(i, source)))
+            columns.append((f"{prefix}{TIME_NAME}", _time(i, source)))
             for index, entry in enumerate(source.point.fields):
                 columns.append((f"{prefix}{entry.name}", _field(i, source, index)))
         for joined in self.tables:
@@ -136,18 +141,34 @@ class Scope:
         name, table = node.name.lower(), node.table.lower() if node.table is not None else None
         attribute = BY_NAME.get(SYNONYMS.get(name, name))
         found: dict[str, Expr] = {}
-        if attribute is not None and self.sensors is not None and table in (None, "sensors", self.sensors):
-            found[f"{self.sensors}.{name}"] = build.attribute(attribute)
+        if self.sensors is not None and table in (None, "sensors", self.sensors):
+            if attribute is not None:
+                found[f"{self.sensors}.{name}"] = build.attribute(attribute)
+            elif name in OF_ROWS:
+                found[f"{self.sensors}.{name}"] = OF_ROWS[name]
+                if table is None:
+                    # What a reading is joined with of motes' is older.
+                    return self._of_files(name, found)
         for i, source in enumerate(self.sources):
             if table not in (None, source.called, source.point.name.lower()):
                 continue
             index = source.point.field(name)
             if index is not None:
                 found[f"{source.called}.{name}"] = _field(i, source, index)
-            elif name == TIME:
+            elif name == TIME_NAME:
                 found[f"{source.called}.{name}"] = _time(i, source)
+            elif name == NETWORK_TIME_NAME:
+                found[f"{source.called}.{name}"] = _network_time(i, source)
         for joined in self.tables:
             column = joined.column(name) if table in (None, joined.called, joined.schema.name) else None
+            if column is not None:
+                found[f"{joined.called}.{name}"] = column
+        return found
+
+    def _of_files(self, name: str, found: dict[str, Expr]) -> dict[str, Expr]:
+        """With columns of that name of tables that are no motes'."""
+        for joined in self.tables:
+            column = joined.column(name) if joined.past_ms is None else None
             if column is not None:
                 found[f"{joined.called}.{name}"] = column
         return found
@@ -176,14 +197,18 @@ class Scope:
                 known += names
                 has.append(f"{called} has {', '.join(names)}")
         hint = did_you_mean(node.name.lower(), known) + "; ".join(has)
-        if table is None and not self._columns() and node.name.lower() in _WHEN:
-            hint = _EPOCHS
+        if node.name.lower() in _WHEN:
+            hint = f"when a row was sampled is its {TIME_NAME}, in UTC"
         return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
 
     def _columns(self) -> list[tuple[str, str, list[str]]]:
         """What storage points and joined tables are called, the names that are their own, and their columns."""
         points = [
-            (source.called, source.point.name.lower(), [*(f.name for f in source.point.fields), TIME])
+            (
+                source.called,
+                source.point.name.lower(),
+                [*(f.name for f in source.point.fields), TIME_NAME, NETWORK_TIME_NAME],
+            )
             for source in self.sources
         ]
         return points + [
@@ -273,7 +298,7 @@ def event_value(events: Sequence[ast.Event | ast.StopOn]) -> str | None:
     own = [
         p
         for name, p in named.items()
-        if f"event.{name}" not in EVENT_BY_NAME and name not in (_LOC, *_OF_EVENTS)
+        if f"event.{name}" not in EVENT_BY_NAME and name not in (_LOC, TIME_NAME, *_OF_EVENTS)
     ]
     for parameter in own:
         if event_parameter(parameter) is None:
@@ -300,8 +325,13 @@ def _field(number: int, source: Source, index: int) -> Expr:
 
 
 def _time(number: int, source: Source) -> Expr:
+    """UTC of a stored row's sample."""
+    return utc_of(_network_time(number, source), f"{source.called}.{TIME_NAME}")
+
+
+def _network_time(number: int, source: Source) -> Expr:
     """Seconds and milliseconds together."""
-    at = f"{source.called}.{TIME}"
+    at = f"{source.called}.{NETWORK_TIME_NAME}"
     seconds = build.stored(number << 4 | StoredField.SECONDS, f"{at}, whole seconds", 0, 0, 2**31 - 1, "")
     rest = build.stored(number << 4 | StoredField.MILLISECONDS, f"{at}{MILLISECONDS}", 3, 0, 999, "")
     return build.add(seconds, rest)

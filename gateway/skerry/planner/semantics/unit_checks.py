@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from skerry.expressions.expression import MIXED, PLAIN, Expr
+from skerry.expressions.unit_algebra import UTC
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
-from skerry.sql.units import units_of
+from skerry.sql.units import TIME, units_of
 
 #: Of positions.
 LENGTH = "m"
@@ -21,6 +22,8 @@ def check_units(
     """
     if left.unit == right.unit or {left.unit, right.unit} & {PLAIN, MIXED}:
         return
+    if not strict and {left.unit, right.unit} == {UTC, TIME}:
+        return
     if not (strict or left.is_constant or right.is_constant):
         return
     wrong, wrong_node, other, other_node = (
@@ -35,6 +38,18 @@ def check_units(
         hint,
         wrong_node.span,
     )
+
+
+def check_moments(operator: str, left: Expr, right: Expr, span: ast.Span) -> None:
+    """Refuses to reckon with moments otherwise than by what lies between them."""
+    moments = (left.unit, right.unit).count(UTC)
+    if moments and (
+        operator not in ("+", "-")
+        or (operator == "+" and moments > 1)
+        or (operator == "-" and left.unit != UTC)
+    ):
+        hint = "write time - 1 h, time + 90 s, or the difference of two times, which is in s"
+        raise QueryError(f"'{operator}' has no meaning for moments", hint, span)
 
 
 def check_length(expr: Expr, node: ast.Expression) -> None:

@@ -16,6 +16,7 @@ from skerry.expressions.aggregate_values import list_type
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr, Kind
 from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.row_time import TIME
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Samples
 from skerry.storage.history.sorting import check_room, sequence
@@ -65,14 +66,16 @@ class _Gathered:
 
 class Aggregation:
     """The aggregates of one plan. ``by_epoch``: a row for each epoch of the query's, of each session, or of all networks,
-    by UTC, where there is ``speed``: s of network time in one of that; else over everything."""
+    by UTC, where there is ``speed``: s of network time in one of that; else over everything. ``pace``: the same of each session's."""
 
-    def __init__(self, plan: QueryPlan, *, by_epoch: bool, speed: float | None = None) -> None:
-        self._plan, self._by_epoch, self._speed = plan, by_epoch, speed
+    def __init__(
+        self, plan: QueryPlan, *, by_epoch: bool, speed: float | None = None, pace: float = 1.0
+    ) -> None:
+        self._plan, self._by_epoch, self._speed, self._pace = plan, by_epoch, speed, pace
         self._nodes = plan.aggregates()
         self._groups = [f"g{i}" for i in range(len(plan.groups))]
         self._keys = ["session", "epoch", *self._groups]
-        self._plain = _Gathered(self._keys, {"row": "max", "motes": "sum"}, [])
+        self._plain = _Gathered(self._keys, {"row": "max", "motes": "sum", "utc_ms": "min"}, [])
         self._values: dict[Expr, _Gathered] = {}
         self._names: dict[tuple[Expr | None, str], str] = {}
 
@@ -94,7 +97,8 @@ class Aggregation:
             values, known = evaluate(expr, period)
             keys[name] = pa.array(values[places], mask=~known[places])
         columns = dict(keys, row=pa.array(samples.numbers[places]), motes=pa.array(np.ones(count, np.int64)))
-        wanted = [("row", "max", "row"), ("motes", "sum", "motes")]
+        columns["utc_ms"] = pa.array(self._begins(samples, epochs, places))
+        wanted = [("row", "max", "row"), ("motes", "sum", "motes"), ("utc_ms", "min", "utc_ms")]
         for node in self._nodes:
             argument = node.args[0] if node.args else None
             if argument is None:
@@ -110,6 +114,14 @@ class Aggregation:
                     columns[name] = array
                     wanted.append((name, function, name))
         self._plain.add(pa.table(columns), wanted)
+
+    def _begins(self, samples: Samples, epochs: Int64, places: Int64) -> Int64:
+        """When the rows' epochs began, UTC in ms."""
+        rows, speed = samples.rows, self._speed or self._pace
+        utc = rows.utc_ms[places]
+        times = rows.sample_ms[places] if self._speed is None else common_ms(utc, speed)
+        into = (times - epochs * self._plan.period_ms) / speed
+        return utc - np.rint(into).astype(np.int64) if self._by_epoch else utc
 
     def _name(self, argument: Expr, function: str) -> str:
         key = argument, function
@@ -142,6 +154,7 @@ class Aggregation:
             expr: _vector(table.column(name))
             for name, expr in zip(self._groups, self._plan.groups, strict=True)
         }
+        columns[TIME] = _vector(table.column("utc_ms"))
         evaluate = Evaluator(columns, epochs * self._plan.period_ms)
         lists: dict[Expr, pa.Array] = {}
         for node in self._nodes:

@@ -165,7 +165,7 @@ class Answer:
         assert self._plan.history is not None
         by_epoch = not self._plan.history.recorded
         speed = self._speed if self._by_utc else None
-        aggregation = Aggregation(self._plan, by_epoch=by_epoch, speed=speed)
+        aggregation = Aggregation(self._plan, by_epoch=by_epoch, speed=speed, pace=self._speed)
         for start in range(self._reader.first(), self._end, PIECE_ROWS):
             samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
             aggregation.add(samples, self._rows.selected(samples))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,7 @@ def plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
+_ZERO = datetime.fromtimestamp(0, UTC)
 NOW = ORIGIN + 86_400_000_000 + 700_000_000
 
 numbers = st.one_of(
@@ -164,6 +166,30 @@ def test_rows_as_recorded_equal_duckdbs(
     assert [(number, row["nodeid"]) for number, row in rows] == [row[:2] for row in expected]
     for (_, got), want in zip(rows, expected, strict=True):
         assert list(got.values())[1:] == [plain(v) for v in want[2:]]
+
+
+def test_times_equal_duckdbs(past: Any, streams: list[Stream]) -> None:
+    """Of rows when they were sampled, of epochs' aggregates when those began."""
+    history, log = past[1]
+    end = log.rows
+    sampled = answered(history, log, streams, "SELECT time, nodeid FROM sensors HISTORY 7 day ONLY", NOW, end)
+    epochs = answered(
+        history,
+        log,
+        streams,
+        "SELECT time, COUNT(*) AS n FROM sensors HISTORY 7 day ONLY SAMPLE PERIOD 30 s",
+        NOW,
+        end,
+    )
+    with sensors_view(past[2][0], NOW - 7 * 86_400_000_000, end) as connection:
+        rows = connection.execute("SELECT epoch_us(time), nodeid FROM sensors ORDER BY row").fetchall()
+        begins = connection.execute(
+            "SELECT min(epoch_us(time) - network_ms % 30000 * 1000), count(*) "
+            f"FROM {FIRST.format(period=30000)} GROUP BY session, network_ms // 30000 ORDER BY max(row)"
+        ).fetchall()
+    microsecond = timedelta(microseconds=1)
+    assert [((row["time"] - _ZERO) // microsecond, row["nodeid"]) for _, row in sampled] == rows
+    assert [((row["time"] - _ZERO) // microsecond, row["n"]) for _, row in epochs] == begins
 
 
 aggregates = st.sampled_from(
