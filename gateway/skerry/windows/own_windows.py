@@ -18,7 +18,7 @@ from skerry.execution.matching import Part, View
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions.evaluate import Vector
-from skerry.planner.model.frames import CELLS_MAXIMUM, LATENESS_MS
+from skerry.planner.model.frames import CELLS_MAXIMUM, EPOCH, LATENESS_MS
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.streams.stream import common_ms
 from skerry.tables.columns import TableError
@@ -33,6 +33,7 @@ from skerry.windows.shared_windows import (
     ends_utc_ms,
     last_end,
     part_of,
+    with_epochs,
 )
 
 #: Rows of the log that are looked at at a time.
@@ -202,7 +203,15 @@ class Run:
             result = session.panes.process(rows, len(session.groups))[session.key]
             course = session.panes.courses[session.key]
             utc_ms = ends_utc_ms(result, rows, self._own.speed)
-            part = part_of(result, course, self._own.plan.groups, session.groups, utc_ms, self._texts)
+            part = part_of(
+                result,
+                course,
+                self._own.plan.groups,
+                session.groups,
+                utc_ms,
+                self._own.plan.period_ms,
+                self._texts,
+            )
             delivery = part.delivery(replace(session.view, until_ms=until))
             found += [delivery] if delivery is not None else []
         self._keep(in_order(found))
@@ -213,8 +222,11 @@ class Run:
         vectors = [self._coded(column) if isinstance(column, list) else column for column in columns]
         # Where the places stand among this session's rows.
         among = np.searchsorted(chosen.all, places)
-        utc_ms = chosen.rows.utc_ms[chosen.all]
-        return Piece(chosen.numbers, self._own.times(chosen), utc_ms, among, vectors)
+        utc_ms, times, plan = chosen.rows.utc_ms[chosen.all], self._own.times(chosen), self._own.plan
+        if EPOCH in plan.groups and plan.window is not None:
+            left = times[among] // plan.period_ms % plan.window.epochs(plan.period_ms)
+            vectors = with_epochs(vectors, plan.groups, left)
+        return Piece(chosen.numbers, times, utc_ms, among, vectors)
 
     def _coded(self, texts: list[str | None]) -> Vector:
         codes = [0 if text is None else self._texts.setdefault(text, len(self._texts)) for text in texts]

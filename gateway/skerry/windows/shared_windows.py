@@ -16,6 +16,7 @@ from skerry.expressions.build import rounded_quotient
 from skerry.expressions.evaluate import Evaluator, Values, Vector, rounded_quotients
 from skerry.expressions.expression import Expr, Kind
 from skerry.planner.model.frames import (
+    EPOCH,
     LATENESS_MS,
     PERIODS_BEHIND,
     REVISION,
@@ -211,6 +212,8 @@ class Selection:
     after: int
     feeds: tuple[tuple[int, Feed], ...]
     off: tuple[int, ...] = ()
+    #: Of groups by epoch, so many that they are told apart: see :meth:`skerry.planner.model.frames.Frame.epochs`.
+    epochs: int = 0
 
 
 @dataclass
@@ -327,7 +330,14 @@ class Windows:
             return before
         after = 0 if before is None else before.number
         selection = Selection(
-            plan.where, plan.groups, plan.period_ms, width, after, tuple(fresh.items()), off
+            plan.where,
+            plan.groups,
+            plan.period_ms,
+            width,
+            after,
+            tuple(fresh.items()),
+            off,
+            window.epochs(plan.period_ms) if EPOCH in plan.groups else 0,
         )
         found = self._shared.get(selection)
         if found is None:
@@ -381,7 +391,7 @@ class Windows:
                 course = shared.panes.courses[key]
                 utc_ms = ends_utc_ms(results[key], rows, self._speed)
                 found[shared.number, key] = part_of(
-                    results[key], course, selection.groups, shared.groups, utc_ms
+                    results[key], course, selection.groups, shared.groups, utc_ms, selection.period_ms
                 )
             if brought:
                 users.update(user for user, key in shared.users.items() if key in brought)
@@ -398,8 +408,23 @@ def _input(shared: Shared, mine: list[tuple[View, Part]], speed: float | None) -
         of_places = rows if len(places) == len(part.numbers) else rows.at(places)
         vectors = [of_places(expr, selection.period_ms) for expr in (*selection.groups, *arguments)]
         samples = part.rows.sample_ms if speed is None else common_ms(part.rows.utc_ms, speed)
+        left = samples[places] // selection.period_ms % max(1, selection.epochs)
+        vectors = with_epochs(vectors, selection.groups, left)
         pieces.append(Piece(part.numbers, samples, part.rows.utc_ms, places.astype(np.int64), vectors))
     return as_input(pieces, shared.groups, len(selection.groups), arguments)
+
+
+def with_epochs(vectors: Sequence[Vector], groups: Sequence[Expr], left: Int64) -> list[Vector]:
+    """What rows are grouped by and what of them is aggregated, with what their epochs leave where they are grouped by those."""
+    epochs: Vector = left, np.ones(len(left), np.bool_)
+    of_groups = [epochs if expr == EPOCH else vector for expr, vector in zip(groups, vectors, strict=False)]
+    return [*of_groups, *vectors[len(groups) :]]
+
+
+def _epochs(left: Int64, begins: Int64, period_ms: int, epochs: int) -> Int64:
+    """The epochs of windows that begin then, by what they leave when divided by ``epochs``."""
+    first = begins // period_ms
+    return first + (left - first) % epochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,10 +501,12 @@ def part_of(
     exprs: Sequence[Expr],
     known: Mapping[Group, int],
     utc_ms: Int64,
+    period_ms: int,
     texts: Texts | None = None,
 ) -> WindowPart:
     """What windows gave, of groups of these expressions, whose numbers are ``known``. ``utc_ms``: of their ends."""
     tuples = list(known)
+    begins = np.array([course.begin(end) for end in result.ends], np.int64)
     groups: dict[Expr, Vector] = {}
     of_text: dict[Expr, list[str]] = {}
     for i, expr in enumerate(exprs):
@@ -489,15 +516,15 @@ def part_of(
             of_text[expr] = sorted(texts)
             rank = {texts[text]: place for place, text in enumerate(of_text[expr])}
             values = [None if value is None else rank[value] for value in values]
-        groups[expr] = (
-            np.array([value or 0 for value in values], np.int64),
-            np.array([value is not None for value in values], np.bool_),
-        )
+        numbers = np.array([value or 0 for value in values], np.int64)
+        if expr == EPOCH:
+            numbers = _epochs(numbers, begins, period_ms, course.frame.epochs(period_ms))
+        groups[expr] = numbers, np.array([value is not None for value in values], np.bool_)
     if groups:
         places = _by_group(result, list(groups.values()))
         result, utc_ms = result.at(places.tolist()), utc_ms[places]
         groups = {expr: (values[places], there[places]) for expr, (values, there) in groups.items()}
-    begins = np.array([course.begin(end) for end in result.ends], np.int64)
+        begins = begins[places]
     return WindowPart(result, WindowRows(result, groups, of_text, utc_ms), begins)
 
 

@@ -21,7 +21,7 @@ class Answer:
 
     id, into, srt, doubt = "1", None, None, "WHERE is never true: nodeid is 0 to 65534"
     notes = ("each 10 s, as no SAMPLE PERIOD was given",)
-    columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0},)
+    columns: tuple[dict[str, Any], ...] = ({"name": "nodeid", "unit": "", "digits": 0, "type": "integer"},)
 
     def __init__(self) -> None:
         self.begins = time.time() + 12

@@ -65,6 +65,28 @@ def test_users_who_come_at_different_times_share_panes() -> None:
         assert user.got
 
 
+def test_groups_by_epoch_are_as_many_as_a_window_has() -> None:
+    """However long it runs: an epoch that is over makes room for another."""
+    log = steady(200)
+    engine = Engine(STREAMS.get, log.block)
+    plan = plan_of(
+        "SELECT epoch, COUNT(*, 15 s, 5 s) AS n, SUM(temp, 15 s, 5 s) AS t FROM sensors GROUP BY epoch SAMPLE PERIOD 5 s"
+    )
+    engine.subscribe("u", plan, 0)
+    engine.set_feeds("u", {1: Feed("u", 1, 5000, PERIODS[1], 0)})
+    engine.process(log.block(0, 200))
+    subscriber = engine.subscriber("u")
+    assert subscriber is not None
+    found = subscriber.buffer.deliveries(-1, through=200)
+    assert found is not None
+    rows = [tuple(row.values()) for part in found[0] for row in part.columns.to_pylist()]
+    # Windows end with each epoch, and hold it and the two before.
+    assert rows[-3:] == [(last, 1, 20 + last / 100) for last in (195, 196, 197)]
+    assert rows == [(e, 1, 20 + e / 100) for end in range(3, 199) for e in range(end - 3, end)]
+    (shared,) = engine._windows._shared.values()
+    assert len(shared.groups) == 3
+
+
 def test_panes_go_on_when_the_motes_query_changes() -> None:
     log = steady(60)
     engine = Engine(STREAMS.get, log.block)

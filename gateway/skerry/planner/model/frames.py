@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from skerry.expressions import build
 from skerry.expressions.expression import Expr, Kind
 from skerry.sql.units import duration_text
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
 
 #: Pieces of one window, each as long as the greatest common divisor of length and slide.
@@ -20,6 +22,8 @@ SUM_MAXIMUM = 2**53
 PERIODS_BEHIND = 2
 #: Pieces times groups that are kept at most (40 bytes each and more).
 CELLS_MAXIMUM = 10_000_000
+#: The epoch of a row, as queries group by it.
+EPOCH = build.attribute(BY_NAME["epoch"])
 #: Which of the rows of a window this is: 0 when it is over, one more with each late row.
 REVISION = Expr(Op.ATTR, (), None, 0, 0, 2**53, Kind.NUMBER, final=("revision",))
 
@@ -67,6 +71,11 @@ class Frame:
     def lookback_ms(self) -> int:
         """How far before a row's end the earliest window with a length may begin."""
         return max(window.length_ms + window.slide_ms for window in self.windows) - self.slide_ms
+
+    def epochs(self, period_ms: int) -> int:
+        """Epochs that all its windows of one row span, one after the other: what an epoch leaves when divided by their number tells
+        them apart there, so that groups by epoch do not grow in number with time."""
+        return self.lookback_ms // period_ms
 
     @property
     def is_bounded(self) -> bool:

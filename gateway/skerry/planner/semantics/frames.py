@@ -6,7 +6,14 @@ import math
 from collections.abc import Iterable
 
 from skerry.expressions.expression import Expr
-from skerry.planner.model.frames import CELLS_MAXIMUM, LATENESS_MS, PANES_MAXIMUM, Frame, windows_of
+from skerry.planner.model.frames import (
+    CELLS_MAXIMUM,
+    EPOCH,
+    LATENESS_MS,
+    PANES_MAXIMUM,
+    Frame,
+    windows_of,
+)
 from skerry.planner.semantics.aggregates import check_bare, has_aggregate
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.groups import named
@@ -15,10 +22,8 @@ from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME
 
-_MOTES = 1024
-_EPOCH = BY_NAME["epoch"].number
-#: Values that there are of an attribute whose range is wider.
-_FEW: dict[int, int] = {BY_NAME["nodeid"].number: _MOTES, BY_NAME["via"].number: 64}
+#: Values that there are of an attribute whose range is wider: of 1,024 motes, behind 64 roots.
+_FEW: dict[int, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
 
 
 def frames(draft: Draft) -> Draft:
@@ -77,15 +82,12 @@ def frame_of(
             f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
         )
     pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
-    # A piece of time has no more groups than rows; all since the beginning may have any.
-    epochs = max(1, frame.width_ms // period_ms) if frame.is_bounded else None
     # How many values a table has is known when it is read.
-    values = [
-        _values(group, epochs) for group in groups if not any(n.final[:1] == ("table",) for n in group.walk())
-    ]
-    count = math.prod(values)
-    if epochs is not None:
-        count = min(count, epochs * _MOTES)
+    count = math.prod(
+        _values(group, frame, period_ms)
+        for group in groups
+        if not any(node.final[:1] == ("table",) for node in group.walk())
+    )
     if count * pieces > CELLS_MAXIMUM:
         most = CELLS_MAXIMUM // pieces
         hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
@@ -93,9 +95,10 @@ def frame_of(
     return frame
 
 
-def _values(group: Expr, epochs: int | None) -> int:
-    """How many there may be of what is grouped by, in ``epochs`` epochs; None: in all there may be."""
-    few = _FEW if epochs is None else {**_FEW, _EPOCH: epochs}
-    read = [node for node in group.walk() if node.is_attribute]
-    combined = math.prod(few.get(node.operand or 0, node.high - node.low + 1) for node in dict.fromkeys(read))
+def _values(group: Expr, frame: Frame, period_ms: int) -> int:
+    """How many there may be of what is grouped by at once."""
+    if group == EPOCH and frame.is_bounded:
+        return frame.epochs(period_ms)
+    read = dict.fromkeys(node for node in group.walk() if node.is_attribute)
+    combined = math.prod(_FEW.get(node.operand or 0, node.high - node.low + 1) for node in read)
     return min(combined, group.high - group.low + 1)
