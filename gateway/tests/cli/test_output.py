@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -40,6 +43,49 @@ def test_a_table_on_a_terminal_is_cut_off_nowhere(
     assert all(row["sql"] in said for row in ROWS)
     assert all(len(line) <= width for line in lines[1:]) or width < 32
     assert len(lines) == 3 or 32 <= width < 80
+
+
+MOMENT = datetime(2026, 11, 27, 3, 35, 6, 250_000, UTC)
+COLUMNS = [
+    {"name": "time", "unit": "", "digits": 3, "type": "timestamp"},
+    {"name": "n", "unit": "", "digits": 0, "type": "integer"},
+]
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [
+        ("UTC", "2026-11-27 03:35:06.250+00:00"),
+        ("Europe/Berlin", "2026-11-27 04:35:06.250+01:00"),
+        ("Asia/Kathmandu", "2026-11-27 09:20:06.250+05:45"),
+    ],
+)
+def test_a_table_shows_moments_in_the_readers_zone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, zone: str, shown: str
+) -> None:
+    write = writer(Format.TABLE, COLUMNS, ZoneInfo(zone))
+    write({"time": MOMENT, "n": 3})
+    write({"time": None, "n": 4})
+    heading, line, row, unknown = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["time", "n"]
+    assert row.split("  ", 1)[0] == shown
+    assert unknown.split() == ["NULL", "4"]
+    assert len({len(heading), len(line), len(row), len(unknown)}) == 1
+    # Where no zone is said, it is this machine's.
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        writer(Format.TABLE, COLUMNS)({"time": MOMENT, "n": 3})
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("format", [Format.CSV, Format.JSON])
+def test_programs_are_told_moments_in_utc(capsys: pytest.CaptureFixture[str], format: Format) -> None:
+    writer(format, COLUMNS, ZoneInfo("Europe/Berlin"))({"time": MOMENT, "n": 3})
+    assert "2026-11-27T03:35:06.250Z" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_lists_in_csv_are_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,10 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import uvicorn
@@ -124,3 +126,44 @@ def test_one_client_may_read_as_many_feeds_as_the_gateway_lets_it() -> None:
         assert [next(rows)["temp"] for rows in feeds] == [21.5] * 120
         for rows in feeds:
             rows.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        list,
+        lambda rows: asyncio.run(asynchronously(rows)),
+        lambda rows: rows.to_arrow().to_pylist(),
+        lambda rows: rows.to_pandas().to_dict("records"),
+    ],
+    ids=["rows", "asynchronously", "arrow", "pandas"],
+)
+def test_moments_are_moments_whatever_way_they_are_read(
+    read: Callable[[skerry.Rows], list[dict[str, object]]],
+) -> None:
+    moment = datetime(2026, 11, 27, 3, 35, 6, 250_000, UTC)
+    sql = "SELECT nodeid, time FROM sensors SAMPLE PERIOD 1 s"
+    query = UserQuery("1", "ada", sql, plan_of(sql), 0.0, 0)
+    schema = Residual(query.plan).schema()
+    columns = [{"name": output.name, "type": output.type} for output in query.plan.outputs]
+
+    def answer(request: Request) -> Response:
+        writer: Writer = EventWriter() if request.headers["Accept"] == SSE else ArrowWriter(query, schema)
+        batch = pa.RecordBatch.from_pylist(
+            [{"nodeid": 3, "time": moment}, {"nodeid": 4, "time": None}], schema=schema
+        )
+
+        async def content() -> AsyncIterator[bytes]:
+            for part in (
+                writer.begin(-1),
+                writer.rows(Delivery(np.array([7, 8]), batch)),
+                writer.end("finished"),
+            ):
+                yield part
+
+        return StreamingResponse(content(), media_type=writer.media_type)
+
+    with served(answer) as url:
+        first, second = read(skerry.Rows(skerry.connect(url), {**DESCRIPTION, "columns": columns}))
+    assert first == {"nodeid": 3, "time": moment}
+    assert second["time"] is None or pd.isna(second["time"])
