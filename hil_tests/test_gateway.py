@@ -10,7 +10,9 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,15 @@ def each_event_has_its_rows(client: skerry.Client, pressed: deque[int]) -> None:
     assert set(found) == {(node, raised) for node in range(4) for raised in (1, 3)}, "for each event its rows"
 
 
+def check_times(rows: list[dict[str, Any]]) -> None:
+    """What was sampled together was sampled at one time, and UTC goes as network time does."""
+    times = {row["network_time"]: row["time"] for row in rows}
+    assert all(row["time"] == times[row["network_time"]] for row in rows)
+    first, at = next(iter(times.items()))
+    assert all(time % 2 == 0 for time in times)
+    assert all(abs((moment - at).total_seconds() - (time - first)) < 0.5 for time, moment in times.items())
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_two_users_ask_emulated_motes(network: MakeNetwork, tmp_path: Path) -> None:
@@ -76,20 +87,23 @@ def test_two_users_ask_emulated_motes(network: MakeNetwork, tmp_path: Path) -> N
         f"127.0.0.1:{port}",
     ]
     gateway = subprocess.Popen([COMMAND, "gateway", *arguments], stderr=subprocess.DEVNULL)
+    began = datetime.now(UTC) - timedelta(seconds=30)
     try:
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: skerry.connect(url).status()["link"]["state"] == "connected")
         warm = skerry.connect(url, user="ada").query(
-            "SELECT nodeid, temp FROM sensors WHERE temp > 21.5 SAMPLE PERIOD 2 s"
+            "SELECT nodeid, temp, time, network_time FROM sensors WHERE temp > 21.5 SAMPLE PERIOD 2 s"
         )
         mean = skerry.connect(url, user="grace").query(
-            "SELECT AVG(temp), COUNT(*) FROM sensors SAMPLE PERIOD 2 s"
+            "SELECT time, AVG(temp), COUNT(*) FROM sensors SAMPLE PERIOD 2 s"
         )
         rows = [row for row, _ in zip(warm, range(6), strict=False)]
         assert {row["nodeid"] for row in rows} == {2, 3}
         assert all(row["temp"] == pytest.approx(20 + row["nodeid"], abs=0.011) for row in rows)
+        check_times(rows)
         whole = next(row for row in mean if row["COUNT(*)"] == 4)
+        assert began <= whole["time"] <= datetime.now(UTC) + timedelta(seconds=5)
         assert whole["AVG(temp)"] == pytest.approx(21.5, abs=0.011)
         client = skerry.connect(url, user="ada")
         waiting = client.query("ON EVENT look SELECT nodeid, event.nodeid ONCE")
