@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import threading
 import time
 from collections import Counter
@@ -126,3 +127,19 @@ def test_what_is_asked_while_motes_stand_still_begins_when_they_go_on(
         wait_for(lambda: query.finished)
         assert sorted(rows_of(gateway, query, tmp_path).values()) == [4, 4, 4, 4]
         wait_for(lambda: gateway.status()["alarms"] == [])
+
+
+@pytest.mark.slow
+def test_a_querys_only_epoch_is_every_motes(network: MakeNetwork, tmp_path: Path) -> None:
+    """At speed 5 a mote of a loaded machine once missed it. In 90 runs of this with up to 16 processes waiting for two processors none did,
+    since queries begin where all motes can have heard of them, by the root's own time."""
+    run, rng = started(network, 5.0), random.Random(1)
+    with run.gateway(tmp_path, 5.0) as gateway:
+        time.sleep(2)
+        for period in (2, 5):
+            time.sleep(2 * rng.random())
+            query = gateway.ask(f"SELECT nodeid, temp FROM sensors SAMPLE PERIOD {period} s FOR 1", "ada")
+            assert isinstance(query, UserQuery)
+            wait_for(lambda query=query: query.finished)
+            wait_for(lambda query=query: rows_of(gateway, query, tmp_path).total() >= 4)
+            assert list(rows_of(gateway, query, tmp_path).values()) == [4]
