@@ -53,6 +53,7 @@ from skerry.planner.semantics import (
 )
 from skerry.planner.semantics.assumptions import assumptions
 from skerry.planner.semantics.draft import Draft, Pass, begin, names
+from skerry.planner.semantics.times_of_epochs import with_times_of_epochs
 from skerry.planner.semantics.windows_in_where import with_windows_in_having
 from skerry.sql import ast
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
@@ -214,7 +215,7 @@ def _plan(
     restored: bool,
 ) -> QueryPlan:
     """``least``: the shortest sample period."""
-    select = with_windows_in_having(select)
+    select = with_times_of_epochs(with_windows_in_having(select))
     if select.into is not None or select.queue is not None:
         least = PERIOD_STORED_MINIMUM_MS
     stored = least == PERIOD_STORED_MINIMUM_MS

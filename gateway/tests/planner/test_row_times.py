@@ -138,6 +138,23 @@ def test_a_joins_time_is_the_later_rows() -> None:
     ]  # fmt: skip
 
 
+def test_the_later_row_of_two_storage_points() -> None:
+    plan = planned("SELECT time, network_time FROM recent AS a, recent AS b ONCE")
+    # Seconds and milliseconds of the first one's row, then of the second's.
+    stored = {"s15": [38, 38, 38], "s14": [250, 250, 250], "s31": [38, 20, 99], "s30": [750, 0, 0]}
+    assert rows(plan, [60] * 3, **stored) == [
+        {"time": at(38.75), "network_time": 38.75},
+        {"time": at(38.25), "network_time": 38.25},
+        {"time": None, "network_time": 99.0},
+    ]
+
+
+def test_beside_an_aggregate_over_a_storage_point_it_is_the_epochs() -> None:
+    plan = planned("SELECT time, COUNT(*) AS n FROM recent HAVING COUNT(*) > 1 SAMPLE PERIOD 10 s")
+    assert rows(plan, [6], count_0=[3]) == [{"time": at(60), "n": 3}]
+    assert [output.name for output in plan.outputs] == ["time", "n"]
+
+
 def test_an_events_time_is_when_it_was_raised() -> None:
     plan = planned(
         "ON EVENT hot(time): SELECT time, event.time, event.network_time, time - hot.time AS behind SAMPLE PERIOD 2 s FOR 10 s"

@@ -33,6 +33,16 @@ def utc_of(network: Expr, name: str) -> Expr:
     return replace(known, final=("named", name))
 
 
+def later_of(a: Expr, b: Expr, name: str) -> Expr:
+    """The later one of two times, under a name for people; NULL where one of them is not known."""
+    ahead = build.subtract(b, a)
+    later = build.compare(Op.GT, b, a)
+    low, high = min(ahead.low, 0), max(ahead.high, 0)
+    # A condition is 1 where it is true.
+    by = Expr(Op.MUL, (ahead, later), 0, ahead.digits, low, high, Kind.NUMBER, ahead.unit)
+    return replace(build.add(a, by), final=("named", name))
+
+
 def is_of_row(expr: Expr) -> bool:
     """Whether it is one of these times."""
     return expr.final[:1] == (TIME_LEAF,)

@@ -9,7 +9,7 @@ from skerry.expressions import build
 from skerry.expressions.expression import MILLISECONDS, Expr
 from skerry.planner.model.frames import REVISION
 from skerry.planner.model.joined_tables import NO_TABLES, PAST, JoinedTable, Tables, TableSchema, Trouble
-from skerry.planner.model.row_time import NETWORK_TIME_NAME, OF_ROWS, TIME, TIME_NAME, utc_of
+from skerry.planner.model.row_time import NETWORK_TIME_NAME, OF_ROWS, TIME, TIME_NAME, later_of, utc_of
 from skerry.planner.model.storage_points import Point, Points
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
@@ -141,6 +141,16 @@ class Scope:
         name, table = node.name.lower(), node.table.lower() if node.table is not None else None
         attribute = BY_NAME.get(SYNONYMS.get(name, name))
         found: dict[str, Expr] = {}
+        if (
+            name in OF_ROWS
+            and self.sensors is None
+            and table is None
+            and len(self.sources) == SOURCES_MAXIMUM
+        ):
+            # Of a join, the later row's.
+            make = _time if name == TIME_NAME else _network_time
+            first, second = (make(i, source) for i, source in enumerate(self.sources))
+            return {name: later_of(first, second, name)}
         if self.sensors is not None and table in (None, "sensors", self.sensors):
             if attribute is not None:
                 found[f"{self.sensors}.{name}"] = build.attribute(attribute)
