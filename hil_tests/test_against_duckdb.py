@@ -120,7 +120,9 @@ def answers(
         states: dict[tuple[Any, ...], list[Partial]] = {}
         for record in net.line.of(PacketType.PARTIAL, query):
             partial = from_packet(mote_query, record.body)
-            states.setdefault((partial.epoch, *partial.group(mote_query)), []).append(partial)
+            group = partial.group(mote_query)
+            if group is not None:
+                states.setdefault((partial.epoch, *group), []).append(partial)
         batch = partials_batch(mote_query, [merge_partials(mote_query, parts) for parts in states.values()])
     else:
         # Once each: the gateway's log drops what the root sends again.

@@ -77,7 +77,9 @@ def answers(net: NetworkHandle, number: int, query: MoteQuery) -> dict[int, dict
     parts: dict[int, dict[tuple[int | None, ...], list[Partial]]] = defaultdict(lambda: defaultdict(list))
     for record in net.line.of(PacketType.PARTIAL, number):
         partial = from_packet(query, record.body)
-        parts[partial.epoch][partial.group(query)].append(partial)
+        group = partial.group(query)
+        if group is not None:
+            parts[partial.epoch][group].append(partial)
     return {
         epoch: {group: merge_partials(query, states) for group, states in groups.items()}
         for epoch, groups in parts.items()

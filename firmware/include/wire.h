@@ -26,6 +26,7 @@
 #define WIRE_SOURCES_MAXIMUM 2U /* storage points that one query reads */
 #define WIRE_QUERIES_MAXIMUM 8U /* queries at once on a mote */
 #define WIRE_EVENT_RUNS 4U /* motes whose events run a query side by side */
+#define WIRE_NO_GROUP 1U /* value of a GROUP whose count is 0: of motes whose rows did not pass */
 #define WIRE_STOPS_MAXIMUM 6U /* stops that a QUERY_STOP tells of */
 #define WIRE_FRAGMENT_MAXIMUM 96U /* program bytes in a QUERY_INSTALL */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
@@ -580,7 +581,7 @@ _Static_assert(sizeof(struct wire_series) == 7, "wire_series");
 
 /* State of one aggregate in a partial state record. */
 struct wire_aggregate_state {
-    uint16_t count; /* values that went in; 0: none did, the value means nothing (SUM and AVG: it is a difference to add; GROUP: the group of NULL) */
+    uint16_t count; /* values that went in; 0: none did, the value means nothing (SUM and AVG: it is a difference to add; GROUP: 0 the group of NULL, 1 no group, of motes whose rows did not pass) */
     int32_t value; /* COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group; the others: aggregate_*.c */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_aggregate_state) == 6, "wire_aggregate_state");

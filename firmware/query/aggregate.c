@@ -56,7 +56,7 @@ static uint8_t size_of_cells(uint8_t cells)
     return (uint8_t)(sizeof(struct wire_partial) + cells * sizeof(struct wire_aggregate_state));
 }
 
-bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
+void aggregate_produce(const struct slot *slot, bool passes, bool counts)
 {
     struct partial partial = {
         .header = {.query = slot->query, .epoch = slot->epoch, .motes = counts}};
@@ -67,10 +67,9 @@ bool aggregate_produce(const struct slot *slot, bool passes, bool counts)
         if (passes)
             start_state(&field, slot, &partial.states[cells]);
         else if (field.aggregate == WIRE_AGGREGATE_GROUP)
-            return false; /* a row that is refused belongs to no group */
+            partial.states[cells].value = WIRE_NO_GROUP;
     }
     queue_push(WIRE_PACKET_PARTIAL, &partial, size_of_cells(cells));
-    return true;
 }
 
 bool aggregate_same_epoch(const struct wire_partial *a, const struct wire_partial *b)
@@ -90,8 +89,8 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a,
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
         const struct wire_aggregate_state *one = &a->states[i], *other = &b->states[i];
-        if ((one->count == 0) != (other->count == 0) ||
-            (one->count != 0 && one->value != other->value))
+        /* Of the groups of NULL, and of no row, the count is 0. */
+        if ((one->count == 0) != (other->count == 0) || one->value != other->value)
             return false;
     }
     return true;

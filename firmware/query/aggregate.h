@@ -72,8 +72,8 @@ bool aggregate_one_sided(struct wire_aggregate_state *into,
 /* Merges sums of one cell, those over no reading too; false: beyond 32 bits. */
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
 /* Queues the partial state record of this mote's own readings for the slot's epoch, in whose
- * `motes` it `counts` or not. A row that does not pass its conditions counts in `motes` only, or
- * not at all where rows are grouped. True: a record was produced. */
-bool aggregate_produce(const struct slot *slot, bool passes, bool counts);
+ * `motes` it `counts` or not. A row that does not pass its conditions counts in `motes` only; where
+ * rows are grouped that is the record of no group. */
+void aggregate_produce(const struct slot *slot, bool passes, bool counts);
 
 #endif

@@ -16,8 +16,8 @@ static bool aggregates(const struct slot *slot)
 
 static void summarise(struct slot *slot, bool passes, bool counts)
 {
-    if (aggregate_produce(slot, passes, counts))
-        rows++;
+    aggregate_produce(slot, passes, counts);
+    rows++;
 }
 
 static void row(struct slot *slot, bool passes)
@@ -32,10 +32,11 @@ static void row(struct slot *slot, bool passes)
     }
 }
 
-static void produce(struct slot *slot, bool passes)
+/* `counts`: it is the first of the epoch's rows. */
+static void produce(struct slot *slot, bool passes, bool counts)
 {
     if (aggregates(slot))
-        summarise(slot, passes, true);
+        summarise(slot, passes, counts);
     else if (passes || row_counts_epochs(slot))
         row(slot, passes);
     else
@@ -45,18 +46,18 @@ static void produce(struct slot *slot, bool passes)
 void output_epoch(struct slot *slot, bool passes)
 {
     if (!passes || !(slot->received & SLOT_EACH)) {
-        produce(slot, passes);
+        produce(slot, passes, true);
         return;
     }
     /* What passed is each condition by itself, for some event. */
     bool any = false;
     for (uint8_t run = 0; events_take(slot, &run);)
         if (row_passes(slot)) {
+            produce(slot, true, !any);
             any = true;
-            produce(slot, true);
         }
     if (!any)
-        produce(slot, false);
+        produce(slot, false, true);
 }
 
 void output_joined(struct slot *slot)

@@ -16,11 +16,14 @@ from skerry.delivery.engine import Engine
 from skerry.planner.model.frames import LATENESS_MS
 from skerry.planner.model.joined_tables import TableSchema
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.model.waits import grace_ms
 from skerry.tables.columns import column_of
 from skerry.tables.join import Joiner
 from skerry.tables.store import Table
 from skerry_protocol.attributes import BY_NAME
 
+#: How far behind a window's end the row is sampled that brings it.
+GRACE_MS = grace_ms(5000, None)
 LOG_COLUMNS = ["row", "stream", "sample", *NAMES]
 KINDS = ("AVG", "SUM", "MIN", "MAX", "COUNT")
 #: A table that streams are joined with: some motes are in two places, some in none.
@@ -64,6 +67,9 @@ class User:
     joined: bool = False
     #: What stands behind FROM … WHERE ….
     clauses: str = ""
+    #: Rows before this one are of the past: all are there, so that a window waits for those that came late; and whether none follow.
+    past: int = 0
+    only: bool = False
     got: list[tuple[object, ...]] = field(default_factory=list)
 
     @property
@@ -134,12 +140,13 @@ class User:
         found: list[tuple[int, int, int, object]] = []
         now, closed = None, 0
         revisions: dict[int, int] = {}
-        for number, row in self._rows(log):
-            sample = row["sample"]
+        rows = self._rows(log)
+        for number, row in rows:
+            sample, grace = row["sample"], LATENESS_MS if number < self.past else GRACE_MS
             assert sample is not None
             if now is None:
                 now = sample
-                closed = (now - 5000) // self.slide_ms * self.slide_ms
+                closed = (now - grace) // self.slide_ms * self.slide_ms
             now = max(now, sample)
             groups = self._groups(row)
             if groups and sample < closed and sample >= now - LATENESS_MS:
@@ -148,9 +155,12 @@ class User:
                         revisions[end] = revisions.get(end, 0) + 1
                         for group in ["all"] if self.order else groups:
                             found.append((number, end, revisions[end], group))
-            while closed + self.slide_ms <= now - 5000:
+            while closed + self.slide_ms <= now - grace:
                 closed += self.slide_ms
                 found.append((number, closed, 0, "all"))
+        if self.only and now is not None:
+            ends = range(closed + self.slide_ms, now - 5000 + 1, self.slide_ms)
+            found += [(len(log.rows) - 1, end, 0, "all") for end in ends]
         return [
             one for one in found if all(self.since_ms <= begin < end for begin, end in self.spans(one[1]))
         ]

@@ -56,6 +56,8 @@ PERIOD_STORED_MINIMUM_MS = 50
 QUERIES_MAXIMUM = 8
 #: Motes whose events run a query side by side on a mote.
 EVENT_RUNS = 4
+#: Value of a GROUP over no row: the state counts motes whose rows did not pass, and belongs to no group.
+NO_GROUP = 1
 #: Stops that a QUERY_STOP tells of.
 STOPS_MAXIMUM = 6
 #: Program bytes in one QUERY_INSTALL fragment.
@@ -496,7 +498,8 @@ Series = Struct(
 AggregateState = Struct(
     "count"
     / Int16ul
-    * "values that went in; 0: none did, the value means nothing (SUM and AVG: it is a difference to add; GROUP: the group of NULL)",
+    * "values that went in; 0: none did, the value means nothing (SUM and AVG: it is a difference to add; GROUP: 0 the group of "
+    "NULL, 1 no group, of motes whose rows did not pass)",
     "value"
     / Int32sl
     * "COUNT 0, SUM and AVG the sum, MIN and MAX the extreme, GROUP the group; the others: aggregate_*.c",

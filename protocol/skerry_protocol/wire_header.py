@@ -120,6 +120,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("SOURCES_MAXIMUM", packets.SOURCES_MAXIMUM, "storage points that one query reads"),
     ("QUERIES_MAXIMUM", packets.QUERIES_MAXIMUM, "queries at once on a mote"),
     ("EVENT_RUNS", packets.EVENT_RUNS, "motes whose events run a query side by side"),
+    ("NO_GROUP", packets.NO_GROUP, "value of a GROUP whose count is 0: of motes whose rows did not pass"),
     ("STOPS_MAXIMUM", packets.STOPS_MAXIMUM, "stops that a QUERY_STOP tells of"),
     ("FRAGMENT_MAXIMUM", packets.FRAGMENT_MAXIMUM, "program bytes in a QUERY_INSTALL"),
     ("FOREVER", packets.FOREVER, "end of a query that runs until stopped"),

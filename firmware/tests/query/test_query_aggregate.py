@@ -16,7 +16,7 @@ from firmware.tests.query.mote import COMPLETE, Mote, field, program
 from skerry_protocol import packets
 from skerry_protocol.attributes import BY_NAME, ValueFormat
 from skerry_protocol.bytecode import Op, constant, instruction
-from skerry_protocol.packets import Aggregate, PacketType, QueryFlag
+from skerry_protocol.packets import NO_GROUP, Aggregate, PacketType, QueryFlag
 
 TEMP = instruction(Op.ATTR, BY_NAME["temp"].number)
 VALUED = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX)
@@ -206,4 +206,18 @@ def test_row_that_is_refused_belongs_to_no_group(mote: Mote) -> None:
     mote.synchronise(99.9)
     assert mote.install(GROUPED, QUERY) == COMPLETE
     mote.run(1)
-    assert list(mote.records()) == []
+    [record] = mote.records()
+    assert record.body.motes == 1, "it tells that the mote has its part in the epoch"
+    assert states(record.body) == [(0, NO_GROUP), (0, 0)]
+
+
+def test_motes_whose_rows_are_refused_are_told_together_and_apart_from_groups(mote: Mote) -> None:
+    mote.install(GROUPED, QUERY)
+    state = [{"count": 0, "value": NO_GROUP}, {"count": 0, "value": 0}]
+    refused = bytes(
+        packets.Partial.build({"query": QUERY, "epoch": 5, "motes": 1, "overflow": 0, "states": state})
+    )
+    both = merge_all(mote, [refused, refused])
+    assert (both.motes, states(both)) == (2, [(0, NO_GROUP), (0, 0)])
+    for group in (None, 0, NO_GROUP):
+        assert mote.merge(refused, grouped(group, 1)) is None

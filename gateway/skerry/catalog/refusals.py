@@ -55,6 +55,10 @@ class Refusals:
             self._again[query] = (times, now + AGAIN_S[times] if times < len(AGAIN_S) else inf)
         return found
 
+    def motes(self, query: int) -> set[int]:
+        """Who does not run a query."""
+        return set(self._by_query.get(query, ()))
+
     def of(self, query: int) -> list[str]:
         """Sentences about a query, by mote."""
         return [f"mote {node} {why}" for node, why in sorted(self._by_query.get(query, {}).items())]

@@ -49,7 +49,7 @@ class View:
         self.until: float = float("inf") if feed.until_ms is None else feed.until_ms
         #: The same for users who get the same rows.
         self.same = (
-            residual.where, residual.plan.having, feed.period_ms, feed.stream_period_ms,
+            residual.where, residual.plan.having, residual.told, feed.period_ms, feed.stream_period_ms,
             feed.since_ms, feed.until_ms, feed.before_ms,
         )  # fmt: skip
 

@@ -33,8 +33,11 @@ from skerry.expressions.evaluate import (
 from skerry.expressions.expression import Expr, Kind
 from skerry.expressions.ranges import split_range
 from skerry.planner.model.columns import field_of
+from skerry.planner.model.epoch_facts import FACTS
 from skerry.planner.model.plans import Feed, MoteQuery, Output, QueryPlan
 from skerry.planner.model.row_time import TIME
+from skerry.planner.model.waits import EVERYBODY, told_by
+from skerry.storage.log import record
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
@@ -50,7 +53,7 @@ class Rows:
         self.query = query
         epochs, _ = column_vector(batch, "epoch")
         self.sample_ms: Values = epochs * query.period_ms
-        columns = _groups(batch, query) if query.aggregate else _row_columns(batch, query)
+        columns = _epoch_columns(batch, query) if query.aggregate else _row_columns(batch, query)
         if "utc_ms" in batch.schema.names:
             columns[TIME] = column_vector(batch, "utc_ms")
         self.evaluate = Evaluator(columns, self.sample_ms)
@@ -65,6 +68,13 @@ class Rows:
     def utc_ms(self) -> Values:
         """When each row was sampled, UTC in ms. Raises KeyError where the batch does not say."""
         return column_vector(self.batch, "utc_ms")[0]
+
+    def told(self, by: int, revises: bool) -> Mask:
+        """Which rows of an aggregate a query is told (``by``: :func:`skerry.planner.model.waits.told_by`); ``revises``: and those
+        that revise others."""
+        kinds, waits = (column_vector(self.batch, name)[0] for name in ("kind", "wait"))
+        mine: Mask = (waits == EVERYBODY) | (waits == by)
+        return mine if revises else mine & (kinds == record.Kind.TOLD)
 
     def column(self, name: str) -> Vector:
         """An attribute's integers, and where they are known."""
@@ -130,6 +140,8 @@ class Residual:
         self.where = None if alone and plan.where == plan.mote_where else plan.where
         self.range, self.rest = split_range(self.where)
         self._aggregates = plan.aggregates()
+        #: Which rows of an aggregate are his: see :meth:`Rows.told`.
+        self.told = told_by(plan.wait_ms), plan.revises
         #: The same for users with the same columns.
         self.layout = repr((plan.outputs, plan.period_ms))
         #: What makes his rows of those selected, where they are joined with tables: their places, and his columns.
@@ -147,6 +159,8 @@ class Residual:
             rows.prepare(self._aggregates)
         evaluate = rows.evaluate if candidates is None else rows.evaluate.at(candidates)
         passing = in_feed(evaluate.sample_ms, feed)
+        if rows.query.aggregate:
+            passing &= rows.told(*self.told)
         if condition is not None:
             passing &= evaluate.truth(condition, self.plan.period_ms)
         if having is not None:
@@ -248,9 +262,9 @@ def _row_columns(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
     return columns
 
 
-def _groups(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
-    """What the rows are grouped by. Without any reading in it: the group of NULL."""
-    columns: dict[Expr, Vector] = {}
+def _epoch_columns(batch: pa.RecordBatch, query: MoteQuery) -> dict[Expr, Vector]:
+    """What the rows say of their epochs, and what they are grouped by. Without any reading in it: the group of NULL."""
+    columns = {expr: column_vector(batch, name) for name, expr in FACTS.items()}
     for i, column in enumerate(query.columns):
         if column.aggregate is Aggregate.GROUP and column.expr is not None:
             values, _ = column_vector(batch, f"value_{i}")

@@ -19,8 +19,9 @@ def stream_batch(records: Records, stream: Stream) -> pa.RecordBatch:
     names = ["epoch", "utc_ms"]
     arrays = [pa.array(_wide(records["epoch"])), pa.array(_wide(records["sample"]) // 1000)]
     if stream.mote_query.aggregate:
-        names.append("motes")
-        arrays.append(pa.array(_wide(records["motes"])))
+        facts = ("motes", "kind", "wait", "revision")
+        names += facts
+        arrays += [pa.array(_wide(records[fact])) for fact in facts]
     else:
         names += ["nodeid", "combined", "left_out", "via"]
         # Rows that an older gateway stored say 0, and were never combined.

@@ -205,7 +205,7 @@ def _is_time(expr: Expr) -> bool:
 def _render_leaf(expr: Expr) -> str:
     if _is_time(expr):
         return str(expr.args[1].final[-1]).removesuffix(MILLISECONDS)
-    if expr.final[:1] in (("table",), (TIME_LEAF,), ("named",), ("revision",)):
+    if expr.final[:1] in (("table",), (TIME_LEAF,), ("named",), ("motes",), ("revision",)):
         return ".".join(map(str, expr.final[1:])) or str(expr.final[0]).upper()
     if expr.op is Op.NULL or expr.operand is None:
         return "NULL"

@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 from construct import Container
 
-from skerry.ingest.epoch_states import Merging
+from skerry.ingest.epoch_states import EpochStates, fill
 from skerry.ingest.frames import Frame, Framed
 from skerry.ingest.mote_windows import MoteWindows
 from skerry.ingest.partial_states import Partial, from_packet
 from skerry.ingest.pulses import Derivation, Row
 from skerry.ingest.reorder import Reorder
+from skerry.ingest.roll import Roll
 from skerry.ingest.row_states import RowEpochs, Values, epoch_of, projected, states_of
 from skerry.ingest.stored_frames import Line
 from skerry.planner.model.columns import projection
-from skerry.storage.log.record import RECORD, Int64, Records
+from skerry.storage.log.record import RECORD, Int64, Kind, Records
 from skerry.storage.log.stream_log import StreamLog
-from skerry.streams.stream import Derived, Source, Stream, StreamEpoch
+from skerry.streams.stream import Derived, Source, Stream, StreamEpoch, roots_of
 from skerry_protocol.codec import Packet, decode_values
 from skerry_protocol.packets import PERIOD_MINIMUM_MS, PacketError, PacketType
 
@@ -68,10 +69,10 @@ class IngestCounters:
 
 
 class Ingest:
-    """Makes records of what roots bring. ``reorder``: holds rows back that do not come in order; ``speed``: s of network time in one of
-    this machine's. Not for several threads at once."""
+    """Makes records of what roots bring. ``reorder``: holds rows back that do not come in order; ``roll``: which motes are waited for.
+    Not for several threads at once."""
 
-    def __init__(self, reorder: Reorder | None = None, speed: float = 1.0) -> None:
+    def __init__(self, reorder: Reorder | None = None, roll: Roll | None = None) -> None:
         self.counters = IngestCounters()
         self._reorder = reorder
         #: By number of the stream that they make.
@@ -80,7 +81,7 @@ class Ingest:
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
-        self._merging = Merging(self._undo, speed)
+        self._answers = EpochStates(self._undo, roll)
         self._epochs = RowEpochs(self._undo)
         #: Streams of whose rows states are made, and what brings them, by number.
         self._summed: dict[int, tuple[Stream, Source]] = {}
@@ -125,6 +126,7 @@ class Ingest:
             made += records
         if not made:
             return
+        made += self._answers.ready()
         states = np.array(made, dtype=RECORD)
         with self._undone():
             if line is not None and frames:
@@ -133,14 +135,23 @@ class Ingest:
         if line is not None and frames:
             line.done()
 
-    def release(self, log: StreamLog, now_ms: int, clock_s: float = 0.0) -> None:
-        """Append to the log what was held back until now: rows to be put in order, states that other networks were to add to.
-        ``now_ms``: network time, ``clock_s``: monotonic. OSError: it is as if nothing had been asked."""
+    def release(self, log: StreamLog, now_ms: int) -> None:
+        """Append to the log what was held back until now: rows to be put in order, epochs whose time is over. ``now_ms``: network time.
+        OSError: it is as if nothing had been asked."""
         self._undo.clear()
-        self._append(self._merging.overdue(clock_s), log, now_ms)
+        self._append(np.empty(0, RECORD), log, now_ms)
         self._complete(log, now_ms)
         self._undo.clear()
         self._append(self._overdue(now_ms), log, now_ms)
+        self.tell(log)
+
+    def tell(self, log: StreamLog) -> None:
+        """Append the epochs that are to be told by now. OSError: it is as if nothing had been asked."""
+        self._undo.clear()
+        made = self._answers.ready()
+        if made:
+            with self._undone():
+                log.append(np.array(made, dtype=RECORD))
 
     def _append(self, records: Records, log: StreamLog, now_ms: int) -> None:
         with self._undone():
@@ -164,10 +175,12 @@ class Ingest:
         log: StreamLog,
         streams: dict[int, Stream],
         source_of: Callable[[Stream], Source | None] = lambda _: None,
+        session_of: Callable[[int], int | None] | None = None,
     ) -> None:
-        """After a restart: what is already in the log, or held back. ``source_of``: what brings a stream now."""
+        """After a restart: what is already in the log, or held back. ``source_of``: what brings a stream now; ``session_of``: the present
+        session of a root, None where it has none, and as each stream says where nothing is said."""
         tail = log.tail(KEYS)
-        self._remember_stored(tail, streams)
+        self._remember_stored(tail, streams, session_of)
         told = set(zip(tail["stream"].tolist(), tail["epoch"].tolist(), strict=True))
         for number, places in _by_stream(tail):
             stream = streams.get(number)
@@ -176,7 +189,7 @@ class Ingest:
                 self._resume(tail[places[-RESUMED:]], stream, source, told)
         if self._reorder is not None:
             self._reorder.forget([key in self._keys for key in _keys(self._reorder.records, streams)])
-            self._remember_stored(self._reorder.records, streams)
+            self._remember_stored(self._reorder.records, streams, session_of)
         self._undo.clear()
 
     def _resume(
@@ -197,16 +210,26 @@ class Ingest:
             if any((placed.stream.number, placed.epoch) in told for placed in places):
                 self._epochs.was_told(stream, epoch)
 
-    def _remember_stored(self, records: Records, streams: dict[int, Stream]) -> None:
+    def _remember_stored(
+        self, records: Records, streams: dict[int, Stream], session_of: Callable[[int], int | None] | None
+    ) -> None:
         """Rows and states that are on the disk."""
         self._keys.update(dict.fromkeys(key for key in _keys(records, streams) if key))
         while len(self._keys) > KEYS:
             self._keys.popitem(last=False)
         for number, places in _by_stream(records):
             stream = streams.get(number)
-            if stream is not None and stream.mote_query.aggregate:
-                for record in records[places]:
-                    self._merging.remember(record, stream)
+            if stream is None or not stream.mote_query.aggregate:
+                continue
+            present = stream.session if session_of is None else session_of(stream.root)
+            if present != stream.session:
+                # What was of a session that was over before has been told.
+                continue
+            for record in records[places]:
+                part = record["kind"] == Kind.PART
+                brought = session_of(int(record["node"])) if part and session_of is not None else None
+                session = stream.session if brought is None else brought
+                self._answers.remember(record, StreamEpoch(stream, int(record["epoch"]), None, session))
 
     def _remember(self, key: tuple[int, ...]) -> bool:
         if key in self._keys:
@@ -225,7 +248,8 @@ class Ingest:
             row for packet in self._rows(packets, source) for row in (packet, *self._derived(packet, source))
         )
         made = [record for packet in rows for record in self._made(packet, source)]
-        made += self._whole()
+        whole = self._whole()
+        made += [*whole, *self._answers.ready()] if whole else []
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
     def _rows(self, packets: list[Packet], source: Source) -> Iterator[Packet]:
@@ -350,16 +374,15 @@ class Ingest:
             view = derived.stream.mote_query
             own = epoch * stream.mote_query.period_ms // view.period_ms
             for state in states_of(view, stream.mote_query, own, rows):
-                yield from self._merging.take(_blank(place), place, replace(state, epoch=place.epoch))
+                yield from self._part(place, state)
 
     def _projected(self, stream: Stream, source: Source, state: Partial) -> Iterator[Any]:
         """Records of the states that are made of one that motes computed for several conditions."""
         for derived, place in self._states_at(stream, source, state.epoch):
             view = derived.stream.mote_query
             places = projection(view, stream.mote_query)
-            own = projected(view, places, place.epoch, state) if places is not None else None
-            if own is not None:
-                yield from self._merging.take(_blank(place), place, own)
+            if places is not None:
+                yield from self._part(place, projected(view, places, place.epoch, state))
 
     def _packet(self, view: Stream, node: int, row: Row) -> Packet:
         epoch, values = row
@@ -385,9 +408,9 @@ class Ingest:
             self.counters.unknown += 1
             return []
         place = source.placed(stream, packet.body.epoch)
-        record = _blank(place)
         if packet.type is PacketType.PARTIAL:
-            return self._partial(record, place, stream, source, packet.body)
+            return self._partial(place, stream, source, packet.body)
+        record = _blank(place)
         return [record] if self._row(record, stream, packet.body) else []
 
     def _row(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
@@ -407,17 +430,22 @@ class Ingest:
         record["motes"], record["revision"] = min(combined, 0xFFFF), left_out
         return True
 
-    def _partial(
-        self, record: Any, place: StreamEpoch, stream: Stream, source: Source, body: Container[Any]
-    ) -> list[Any]:
+    def _partial(self, place: StreamEpoch, stream: Stream, source: Source, body: Container[Any]) -> list[Any]:
         try:
             state = from_packet(stream.mote_query, body)
         except ValueError:
             self.counters.malformed += 1
             return []
         self.counters.partials += 1
-        told = self._merging.take(record, place, replace(state, epoch=place.epoch))
-        return [*told, *self._projected(stream, source, state)]
+        return [*self._part(place, state), *self._projected(stream, source, state)]
+
+    def _part(self, place: StreamEpoch, state: Partial) -> list[Any]:
+        """Records of a partial state of an epoch, and of what it revises."""
+        record = _blank(place)
+        record["kind"], record["node"], record["motes"] = Kind.PART, roots_of(place.session), state.motes
+        fill(record, state)
+        revised = self._answers.take(place, int(record["sample"]), replace(state, epoch=place.epoch))
+        return [record, *revised]
 
 
 def _blank(place: StreamEpoch) -> Any:

@@ -14,9 +14,13 @@ import pyarrow as pa
 
 from skerry.expressions.aggregate_states import Cell, fitting, merge_cells
 from skerry.planner.model.plans import MoteQuery
-from skerry_protocol.packets import Aggregate
+from skerry.planner.model.waits import EVERYBODY
+from skerry.storage.log.record import Kind
+from skerry_protocol.packets import NO_GROUP, Aggregate
 
 _MOTES_MAXIMUM = 0xFFFF
+#: A group: the value of each column that is grouped by; None: NULL.
+Group = tuple[int | None, ...]
 #: Of these a state over no reading has the sum 0, or is the difference that a late one makes (:mod:`skerry.planner.features.approximate`).
 _SUMMED = (Aggregate.COUNT, Aggregate.SUM, Aggregate.AVG)
 
@@ -29,13 +33,16 @@ class Partial:
     motes: int
     states: tuple[tuple[int, int | None], ...]
 
-    def group(self, query: MoteQuery) -> tuple[int | None, ...]:
-        """What its rows have in common, None for NULL; () where nothing is grouped by."""
-        return tuple(
-            value if count else None
-            for column, (count, value) in zip(query.columns, self.states, strict=True)
+    def group(self, query: MoteQuery) -> Group | None:
+        """What its rows have in common, None for NULL; () where nothing is grouped by. None: no row of these motes has passed."""
+        cells = [
+            cell
+            for column, cell in zip(query.columns, self.states, strict=True)
             if column.aggregate is Aggregate.GROUP
-        )
+        ]
+        if any(count == 0 and value == NO_GROUP for count, value in cells):
+            return None
+        return tuple(value if count else None for count, value in cells)
 
 
 def from_packet(query: MoteQuery, body: Any) -> Partial:
@@ -94,7 +101,7 @@ def _merge_state(
 
 def partials_schema(query: MoteQuery) -> pa.Schema:
     """Schema of :func:`partials_batch`."""
-    fields = [("epoch", pa.int64()), ("motes", pa.int64())]
+    fields = [(name, pa.int64()) for name in ("epoch", "motes", "kind", "wait", "revision")]
     for i in range(len(query.columns)):
         fields += [(f"count_{i}", pa.int64()), (f"value_{i}", pa.int64())]
     return pa.schema(fields)
@@ -104,7 +111,9 @@ def partials_batch(query: MoteQuery, partials: Sequence[Partial]) -> pa.RecordBa
     """Merged states, one row per epoch and group, as :class:`skerry.execution.residual.Rows` reads them."""
     rows = []
     for partial in partials:
-        row: dict[str, int | None] = {"epoch": partial.epoch, "motes": partial.motes}
+        row: dict[str, int | None] = {
+            "epoch": partial.epoch, "motes": partial.motes, "kind": Kind.TOLD, "wait": EVERYBODY, "revision": 0,
+        }  # fmt: skip
         for i, (count, value) in enumerate(partial.states):
             row[f"count_{i}"], row[f"value_{i}"] = count, value
         rows.append(row)

@@ -20,7 +20,7 @@ from skerry.ingest.pulses import NODEID
 from skerry.planner.model.columns import Projection
 from skerry.planner.model.plans import MoteQuery
 from skerry.streams.stream import Stream
-from skerry_protocol.packets import Aggregate
+from skerry_protocol.packets import NO_GROUP, Aggregate
 
 #: So long behind its samples, ms, an epoch is over.
 OVER_MS = 5_000
@@ -152,7 +152,7 @@ def epoch_of(view: MoteQuery, source: MoteQuery, epoch: int) -> int | None:
 
 def states_of(view: MoteQuery, source: MoteQuery, epoch: int, rows: Mapping[int, Values]) -> list[Partial]:
     """The partial states that the motes' rows of an epoch come to, as if they had computed ``view``: one, or one of each group that has a
-    row. ``source``: whose rows they are, ``epoch``: of the view's."""
+    row, and one of no group of the motes whose rows do not pass. ``source``: whose rows they are, ``epoch``: of the view's."""
     nodes = list(rows)
     evaluate = Evaluator(_columns(source, nodes, rows), np.full(len(nodes), epoch * view.period_ms, np.int64))
     passing = evaluate.truth(view.where, view.period_ms)
@@ -164,7 +164,18 @@ def states_of(view: MoteQuery, source: MoteQuery, epoch: int, rows: Mapping[int,
     for place in np.flatnonzero(passing).tolist():
         key = tuple(int(values[place]) if known[place] else None for values, known in keys)
         found.setdefault(key, np.zeros(len(nodes), np.bool_))[place] = True
-    return [Partial(epoch, int(mine.sum()), _states(view, evaluate, mine, nodes)) for mine in found.values()]
+    states = [
+        Partial(epoch, int(mine.sum()), _states(view, evaluate, mine, nodes)) for mine in found.values()
+    ]
+    refused = len(nodes) - int(passing.sum())
+    nothing = _states(view, evaluate, np.zeros(len(nodes), np.bool_), nodes)
+    return [*states, Partial(epoch, refused, _of_no_group(view, nothing))] if refused else states
+
+
+def _of_no_group(view: MoteQuery, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells of a state over no row, as one of no group."""
+    pairs = zip(view.columns, cells, strict=True)
+    return tuple((0, NO_GROUP) if column.aggregate is Aggregate.GROUP else cell for column, cell in pairs)
 
 
 def _columns(source: MoteQuery, nodes: Sequence[int], rows: Mapping[int, Values]) -> dict[Expr, Vector]:
@@ -215,16 +226,12 @@ def _simple(kind: Aggregate, readings: Integers) -> Cell:
     return count, int(readings.min() if kind is Aggregate.MIN else readings.max())
 
 
-def projected(view: MoteQuery, places: Projection, epoch: int, state: Partial) -> Partial | None:
-    """A state of a mote query that computes a view's among others, as the view's own; None: no row of its is in it."""
-    motes = state.motes
-    grouped = any(column.aggregate is Aggregate.GROUP for column in view.columns)
-    if places.counts is not None and grouped:
-        motes = state.states[places.counts][0]
-        if motes == 0:
-            return None
+def projected(view: MoteQuery, places: Projection, epoch: int, state: Partial) -> Partial:
+    """A state of a mote query that computes a view's among others, as the view's own: one of no group where no row of its is in it."""
     cells = tuple(
         (state.states[place][0], 0 if column.aggregate is Aggregate.COUNT else state.states[place][1])
         for column, place in zip(view.columns, places.places, strict=True)
     )
-    return Partial(epoch, motes, cells)
+    if places.counts is not None and state.states[places.counts][0] == 0:
+        cells = _of_no_group(view, cells)
+    return Partial(epoch, state.motes, cells)

@@ -28,7 +28,7 @@ class Alignment:
 
     def place(self, network: Network, stream: Stream, epoch: int) -> StreamEpoch:
         """Where a partial state of a network's stream belongs."""
-        running = {n: same for n in self._networks if (same := _same(n, stream)) is not None}
+        running = {n: same for n in self._networks if (same := running_as(n, stream)) is not None}
         sessions = frozenset(n.session for n in running if n.reachable)
         leading = next(iter(running), network)
         placed, place = stream, epoch
@@ -40,6 +40,18 @@ class Alignment:
         if placed is stream:
             utc = network.clock.utc(epoch * stream.mote_query.period_ms)
         return StreamEpoch(placed, place, utc, network.session, sessions)
+
+    def running(self, stream: Stream) -> list[Network]:
+        """The networks that have a part in the epochs of a stream, and whose roots can be heard."""
+        return [n for n in self._networks if n.reachable and running_as(n, stream) is not None]
+
+    def begin_ms(self, session: int, stream: Stream, epoch: int) -> int | None:
+        """When an epoch of a stream begins, by the network time of a session that has a part in it; None: that is not known."""
+        period_ms = stream.mote_query.period_ms
+        if session == stream.session:
+            return epoch * period_ms
+        shift = self._shifts.get((stream.session, session, period_ms))
+        return None if shift is None else (epoch - shift) * period_ms
 
     def _shift(self, leading: Network, network: Network, period_ms: int, epoch: int) -> int:
         key = leading.session, network.session, period_ms
@@ -63,7 +75,7 @@ class Alignment:
         self._shifts = {(lead, own, period): shift for lead, own, period, shift in pairings}
 
 
-def _same(network: Network, stream: Stream) -> Stream | None:
+def running_as(network: Network, stream: Stream) -> Stream | None:
     """A network's latest stream of the same mote query, one that goes on before one that does not; None: it has none, or no epoch
     of it can be paired with another's."""
     same = [s for s in network.current.values() if s.mote_query == stream.mote_query]

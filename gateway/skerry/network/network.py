@@ -17,8 +17,10 @@ from skerry.catalog.refusals import Refusals
 from skerry.network.clock import NetworkClock
 from skerry.network.commands import Commands, Running, arguments
 from skerry.network.link.stamp import Stamp
+from skerry.network.roster import LATELY_S, Roster
 from skerry.planner.features.queueing import held_ms
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
+from skerry.planner.model.waits import default_ms, told_by
 from skerry.sharing.demand import Demand
 from skerry.sharing.placement import Placement
 from skerry.streams.stream import Derived, Stream
@@ -43,6 +45,7 @@ class Common:
     streams: dict[int, Stream] = field(default_factory=dict)
     #: Of the last command; motes number their own from 0x8000.
     token: int = field(default_factory=lambda: int(time.time()) % 0x7FFF)
+    roster: Roster = field(default_factory=Roster)
     #: Seconds of network time in one of this machine's, of emulated motes.
     speed: float = 1.0
     #: Who shares a mote query with whom, in all networks alike.
@@ -57,6 +60,15 @@ class Common:
         return self.token
 
 
+#: Whose mote a packet tells of.
+_OF_ONE_MOTE = frozenset(
+    {PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK, PacketType.LOG}
+)
+#: What a root says of its time is believed to come behind all else after so long, in s, however much it has to send.
+BUSY_S = 10.0
+#: Motes report each 32 s while a session is young or motes have much to do, and each 512 s at rest: in so long all have, in s, who
+#: listens from a session's first seconds on; and whoever comes later.
+REPORTS_S, REPORTS_AT_REST_S, YOUNG_S = 70.0, 530.0, 30
 #: A session whose time has gone back behind what its root has told already is another one, and so is one that is so far behind what a
 #: real root must have come to, in s; and what share of it its crystal may be off.
 BACK_S, DRIFT = 60.0, 1e-4
@@ -85,12 +97,20 @@ class Network:
         self.query_version = 0
         #: Since which network time, in s, its root has been heard without a break.
         self._heard_from = 0.0
+        #: Network time in s up to which all that its root had has come, and since when that is to be found out.
+        self._settled = self._unsettled = 0.0
+        #: Whether all motes have had the time to report.
+        self._knows_motes = False
+        #: By mote query: see :meth:`waits`, :meth:`before`.
+        self._waits: dict[int, dict[int, int]] = {}
+        self._before: dict[int, dict[int, int]] = {}
         self._last_time = 0.0
         #: Hops to the root, of its motes on average, as far as they have told.
         self.depth = 1.0
         #: What the motes hold or will have been sent: checksums of programs by query id.
         self._told: dict[int, int] = {}
         self._outgoing: list[bytes] = []
+        self._from_the_beginning = False
 
     # ---- what is asked ----
 
@@ -168,11 +188,14 @@ class Network:
         catalog = self._common.catalog
         if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK):
             catalog.hear(packet.body.node, time.time())
+        if packet.type in _OF_ONE_MOTE:
+            self._common.roster.hear(packet.body.node, self.session, self.clock.stamped)
         if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.PARTIAL):
             self.demand.row_came(packet.body.query, self.now())
         if packet.type is PacketType.STATUS:
             catalog.update(packet.body, time.time(), self.root)
             self._reckon_depth(self.root)
+            self._waits.clear()
         elif isinstance(packet, Stamp):
             self._tell_time(packet)
         elif packet.type is PacketType.REFUSAL:
@@ -186,6 +209,9 @@ class Network:
 
     def _tell_time(self, stamp: Stamp) -> None:
         self.clock.stamp(stamp.seconds, stamp.arrival)
+        if stamp.all_sent or stamp.seconds - self._unsettled > BUSY_S:
+            self._settled = self._unsettled = stamp.seconds
+        self._knows_motes |= self.heard() >= (REPORTS_S if self._from_the_beginning else REPORTS_AT_REST_S)
         self._keep_pace()
 
     def _keep_pace(self) -> None:
@@ -211,6 +237,7 @@ class Network:
         self.clock.restart(hello.seconds, hello.ticks, time.time(), goes_on=not new)
         self._heard_from = self.clock.stamped
         self.reachable = True
+        self._call_roll(session, hello.seconds, new=new)
         # As the motes told last, in another session, too.
         self._reckon_depth(root_of(session))
         if new:
@@ -228,6 +255,54 @@ class Network:
             self.query_version = hello.query_version
         return new
 
+    def _call_roll(self, session: int, seconds: int, *, new: bool) -> None:
+        """Which motes are to be there."""
+        roster, catalog, root = self._common.roster, self._common.catalog, root_of(session)
+        self._unsettled = seconds
+        if new:
+            self._settled = 0.0
+            roster.begin(session, self.session, seconds)
+        recent = [
+            mote.nodeid
+            for mote in catalog.all()
+            if mote.root == root and catalog.unheard(mote.nodeid, time.time()) <= LATELY_S
+        ]
+        roster.assume(recent, session, seconds)
+        self._from_the_beginning = seconds <= YOUNG_S
+        # Who was known before is known; so is who comes with a session that was heard from its beginning, when all have reported.
+        self._knows_motes = self._knows_motes or len(recent) > 1
+
+    @property
+    def settled_ms(self) -> int:
+        """Network time up to which all that its root had has come."""
+        return int(self._settled * 1000)
+
+    def motes(self, query: int) -> int | None:
+        """How many motes have been heard of lately, without those that refused a mote query; None: not all have had the time to report."""
+        if not self._knows_motes:
+            return None
+        return self._common.roster.count(self.session, self.clock.stamped, self.refusals.motes(query))
+
+    def waits(self, query: int) -> dict[int, int]:
+        """For how long, in ms, its readers wait for an epoch of a mote query, by what they are told by."""
+        if query not in self._waits:
+            usual = default_ms(self.demand.hops)
+            asked = {self.demand.wait_ms(feed.user) for feed in self.demand.feeds_of(query)} or {None}
+            self._waits[query] = {told_by(wait): usual if wait is None else wait for wait in asked}
+        return self._waits[query]
+
+    def before(self, query: int) -> dict[int, int]:
+        """The streams that readers of a mote query read before it, and up to which network time in ms."""
+        if query not in self._before:
+            found: dict[int, int] = {}
+            for feed in self.demand.feeds_of(query):
+                for other in self.demand.feeds(feed.user):
+                    stream = self.current.get(other.query)
+                    if other.since_ms < feed.since_ms and other.until_ms is not None and stream is not None:
+                        found[stream.number] = max(found.get(stream.number, 0), other.until_ms)
+            self._before[query] = found
+        return self._before[query]
+
     def _is_behind(self, seconds: int) -> bool:
         """Whether a root that says this time cannot be the one that was heard before."""
         if seconds + 1 < self.clock.stamped:
@@ -242,6 +317,8 @@ class Network:
 
         A root that was never heard has nothing to run; all is asked of it when it is.
         """
+        self._waits.clear()
+        self._before.clear()
         if not self.session:
             return
         for query in (*difference.stop, *difference.ended):

@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from skerry.catalog import Catalog
-from skerry.network.alignment import Alignment
+from skerry.network.alignment import Alignment, running_as
 from skerry.network.commands import Running
 from skerry.network.link.link import Link
 from skerry.network.network import Common, Network
 from skerry.planner.cost.energy import decided
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.model.waits import BY_DEFAULT, WAIT_MS
 from skerry.sharing.placement import Placement
 from skerry.sql.errors import QueryError
 from skerry.streams.handover import Joint, joined_feeds, joint_of
@@ -106,6 +107,46 @@ class Networks:
     def source_of(self, stream: Stream) -> Source | None:
         """The same of the network whose present session a stream is of."""
         return next((self.source(n) for n in self.all if n.session == stream.session), None)
+
+    def session_of(self, root: int) -> int | None:
+        """The present session of a root; None: it has none."""
+        return next((n.session for n in self.all if n.session and n.root == root), None)
+
+    # ---- who is waited for (:class:`skerry.ingest.roll.Roll`) ----
+
+    def sessions(self, stream: Stream) -> frozenset[int]:
+        """Sessions whose roots can be heard, and have a part in a stream's epochs."""
+        return frozenset(network.session for network in self._alignment.running(stream))
+
+    def time_ms(self, session: int) -> int | None:
+        """Network time up to which all that a root had has come; None: the session is over."""
+        return next((n.settled_ms for n in self.all if n.session == session), None)
+
+    def begin_ms(self, session: int, stream: Stream, epoch: int) -> int | None:
+        """When an epoch of a stream begins, by a session's network time; None: that is not known."""
+        return self._alignment.begin_ms(session, stream, epoch)
+
+    def motes(self, session: int, stream: Stream) -> int | None:
+        """How many motes of a session's network have been heard of lately, without those that have refused the query."""
+        for network in self.all:
+            if network.session == session:
+                same = running_as(network, stream)
+                return None if same is None else network.motes(same.query)
+        return None
+
+    def waits(self, stream: Stream) -> Mapping[int, int]:
+        """For how long, in ms, an epoch of a stream is waited for, by what its readers are told by."""
+        for network in self.all:
+            if network.session == stream.session:
+                return network.waits(stream.query)
+        return {BY_DEFAULT: WAIT_MS}
+
+    def before(self, stream: Stream) -> Mapping[int, int]:
+        """The streams that readers of this one read before it, and up to which network time in ms."""
+        for network in self.all:
+            if network.session == stream.session:
+                return network.before(stream.query)
+        return {}
 
     def feeds(self, user: str) -> dict[int, Feed]:
         """Which rows of which stream are a user's now, by stream number."""

@@ -18,6 +18,7 @@ from skerry.planner.features import (
     queueing,
     storage_point_joins,
     table_joins,
+    waiting,
 )
 from skerry.planner.features.nested_queries import check_started
 from skerry.planner.features.srt import Srt, Srts, Values, no_values, plan_of
@@ -96,6 +97,7 @@ PASSES: tuple[Pass, ...] = (
     table_joins.table_joins,
     storage_point_joins.joins,
     history.history,
+    waiting.waiting,
     # When, where that depends on the rest.
     events_and_actions.from_event,
     lifetime.lifetime,

@@ -22,6 +22,7 @@ from skerry.ingest.reorder import Reorder
 from skerry.ingest.stored_frames import Lines
 from skerry.network.commands import Running, check
 from skerry.network.link.link import PortError
+from skerry.network.link.stamp import Stamp
 from skerry.network.network import Common
 from skerry.network.networks import Networks
 from skerry.network.root import Root
@@ -91,7 +92,7 @@ class Gateway:
         self._log = stream_log.StreamLog(data, root_of=self._network.root_of)
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
-        self._ingest = Ingest(Reorder(data, self._network.held_ms), speed)
+        self._ingest = Ingest(Reorder(data, self._network.held_ms), self._network)
         by_utc = len(links) > 1
         self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=by_utc, speed=speed)
         self.tables = TableStore(tables or data / "tables", lambda: self.spark.session)
@@ -112,7 +113,9 @@ class Gateway:
         #: Queries of which not everything is remembered.
         self._dirty: set[str] = set()
         self._restore()
-        self._ingest.restore(self._log, self._network.streams, self._network.source_of)
+        self._ingest.restore(
+            self._log, self._network.streams, self._network.source_of, self._network.session_of
+        )
         self._lines = Lines(data)
         for root in self.roots:
             root.link.endpoint.remember(self._lines.of(root.network.root).stored(self._log))
@@ -246,6 +249,16 @@ class Gateway:
             self.alarms.off("intake")
             for packet in packets:
                 root.network.hear(packet)
+            if any(isinstance(packet, Stamp) for packet in packets):
+                self._tell()
+
+    def _tell(self) -> None:
+        """Epochs whose time is over by what the root has said of its time."""
+        try:
+            self._ingest.tell(self._log)
+        except OSError as error:
+            # :meth:`_release` says so, and tries again.
+            log.debug("not told: %s", error)
 
     def _on_hello(self, root: Root, hello: Container[Any]) -> None:
         with self._lock:
@@ -282,7 +295,7 @@ class Gateway:
     def _release(self) -> None:
         """Rows that were held back."""
         try:
-            self._ingest.release(self._log, self._network.now_ms(), time.monotonic())
+            self._ingest.release(self._log, self._network.now_ms())
         except OSError as error:
             self.alarms.on("intake", f"rows wait beside the log: {self._log.path}: {error.strerror}")
 

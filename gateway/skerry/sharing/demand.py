@@ -20,6 +20,7 @@ from skerry.planner.features.queueing import held_ms, waits_ms
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, Feed, Installation, MoteQuery, QueryPlan
+from skerry.planner.model.waits import late_ms
 from skerry.planner.physical.program import encode
 from skerry.planner.physical.srt_routes import routed, routed_as
 from skerry.sharing.changeover import Changeover
@@ -121,6 +122,10 @@ class Demand:
     def feeds_of(self, query: int) -> tuple[Feed, ...]:
         """Feeds of all users that read a mote query; () for one that nobody reads."""
         return tuple(self._queries.readers(query).values())
+
+    def wait_ms(self, user: str) -> int | None:
+        """For how long a user waits for an epoch; None: as long as is usual. Raises KeyError for an unknown one."""
+        return self._users[user].plan.wait_ms
 
     def installation(self, query: int) -> Installation | None:
         """A mote query that runs, or was stopped lately; None for any other."""
@@ -606,7 +611,7 @@ def _end(until_ms: int, period_ms: int) -> int:
 def _late_ms(plan: QueryPlan) -> int:
     """How much longer than others its rows may be under way because they wait, on motes or to be put in order."""
     waits = waits_ms(plan)
-    return waits + held_ms(plan) if waits else 0
+    return (waits + held_ms(plan) if waits else 0) + (late_ms(plan.wait_ms) if plan.aggregate else 0)
 
 
 def _both(a: Difference, b: Difference) -> Difference:

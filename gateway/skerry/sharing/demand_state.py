@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from skerry.planner.model.frames import PERIODS_BEHIND
 from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
+from skerry.planner.model.waits import behind_ms
 
 #: The end of what was over when network time began anew: long before that.
 OVER_MS = -(1 << 62)
@@ -31,7 +31,7 @@ class User:
         """One who comes."""
         length = plan.duration_ms
         if plan.window is not None and plan.duration_ms is not None:
-            length = plan.duration_ms + PERIODS_BEHIND * plan.period_ms
+            length = plan.duration_ms + behind_ms(plan.period_ms, plan.wait_ms)
         return cls(plan, plan.period_ms if plan.once else length)
 
     def has_ended(self, now_ms: int) -> bool:

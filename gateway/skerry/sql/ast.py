@@ -293,6 +293,14 @@ class Approximate:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """``WAIT duration``: for how long an aggregate waits for what belongs to an epoch."""
+
+    duration: Duration
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query. ``no_interleave``: all is sampled before any condition is asked. ``nested``: where queries stand that its rows start;
     ``into``: the storage point that its rows go to; ``combine``: aggregates over a point's rows; ``buffers``: where BUFFER stands in
@@ -321,6 +329,7 @@ class Select:
     approximate: Approximate | None = None
     buffers: tuple[Span, ...] = ()
     start_now: Span | None = None
+    wait: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True)

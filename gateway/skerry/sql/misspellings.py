@@ -13,13 +13,13 @@ KEYWORDS = frozenset({
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "ALIGNED", "EVENT", "OUTPUT",
     "TRIGGER", "ACTION", "SIGNAL", "STOP", "QUERY", "CREATE", "CIRCULAR", "SIZE", "DROP", "ALL", "INTO", "COMBINE", "INTERPOLATE", "LINEAR",
     "AS", "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
-    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND", "SRT", "ROOT", "POLICY", "APPROXIMATE", "WITHIN",
+    "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND", "SRT", "ROOT", "POLICY", "APPROXIMATE", "WITHIN", "WAIT",
 })  # fmt: skip
 
 #: Those that begin a clause.
 _CLAUSES = (
     "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OUTPUT", "INTO", "SAMPLE", "SAMPLE PERIOD", "LIFETIME", "ONCE",
-    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "HISTORY", "START NOW",
+    "STOP", "COMBINE", "INTERPOLATE", "QUEUE", "APPROXIMATE", "WAIT", "HISTORY", "START NOW",
 )  # fmt: skip
 #: They, and their first words.
 _BEGINNINGS = frozenset(part for clause in _CLAUSES for part in (clause, clause.split()[0]))

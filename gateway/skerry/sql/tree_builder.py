@@ -38,6 +38,7 @@ _SINGLE = (
     "queue",
     "approximate",
     "start_now",
+    "wait",
 )
 
 #: What FOR counts, where it is no unit of time.
@@ -178,6 +179,9 @@ class TreeBuilder:
             _approximate(clauses["approximate"]) if "approximate" in clauses else None,
             tuple(_span(clause) for clause in trees if clause.data == "buffered"),
             _span(clauses["start_now"]) if "start_now" in clauses else None,
+            ast.Wait(_duration(_tree(clauses["wait"].children[1]), "WAIT"), _span(clauses["wait"]))
+            if "wait" in clauses
+            else None,
         )
         select = _with_event_names(select)
         _check_tables(select)

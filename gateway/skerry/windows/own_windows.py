@@ -20,6 +20,7 @@ from skerry.execution.residual import Residual, Rows
 from skerry.expressions.evaluate import Vector
 from skerry.planner.model.frames import CELLS_MAXIMUM, EPOCH, LATENESS_MS
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.model.waits import grace_ms
 from skerry.streams.stream import common_ms
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
@@ -101,6 +102,12 @@ class OwnWindows:
         step = SELF_STEP if any(probe.table.past_ms is not None for probe in self.plan.probes) else STEP
         return min(start + step, end, self.begin if start < self.begin else end)
 
+    def grace_ms(self, start: int) -> int:
+        """How far behind a window's end the row of a step is sampled that brings it: in the past all is there, in whatever order."""
+        if self.past is not None and start < self.begin:
+            return LATENESS_MS
+        return grace_ms(self.plan.period_ms, self.plan.wait_ms)
+
     def read(self, start: int, end: int) -> list[Chosen]:
         """Rows of a step."""
         past = self.past.read if self.past is not None else lambda *_: []
@@ -160,6 +167,8 @@ class _Session:
     key: Key
     view: WindowView
     groups: dict[Group, int]
+    #: UTC of the latest sample in the last step.
+    utc_ms: int = 0
 
 
 class Run:
@@ -198,24 +207,36 @@ class Run:
             rows = as_input(mine, session.groups, len(self._own.plan.groups), self._own.arguments)
             self._check(session)
             inputs.append((session, self._own.last_end(number), rows))
+        for session, _, _ in inputs:
+            session.panes.grace_ms = self._own.grace_ms(self.at)
+        self._keep(in_order([d for one in inputs if (d := self._given(*one)) is not None]))
+        self.at = upto
+
+    def finish(self) -> None:
+        """No more rows come: windows are over that end a period before the last one."""
         found = []
-        for session, until, rows in inputs:
-            result = session.panes.process(rows, len(session.groups))[session.key]
-            course = session.panes.courses[session.key]
-            utc_ms = ends_utc_ms(result, rows, self._own.speed)
-            part = part_of(
-                result,
-                course,
-                self._own.plan.groups,
-                session.groups,
-                utc_ms,
-                self._own.plan.period_ms,
-                self._texts,
+        nothing = np.empty(0, np.int64)
+        for session in self._sessions.values():
+            if session.panes.now_ms is None:
+                continue
+            session.panes.grace_ms = self._own.plan.period_ms
+            time, utc_ms = np.array([session.panes.now_ms], np.int64), np.array([session.utc_ms], np.int64)
+            arguments = {argument: (nothing, nothing.astype(np.bool_)) for argument in self._own.arguments}
+            rows = Input(
+                np.array([self.at - 1], np.int64), time, utc_ms, nothing, nothing, arguments, nothing
             )
-            delivery = part.delivery(replace(session.view, until_ms=until))
+            delivery = self._given(session, int(np.iinfo(np.int64).max), rows)
             found += [delivery] if delivery is not None else []
         self._keep(in_order(found))
-        self.at = upto
+
+    def _given(self, session: _Session, until: int, rows: Input) -> Delivery | None:
+        """What a session's windows give that end before ``until``."""
+        result = session.panes.process(rows, len(session.groups))[session.key]
+        course = session.panes.courses[session.key]
+        session.utc_ms = int(rows.utc_ms[np.argmax(rows.sample_ms)])
+        utc_ms, plan = ends_utc_ms(result, rows, self._own.speed), self._own.plan
+        part = part_of(result, course, plan.groups, session.groups, utc_ms, plan.period_ms, self._texts)
+        return part.delivery(replace(session.view, until_ms=until))
 
     def _piece(self, chosen: Chosen) -> Piece:
         places, columns = self._own.values(chosen)
@@ -226,7 +247,8 @@ class Run:
         if EPOCH in plan.groups and plan.window is not None:
             left = times[among] // plan.period_ms % plan.window.epochs(plan.period_ms)
             vectors = with_epochs(vectors, plan.groups, left)
-        return Piece(chosen.numbers, times, utc_ms, among, vectors)
+        motes, _ = chosen.rows.column("nodeid")
+        return Piece(chosen.numbers, times, utc_ms, among, vectors, motes[places])
 
     def _coded(self, texts: list[str | None]) -> Vector:
         codes = [0 if text is None else self._texts.setdefault(text, len(self._texts)) for text in texts]
@@ -237,7 +259,7 @@ class Run:
         assert frame is not None
         since = self._own.since(number, chosen)
         first = 0 if frame.is_bounded else -(-since // frame.slide_ms) * frame.slide_ms
-        panes = Panes(frame.width_ms, plan.period_ms)
+        panes = Panes(frame.width_ms, self._own.grace_ms(self.at))
         panes.want(self._own.arguments, frame, first)
         view = WindowView(self._own.residual, since, -1, int(np.iinfo(np.int64).max))
         return _Session(panes, (frame, first), view, {} if plan.groups else {(): 0})

@@ -2,9 +2,9 @@
 
 What a window gives is a function of the rows in the order of the log, not of the batches in which they come:
 
-* time is that of the latest sample seen; a window's rows come with the first row sampled a period or more behind
-  its end, so that motes that are slower to report do not change it;
-* a row that is later still changes the windows that hold it: the changed rows come again, with that row, or the rows of
+* time is that of the latest sample seen; a window's rows come with the first row sampled so far behind its end that all that is under
+  way has had its time (:func:`skerry.planner.model.waits.grace_ms`);
+* a row that is later still changes the windows that hold it: the changed rows come again as revisions, with that row, or the rows of
   all groups where the frame says so;
 * a row more than an hour behind the time is in no window.
 
@@ -14,6 +14,8 @@ Source for panes: Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005.
 from __future__ import annotations
 
 import copy
+import functools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,7 +42,8 @@ class Input:
     """Rows of a batch in the order of the log, ``chosen`` those that count, ascending places among them; of a join one may
     stand there several times.
 
-    ``sample_ms`` is the time that the windows go by, ``utc_ms`` that time in UTC. ``groups`` and ``arguments`` are of the chosen only.
+    ``sample_ms`` is the time that the windows go by, ``utc_ms`` that time in UTC. ``groups``, ``arguments`` and ``motes``, whose rows
+    they are, are of the chosen only.
     """
 
     numbers: Int64
@@ -49,25 +52,27 @@ class Input:
     chosen: Int64
     groups: Int64
     arguments: Mapping[Expr, Vector]
+    motes: Int64
 
 
 @dataclass(slots=True)
 class Result:
-    """Rows of windows: by which row of the log they came, when they end, of which group, which revision of the window they are,
-    and by window and what is aggregated (None: rows) the states."""
+    """Rows of windows: by which row of the log they came, when they end, of which group, which revision of the window they are, how many
+    motes are in the window, and by window and what is aggregated (None: rows) the states."""
 
     numbers: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
     revisions: list[int] = field(default_factory=list)
+    motes: list[int] = field(default_factory=list)
     states: dict[tuple[Window, Expr | None], list[list[int]]] = field(default_factory=dict)
 
     def at(self, places: Sequence[int]) -> Result:
         """Those in these places."""
-        lists = (self.numbers, self.ends, self.groups, self.revisions)
-        numbers, ends, groups, revisions = ([values[place] for place in places] for values in lists)
+        lists = (self.numbers, self.ends, self.groups, self.revisions, self.motes)
+        numbers, ends, groups, revisions, motes = ([values[place] for place in places] for values in lists)
         states = {key: [cells[place] for place in places] for key, cells in self.states.items()}
-        return Result(numbers, ends, groups, revisions, states)
+        return Result(numbers, ends, groups, revisions, motes, states)
 
 
 @dataclass(slots=True)
@@ -75,14 +80,15 @@ class Course:
     """The windows of a query on their way through time. ``first_ms``: of landmarks, where they begin.
 
     ``closed_ms``: the end of the last row that came; None before the first row of the log. ``before``: states of landmarks'
-    panes that are no longer held, with the number of rows first. ``revised``: how often those that end within the
-    last hour have changed.
+    panes that are no longer held, with the number of rows first, and ``motes_before`` their motes. ``revised``: how often those that end
+    within the last hour have changed.
     """
 
     frame: Frame
     first_ms: int = 0
     closed_ms: int | None = None
     before: dict[Expr | None, list[Int64]] | None = None
+    motes_before: int = 0
     revised: dict[int, int] = field(default_factory=dict)
 
     def due(self, time_ms: int) -> int:
@@ -140,7 +146,7 @@ class Panes:
     """
 
     def __init__(self, width_ms: int, grace_ms: int) -> None:
-        self.width_ms, self._grace_ms = width_ms, grace_ms
+        self.width_ms, self.grace_ms = width_ms, grace_ms
         self.courses: dict[Key, Course] = {}
         #: Time: that of the latest sample.
         self._now_ms: int | None = None
@@ -150,6 +156,8 @@ class Panes:
         self._groups = 0
         #: By expression: arrays of panes by groups; None: (rows,).
         self._states: dict[Expr | None, list[npt.NDArray[np.int64]]] = {None: []}
+        #: By pane, the motes that are in it: a bit for each number.
+        self._motes: dict[int, int] = {}
 
     @property
     def now_ms(self) -> int | None:
@@ -162,7 +170,7 @@ class Panes:
         made._states = {
             argument: [array.copy() for array in arrays] for argument, arrays in self._states.items()
         }
-        made._room, made.courses = list(self._room), {}
+        made._room, made.courses, made._motes = list(self._room), {}, dict(self._motes)
         return made
 
     def want(self, arguments: Iterable[Expr], frame: Frame, first_ms: int) -> Course:
@@ -197,7 +205,7 @@ class Panes:
         time = np.maximum(np.maximum.accumulate(rows.sample_ms), first)
         for course in self.courses.values():
             if course.closed_ms is None:
-                course.closed_ms = course.due(first - self._grace_ms)
+                course.closed_ms = course.due(first - self.grace_ms)
         self._now_ms, self._groups = first, max(self._groups, groups)
         fresh = rows.sample_ms[rows.chosen] >= time[rows.chosen] - LATENESS_MS
         begin = 0
@@ -217,7 +225,7 @@ class Panes:
             self._emit(results[key], self.courses[key], int(rows.numbers[begin]), end_ms)
         for course in self.courses.values():
             assert course.closed_ms is not None
-            course.closed_ms = max(course.closed_ms, course.due(int(time[begin]) - self._grace_ms))
+            course.closed_ms = max(course.closed_ms, course.due(int(time[begin]) - self.grace_ms))
             course.settle(int(time[begin]) - LATENESS_MS)
         self._make_room(int(time[begin]), int(time[end - 1]))
         at = int(np.searchsorted(rows.chosen, begin))
@@ -240,9 +248,9 @@ class Panes:
         for key, course in self.courses.items():
             slide, closed = course.frame.slide_ms, course.closed_ms
             assert closed is not None
-            last = course.due(int(time[end - 1]) - self._grace_ms)
+            last = course.due(int(time[end - 1]) - self.grace_ms)
             ends = np.arange(closed + slide, last + slide, slide)
-            places = begin + np.searchsorted(time[begin:end], ends + self._grace_ms)
+            places = begin + np.searchsorted(time[begin:end], ends + self.grace_ms)
             if course.frame.is_bounded:
                 # After a long silence nothing is in those that began after the last row before it.
                 holding = (places > begin) | (ends - course.frame.lookback_ms <= self._now_ms)
@@ -264,6 +272,8 @@ class Panes:
             return
         gone = max(0, first - self._first)
         self._keep_landmarks(gone)
+        for pane in [pane for pane in self._motes if pane < first]:
+            del self._motes[pane]
         kept = max(0, self._room[0] - gone)
         self._first += gone
         # Twice what is needed, so that it is seldom copied.
@@ -286,6 +296,7 @@ class Panes:
             begin = max(course.first_ms // self.width_ms - self._first, 0)
             if begin < gone:
                 course.before = self._joined(course, begin, gone)
+                course.motes_before |= self._motes_of(begin + self._first, gone + self._first)
 
     def _joined(self, course: Course | None, begin: int, end: int) -> dict[Expr | None, list[Int64]]:
         """States by group of panes ``begin`` .. ``end`` - 1 (as places), with what landmarks hold."""
@@ -329,8 +340,17 @@ class Panes:
                     only = None if course.frame.whole else groups
                     self._emit(results[key], course, int(rows.numbers[row]), end, only, course.revise(end))
 
+    def _motes_of(self, begin: int, end: int) -> int:
+        """The motes in panes ``begin`` .. ``end`` - 1."""
+        panes = range(begin, end) if end - begin < len(self._motes) else self._motes
+        return functools.reduce(
+            operator.or_, (self._motes.get(pane, 0) for pane in panes if begin <= pane < end), 0
+        )
+
     def _add(self, rows: Input, places: Int64) -> None:
         panes = rows.sample_ms[rows.chosen[places]] // self.width_ms - self._first
+        for pane, mote in set(zip((panes + self._first).tolist(), rows.motes[places].tolist(), strict=True)):
+            self._motes[pane] = self._motes.get(pane, 0) | 1 << mote
         flat = panes * self._room[1] + rows.groups[places]
         np.add.at(self._states[None][0].reshape(-1), flat, 1)
         for argument, arrays in self._states.items():
@@ -370,10 +390,14 @@ class Panes:
         states = {window: self._held(course, window, *spans[window]) for window in spans}
         there = np.logical_or.reduce([found[None][0] > 0 for found in states.values()])
         groups = np.flatnonzero(there) if only is None else only
+        begin = min(begin_ms for begin_ms, _ in spans.values()) // self.width_ms
+        motes = self._motes_of(begin, -(-max(until_ms for _, until_ms in spans.values()) // self.width_ms))
+        motes |= 0 if course.frame.is_bounded else course.motes_before
         result.numbers += [number] * len(groups)
         result.ends += [end_ms] * len(groups)
         result.groups += groups.tolist()
         result.revisions += [revision] * len(groups)
+        result.motes += [motes.bit_count()] * len(groups)
         for (window, argument), cells in result.states.items():
             cells.extend(np.stack([array[groups] for array in states[window][argument]], axis=1).tolist())
 

@@ -15,17 +15,17 @@ from skerry.execution.residual import Residual, Rows
 from skerry.expressions.build import rounded_quotient
 from skerry.expressions.evaluate import Evaluator, Values, Vector, rounded_quotients
 from skerry.expressions.expression import Expr, Kind
+from skerry.planner.model.epoch_facts import MOTES, REVISION
 from skerry.planner.model.frames import (
     EPOCH,
     LATENESS_MS,
-    PERIODS_BEHIND,
-    REVISION,
     SUM_MAXIMUM,
     is_windowed,
     window_of,
 )
 from skerry.planner.model.plans import Feed, Output, QueryPlan
 from skerry.planner.model.row_time import NETWORK_TIME, TIME
+from skerry.planner.model.waits import behind_ms, grace_ms
 from skerry.streams.stream import common_ms
 from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
 from skerry_protocol.packets import Aggregate
@@ -63,7 +63,7 @@ def last_end(plan: QueryPlan, ends: Iterable[int | None]) -> int:
     known = [end for end in found if end is not None]
     if plan.duration_ms is None or len(known) < max(1, len(found)):
         return _ALWAYS
-    return max(known) - PERIODS_BEHIND * plan.period_ms
+    return max(known) - behind_ms(plan.period_ms, plan.wait_ms)
 
 
 class WindowRows(Rows):
@@ -79,9 +79,11 @@ class WindowRows(Rows):
         """``texts``: what the numbers of a group stand for; ``utc_ms``: of the windows' ends."""
         self._texts = texts
         self.sample_ms: Values = np.array(result.ends, np.int64) - 1
-        revisions = np.array(result.revisions, np.int64)
-        known = np.ones(len(revisions), np.bool_)
-        facts = {REVISION: revisions, TIME: utc_ms, NETWORK_TIME: self.sample_ms + 1}
+        self.revisions = np.array(result.revisions, np.int64)
+        known = np.ones(len(self.revisions), np.bool_)
+        facts = {
+            REVISION: self.revisions, MOTES: np.array(result.motes, np.int64), TIME: utc_ms, NETWORK_TIME: self.sample_ms + 1,
+        }  # fmt: skip
         self.evaluate = Evaluator(
             {**groups, **{expr: (values, known) for expr, values in facts.items()}}, self.sample_ms
         )
@@ -165,6 +167,8 @@ class WindowPart:
         passing = (self._begins >= view.since_ms) & (self._ends <= view.until_ms)
         passing &= (self._numbers >= view.first) & (self._numbers < view.end)
         plan = view.residual.plan
+        if not plan.revises:
+            passing &= self._rows.revisions == 0
         if plan.having is not None or plan.order is not None:
             self._rows.prepare(plan.aggregates())
         passing &= self._rows.evaluate.truth(plan.having, plan.period_ms)
@@ -214,6 +218,8 @@ class Selection:
     off: tuple[int, ...] = ()
     #: Of groups by epoch, so many that they are told apart: see :meth:`skerry.planner.model.frames.Frame.epochs`.
     epochs: int = 0
+    #: See :func:`skerry.planner.model.waits.grace_ms`.
+    grace_ms: int = 0
 
 
 @dataclass
@@ -338,6 +344,7 @@ class Windows:
             tuple(fresh.items()),
             off,
             window.epochs(plan.period_ms) if EPOCH in plan.groups else 0,
+            grace_ms(plan.period_ms, plan.wait_ms),
         )
         found = self._shared.get(selection)
         if found is None:
@@ -345,7 +352,7 @@ class Windows:
             views = {n: view for n, view in going.items() if n in feeds}
             views |= {number: View(base, feed) for number, feed in fresh.items()}
             self._numbers += 1
-            panes = Panes(width, plan.period_ms) if before is None else before.panes.copy()
+            panes = Panes(width, selection.grace_ms) if before is None else before.panes.copy()
             found = Shared(self._numbers, selection, panes, views)
             if before is not None:
                 found.groups = dict(before.groups)
@@ -410,7 +417,10 @@ def _input(shared: Shared, mine: list[tuple[View, Part]], speed: float | None) -
         samples = part.rows.sample_ms if speed is None else common_ms(part.rows.utc_ms, speed)
         left = samples[places] // selection.period_ms % max(1, selection.epochs)
         vectors = with_epochs(vectors, selection.groups, left)
-        pieces.append(Piece(part.numbers, samples, part.rows.utc_ms, places.astype(np.int64), vectors))
+        motes, _ = part.rows.column("nodeid")
+        pieces.append(
+            Piece(part.numbers, samples, part.rows.utc_ms, places.astype(np.int64), vectors, motes[places])
+        )
     return as_input(pieces, shared.groups, len(selection.groups), arguments)
 
 
@@ -430,13 +440,14 @@ def _epochs(left: Int64, begins: Int64, period_ms: int, epochs: int) -> Int64:
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Rows of one stream: their numbers in the log, ascending, their sample times, those in UTC; places of those that count among them,
-    ascending, and what these are grouped by and what of them is aggregated."""
+    ascending, what these are grouped by and what of them is aggregated, and whose rows they are."""
 
     numbers: Int64
     sample_ms: Int64
     utc_ms: Int64
     chosen: Int64
     vectors: Sequence[Vector]
+    motes: Int64
 
 
 def as_input(
@@ -446,7 +457,7 @@ def as_input(
     if len(pieces) == 1:
         (only,) = pieces
         numbers, samples, utc = only.numbers, only.sample_ms, only.utc_ms
-        places, merged = only.chosen, list(only.vectors)
+        places, merged, motes = only.chosen, list(only.vectors), only.motes
     else:
         numbers = np.concatenate([piece.numbers for piece in pieces])
         samples = np.concatenate([piece.sample_ms for piece in pieces])
@@ -460,6 +471,7 @@ def as_input(
         places = rank[np.concatenate(chosen)]
         by_place = np.argsort(places, kind="stable")
         places = places[by_place]
+        motes = np.concatenate([piece.motes for piece in pieces])[by_place]
         merged = [
             (
                 np.concatenate([v for v, _ in column])[by_place],
@@ -468,7 +480,8 @@ def as_input(
             for column in zip(*(piece.vectors for piece in pieces), strict=True)
         ]
     groups = numbered(known, merged[:count], len(places))
-    return Input(numbers, samples, utc, places, groups, dict(zip(arguments, merged[count:], strict=True)))
+    arguments_of = dict(zip(arguments, merged[count:], strict=True))
+    return Input(numbers, samples, utc, places, groups, arguments_of, motes)
 
 
 def ends_utc_ms(result: Result, rows: Input, speed: float) -> Int64:

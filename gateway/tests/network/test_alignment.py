@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -14,13 +15,14 @@ from hypothesis import strategies as st
 from gateway.tests.logs import plan_of
 from skerry.delivery.engine import Engine
 from skerry.ingest.ingest import Ingest
+from skerry.network.link.stamp import Stamp
 from skerry.network.network import Common, Network
 from skerry.network.networks import Networks
-from skerry.storage.log.record import Block
+from skerry.storage.log.record import Block, Kind
 from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import StreamEpoch
 from skerry_protocol import codec
-from skerry_protocol.packets import Aggregate, PacketType
+from skerry_protocol.packets import TICKS_PER_SECOND, Aggregate, PacketType
 
 ASKED = "SELECT AVG(temp), COUNT(*), MIN(light), MAX(light) FROM sensors SAMPLE PERIOD"
 #: AVG(temp) of readings in 0.01 °C, in 0.00001 °C, half away from zero.
@@ -58,6 +60,14 @@ def said(network: Network, epoch: int, readings: list[tuple[int, int]]) -> codec
     return codec.decode(codec.encode(PacketType.PARTIAL, **values))
 
 
+def tell(network: Network, seconds: float) -> None:
+    """Its root says that this is its time, and that nothing from before it waits."""
+    body = Container(seconds=int(seconds), ticks=int(seconds % 1 * TICKS_PER_SECOND), more=0)
+    at = network.clock.utc(round(seconds * 1000))
+    assert at is not None
+    network.hear(Stamp(PacketType.TIME, body, at))
+
+
 readings = st.lists(st.tuples(st.integers(-4000, 8000), st.integers(0, 30_000)), min_size=1, max_size=4)
 
 
@@ -79,10 +89,10 @@ def test_the_last_revision_of_an_epoch_is_what_duckdb_answers(
 ) -> None:
     # Half a period off, both neighbours are as near.
     assume((2 * later_ms) % period_ms or not later_ms % period_ms)
-    plan = plan_of(f"{ASKED} {period_ms} ms")
+    plan = plan_of(f"{ASKED.replace(' FROM', ', revision FROM')} {period_ms} ms")
     networks, common = two_networks(later_ms)
     networks.add_user("u", plan)
-    engine, ingest = Engine(common.streams.get), Ingest()
+    engine, ingest = Engine(common.streams.get), Ingest(roll=networks)
     engine.subscribe("u", plan)
     engine.set_feeds("u", networks.feeds("u"))
     read_by_motes = []
@@ -94,9 +104,11 @@ def test_the_last_revision_of_an_epoch_is_what_duckdb_answers(
             ingest.store([said(network, epoch, values)], networks.source(network), log)
             read_by_motes += [(booted_ms + epoch * period_ms, *value) for value in values]
             if restart_after == len(read_by_motes):
-                ingest = Ingest()
-                ingest.restore(log, common.streams)
-        ingest.release(log, 0, time.monotonic() + 1000)
+                ingest = Ingest(roll=networks)
+                ingest.restore(log, common.streams, networks.source_of, networks.session_of)
+        for network in networks.all:
+            tell(network, 2 * RUN_S)
+        ingest.tell(log)
         stored = read(log.path, 0, log.rows)
         engine.process(Block(0, stored))
         log.close()
@@ -104,10 +116,16 @@ def test_the_last_revision_of_an_epoch_is_what_duckdb_answers(
     assert subscriber is not None
     rows = subscriber.buffer.after(-1)
     assert rows is not None
-    newest = {}
+    newest: dict[int, tuple[int, ...]] = {}
+    revisions: dict[int, list[int]] = {}
     for number, row in rows:
-        mean, *others = row.values()
-        newest[int(stored[number]["epoch"])] = (round(mean * 10**5), *others)
+        mean, *others, revision = row.values()
+        epoch = int(stored[number]["epoch"])
+        newest[epoch] = (round(mean * 10**5), *others)
+        revisions.setdefault(epoch, []).append(revision)
+    assert all(
+        numbers == list(range(numbers[0], numbers[0] + len(numbers))) for numbers in revisions.values()
+    )
     table = ", ".join(map(str, read_by_motes))
     found = duckdb.sql(
         f"SELECT CAST(floor((ms + {period_ms} / 2) / {period_ms}) AS BIGINT) AS epoch, {MEAN}, "
@@ -116,32 +134,45 @@ def test_the_last_revision_of_an_epoch_is_what_duckdb_answers(
     assert newest == {epoch: tuple(values) for epoch, *values in found}
 
 
-def test_an_epoch_is_told_once_all_have_said_theirs_and_waits_no_longer_than_it_must(tmp_path: Path) -> None:
-    networks, _ = two_networks(400)
+def test_an_epoch_is_told_once_when_all_have_said_theirs_or_its_time_is_over(tmp_path: Path) -> None:
+    networks, common = two_networks(400)
     networks.add_user("u", plan_of(f"{ASKED} 1 s"))
     first, second = networks.all
-    ingest, log = Ingest(), StreamLog(tmp_path)
+    for number, network in enumerate(networks.all):
+        common.roster.hear(100 * number, network.session, 3990)
+        tell(network, 3990)
+    ingest, log = Ingest(roll=networks), StreamLog(tmp_path)
 
-    def say(network: Network, epoch: int) -> list[tuple[int, int]]:
+    def heard(do: Callable[[], None]) -> list[tuple[int, int, Kind]]:
+        """The epochs that are told meanwhile: with how many motes, and as what."""
         before = log.rows
-        ingest.store([said(network, epoch, [(0, 0)])], networks.source(network), log)
+        do()
         parts = Block(0, read(log.path, before, log.rows)).streams()
-        return [(int(r["epoch"]), int(r["motes"])) for _, _, records in parts for r in records]
+        return [(int(r["epoch"]), int(r["motes"]), Kind(r["kind"])) for _, _, rs in parts for r in rs]
+
+    def say(network: Network, epoch: int) -> list[tuple[int, int, Kind]]:
+        packet = said(network, epoch, [(0, 0)])
+        return heard(lambda: ingest.store([packet], networks.source(network), log))
+
+    def at(seconds: float) -> list[tuple[int, int, Kind]]:
+        tell(first, seconds)
+        return heard(lambda: ingest.tell(log))
 
     assert say(first, 4000) == []
-    assert say(second, 4000) == [(4000, 2)]
+    assert say(second, 4000) == [(4000, 2, Kind.TOLD)]
     assert say(second, 4001) == []
     assert say(second, 4002) == []
-    assert say(first, 4002) == [(4002, 2), (4001, 1)], "the first had nothing to say of 4001"
+    assert say(first, 4002) == [], "it is complete, and comes behind the one before it"
     assert say(first, 4003) == []
-    now = time.monotonic()
-    ingest.release(log, 0, now + 1)
-    assert log.rows == 7
-    ingest.release(log, 0, now + 10)
-    assert log.rows == 8
-    assert say(second, 4003) == [(4003, 2)], "it comes late, and revises"
+    assert at(4012.9) == []
+    assert at(4013.1) == [(4001, 1, Kind.TOLD), (4002, 2, Kind.TOLD)]
+    assert say(first, 4001) == [(4001, 2, Kind.REVISED)], "it is late"
+    assert say(second, 4003) == [(4003, 2, Kind.TOLD)]
+    assert say(first, 4004) == []
     second.reachable = False
-    assert say(first, 4004) == [(4004, 1)], "nobody waits for a root that is lost"
+    assert say(first, 4005) == [(4004, 1, Kind.TOLD), (4005, 1, Kind.TOLD)], (
+        "nobody waits for a root that is lost"
+    )
 
 
 def test_a_pairing_stays_while_the_clocks_jitter_and_moves_when_they_have_drifted() -> None:

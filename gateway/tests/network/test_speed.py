@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from gateway.tests.catalog.test_motes import status
-from gateway.tests.network.test_alignment import ASKED, said, two_networks
 from gateway.tests.pasts import plan_of
 from skerry.catalog import Catalog
 from skerry.catalog.substitutes import SILENT_S, silent
-from skerry.ingest.ingest import Ingest
 from skerry.network.clock import NetworkClock
 from skerry.network.network import Common, Network
 from skerry.network.networks import Networks
@@ -132,20 +129,6 @@ def test_a_mote_is_silent_by_its_own_time() -> None:
         assert not silent(mote, catalog, 1e9 + late_s * 0.99)
         assert silent(mote, catalog, 1e9 + late_s * 1.01)
         assert Catalog.from_dict(catalog.to_dict(), speed).speed == speed
-
-
-def test_a_root_that_has_not_said_its_part_is_waited_for_by_its_time(tmp_path: Path) -> None:
-    for speed, waits_s in ((1.0, 10), (0.1, 55)):
-        networks, _ = two_networks(0)
-        networks.add_user("u", plan_of(f"{ASKED} 5 s"))
-        first = networks.all[0]
-        log, ingest = StreamLog(tmp_path / str(speed)), Ingest(speed=speed)
-        ingest.store([said(first, 800, [(1, 20)])], networks.source(first), log)
-        before, now = log.rows, time.monotonic()
-        ingest.release(log, 0, now + waits_s - 1)
-        held = log.rows - before
-        ingest.release(log, 0, now + waits_s + 1)
-        assert (held, log.rows - before) == (0, 1)
 
 
 def test_history_goes_back_by_network_time(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def test_windows_go_on_from_the_past_into_the_present(
         # It is asked when so many rows have come, and its own epochs begin later.
         asked_ms = max((int(row["sample"] or 0) for row in log.rows[:asked]), default=0)
         user.clauses, user.began = f"HISTORY {span} s", asked
+        user.past = asked
         user.since_ms = max(0, asked_ms - span * 1000)
         feeds = {1: Feed("u", 1, 5000, 5000, asked_ms + 10_000)}
         feeds = joined_feeds(feeds, Joint(1, asked_ms, asked_ms + 10_000), "u", 5000, [STREAM])
@@ -182,7 +183,7 @@ def test_windows_of_the_past_alone(
     with TemporaryDirectory() as directory:
         gone = Gone(Path(directory), log, min(compacted, len(log.rows)))
         asked_ms = max(int(row["sample"] or 0) for row in log.rows)
-        user.clauses = f"HISTORY {span} s ONLY"
+        user.clauses, user.past, user.only = f"HISTORY {span} s ONLY", len(log.rows), True
         user.since_ms = max(0, asked_ms - span * 1000)
         since_us = ORIGIN + (asked_ms - span * 1000) * 1000
         joiner = Joiner(user.plan, store.get) if user.joined else None

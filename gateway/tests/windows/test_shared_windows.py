@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gateway.tests.logs import PERIODS, STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.windowed import User, ordered, users
 from skerry.delivery.engine import Engine
-from skerry.planner.model.frames import PERIODS_BEHIND
 from skerry.planner.model.plans import Feed
+from skerry.planner.model.waits import behind_ms
 from skerry.planner.planner import plan_query
 from skerry.sql.errors import QueryError
 from skerry.storage.log.record import RECORD, Block
@@ -81,8 +81,8 @@ def test_groups_by_epoch_are_as_many_as_a_window_has() -> None:
     assert found is not None
     rows = [tuple(row.values()) for part in found[0] for row in part.columns.to_pylist()]
     # Windows end with each epoch, and hold it and the two before.
-    assert rows[-3:] == [(last, 1, 20 + last / 100) for last in (195, 196, 197)]
-    assert rows == [(e, 1, 20 + e / 100) for end in range(3, 199) for e in range(end - 3, end)]
+    assert rows[-3:] == [(last, 1, 20 + last / 100) for last in (193, 194, 195)]
+    assert rows == [(e, 1, 20 + e / 100) for end in range(3, 197) for e in range(end - 3, end)]
     (shared,) = engine._windows._shared.values()
     assert len(shared.groups) == 3
 
@@ -156,7 +156,7 @@ def test_rows_of_what_was_called_off_are_in_no_window() -> None:
         assert subscriber is not None
         rows = subscriber.buffer.after(-1) or []
         assert rows == engine.replay(user, Block(0, records), -1)
-        assert [row["n"] for _, row in rows] == [4] * len(range(20, 151, slide))
+        assert [row["n"] for _, row in rows] == [4] * len(range(20, 144, slide))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_windows_end_with_for(window: str, ends: list[int]) -> None:
     """Though the same rows go on, for others and to bring the last window."""
     log = steady(60)
     plan = plan_of(f"SELECT epoch, COUNT(temp, {window}) AS n FROM sensors SAMPLE PERIOD 5 s FOR 100 s")
-    feeds = {1: Feed("u", 1, 5000, 5000, 0, 100_000 + PERIODS_BEHIND * 5000)}
+    feeds = {1: Feed("u", 1, 5000, 5000, 0, 100_000 + behind_ms(5000, None))}
     engine = Engine(STREAMS.get, log.block)
     engine.subscribe("u", plan, 0)
     engine.set_feeds("u", feeds)
@@ -192,7 +192,7 @@ def test_a_reader_who_stops_amid_the_groups_of_a_window_gets_it_again() -> None:
     engine.process(log.block(0, 40))
     buffer = engine.subscriber("u").buffer  # type: ignore[union-attr]
     rows = buffer.after(-1) or []
-    assert [position for position, _ in rows] == [10] * 9 + [11] + [20] * 9 + [21] + [30] * 9 + [31]
+    assert [position for position, _ in rows] == [12] * 9 + [13] + [22] * 9 + [23] + [32] * 9 + [33]
     for read in (1, 5, 9, 10, 11):
         again = buffer.after(rows[read - 1][0]) or []
         assert again == (rows if read < 10 else rows[10:])

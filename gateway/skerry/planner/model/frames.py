@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from skerry.expressions import build
-from skerry.expressions.expression import Expr, Kind
+from skerry.expressions.expression import Expr
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.bytecode import Op
 
 #: Pieces of one window, each as long as the greatest common divisor of length and slide.
 PANES_MAXIMUM = 10_000
@@ -18,14 +17,10 @@ PANES_MAXIMUM = 10_000
 LATENESS_MS = 3_600_000
 #: Sums lie within this, or are NULL.
 SUM_MAXIMUM = 2**53
-#: Sample periods that a query's rows go on behind its FOR: its last window's row comes with one sampled a period behind the window.
-PERIODS_BEHIND = 2
 #: Pieces times groups that are kept at most (40 bytes each and more).
 CELLS_MAXIMUM = 10_000_000
 #: The epoch of a row, as queries group by it.
 EPOCH = build.attribute(BY_NAME["epoch"])
-#: Which of the rows of a window this is: 0 when it is over, one more with each late row.
-REVISION = Expr(Op.ATTR, (), None, 0, 0, 2**53, Kind.NUMBER, final=("revision",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ Stream batches (``pyarrow.RecordBatch``), one schema per mote query:
 * plain rows: ``nodeid`` int64, ``epoch`` int64 (of the mote query), ``combined`` and ``left_out`` int64 (what its mote's
   queue made of it), ``via`` int64 (the root that it came through), then for each of ``MoteQuery.columns``
   one int64 column by its ``name``: the integer as it came, null where the row says NULL;
-* aggregates: ``epoch`` int64, ``motes`` int64, then for column i ``count_i`` int64 and ``value_i`` int64
-  (null where the sum overflowed), one row per epoch (:mod:`skerry.ingest.partial_states` merges).
+* aggregates: ``epoch`` int64, ``motes``, ``kind``, ``wait`` and ``revision`` int64 as in :mod:`skerry.storage.log.record`, then for
+  column i ``count_i`` int64 and ``value_i`` int64 (null where the sum overflowed), one row per epoch and group, and one for each
+  revision (:mod:`skerry.ingest.epoch_states` merges).
 
 Further columns (arrival, …) are left alone. Times are network times in ms since the root's boot;
 the sample time of a row is ``epoch * period_ms``.
@@ -24,6 +25,7 @@ from typing import Any
 from skerry.expressions.expression import Expr, Kind, from_list
 from skerry.expressions.unit_algebra import UTC
 from skerry.planner.model.clause import Clause
+from skerry.planner.model.epoch_facts import REVISION
 from skerry.planner.model.frames import Frame
 from skerry.planner.model.joined_tables import Probe
 from skerry.planner.model.lifetime_budget import LifetimeBudget
@@ -113,12 +115,22 @@ class QueryPlan:
     notes: tuple[str, ...] = ()
     #: Whether rows are to come before all motes can have heard of the query.
     start_now: bool = False
+    #: For how long an epoch is waited for, in ms from its beginning; None: as long as is usual.
+    wait_ms: int | None = None
+
+    def exprs(self) -> list[Expr]:
+        """What its columns, HAVING and ORDER BY are made of."""
+        exprs = [output.expr for output in self.outputs] + ([self.having] if self.having is not None else [])
+        return exprs + (self.order.exprs() if self.order is not None else [])
+
+    @property
+    def revises(self) -> bool:
+        """Whether it asks for rows again that something late has changed."""
+        return any(node == REVISION for expr in self.exprs() for node in expr.walk())
 
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns, HAVING and ORDER BY need, each once."""
-        exprs = [output.expr for output in self.outputs] + ([self.having] if self.having is not None else [])
-        exprs += self.order.exprs() if self.order is not None else []
-        return list(dict.fromkeys(node for expr in exprs for node in expr.walk() if node.aggregate))
+        return list(dict.fromkeys(node for expr in self.exprs() for node in expr.walk() if node.aggregate))
 
     def joined_exprs(self) -> list[Expr]:
         """All that its join is computed from and for."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr
+from skerry.planner.model.epoch_facts import FACTS
 from skerry.planner.model.frames import is_windowed
 from skerry.planner.model.row_time import is_of_row
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import FIELDS_MAXIMUM, Aggregate
 
@@ -30,6 +33,11 @@ def has_bare_attribute(expr: Expr, groups: Collection[Expr]) -> bool:
     return (
         expr.is_attribute or expr.op is Op.STORED or any(has_bare_attribute(arg, groups) for arg in expr.args)
     )
+
+
+def named(draft: Draft) -> tuple[Expr, ...]:
+    """What may be named outside of aggregates: groups, and what the row says of itself, of a window's its last epoch."""
+    return (*draft.plan.groups, build.attribute(BY_NAME["epoch"]), *FACTS.values())
 
 
 def check_bare(draft: Draft, groups: Collection[Expr], whom: str) -> None:
@@ -54,7 +62,7 @@ def aggregates(draft: Draft) -> Draft:
     select, plan = draft.select, draft.plan
     if not plan.aggregate:
         return draft
-    check_bare(draft, plan.groups, "each group" if plan.groups else "all")
+    check_bare(draft, named(draft), "each group" if plan.groups else "all")
     past_only = select.history is not None and select.history.only
     if plan.where is not None and select.where is not None and (reason := obstacle(plan.where, past_only)):
         hint = f"aggregates are computed by motes, and {reason}"

@@ -20,8 +20,9 @@ class Draft:
     """A pass takes one and returns one that knows more; it raises QueryError for what it finds to be wrong.
 
     ``least_ms``: the shortest sample period that it may have; ``stored``: its rows wait on the motes. ``on``: conditions that need a
-    table or the time of the sample, which ``plan.where`` lacks. ``windowed``: aggregates are over windows, at the gateway.
-    ``where_at_gateway``: motes cannot hold WHERE, so that they cannot aggregate either.
+    table or the time of the sample, which ``plan.where`` lacks. ``windowed``: aggregates are over windows, at the gateway;
+    ``aggregated``: there are any over the rows of several motes. ``where_at_gateway``: motes cannot hold WHERE, so that they cannot
+    aggregate either.
     """
 
     select: ast.Select
@@ -32,6 +33,7 @@ class Draft:
     on: tuple[Expr, ...] = ()
     windowed: bool = False
     where_at_gateway: bool = False
+    aggregated: bool = False
 
     def planned(self, **known: Any) -> Draft:
         """The draft with these fields of its plan."""
@@ -44,8 +46,8 @@ class Draft:
 
     @property
     def columns_scope(self) -> Scope:
-        """What names mean in columns, HAVING and ORDER BY, which may be of a window's row."""
-        return replace(self.scope, windowed=self.windowed)
+        """What names mean in columns, HAVING and ORDER BY, which may be of an aggregate's row."""
+        return replace(self.scope, of_aggregate=self.aggregated)
 
     @property
     def span(self) -> ast.Span:

@@ -14,9 +14,8 @@ from skerry.planner.model.frames import (
     Frame,
     windows_of,
 )
-from skerry.planner.semantics.aggregates import check_bare, has_aggregate
+from skerry.planner.semantics.aggregates import check_bare, has_aggregate, named
 from skerry.planner.semantics.draft import Draft
-from skerry.planner.semantics.groups import named
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text

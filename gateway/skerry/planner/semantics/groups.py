@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from skerry.expressions import build
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr
-from skerry.planner.model.frames import REVISION
 from skerry.planner.semantics.aggregates import has_aggregate
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
 from skerry.sql.errors import QueryError
-from skerry_protocol.attributes import BY_NAME
 
 
 def groups(draft: Draft) -> Draft:
@@ -29,9 +26,3 @@ def groups(draft: Draft) -> Draft:
         found[expr] = None
     aggregates = bool(found) or any(has_aggregate(output.expr) for output in draft.plan.outputs)
     return draft.planned(groups=tuple(found), aggregate=aggregates and not draft.windowed)
-
-
-def named(draft: Draft) -> tuple[Expr, ...]:
-    """What may be named outside of aggregates: of a window's row its last epoch and revision, too."""
-    found = draft.plan.groups
-    return (*found, build.attribute(BY_NAME["epoch"]), REVISION) if draft.windowed else found

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from skerry.expressions.temporal import temporal_nodes
-from skerry.planner.semantics.aggregates import has_bare_attribute
+from skerry.planner.semantics.aggregates import has_bare_attribute, named
 from skerry.planner.semantics.draft import Draft
-from skerry.planner.semantics.groups import named
 from skerry.planner.semantics.resolver import Resolver
 from skerry.sql.errors import QueryError
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from skerry.expressions.expression import Expr, Kind
 from skerry.expressions.temporal import is_temporal
 from skerry.planner.model.ordering import LIMIT_MAXIMUM, Ordering
-from skerry.planner.semantics.aggregates import has_bare_attribute
+from skerry.planner.semantics.aggregates import has_bare_attribute, named
 from skerry.planner.semantics.draft import Draft
-from skerry.planner.semantics.groups import named
 from skerry.planner.semantics.resolver import Resolver
 from skerry.sql import ast
 from skerry.sql.errors import QueryError

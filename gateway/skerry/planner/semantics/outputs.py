@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from skerry.expressions import extension_aggregates
 from skerry.expressions.expression import MIXED, PLAIN, Expr, Kind
 from skerry.expressions.temporal import temporal_nodes
 from skerry.expressions.unit_algebra import UTC, is_derived
 from skerry.planner.model.plans import Output
+from skerry.planner.semantics import aggregate_functions
 from skerry.planner.semantics.draft import Draft
 from skerry.planner.semantics.resolver import Resolver
 from skerry.planner.semantics.time_windows import asks
@@ -15,10 +17,19 @@ from skerry.sql import ast
 from skerry.sql.errors import QueryError
 
 
+def _aggregates(select: ast.Select) -> bool:
+    """Whether a query aggregates the rows of several motes."""
+    known = {*aggregate_functions.NAMES, *extension_aggregates.names()}
+    asked = (select.items, select.having, select.order)
+    calls = (node for node in ast.walk(asked) if isinstance(node, ast.Call))
+    return bool(select.groups) or any(call.function.upper() in known for call in calls)
+
+
 def outputs(draft: Draft) -> Draft:
     """The columns, each under a name of its own, with what motes compute over time for them."""
     select = draft.select
-    draft = replace(draft, windowed=asks(select.items, select.having, select.order))
+    windowed = asks(select.items, select.having, select.order)
+    draft = replace(draft, windowed=windowed, aggregated=windowed or _aggregates(select))
     scope = draft.columns_scope
     found: list[Output] = []
     resolver = Resolver(period_ms=draft.period_ms, scope=scope)

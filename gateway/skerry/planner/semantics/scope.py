@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from skerry.expressions import build
 from skerry.expressions.expression import MILLISECONDS, Expr
-from skerry.planner.model.frames import REVISION
+from skerry.planner.model.epoch_facts import FACTS
 from skerry.planner.model.joined_tables import NO_TABLES, PAST, JoinedTable, Tables, TableSchema, Trouble
 from skerry.planner.model.row_time import NETWORK_TIME_NAME, OF_ROWS, TIME, TIME_NAME, later_of, utc_of
 from skerry.planner.model.storage_points import Point, Points
@@ -60,8 +60,8 @@ class Scope:
     tables: tuple[JoinedTable, ...] = ()
     #: What the query calls the value of its event, besides what every event says.
     event_value: str | None = None
-    #: Whether names are those of a window's row.
-    windowed: bool = False
+    #: Whether names are those of an aggregate's row.
+    of_aggregate: bool = False
     #: Whether aggregates are of the rows themselves, as of a past that ends, not of what motes keep of them.
     recorded: bool = False
     #: What the query's columns are called, in lower case, and what they say.
@@ -70,7 +70,7 @@ class Scope:
     @property
     def inside(self) -> Scope:
         """Of what is aggregated."""
-        return replace(self, windowed=False)
+        return replace(self, of_aggregate=False)
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -90,8 +90,8 @@ class Scope:
         name = SYNONYMS.get(node.name.lower(), node.name.lower())
         if node.table is None and name == _NOW:
             return TIME
-        if node.table is None and name == "revision" and self.windowed:
-            return REVISION
+        if node.table is None and name in FACTS and self.of_aggregate:
+            return FACTS[name]
         if node.table is None and name in _IN_EVERY_ROW:
             return build.attribute(BY_NAME[name])
         raise self._unknown(node)
@@ -209,6 +209,8 @@ class Scope:
         hint = did_you_mean(node.name.lower(), known) + "; ".join(has)
         if node.name.lower() in _WHEN:
             hint = f"when a row was sampled is its {TIME_NAME}, in UTC"
+        elif table is None and node.name.lower() in FACTS:
+            hint = f"an aggregate's row says {' and '.join(FACTS)}: select it beside the aggregate, or choose by it with HAVING"
         return QueryError(f"unknown attribute '{node.name}'", hint, node.span)
 
     def _columns(self) -> list[tuple[str, str, list[str]]]:

@@ -15,6 +15,7 @@ from skerry.expressions import aggregate_states, build, extension_aggregates
 from skerry.expressions.aggregate_values import list_type
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import Expr, Kind
+from skerry.planner.model.epoch_facts import MOTES, REVISION
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.row_time import TIME
 from skerry.storage.history.layout import Int64
@@ -77,6 +78,8 @@ class Aggregation:
         self._keys = ["session", "epoch", *self._groups]
         self._plain = _Gathered(self._keys, {"row": "max", "motes": "sum", "utc_ms": "min"}, [])
         self._values: dict[Expr, _Gathered] = {}
+        #: Which motes are in each epoch, where that is asked for.
+        self._motes = _Gathered(["session", "epoch", "nodeid"], {"rows": "sum"}, [])
         self._names: dict[tuple[Expr | None, str], str] = {}
 
     def add(self, samples: Samples, places: Int64) -> None:
@@ -114,6 +117,10 @@ class Aggregation:
                     columns[name] = array
                     wanted.append((name, function, name))
         self._plain.add(pa.table(columns), wanted)
+        if any(node == MOTES for expr in self._plan.exprs() for node in expr.walk()):
+            nodes, _ = evaluate(_NODEID, period)
+            motes = {"session": keys["session"], "epoch": keys["epoch"], "nodeid": pa.array(nodes[places])}
+            self._motes.add(pa.table(motes | {"rows": columns["motes"]}), [("rows", "sum", "rows")])
 
     def _begins(self, samples: Samples, epochs: Int64, places: Int64) -> Int64:
         """When the rows' epochs began, UTC in ms."""
@@ -155,6 +162,7 @@ class Aggregation:
             for name, expr in zip(self._groups, self._plan.groups, strict=True)
         }
         columns[TIME] = _vector(table.column("utc_ms"))
+        columns |= self._facts(table)
         evaluate = Evaluator(columns, epochs * self._plan.period_ms)
         lists: dict[Expr, pa.Array] = {}
         for node in self._nodes:
@@ -170,6 +178,19 @@ class Aggregation:
         if self._plan.order is not None:
             passing = passing[self._ordered(evaluate.at(passing), len(passing))]
         return self._projected(evaluate, lists, table.column("row").to_numpy(), passing)
+
+    def _facts(self, table: pa.Table) -> dict[Expr, Vector]:
+        """What the rows say of their epochs: nothing is late in the past."""
+        counts: dict[tuple[int, int], int] = {}
+        if self._motes.parts:
+            whole = self._motes.whole()
+            for key in zip(*(whole.column(name).to_pylist() for name in ("session", "epoch")), strict=True):
+                counts[key] = counts.get(key, 0) + 1
+        keys = zip(*(table.column(name).to_pylist() for name in ("session", "epoch")), strict=True)
+        return {
+            MOTES: _numbers([counts.get(key, 0) for key in keys]),
+            REVISION: _numbers([0] * table.num_rows),
+        }
 
     def _ordered(self, evaluate: Evaluator, rows: int) -> Int64:
         """Groups tell apart what the query's own order does not, then epochs."""
@@ -194,7 +215,7 @@ class Aggregation:
         return list(zip(numbers[passing].tolist(), batch.to_pylist(), strict=True))
 
     def _over_nothing(self, last: int) -> list[tuple[int, dict[str, Any]]]:
-        evaluate = Evaluator({}, np.zeros(1, np.int64))
+        evaluate = Evaluator({MOTES: _numbers([0]), REVISION: _numbers([0])}, np.zeros(1, np.int64))
         lists = {}
         for node in self._nodes:
             if node.kind is Kind.LIST:

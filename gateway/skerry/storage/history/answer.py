@@ -157,6 +157,8 @@ class Answer:
         while run.at < self._end:
             position = run.at - 1
             run.step(self._end)
+            if run.at >= self._end:
+                run.finish()
             for delivery in run.behind(position):
                 rows += zip(delivery.numbers.tolist(), delivery.columns.to_pylist(), strict=True)
         return rows

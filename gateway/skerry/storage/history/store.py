@@ -26,7 +26,7 @@ from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.manifest import NAME, DayFile, Manifest, Replacement, path_of
 from skerry.storage.history.retention import GIGABYTE, Retention
 from skerry.storage.log import stream_log
-from skerry.storage.log.record import HELD, Records
+from skerry.storage.log.record import Kind, Records
 from skerry.storage.state import DataError
 from skerry.streams.intervals import in_charge, is_plain
 from skerry.streams.stream import Stream
@@ -223,7 +223,7 @@ def tables(
         stream = by_number.get(int(number))
         if stream is None:
             continue
-        places = np.flatnonzero((records["stream"] == number) & (records["node"] != HELD))
+        places = np.flatnonzero((records["stream"] == number) & (records["kind"] != Kind.PART))
         if not is_plain(stream.mote_query):
             directory = layout.directory_of(stream, streams)
             described.setdefault(directory, layout.describe(stream.mote_query))

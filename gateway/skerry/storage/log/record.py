@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,25 @@ import numpy.typing as npt
 
 from skerry_protocol.packets import FIELDS_MAXIMUM
 
+
+class Kind(IntEnum):
+    """What a record is."""
+
+    #: A row of a mote.
+    ROW = 0
+    #: A partial state of an aggregate as it came, which ``node`` as root brought: nobody is told of it.
+    PART = 1
+    #: An epoch of an aggregate, or a group of it, as it is told: once.
+    TOLD = 2
+    #: … as it is since a partial state has come that was late: for those who ask for revisions.
+    REVISED = 3
+
+
 #: A row of a mote query. ``stream`` numbers the mote query (see catalog.json beside the log); ``value`` are its columns as they came,
-#: bit i of ``nulls`` says that column i is NULL. Of aggregates ``count`` is how many values went in, ``motes`` how many motes, and
-#: ``revision`` counts up when a late partial state changes an epoch; of plain rows ``motes`` is how many samples were combined
-#: in it, and ``revision`` how many rows its mote left out before it. ``sample`` and ``arrival`` are UTC in us; the network time of
-#: the sample is ``epoch`` times the mote query's period.
+#: bit i of ``nulls`` says that column i is NULL. Of aggregates ``count`` is how many values went in, ``motes`` how many motes were in
+#: the epoch, in all its groups, ``wait`` for whom it is (:mod:`skerry.planner.model.waits`), and ``revision`` counts up when a late partial
+#: state changes it; of plain rows ``motes`` is how many samples were combined in it, and ``revision`` how many rows its mote left out
+#: before it. ``sample`` and ``arrival`` are UTC in us; the network time of the sample is ``epoch`` times the mote query's period.
 _FIELDS: list[Any] = [
     ("stream", "<u4"),
     ("node", "<u2"),
@@ -23,6 +38,8 @@ _FIELDS: list[Any] = [
     ("epoch", "<u4"),
     ("nulls", "<u2"),
     ("revision", "<u2"),
+    ("kind", "<u2"),
+    ("wait", "<u4"),
     ("sample", "<i8"),
     ("arrival", "<i8"),
     ("value", "<i8", (FIELDS_MAXIMUM,)),
@@ -32,8 +49,6 @@ _FIELDS: list[Any] = [
 RECORD = np.dtype(_FIELDS)
 #: A record as a partition of the log has it: with its number.
 NUMBERED = np.dtype([("row", "<i8"), *_FIELDS])
-#: ``node`` of a state that is not told yet, as another network's is to come: users do not see such a row.
-HELD = 0xFFFF
 _CHECKSUM_BYTES = 4
 _NUMBER_BYTES = NUMBERED.itemsize - RECORD.itemsize
 
@@ -59,9 +74,9 @@ class Block:
         return self if skip == 0 else Block(self.first + skip, self.records[skip:])
 
     def streams(self) -> list[tuple[int, Int64, Records]]:
-        """(stream number, numbers of its rows, its records), for each stream that occurs, without those that are held."""
+        """(stream number, numbers of its rows, its records), for each stream that occurs, without parts of what is told."""
         numbers, records = np.arange(self.first, self.end, dtype=np.int64), self.records
-        told = records["node"] != HELD
+        told = records["kind"] != Kind.PART
         if not told.all():
             numbers, records = numbers[told], records[told]
         streams = records["stream"]
