@@ -48,7 +48,7 @@ def test_of_very_many_motes_ask_as_many_as_fit() -> None:
 
 
 def test_aggregates_of_rows_that_the_gateway_chooses() -> None:
-    plan = planned(f"SELECT AVG(temp), COUNT(*) FROM sensors WHERE {FORTY} GROUP BY room SAMPLE PERIOD 10 s")
+    plan = planned(f"SELECT AVG(temp), COUNT(*) FROM sensors WHERE {FORTY} GROUP BY level SAMPLE PERIOD 10 s")
     assert plan.window is not None
     assert [str(window) for window in plan.window.windows] == ["the last 10 s, each 10 s"]
     assert not merge([plan]).aggregate
