@@ -30,9 +30,10 @@ from skerry.sharing.groups import Group
 from skerry.sharing.mote_queries import MoteQueries, Running
 from skerry.sharing.needs import Kind
 from skerry.sharing.placement import Placement
+from skerry.sharing.search import in_steps
 from skerry.sharing.shared_pulses import cut_step_ms
 from skerry.sharing.spreading import Spreading
-from skerry_protocol.packets import FOREVER, Aggregate
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
 #: In a round rows climb so many hops, whatever the slots are.
 _CLIMB_HOPS = 8
@@ -231,7 +232,7 @@ class Demand:
     def advance(self, now: float, heard: float = math.inf) -> Difference:
         """Time goes on: stops what is due, ends users whose FOR is over. ``heard``: for how long the root has been heard without a break,
         in s; while it is not, it and the motes keep the rows."""
-        total = Difference(stop=self._queries.stop(self._queries.due(now), now))
+        total = Difference(stop=self._stop(self._queries.due(now), now))
         since = now if heard >= self._linger else now - self._forget
         ended = [user for user, state in self._users.items() if self._is_over(state, since)]
         for user in ended:
@@ -325,15 +326,7 @@ class Demand:
 
     def _releases(self, number: int) -> bool:
         """Whether a query is stopped once another one serves a group: all who read it are of the group."""
-        readers: dict[int, bool] = {}
-        for running in self._queries.asked():
-            users = [running.query, *(made.query for made in self._queries.views(running.query))]
-            feeds = (feed for query in users for feed in self._queries.readers(query).values())
-            places = (self.placement.place(feed.user) for feed in feeds if feed.until_ms is None)
-            readers[running.query] = (first := next(places, None)) == number and all(
-                p == first for p in places
-            )
-        return any(readers.values())
+        return any(self._reading(running) == {number} for running in self._queries.asked())
 
     def _leave_groups(self, touched: Iterable[int]) -> None:
         """Groups without users have no query."""
@@ -411,8 +404,8 @@ class Demand:
             return self._revert(serving, group, now)
         # Nobody has read the current query yet: it is replaced, not followed.
         leaving = serving.current if unread else None
-        spare = 0 if self._releases(group.number) or not self._others_wait(group) else 1
-        if not self._queries.has_room(wanted, self.placement.memory, leaving, spare=spare):
+        room = self._queries.has_room(wanted, self.placement.memory, _ms(now))
+        if not room or not self._leaves_a_way(group):
             serving.stale = now if serving.stale is None else serving.stale
             return Difference()
         stop = self._cancel(leaving, now) if leaving is not None else ()
@@ -420,12 +413,26 @@ class Demand:
             serving.previous = current.query
         return Difference(install=(self._install(serving, group, wanted, now),), stop=stop)
 
-    def _others_wait(self, group: Group) -> bool:
-        """Whether another group waits whose change makes room."""
-        return any(
-            serving.stale is not None and number != group.number and self._releases(number)
-            for number, serving in self._serving.items()
-        )
+    def _leaves_a_way(self, group: Group) -> bool:
+        """Whether all that wait can still begin, one after the other, once this group has."""
+        waiting = {number for number, serving in self._serving.items() if serving.stale is not None}
+        waiting -= {group.number}
+        if not waiting:
+            return True
+        staying = {serving.current for number, serving in self._serving.items() if number not in waiting}
+        staying -= {self._serving[group.number].current}
+        asked = self._queries.asked()
+        ending = [
+            frozenset(self._reading(running)) & waiting for running in asked if running.query not in staying
+        ]
+        begin = [frozenset({number}) for number in waiting]
+        return in_steps(begin, ending, QUERIES_MAXIMUM - 1 - len(asked))
+
+    def _reading(self, running: Running) -> set[int | None]:
+        """The groups of those who read a query, or what is made of it, until something else takes its place."""
+        queries = [running.query, *(made.query for made in self._queries.views(running.query))]
+        feeds = (feed for query in queries for feed in self._queries.readers(query).values())
+        return {self.placement.place(feed.user) for feed in feeds if feed.until_ms is None}
 
     def _install(self, serving: Serving, group: Group, wanted: MoteQuery, now: float) -> Installation:
         """Begins a query for all users of a group: who reads another one changes over."""
@@ -492,7 +499,13 @@ class Demand:
             if running.stop_at != stop_at:
                 running.stop_at = stop_at
                 self._queries.touch(running.query)
-        return self._queries.stop(stop, now)
+        return self._stop(stop, now)
+
+    def _stop(self, queries: list[int], now: float) -> tuple[int, ...]:
+        """Those of them that run, which the caller is to stop."""
+        return (
+            self._queries.stop(queries, now, self._spreading.gone_ms(self._queries, now)) if queries else ()
+        )
 
     # --- ids ---
 
@@ -519,7 +532,7 @@ class Demand:
         for made in list(self._queries.views(query)):
             if self._queries.unmake(made, query):
                 self._readers.call_off(self._queries.readers(made.query), made.query)
-        return self._queries.stop([query], now)
+        return self._stop([query], now)
 
     def _forget_query(self, query: int) -> None:
         self._readers.leave(self._queries.readers(query), query)

@@ -46,6 +46,8 @@ class Running:
     group: int | None = None
     #: From when on the first of them reads it, who would not wait; None: from the cut-over on.
     early_ms: int | None = None
+    #: All motes have heard by then that it is stopped: until then some hold it.
+    gone_ms: int = 0
     #: Network ms at which its last row came, as far as this gateway has heard.
     row_ms: int = 0
     #: What :meth:`text` said last, and of what: conditions of many users are long.
@@ -84,6 +86,7 @@ class Running:
             self.stopped_at,
             self.made_of,
             self.early_ms,
+            self.gone_ms,
         )
         if self._written[0] != state:
             parts = (
@@ -102,6 +105,7 @@ class Running:
                 "made_of": parts,
                 "group": self.group,
                 "early_ms": self.early_ms,
+                "gone_ms": self.gone_ms,
             }
             self._written = state, json.dumps(data)
         return self._written[1]
@@ -118,7 +122,7 @@ class Running:
         )
         parts = None if data["made_of"] is None else tuple(Part(*part) for part in data["made_of"])
         times = data["cut_ms"], data["known_ms"], data["stop_at"], data["stopped_at"]
-        return cls(installation, *times, parts, data["group"], data["early_ms"])
+        return cls(installation, *times, parts, data["group"], data["early_ms"], data["gone_ms"])
 
 
 class MoteQueries:
@@ -172,11 +176,11 @@ class MoteQueries:
         """All that it makes, or made lately."""
         return self._made.values()
 
-    def has_room(self, wanted: MoteQuery, memory: int, leaving: int | None = None, *, spare: int = 0) -> bool:
-        """Whether motes can take one more now, and ``spare`` others; ``leaving``: one is about to go."""
-        there = [running for running in self.asked() if running.query != leaving]
+    def has_room(self, wanted: MoteQuery, memory: int, now_ms: int) -> bool:
+        """Whether all motes can take one more now: what was stopped is there until all have heard of that."""
+        there = [running for running in self if running.stopped_at is None or running.gone_ms > now_ms]
         taken = sum(bytes_taken(running.mote_query) for running in there)
-        return len(there) + spare < QUERIES_MAXIMUM and taken + bytes_taken(wanted) <= memory
+        return len(there) < QUERIES_MAXIMUM and taken + bytes_taken(wanted) <= memory
 
     def due(self, now: float) -> list[int]:
         """Those that are to be stopped by now, s of network time."""
@@ -272,13 +276,13 @@ class MoteQueries:
         known = [end for end in ends if end is not None]
         return None if len(known) < len(ends) else max(known, default=0)
 
-    def stop(self, queries: Iterable[int], now: float) -> tuple[int, ...]:
-        """Those of them that ran, which the caller is to stop."""
+    def stop(self, queries: Iterable[int], now: float, gone_ms: int) -> tuple[int, ...]:
+        """Those of them that ran, which the caller is to stop. ``gone_ms``: when all motes have heard of it."""
         stopped = []
         for query in queries:
             running = self._running.get(query)
             if running is not None and running.stopped_at is None:
-                running.stopped_at = int(now)
+                running.stopped_at, running.gone_ms = int(now), gone_ms
                 self.touch(query)
                 stopped.append(query)
                 for made in list(self.views(query)):

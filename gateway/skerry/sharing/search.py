@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.temporal import is_temporal
@@ -183,24 +184,25 @@ class Before:
                 ending.append(needs)
             else:
                 left.remove(goes_on)
-        return _in_steps([frozenset(each.needs) for each in left], ending, self.free)
+        return in_steps([frozenset(each.needs) for each in left], ending, self.free)
 
 
-def _in_steps(begin: Sequence[frozenset[Need]], ending: Sequence[frozenset[Need]], free: int) -> bool:
-    """Whether queries for these needs can begin, one after the other, where those for ``ending`` stop once all of their needs have one
-    that has begun."""
-    if free >= len(begin):
-        return True
-    if free < 1:
-        return False
-    for place, needs in enumerate(begin):
-        rest = [*begin[:place], *begin[place + 1 :]]
-        waiting = frozenset[Need]().union(*rest)
-        left = [mine for mine in ending if mine & waiting]
-        stopped = len(ending) - len(left)
-        if stopped and needs and _in_steps(rest, left, free - 1 + stopped):
+def in_steps(begin: Sequence[frozenset[Any]], ending: Sequence[frozenset[Any]], free: int) -> bool:
+    """Whether queries for these can begin in some order, where each of those that end does so once all that it is for have one that has
+    begun; ``free``: places beside."""
+    tried = set[frozenset[int]]()
+
+    def rest(left: frozenset[int]) -> bool:
+        waiting = frozenset[Any]().union(*(begin[place] for place in left))
+        places = free - (len(begin) - len(left)) + sum(not waiting & of for of in ending)
+        if places >= len(left):
             return True
-    return False
+        if places < 1 or left in tried:
+            return False
+        tried.add(left)
+        return any(rest(left - {place}) for place in left)
+
+    return rest(frozenset(range(len(begin))))
 
 
 def divided(needs: Iterable[Need], room: Room, before: Before) -> list[Bin] | None:

@@ -50,10 +50,17 @@ class Spreading:
 
     def known_ms(self, wanted: MoteQuery, queries: MoteQueries, now: float) -> int:
         """When all motes have heard of it."""
+        return self._heard_ms(frames_of([encode(wanted, 0, FOREVER)]), queries, now)
+
+    def gone_ms(self, queries: MoteQueries, now: float) -> int:
+        """When all motes have heard of a stop, and of those before it, which it tells of, too."""
+        return self._heard_ms(1, queries, now)
+
+    def _heard_ms(self, frames: int, queries: MoteQueries, now: float) -> int:
         now_ms, lead_ms = int(now * 1000), (self.lead_seconds + self.late_s) * 1000
         asked = queries.asked()
         news = [running.installation.program for running in asked if running.known_ms > now_ms]
-        frames = frames_of([*news, encode(wanted, 0, FOREVER)])
+        frames += frames_of(news)
         count = control_windows(self.hops, frames)
         soon = spread_ms(now_ms + self.before_ms, count, slow=False)
         if self._is_slow(queries, now_ms, soon):

@@ -81,6 +81,8 @@ def test_many_ranges_are_covered_by_the_range_around_them() -> None:
     demand = Demand()
     for i in range(60):
         demand.add_user(f"u{i}", rows("temp", where=f"temp BETWEEN {i} AND {i}.5"), 100)
+    for now in range(101, 150):
+        demand.advance(now)
     (running,) = demand.installations()
     assert running.mote_query.where is not None
     assert render(running.mote_query.where) == "(temp >= 0) AND (temp <= 59.5)"
@@ -222,7 +224,9 @@ def test_what_needs_room_that_a_change_takes_begins_when_that_is_over() -> None:
     assert (demand.feeds("late"), demand.begins_ms("late")) == ((), None)
     begun = [(now, i) for now in range(201, 300) for i in demand.advance(now).install]
     assert [i.mote_query.columns[0].name for _, i in begun] == ["light"]
-    assert begun[0][0] == shared.start + 10, "rows of the averages before it have had their time"
+    assert begun[0][0] == shared.start + 18, (
+        "rows of the averages have had their time, and all motes have heard of the stop"
+    )
     assert demand.feeds("late")
     assert {feed.query for user in ("temp", "light") for feed in demand.feeds(user)[-1:]} == {shared.query}
 
