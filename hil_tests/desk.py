@@ -17,7 +17,7 @@ from skerry.network.link.endpoint import Endpoint
 from skerry.network.link.stamp import Stamp
 from skerry.network.network import Common, Network
 from skerry.network.networks import Networks
-from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.storage.log.record import Block
 from skerry.storage.log.stream_log import StreamLog, read
@@ -26,7 +26,8 @@ from skerry_testbed.pytest import NetworkHandle
 
 
 class Desk:
-    """``rows``: what each query has been told, in order. This machine's clock goes with the network's."""
+    """``rows``: what each query has been told, in order; ``feeds``: which rows of which stream were its. This machine's clock goes with
+    the network's."""
 
     def __init__(self, net: NetworkHandle, data: Path, machine: pytest.MonkeyPatch) -> None:
         self.net, self._began = net, time.time()
@@ -34,6 +35,7 @@ class Desk:
         machine.setattr("time.time_ns", lambda: round(self._now() * 1e9))
         machine.setattr("time.clock_gettime", lambda _: self._now())
         self.rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.feeds: dict[str, dict[int, Feed]] = defaultdict(dict)
         self.log = StreamLog(data)
         self.endpoint = Endpoint(net.bed.send, self._greet)
         common = Common()
@@ -93,6 +95,9 @@ class Desk:
             feeds = self.networks.feeds(user)
             if feeds and user in self._position:
                 self.engine.set_feeds(user, feeds)
+                off = self.networks.called_off(user, self.feeds[user], feeds)
+                mine = {**self.feeds[user], **feeds}
+                self.feeds[user] = {number: feed for number, feed in mine.items() if number not in off}
 
     def _read(self) -> None:
         if self.log.rows > self.engine.done:

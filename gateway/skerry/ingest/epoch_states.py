@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,17 +105,21 @@ class EpochStates:
             return [state.record(group, Kind.REVISED, EVERYBODY, next(iter(numbers.values())))]
         return [state.record(group, Kind.REVISED, by, number) for by, number in numbers.items()]
 
-    def ready(self) -> list[Any]:
-        """Records of the epochs that are to be told now."""
+    def ready(self, held: Mapping[int, int] | None = None) -> list[Any]:
+        """Records of the epochs that are to be told now. ``held``: by stream, when the first epoch begins, in ms, of which there are
+        rows that have no state yet: it is told when they have, and so is what is behind it."""
+        held = held or {}
         made = []
         for number in [number for number, epochs in self._open.items() if epochs]:
-            made += self._ready(number)
+            made += self._ready(number, held)
         return made
 
-    def _ready(self, number: int) -> list[Any]:
+    def _ready(self, number: int, held: Mapping[int, int]) -> list[Any]:
         epochs = sorted(self._open[number])
         stream = self._epochs[number, epochs[0]].stream
-        if self._waits_for_others(stream):
+        if number in held:
+            epochs = [epoch for epoch in epochs if epoch * stream.mote_query.period_ms < held[number]]
+        if not epochs or self._waits_for_others(stream, held):
             return []
         waits = self._roll.waits(stream)
         over = {by: self._last_over(number, epochs, wait_ms) for by, wait_ms in waits.items()}
@@ -177,12 +181,15 @@ class EpochStates:
 
     # ---- whether an epoch is complete, or its time is over ----
 
-    def _waits_for_others(self, stream: Stream) -> bool:
+    def _waits_for_others(self, stream: Stream, held: Mapping[int, int]) -> bool:
         """Whether those who read this stream have not been told all of the one that they read before."""
         return any(
-            epoch * self._epochs[number, epoch].stream.mote_query.period_ms < until_ms
+            held.get(number, until_ms) < until_ms
+            or any(
+                epoch * self._epochs[number, epoch].stream.mote_query.period_ms < until_ms
+                for epoch in self._open.get(number, ())
+            )
             for number, until_ms in self._roll.before(stream).items()
-            for epoch in self._open.get(number, ())
         )
 
     def _is_complete(self, state: EpochState) -> bool:

@@ -20,8 +20,8 @@ from skerry.ingest.mote_windows import MoteWindows
 from skerry.ingest.partial_states import Partial, from_packet
 from skerry.ingest.pulses import Derivation, Row
 from skerry.ingest.reorder import Reorder
-from skerry.ingest.roll import Roll
-from skerry.ingest.row_states import RowEpochs, Values, epoch_of, projected, states_of
+from skerry.ingest.roll import Alone, Roll
+from skerry.ingest.row_states import OVER_MS, RowEpochs, Values, epoch_of, projected, states_of
 from skerry.ingest.stored_frames import Line
 from skerry.planner.model.columns import projection
 from skerry.storage.log.record import RECORD, Int64, Kind, Records
@@ -81,7 +81,8 @@ class Ingest:
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
-        self._answers = EpochStates(self._undo, roll)
+        self._roll: Roll = roll or Alone()
+        self._answers = EpochStates(self._undo, self._roll)
         self._epochs = RowEpochs(self._undo)
         #: Streams of whose rows states are made, and what brings them, by number.
         self._summed: dict[int, tuple[Stream, Source]] = {}
@@ -126,7 +127,7 @@ class Ingest:
             made += records
         if not made:
             return
-        made += self._answers.ready()
+        made += self._answers.ready(self._held())
         states = np.array(made, dtype=RECORD)
         with self._undone():
             if line is not None and frames:
@@ -148,7 +149,7 @@ class Ingest:
     def tell(self, log: StreamLog) -> None:
         """Append the epochs that are to be told by now. OSError: it is as if nothing had been asked."""
         self._undo.clear()
-        made = self._answers.ready()
+        made = self._answers.ready(self._held())
         if made:
             with self._undone():
                 log.append(np.array(made, dtype=RECORD))
@@ -249,7 +250,7 @@ class Ingest:
         )
         made = [record for packet in rows for record in self._made(packet, source)]
         whole = self._whole()
-        made += [*whole, *self._answers.ready()] if whole else []
+        made += [*whole, *self._answers.ready(self._held())] if whole else []
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
     def _rows(self, packets: list[Packet], source: Source) -> Iterator[Packet]:
@@ -352,12 +353,28 @@ class Ingest:
         made: list[Any] = []
         for number, (stream, source) in list(self._summed.items()):
             own_ms = now_ms if source.now_ms is None else source.now_ms()
-            for epoch, rows in self._epochs.over(stream, own_ms):
+            for epoch, rows in self._epochs.over(stream, own_ms, self._over_ms(stream, source)):
                 made += self._state_records(stream, source, epoch, rows)
-            if source.stream_of(stream.query) is not stream and not self._epochs.waits(stream):
+            if source.stream_of(stream.query) is not stream and not self._epochs.held(stream):
                 self._epochs.forget(number)
                 del self._summed[number]
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
+
+    def _over_ms(self, stream: Stream, source: Source) -> int:
+        """How far behind its samples an epoch of rows is over: whoever waits less long for what is made of them is told no later."""
+        made = (derived.stream for derived in source.views(stream) if derived.stream.mote_query.aggregate)
+        return min((OVER_MS, *(wait_ms for view in made for wait_ms in self._roll.waits(view).values())))
+
+    def _held(self) -> dict[int, int]:
+        """By number of the streams of states that are made of rows: when the first epoch begins, in ms, of which there are rows that have
+        no state yet."""
+        found: dict[int, int] = {}
+        for stream, source in self._summed.values():
+            for epoch in self._epochs.held(stream):
+                for _, place in self._states_at(stream, source, epoch):
+                    begin_ms = place.epoch * place.stream.mote_query.period_ms
+                    found[place.stream.number] = min(found.get(place.stream.number, begin_ms), begin_ms)
+        return found
 
     def _states_at(self, stream: Stream, source: Source, epoch: int) -> Iterator[tuple[Derived, StreamEpoch]]:
         """The streams of states that are made of an epoch's rows, and where these go."""

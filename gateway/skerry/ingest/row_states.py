@@ -1,7 +1,8 @@
 """Partial states made at the gateway: of rows from all motes, and of states that motes computed for several conditions in one program.
 
 An epoch of rows is complete when all motes have sent theirs that did so lately, and over some time behind its samples, complete or not; its
-states are made then, as those that motes would have merged on the way. A row that comes later makes a state of its own.
+states are made then, as those that motes would have merged on the way. A row that comes later makes a state of its own. Until then nothing
+is told of what is made of it, nor of what is behind that (:meth:`RowEpochs.held`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from skerry.planner.model.plans import MoteQuery
 from skerry.streams.stream import Stream
 from skerry_protocol.packets import NO_GROUP, Aggregate
 
-#: So long behind its samples, ms, an epoch is over.
+#: So long behind its samples, ms, an epoch is over, at most.
 OVER_MS = 5_000
 #: A mote is expected to send a row if it sent one in so many epochs before.
 _LATELY = 3
@@ -99,12 +100,14 @@ class RowEpochs:
         whole = max((epoch for epoch in open_ if self._is_whole(stream, waiting, epoch)), default=None)
         return [self._tell(waiting, epoch) for epoch in open_ if whole is not None and epoch <= whole]
 
-    def over(self, stream: Stream, now_ms: int) -> list[tuple[int, dict[int, Values]]]:
-        """Epochs whose time is over, and rows that came behind that. ``now_ms``: network time."""
+    def over(
+        self, stream: Stream, now_ms: int, after_ms: int = OVER_MS
+    ) -> list[tuple[int, dict[int, Values]]]:
+        """Epochs whose time is over, ``after_ms`` behind their samples, and rows that came behind that. ``now_ms``: network time."""
         waiting = self._streams.get(stream.number)
         if waiting is None:
             return []
-        behind = (now_ms - OVER_MS) // stream.mote_query.period_ms
+        behind = (now_ms - after_ms) // stream.mote_query.period_ms
         due = sorted(e for e, found in waiting.epochs.items() if found.rows and (found.told or e <= behind))
         told = [self._tell(waiting, epoch) for epoch in due]
         old = sorted(epoch for epoch, found in waiting.epochs.items() if found.told)[:-_EPOCHS]
@@ -113,10 +116,10 @@ class RowEpochs:
             waiting.floor = max(waiting.floor, epoch)
         return told
 
-    def waits(self, stream: Stream) -> bool:
-        """Whether there are rows that are to be told."""
+    def held(self, stream: Stream) -> list[int]:
+        """Epochs with rows that no state has been made of."""
         waiting = self._streams.get(stream.number)
-        return waiting is not None and any(found.rows for found in waiting.epochs.values())
+        return [] if waiting is None else [epoch for epoch, found in waiting.epochs.items() if found.rows]
 
     def forget(self, stream: int) -> None:
         """Nothing is made of a stream any more."""
