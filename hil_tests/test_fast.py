@@ -15,7 +15,7 @@ from skerry.ingest.ingest import Ingest
 from skerry.planner.model.plans import Difference, Feed, QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sharing.demand import Demand
-from skerry.streams.stream import Source, Stream
+from skerry.streams.stream import Derived, Source, Stream
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
@@ -81,8 +81,11 @@ class Gateway:
         self.rows: list[tuple[int, int, int]] = []
         self.taken = 0
 
-    def views(self, stream: Stream) -> list[Stream]:
-        return [self.streams[made.query] for made in self.demand.views(stream.query)]
+    def views(self, stream: Stream) -> list[Derived]:
+        return [
+            Derived(self.streams[made.query], since_ms, until_ms)
+            for made, since_ms, until_ms in self.demand.views(stream.query)
+        ]
 
     def adopt(self, difference: Difference) -> None:
         for query in difference.stop:
@@ -90,7 +93,7 @@ class Gateway:
         for installation in difference.install:
             self.net.line.install(installation.query, installation.program)
         for installed in self.demand.installations():
-            for one in (installed, *self.demand.views(installed.query)):
+            for one in (installed, *(made for made, _, _ in self.demand.views(installed.query))):
                 self.streams.setdefault(one.query, Stream(one.query, 1, one.query, one.mote_query))
 
     def run(self, seconds: int) -> None:
