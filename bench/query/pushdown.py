@@ -51,7 +51,8 @@ def measured(plan: SamplingPlan, trace: str, share: float, options: Options) -> 
     """uJ that the sensors of one mote take for an epoch, and its rows."""
     draw, epochs = random.Random(options.seed), options.epochs
     net = started(described("pushdown", grid(1, 1, spacing=10), disc(15), options.seed), 2)
-    start = int(net.line.network_time()) + 4
+    # Windows end at multiples of their slide of network time: the first epoch is a window's first.
+    start = -(-(int(net.line.network_time()) + 4) // WINDOW) * WINDOW
     net.line.install(1, encode(query_of(QUERY), start, start + epochs, plan))
     advance_to(net, start - 0.5)
     before = net.motes[0].energy["sensors_j"]

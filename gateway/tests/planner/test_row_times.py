@@ -22,6 +22,7 @@ from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_point, plan_query
 from skerry.sql.ast import CreatePoint
 from skerry.sql.units import moment_text
+from skerry.storage.log.record import Kind
 
 BOOT = datetime.fromtimestamp(ORIGIN / 1_000_000, UTC)
 RECENT = "CREATE STORAGE POINT recent SIZE 8 AS (SELECT nodeid, light FROM sensors SAMPLE PERIOD 10 s)"
@@ -51,6 +52,7 @@ def rows(plan: QueryPlan, epochs: Sequence[int], **columns: Sequence[int | None]
         "epoch": list(epochs),
         "utc_ms": [ORIGIN // 1000 + epoch * query.period_ms for epoch in epochs],
         "nodeid": [7] * len(epochs),
+        "kind": [Kind.TOLD if query.aggregate else Kind.ROW] * len(epochs),
         **{name: list(values) for name, values in columns.items()},
     }
     for name in _reported(query):
@@ -64,7 +66,7 @@ def rows(plan: QueryPlan, epochs: Sequence[int], **columns: Sequence[int | None]
 def _reported(query: MoteQuery) -> list[str]:
     if not query.aggregate:
         return [column.name for column in query.columns]
-    return ["motes", *(f"{what}_{i}" for i in range(len(query.columns)) for what in ("count", "value"))]
+    return ["motes", "wait", "revision", *(f"{what}_{i}" for i in range(len(query.columns)) for what in ("count", "value"))]
 
 
 def test_a_rows_time_is_when_it_was_sampled() -> None:

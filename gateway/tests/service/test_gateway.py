@@ -206,8 +206,11 @@ def test_a_query_that_ends_early_says_how_many_rows_there_were(
         process.stdout.close()
         queue_rows(peer, query, range(61, 62), program)
     assert process.wait(60) == 0
-    started, told = process.stderr.read().splitlines()
+    started, *begins, told = process.stderr.read().splitlines()
     assert started.startswith("query ")
+    # Told where it is a second or more until then.
+    assert all(line.startswith("begins at ") for line in begins)
+    assert len(begins) <= 1
     assert told.startswith("3 rows in ")
     assert daemon.client().queries() == []
 
