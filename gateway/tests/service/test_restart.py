@@ -56,8 +56,9 @@ def test_what_has_ended_is_read_after_a_restart_too(
         wait_for(peer.programs)
         [(number, program)] = peer.programs().items()
         first = codec.decode_program(program).start
-        queue_rows(peer, number, range(first, first + 6), program)
-        wait_for(lambda: gateway.rows == 18)
+        # Motes sample on behind FOR until a row is 12 s behind the last window, which that row brings.
+        queue_rows(peer, number, range(first, first + 17), program)
+        wait_for(lambda: gateway.rows == 51)
         clock = gateway.roots[0].network.clock
         clock.restart(round(clock.now()) + 1000, 0, time.time())
         wait_for(lambda: query.finished)
