@@ -167,9 +167,15 @@ def _close(one: Any, other: Any, error: float) -> bool:
     return math.isclose(one, theirs, rel_tol=1e-9, abs_tol=error)
 
 
-def compare(asked: Asked, plan: QueryPlan, got: list[dict[str, Any]], readings: list[Row]) -> None:
+def compare(
+    asked: Asked,
+    plan: QueryPlan,
+    got: list[dict[str, Any]],
+    readings: list[Row],
+    names: Sequence[str] = NAMES,
+) -> None:
     """Fails unless our rows of an epoch are DuckDB's, in any order: what is close to another value may come before or behind it."""
-    expected = in_database(asked.oracle, readings, [*NAMES, "epoch"])
+    expected = in_database(asked.oracle, readings, [*names, "epoch"])
     ours = [tuple(row.values()) for row in got]
     assert len(ours) == len(expected), (asked.sql, ours, expected)
     if asked.within is not None:

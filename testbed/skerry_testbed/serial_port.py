@@ -48,6 +48,11 @@ class SerialPort:
         number: int = self._server.getsockname()[1]
         return number
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a client."""
+        return self._client is not None
+
     def poll(self) -> None:
         """Take what the client has sent; accept a client if there is none."""
         if self._client is None:

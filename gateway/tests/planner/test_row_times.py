@@ -66,7 +66,12 @@ def rows(plan: QueryPlan, epochs: Sequence[int], **columns: Sequence[int | None]
 def _reported(query: MoteQuery) -> list[str]:
     if not query.aggregate:
         return [column.name for column in query.columns]
-    return ["motes", "wait", "revision", *(f"{what}_{i}" for i in range(len(query.columns)) for what in ("count", "value"))]
+    return [
+        "motes",
+        "wait",
+        "revision",
+        *(f"{what}_{i}" for i in range(len(query.columns)) for what in ("count", "value")),
+    ]
 
 
 def test_a_rows_time_is_when_it_was_sampled() -> None:
