@@ -267,7 +267,7 @@ MANY_GROUPS = [
         "SELECT temp, nodeid, COUNT(*), STDDEV(light * -2 - humidity), STDDEV(temp - temp * 1),"
         " VARIANCE(temp * 2 + humidity * 2) FROM sensors GROUP BY temp, nodeid",
         "SELECT COUNT(*), MAX(voltage * -3), COUNT((nodeid - 3) * -2 - level), SUM((nodeid + 20) % 2 + voltage % 4),"
-        " STDDEV(humidity % 2) FROM sensors WHERE NOT (((nodeid * -1) % 7 + voltage) < (- (voltage + 14)))",
+        " STDDEV(humidity % 2) FROM sensors WHERE NOT (((voltage * -1) % 7 + voltage) < (- (voltage + 14)))",
     )
 ]
 

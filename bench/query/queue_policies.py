@@ -115,10 +115,11 @@ def measure(options: Options, recorder: Recorder) -> None:
         paper = PAPER[name.split(",")[0]]
         for place, drawn in enumerate(("steps", "lines")):
             own = [found[policy][place] for policy in POLICIES]
-            ratios = [one / own[0] for one in own[1:]]
+            # Nothing where naive misses nothing, as of a signal that rests.
+            ratios: list[float | None] = [one / own[0] if own[0] else None for one in own[1:]]
             table.row(name, drawn, *own, *ratios, sent, *paper, *(one / paper[0] for one in paper[1:]))
             if drawn == "steps":
-                worst = max(worst, *ratios)
+                worst = max(worst, *(ratio for ratio in ratios if ratio is not None))
     recorder.figure(
         "error of winavg and delta against naive, the worst signal",
         worst,
