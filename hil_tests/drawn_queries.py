@@ -53,6 +53,8 @@ class Asked:
     within: tuple[float, float] | None = None
     #: Epochs from one row of its windows of times to the next; 0: it has none.
     slide: int = 0
+    #: Epochs of the longest of these windows: a mote has no row of one that began before it had the query.
+    longest: int = 0
     #: Its windows of rows reach back to the first epoch.
     reaches_back: bool = False
 
@@ -155,7 +157,9 @@ def _over_time(term: str, condition: str, lengths: list[tuple[str, int]], slide:
     longest = max(length for _, length in lengths)
     any_passed = f"count(*) {passing} {over.format(longest - 1)} > 0"
     exact = f"SELECT nodeid AS id, {_named(theirs)} FROM sensors QUALIFY epoch = max(epoch) OVER () AND {any_passed}"
-    return Asked(f"SELECT nodeid AS id, {_named(ours)} FROM sensors {condition}", exact, slide=slide)
+    return Asked(
+        f"SELECT nodeid AS id, {_named(ours)} FROM sensors {condition}", exact, slide=slide, longest=longest
+    )
 
 
 @st.composite

@@ -119,7 +119,7 @@ def measure(options: Options, recorder: Recorder) -> None:
             ratios: list[float | None] = [one / own[0] if own[0] else None for one in own[1:]]
             table.row(name, drawn, *own, *ratios, sent, *paper, *(one / paper[0] for one in paper[1:]))
             if drawn == "steps":
-                worst = max(worst, *(ratio for ratio in ratios if ratio is not None))
+                worst = max([worst, *(ratio for ratio in ratios if ratio is not None)])
     recorder.figure(
         "error of winavg and delta against naive, the worst signal",
         worst,
