@@ -29,6 +29,7 @@
 #define WIRE_NO_GROUP 1U /* value of a GROUP whose count is 0: of motes whose rows did not pass */
 #define WIRE_STOPS_MAXIMUM 6U /* stops that a QUERY_STOP tells of */
 #define WIRE_FRAGMENT_MAXIMUM 96U /* program bytes in a QUERY_INSTALL */
+#define WIRE_FRAGMENT_REPAIRS 1U /* in its offset: the version is that of its sender's set */
 #define WIRE_FOREVER 0xFFFFFFFFUL /* end of a query that runs until stopped */
 #define WIRE_PERIOD_MINIMUM_MS 1000U /* shortest sample period */
 #define WIRE_PERIOD_STORED_MINIMUM_MS 50U /* … of what is stored */
@@ -369,10 +370,10 @@ _Static_assert(sizeof(struct wire_beacon) == 24, "wire_beacon");
 
 /* QUERY_INSTALL: a fragment of a query program. */
 struct wire_query_install {
-    uint16_t query_version; /* version of the query set that this query brings */
+    uint16_t query_version; /* version of the query set that this query brings; in repairs: of its sender's set */
     uint8_t query; /* query id, 1..255 */
     uint8_t total; /* bytes of the whole program, 1..192 */
-    uint8_t offset; /* of this fragment in the program: 0 or a multiple of 96 */
+    uint8_t offset; /* of this fragment in the program: 0 or a multiple of 96; from mote to mote in repairs, 1 more */
     uint8_t data[]; /* 1..96 bytes of the program */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_query_install) == 5, "wire_query_install");

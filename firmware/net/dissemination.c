@@ -44,6 +44,7 @@ static bool common;
  * 0, and so is the query. */
 static struct install {
     uint8_t query, fragments, repeats;
+    bool repairs; /* the version is that of a set, and not the one that the query made */
     uint16_t version;
 } installs[WIRE_QUERIES_MAXIMUM];
 /* The last stops, newest first. A flood tells of all: a set follows the versions one by one, and of
@@ -149,7 +150,7 @@ static bool heard_of(uint16_t change)
 {
     for (const struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM;
          install++)
-        if (install->query != 0 && install->version == change)
+        if (install->query != 0 && !install->repairs && install->version == change)
             return true;
     for (uint8_t i = 0; i < stops.count; i++)
         if (stops.last[i].query_version == change)
@@ -169,7 +170,7 @@ static void follow(uint16_t theirs)
         version++;
 }
 
-static void flood(uint8_t query, uint16_t with)
+static void flood(uint8_t query, uint16_t with, bool repairs)
 {
     struct install *install = install_of(query);
     if (!install)
@@ -178,6 +179,7 @@ static void flood(uint8_t query, uint16_t with)
         return;
     install->query = query;
     install->version = with;
+    install->repairs = repairs;
     install->fragments = (1 << FRAGMENTS) - 1;
     install->repeats = NEW;
 }
@@ -187,18 +189,21 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
     if (!newer(install->query_version) && install->query_version != version)
         return;
     enum query_outcome outcome = query_install(install, length);
-    if (outcome == QUERY_PASSED)
+    /* Of a set that repairs, other queries may be missing still: its summary tells. */
+    bool repairs = install->offset & WIRE_FRAGMENT_REPAIRS;
+    if (outcome == QUERY_PASSED && !repairs)
         follow(install->query_version);
     /* The gateway may install again what the root holds. Motes that hold it find the new version
      * out by the summary: one fragment known says nothing of the others. */
     if (outcome != QUERY_COMPLETE &&
         !(outcome == QUERY_KNOWN && tree_is_root() && newer(install->query_version)))
         return;
-    follow(install->query_version);
+    if (!repairs)
+        follow(install->query_version);
     /* What a mote without children asked for, others near it have: to flood it would only keep back
      * what is news, such as its start. */
     if (query_spreads(install->query) && (!asked || tree_has_children()))
-        flood(install->query, install->query_version);
+        flood(install->query, install->query_version, repairs);
 }
 
 static bool is_known_stop(const struct wire_stopped *stop)
@@ -459,12 +464,15 @@ static bool send(uint8_t length)
     return mac_send(&control_frame, UNICAST_TRIES, sent);
 }
 
-static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment, uint16_t with)
+static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment, uint16_t with,
+                          bool repairs)
 {
     struct wire_query_install *install =
         mac_begin(&control_frame, destination, WIRE_PACKET_QUERY_INSTALL);
     uint8_t length = query_fragment(query, (uint8_t)(fragment * WIRE_FRAGMENT_MAXIMUM), install);
     install->query_version = with;
+    if (repairs)
+        install->offset |= WIRE_FRAGMENT_REPAIRS;
     return length && send(length);
 }
 
@@ -473,7 +481,8 @@ static bool send_repair(void)
 {
     for (; repair.next < repair.count; repair.next++, repair.fragment = 0)
         while (repair.fragment < FRAGMENTS)
-            if (send_fragment(repair.node, repair.lacks[repair.next], repair.fragment++, version))
+            if (send_fragment(repair.node, repair.lacks[repair.next], repair.fragment++, version,
+                              true))
                 return true;
     struct wire_query_request *summary =
         mac_begin(&control_frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
@@ -489,6 +498,7 @@ static bool send_install(void)
     for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++) {
         while (due(install->repeats)) {
             uint8_t query = install->query, fragment = 0;
+            bool repairs = install->repairs;
             for (uint8_t left = install->fragments; !(left & 1); left >>= 1)
                 fragment++;
             install->fragments = (uint8_t)(install->fragments & (install->fragments - 1));
@@ -498,7 +508,7 @@ static bool send_install(void)
                 if (!install->repeats)
                     install->query = 0;
             }
-            if (send_fragment(WIRE_BROADCAST, query, fragment, install->version))
+            if (send_fragment(WIRE_BROADCAST, query, fragment, install->version, repairs))
                 return true;
         }
     }

@@ -128,12 +128,17 @@ static uint8_t fragment_size(uint8_t total, uint8_t offset)
     return left < WIRE_FRAGMENT_MAXIMUM ? left : WIRE_FRAGMENT_MAXIMUM;
 }
 
+static uint8_t place(const struct wire_query_install *install)
+{
+    return install->offset & (uint8_t)~WIRE_FRAGMENT_REPAIRS;
+}
+
 static bool well_formed(const struct wire_query_install *install, uint8_t length)
 {
     return length > sizeof *install && install->query != 0 &&
-           install->total <= WIRE_PROGRAM_MAXIMUM && begins(install->offset) &&
-           install->offset < install->total &&
-           length - sizeof *install == fragment_size(install->total, install->offset);
+           install->total <= WIRE_PROGRAM_MAXIMUM && begins(place(install)) &&
+           place(install) < install->total &&
+           length - sizeof *install == fragment_size(install->total, place(install));
 }
 
 /* False: there is no memory for it. What is known of its route is kept until it is whole. */
@@ -190,8 +195,8 @@ static bool known(struct slot *slot, const struct wire_query_install *install)
     if (newer(slot->version, install->query_version))
         return true;
     if (install->total != slot->length ||
-        memcmp(&slot->block.bytes[install->offset], install->data,
-               fragment_size(install->total, install->offset)) != 0)
+        memcmp(&slot->block.bytes[place(install)], install->data,
+               fragment_size(install->total, place(install))) != 0)
         return false;
     slot->version = install->query_version;
     return true;
@@ -287,9 +292,9 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
         if (!begin(slot, install))
             return refuse(install->query, WIRE_REFUSAL_MEMORY, missing_bytes(install->total));
 
-    memcpy(&slot->block.bytes[install->offset], install->data,
-           fragment_size(slot->length, install->offset));
-    slot->received = (uint8_t)(slot->received | (install->offset == 0 ? 1 : 2));
+    memcpy(&slot->block.bytes[place(install)], install->data,
+           fragment_size(slot->length, place(install)));
+    slot->received = (uint8_t)(slot->received | (place(install) == 0 ? 1 : 2));
     return slot->received == (slot->length > WIRE_FRAGMENT_MAXIMUM ? 3 : 1) ? complete(slot)
                                                                             : QUERY_STORED;
 }

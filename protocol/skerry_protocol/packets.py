@@ -62,6 +62,9 @@ NO_GROUP = 1
 STOPS_MAXIMUM = 6
 #: Program bytes in one QUERY_INSTALL fragment.
 FRAGMENT_MAXIMUM = 96
+#: In a fragment's offset, between motes: its query_version is that of a whole set, for who lacked the query in it; another change may have
+#: made that version.
+FRAGMENT_REPAIRS = 1
 #: Network seconds: "runs until stopped".
 FOREVER = 0xFFFFFFFF
 #: Shortest sample period in ms: one round of the communication schedule.
@@ -306,10 +309,10 @@ Beacon = Struct(
 )
 
 QueryInstall = Struct(
-    "query_version" / Int16ul * "version of the query set that this query brings",
+    "query_version" / Int16ul * "version of the query set that this query brings; in repairs: of its sender's set",
     "query" / Int8ul * "query id, 1..255",
     "total" / Int8ul * "bytes of the whole program, 1..192",
-    "offset" / Int8ul * "of this fragment in the program: 0 or a multiple of 96",
+    "offset" / Int8ul * "of this fragment in the program: 0 or a multiple of 96; from mote to mote in repairs, 1 more",
     "data" / GreedyBytes * "1..96 bytes of the program",
 )
 

@@ -123,6 +123,7 @@ _CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("NO_GROUP", packets.NO_GROUP, "value of a GROUP whose count is 0: of motes whose rows did not pass"),
     ("STOPS_MAXIMUM", packets.STOPS_MAXIMUM, "stops that a QUERY_STOP tells of"),
     ("FRAGMENT_MAXIMUM", packets.FRAGMENT_MAXIMUM, "program bytes in a QUERY_INSTALL"),
+    ("FRAGMENT_REPAIRS", packets.FRAGMENT_REPAIRS, "in its offset: the version is that of its sender's set"),
     ("FOREVER", packets.FOREVER, "end of a query that runs until stopped"),
     ("PERIOD_MINIMUM_MS", packets.PERIOD_MINIMUM_MS, "shortest sample period"),
     ("PERIOD_STORED_MINIMUM_MS", packets.PERIOD_STORED_MINIMUM_MS, "… of what is stored"),

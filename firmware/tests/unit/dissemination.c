@@ -94,7 +94,7 @@ uint8_t query_routes(uint8_t *entries)
 uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
 {
     (void)query;
-    (void)install;
+    install->offset = offset;
     return offset == 0;
 }
 enum query_outcome query_install(const struct wire_query_install *install, uint8_t length)
@@ -288,6 +288,28 @@ static void changes_that_come_out_of_order_are_followed_when_none_is_missing(voi
     outcome = QUERY_PASSED;
 }
 
+/* What a neighbour at version 9 sends of queries 7 to 9 that are lacking: until its summary has come,
+ * each of them may be the one that is still missing. */
+static void a_query_that_repairs_makes_no_version(void)
+{
+    struct wire_query_install install = {
+        .query = 1, .query_version = 9, .offset = WIRE_FRAGMENT_REPAIRS};
+    outcome = QUERY_COMPLETE;
+    children = 1;
+    held(7);
+    dissemination_install(&install, sizeof install + 1, true);
+    stop(3, 8);
+    CHECK_EQUAL(dissemination_version(), 8);
+    held(8);
+    dissemination_install(&install, sizeof install + 1, true);
+    CHECK_EQUAL(dissemination_version(), 8);
+    dissemination_window(true);
+    CHECK(dissemination_waiting() && dissemination_send());
+    CHECK(((const struct wire_query_install *)said)->offset & WIRE_FRAGMENT_REPAIRS);
+    children = 0;
+    outcome = QUERY_PASSED;
+}
+
 static void only_the_last_stops_are_told(void)
 {
     held(7);
@@ -304,6 +326,7 @@ static void only_the_last_stops_are_told(void)
 static const struct test tests[] = {
     TEST(a_flood_of_stops_tells_of_those_before),
     TEST(changes_that_come_out_of_order_are_followed_when_none_is_missing),
+    TEST(a_query_that_repairs_makes_no_version),
     TEST(only_the_last_stops_are_told),
     TEST(who_lacks_what_was_just_flooded_has_it_flooded_again),
     TEST(a_query_that_was_asked_for_is_flooded_for_children_alone),
