@@ -37,6 +37,8 @@ from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, Aggregate
 
 #: In a round rows climb so many hops, whatever the slots are.
 _CLIMB_HOPS = 8
+#: By so much a beginning may move behind what was said first, for others who ask meanwhile.
+_PATIENCE_MS = 8_000
 #: Rows of a join that come later behind each other than this do not come: two windows of a network that has nothing fast to do, and some.
 _QUIET_MS = 40_000
 
@@ -405,13 +407,29 @@ class Demand:
         # Nobody has read the current query yet: it is replaced, not followed.
         leaving = serving.current if unread else None
         room = self._queries.has_room(wanted, self.placement.memory, _ms(now))
-        if not room or not self._leaves_a_way(group):
+        if not room or not self._leaves_a_way(group) or (unread and self._would_delay(serving, wanted, now)):
             serving.stale = now if serving.stale is None else serving.stale
             return Difference()
         stop = self._cancel(leaving, now) if leaving is not None else ()
         if not unread and current is not None:
             serving.previous = current.query
-        return Difference(install=(self._install(serving, group, wanted, now),), stop=stop)
+        installed = self._install(serving, group, wanted, now)
+        if not unread:
+            serving.promised_ms = self._queries[installed.query].cut_ms
+        return Difference(install=(installed,), stop=stop)
+
+    def _would_delay(self, serving: Serving, wanted: MoteQuery, now: float) -> bool:
+        """Whether somebody is to have his first row of a query that has not begun, and another in its place would begin much later than
+        he was promised: those who come after him wait, or he would as long as others come."""
+        if self._spreading.known_ms(wanted, self._queries, now) <= serving.promised_ms + _PATIENCE_MS:
+            return False
+        feeds = (state.feeds for state in self._users.values())
+        return any(
+            len(mine) == 1
+            and mine[0].query in self._queries
+            and self._readers.source_of(mine[0]) == serving.current
+            for mine in feeds
+        )
 
     def _leaves_a_way(self, group: Group) -> bool:
         """Whether all that wait can still begin, one after the other, once this group has."""
@@ -582,15 +600,15 @@ class Demand:
         demand._queries.last_id, demand._queries.last_made = data["last_id"], data["last_made"]
         for entry in queries:
             demand._queries.restore(entry)
-        for number, (current, previous, stale) in data["serving"].items():
-            demand._serving[int(number)] = Serving(current, previous, stale)
+        for number, known in data["serving"].items():
+            demand._serving[int(number)] = Serving(*known)
         for made in demand._queries.made():
             serving = demand._serving.get(made.group or 0)
             if serving is not None and made.stopped_at is None:
                 serving.views.setdefault(made.mote_query, []).append(made.query)
-        for user, known in users.items():
+        for user, had in users.items():
             if user in plans:
-                state = demand._users[user] = User.from_dict(known, plans[user])
+                state = demand._users[user] = User.from_dict(had, plans[user])
                 for feed in state.feeds:
                     demand._queries.read(feed)
         demand._changed.update(demand._users)

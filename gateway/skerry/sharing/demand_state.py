@@ -63,14 +63,16 @@ class User:
 @dataclass(slots=True)
 class Serving:
     """How a group is served in one network. ``current``: the id of its mote query, 0: it has none yet; ``previous``: of the one that
-    follows; ``stale``: since when, in s, another is due that motes had no room for; None: none is. ``views``: what the gateway makes
-    for its users, by what motes would run for them."""
+    follows; ``stale``: since when, in s, another is due that waits; None: none is. ``promised_ms``: when the current query, or the first
+    of those that it took the place of before they had begun, was to begin. ``views``: what the gateway makes for its users, by what motes
+    would run for them."""
 
     current: int = 0
     previous: int | None = None
     stale: float | None = None
+    promised_ms: int = 0
     views: dict[MoteQuery, list[int]] = field(default_factory=dict)
 
     def to_list(self) -> list[Any]:
         """For JSON, without its views."""
-        return [self.current, self.previous, self.stale]
+        return [self.current, self.previous, self.stale, self.promised_ms]
