@@ -4,7 +4,6 @@ with how many users, as in 2,12,30."""
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import threading
@@ -29,6 +28,8 @@ from skerry_testbed.serial_port import SerialPort
 
 MINUTES = int(os.environ.get("SKERRY_EVERYBODY_MINUTES", "14"))
 USERS = [int(number) for number in os.environ.get("SKERRY_EVERYBODY_USERS", "").split(",") if number]
+#: Motes go no faster than this, as a clock: what a gateway and its line take of this machine's time, queries begin later.
+SPEED = 10.0
 #: So far motes may be ahead of what the gateway has heard of their time, in s: neither waits for this machine.
 AHEAD_S = 5
 #: Epochs so long before and after a restart may be short or missing.
@@ -39,11 +40,11 @@ class Motes:
     """Emulated motes that go on in a thread, never further than they may."""
 
     def __init__(self, bed: Testbed) -> None:
-        self.bed, self.line = bed, SerialPort(bed, 0, 100.0)
+        self.bed, self.line = bed, SerialPort(bed, 0, SPEED)
         self.limit_s, self.reboots, self.creeping = 0.0, 0, False
         self._moved, self._stop = threading.Condition(), threading.Event()
         self._thread = threading.Thread(
-            target=lambda: bed.run(None, math.inf, self._stop.is_set, self._poll, closely=True)
+            target=lambda: bed.run(None, SPEED, self._stop.is_set, self._poll, closely=True)
         )
 
     def _poll(self) -> None:

@@ -254,6 +254,24 @@ def test_a_burst_of_users_leaves_one_query() -> None:
     assert len(installed.mote_query.columns) == 8
 
 
+def test_who_was_promised_a_beginning_keeps_it_while_others_come() -> None:
+    """Each newcomer's query took the place of one that had not begun, so that nobody had a row before the last had come."""
+    demand = Demand()
+    for number in range(60):
+        now = 100 + 3 * number
+        demand.add_user(f"u{number}", rows("temp", where=f"light > {1000 - number}"), now)
+        for _ in range(3):
+            demand.advance(now)
+            now += 1
+    for now in range(280, 320):
+        demand.advance(now)
+    for number in range(60):
+        begin = demand.begins_ms(f"u{number}")
+        assert begin is not None
+        # Two floods, and what a beginning may move; and his own period.
+        assert begin <= (100 + 3 * number + 2 * 8 + 8 + 10) * 1000, number
+
+
 def test_a_user_who_leaves_before_the_cut_over_leaves_the_old_query_running() -> None:
     demand = Demand()
     (old,) = demand.add_user("a", rows("temp"), 0).install
