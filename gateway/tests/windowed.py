@@ -140,8 +140,18 @@ class User:
         found: list[tuple[int, int, int, object]] = []
         now, closed = None, 0
         revisions: dict[int, int] = {}
-        rows = self._rows(log)
-        for number, row in rows:
+
+        def over_with_the_past(now: int | None, closed: int) -> int:
+            # Once all rows of the past are there, windows are over that end the usual grace before the last of them.
+            ends = range(closed + self.slide_ms, (now or 0) - GRACE_MS + 1, self.slide_ms)
+            found.extend((self.past - 1, end, 0, "all") for end in ends)
+            return ends[-1] if ends else closed
+
+        past_over = self.past == 0 or self.only
+        for number, row in self._rows(log):
+            if number >= self.past and not past_over:
+                closed = over_with_the_past(now, closed)
+                past_over = True
             sample, grace = row["sample"], LATENESS_MS if number < self.past else GRACE_MS
             assert sample is not None
             if now is None:
@@ -158,6 +168,8 @@ class User:
             while closed + self.slide_ms <= now - grace:
                 closed += self.slide_ms
                 found.append((number, closed, 0, "all"))
+        if not past_over:
+            over_with_the_past(now, closed)
         if self.only and now is not None:
             ends = range(closed + self.slide_ms, now - 5000 + 1, self.slide_ms)
             found += [(len(log.rows) - 1, end, 0, "all") for end in ends]

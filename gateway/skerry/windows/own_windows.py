@@ -209,25 +209,33 @@ class Run:
             inputs.append((session, self._own.last_end(number), rows))
         for session, _, _ in inputs:
             session.panes.grace_ms = self._own.grace_ms(self.at)
-        self._keep(in_order([d for one in inputs if (d := self._given(*one)) is not None]))
+        found = [d for one in inputs if (d := self._given(*one)) is not None]
+        if self.at < upto == self._own.begin:
+            # Of the past all is there now: who waits for rows to come need not wait for what they would bring.
+            found += self._over(upto, self._own.grace_ms(upto), self._own.last_end)
+        self._keep(in_order(found))
         self.at = upto
 
     def finish(self) -> None:
         """No more rows come: windows are over that end a period before the last one."""
+        self._keep(
+            in_order(self._over(self.at, self._own.plan.period_ms, lambda _: int(np.iinfo(np.int64).max)))
+        )
+
+    def _over(self, end: int, grace_ms: int, until: Callable[[int], int]) -> list[Delivery]:
+        """What the windows give that end so long before the last sample of those before row ``end``."""
         found = []
         nothing = np.empty(0, np.int64)
-        for session in self._sessions.values():
+        for number, session in self._sessions.items():
             if session.panes.now_ms is None:
                 continue
-            session.panes.grace_ms = self._own.plan.period_ms
+            session.panes.grace_ms = grace_ms
             time, utc_ms = np.array([session.panes.now_ms], np.int64), np.array([session.utc_ms], np.int64)
             arguments = {argument: (nothing, nothing.astype(np.bool_)) for argument in self._own.arguments}
-            rows = Input(
-                np.array([self.at - 1], np.int64), time, utc_ms, nothing, nothing, arguments, nothing
-            )
-            delivery = self._given(session, int(np.iinfo(np.int64).max), rows)
+            rows = Input(np.array([end - 1], np.int64), time, utc_ms, nothing, nothing, arguments, nothing)
+            delivery = self._given(session, until(number), rows)
             found += [delivery] if delivery is not None else []
-        self._keep(in_order(found))
+        return found
 
     def _given(self, session: _Session, until: int, rows: Input) -> Delivery | None:
         """What a session's windows give that end before ``until``."""

@@ -28,6 +28,15 @@ def expected(epochs: Any) -> list[tuple[int, float]]:
     return [(n, (2000 + e * 10 + n) / 100) for e in epochs for n in range(1, 4)]
 
 
+def taken_windows(rows: Any, until: int) -> dict[tuple[int, int], tuple[int, float]]:
+    """Windows by their last epoch and mote, as far as each of three motes has one that ends in epoch ``until`` - 1."""
+    seen, stream = {}, iter(rows)
+    while not all((until - 1, node) in seen for node in range(1, 4)):
+        row = next(stream)
+        seen[row["epoch"], row["nodeid"]] = row["n"], row["mean"]
+    return seen
+
+
 def test_history_goes_on_into_the_live_stream_without_gap_or_repeat(peer: RootPeer, daemon: Daemon) -> None:
     peer.began -= 1000
     daemon.start()
@@ -50,7 +59,7 @@ def test_history_goes_on_into_the_live_stream_without_gap_or_repeat(peer: RootPe
         *range(first, first + 6),
         *range(first + 8, first + 12),
         *range(first + 6, first + 8),
-        *range(first + 12, first + 52),
+        *range(first + 12, first + 64),
     ]
     got = taken(past, 40)
     assert got == expected(order)[:40]
@@ -60,15 +69,12 @@ def test_history_goes_on_into_the_live_stream_without_gap_or_repeat(peer: RootPe
     assert grace.compact()["compacted"] > 0
     windows = "SELECT epoch, nodeid, revision, COUNT(*, 4 s) AS n, AVG(temp, 4 s) AS mean FROM sensors GROUP BY nodeid"
     rows = grace.query(f"{windows} SAMPLE PERIOD 1 s HISTORY 1 h")
-    # Windows of the past come with the first row behind it, later ones with a row that is 12 s behind their end.
-    queue_rows(peer, query, range(first + 40, first + 52), program)
     begin = -(-first // 4) * 4
-    seen = {}
-    for row in rows:
-        seen[row["epoch"], row["nodeid"]] = row["n"], row["mean"]
-        if row["epoch"] > begin + 28:
-            break
-    for end in range(begin + 4, begin + 28, 4):
+    # Windows of the past that end 12 s before its last row come while the network is silent, later ones with rows that far behind.
+    seen = taken_windows(rows, begin + 24)
+    queue_rows(peer, query, range(first + 40, first + 64), program)
+    seen |= taken_windows(rows, begin + 44)
+    for end in range(begin + 4, begin + 48, 4):
         for node in range(1, 4):
             mean = sum(2000 + e * 10 + node for e in range(end - 4, end)) / 400
             assert seen[end - 1, node] == (4, pytest.approx(mean)), "on both sides, late ones too"
