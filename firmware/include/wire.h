@@ -370,10 +370,10 @@ _Static_assert(sizeof(struct wire_beacon) == 24, "wire_beacon");
 
 /* QUERY_INSTALL: a fragment of a query program. */
 struct wire_query_install {
-    uint16_t query_version; /* version of the query set that this query brings; in repairs: of its sender's set */
+    uint16_t query_version; /* version of the set that this query brings; of a repair: its sender's */
     uint8_t query; /* query id, 1..255 */
     uint8_t total; /* bytes of the whole program, 1..192 */
-    uint8_t offset; /* of this fragment in the program: 0 or a multiple of 96; from mote to mote in repairs, 1 more */
+    uint8_t offset; /* where it lies in the program: 0 or a multiple of 96; in repairs 1 more */
     uint8_t data[]; /* 1..96 bytes of the program */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_query_install) == 5, "wire_query_install");

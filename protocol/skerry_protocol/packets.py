@@ -309,10 +309,10 @@ Beacon = Struct(
 )
 
 QueryInstall = Struct(
-    "query_version" / Int16ul * "version of the query set that this query brings; in repairs: of its sender's set",
+    "query_version" / Int16ul * "version of the set that this query brings; of a repair: its sender's",
     "query" / Int8ul * "query id, 1..255",
     "total" / Int8ul * "bytes of the whole program, 1..192",
-    "offset" / Int8ul * "of this fragment in the program: 0 or a multiple of 96; from mote to mote in repairs, 1 more",
+    "offset" / Int8ul * "where it lies in the program: 0 or a multiple of 96; in repairs 1 more",
     "data" / GreedyBytes * "1..96 bytes of the program",
 )
 

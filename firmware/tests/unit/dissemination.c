@@ -288,8 +288,8 @@ static void changes_that_come_out_of_order_are_followed_when_none_is_missing(voi
     outcome = QUERY_PASSED;
 }
 
-/* What a neighbour at version 9 sends of queries 7 to 9 that are lacking: until its summary has come,
- * each of them may be the one that is still missing. */
+/* What a neighbour at version 9 sends of queries 7 to 9 that are lacking: until its summary has
+ * come, each of them may be the one that is still missing. */
 static void a_query_that_repairs_makes_no_version(void)
 {
     struct wire_query_install install = {
