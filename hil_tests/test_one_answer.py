@@ -13,7 +13,6 @@ import pytest
 from hil_tests.datasets import DATA
 from hil_tests.desk import Desk
 from hil_tests.lab import lab
-from skerry.sql.errors import QueryError
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
 
@@ -39,22 +38,26 @@ def consecutive(epochs: list[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "lab-connectivity.txt").exists(), reason=f"{DATA} is not here")
 def test_the_labs_motes_give_a_row_for_each_epoch(desk: MakeDesk) -> None:
-    made = desk(NetworkHandle(lab(1)))
-    made.advance(100)
-    sql = "SELECT {}epoch, motes, AVG(temp), COUNT(*) AS n FROM sensors SAMPLE PERIOD 10 s FOR 2 min"
-    plain, revised, soon = (made.ask(sql.format(more)) for more in ("", "revision, ", "0 AS soon, "))
-    made.advance(300)
-    rows = made.rows[plain]
-    assert len(rows) == 12
-    assert consecutive([row["epoch"] for row in rows])
-    assert all(row["motes"] == row["n"] <= 54 for row in rows)
-    assert sum(row["n"] for row in rows) > 0.98 * 12 * 54
-    assert [row | {"soon": 0} for row in rows] == made.rows[soon]
-    for row in rows:
-        told = [one for one in made.rows[revised] if one["epoch"] == row["epoch"]]
-        assert [one["revision"] for one in told] == list(range(len(told)))
-        assert told[0] == row | {"revision": 0}
-        assert [one["motes"] for one in told] == sorted(one["motes"] for one in told)
+    counted = 0
+    for seed in (1, 2, 3):
+        made = desk(NetworkHandle(lab(seed)))
+        made.advance(100)
+        sql = "SELECT {}epoch, motes, AVG(temp), COUNT(*) AS n FROM sensors SAMPLE PERIOD 10 s FOR 2 min"
+        plain, revised, soon = (made.ask(sql.format(more)) for more in ("", "revision, ", "0 AS soon, "))
+        made.advance(300)
+        rows = made.rows[plain]
+        assert len(rows) == 12
+        assert consecutive([row["epoch"] for row in rows])
+        assert all(row["motes"] == row["n"] <= 54 for row in rows)
+        counted += sum(row["n"] for row in rows)
+        assert [row | {"soon": 0} for row in rows] == made.rows[soon]
+        for row in rows:
+            told = [one for one in made.rows[revised] if one["epoch"] == row["epoch"]]
+            assert [one["revision"] for one in told] == list(range(len(told)))
+            assert told[0] == row | {"revision": 0}
+            assert [one["motes"] for one in told] == sorted(one["motes"] for one in told)
+    # A mote whose links are all bad may hear of such a short query too late.
+    assert counted > 0.98 * 3 * 12 * 54
 
 
 @pytest.mark.slow
@@ -135,32 +138,25 @@ def test_users_who_come_and_go_have_each_a_row_for_each_epoch(network: MakeNetwo
             period = rng.choice([5, 5, 10, 10, 20])
             text = f"SELECT epoch, motes, {f'{groups}, ' if groups else ''}{what} FROM sensors{condition}"
             by = f" GROUP BY {groups}" if groups else ""
-            try:
-                user = made.ask(f"{text}{by} SAMPLE PERIOD {period} s")
-            except QueryError:
-                # Motes have no room now.
-                break
+            user = made.ask(f"{text}{by} SAMPLE PERIOD {period} s")
             queries[user], going[user] = (what, where, groups), now + rng.randint(80, 300)
         made.advance(5)
-    told = whole = 0
+    told = 0
     for user, (what, where, groups) in queries.items():
         rows = made.rows[user]
         epochs = list(dict.fromkeys(row["epoch"] for row in rows))
         assert epochs == sorted(epochs)
         group = f"GROUP BY {groups} ORDER BY {groups}" if groups else ""
         answer = duckdb.sql(
-            f"SELECT {f'{groups}, ' if groups else ''}{what} FROM readings WHERE {where} {group}"
+            f"SELECT 12 AS motes, {f'{groups}, ' if groups else ''}{what} FROM readings WHERE {where} {group}"
         ).fetchall()
         for epoch in epochs:
-            found = [row for row in rows if row["epoch"] == epoch]
-            motes = {row.pop("motes") for row in map(dict, found)}
-            assert len(motes) == 1
-            told += 1
-            if motes == {12}:
-                whole += 1
-                values = [list(row.values())[2:] for row in found]
-                assert values == [pytest.approx(list(one), abs=1e-5) for one in answer]
-            elif not groups:
-                assert len(found) == 1
+            found = [list(row.values())[1:] for row in rows if row["epoch"] == epoch]
+            assert found == [pytest.approx(list(one), abs=1e-5) for one in answer], (
+                epoch,
+                what,
+                where,
+                groups,
+            )
+        told += len(epochs)
     assert told > 200, told
-    assert whole > 0.85 * told, (whole, told)
