@@ -22,6 +22,7 @@ from skerry_testbed.description import (
     Mote,
     Network,
     NetworkError,
+    Query,
     Radio,
 )
 from skerry_testbed.duration import seconds
@@ -260,10 +261,25 @@ def check_fault(fault: Fault, network: Network) -> None:
         require(not motes[fault.mote].path, f"{key}: mote", fault.mote, "a mote that has no path")
 
 
+def check_query(query: Query) -> None:
+    """One [[query]]; what its SQL says the gateway checks."""
+    require(bool(query.sql.strip()), "query.sql", query.sql, "a query as in SELECT nodeid, temp FROM sensors")
+    require(bool(query.user.strip()), "query.user", query.user, "a name")
+    at = duration("query.at", query.at)
+    if query.until is not None:
+        require(
+            duration("query.until", query.until) > at,
+            "query.until",
+            query.until,
+            f"a time after at = {query.at!r}",
+        )
+
+
 def never_happens(network: Network, length_s: float) -> list[str]:
     """What a run of this length ends before, a line each: a slip more often than a wish."""
     planned = [(f"fault[{number}], {fault.kind}", fault.at) for number, fault in enumerate(network.fault)]
     planned += [(f"mote {mote.id}: boot", mote.boot) for mote in network.mote if mote.boot is not None]
+    planned += [(f"query[{number}]", query.at) for number, query in enumerate(network.query)]
     return [
         f"{key} at {at!r} never happens: the run ends at {length_s:g} s"
         for key, at in planned

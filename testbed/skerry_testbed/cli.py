@@ -11,20 +11,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn, TextIO
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from skerry.cli.output import leave_output
 from skerry_testbed import duration
+from skerry_testbed.asking import Asking
 from skerry_testbed.capture import Capture
-from skerry_testbed.checks import never_happens
+from skerry_testbed.checks import check_query, never_happens
 from skerry_testbed.children import Children
 from skerry_testbed.core import TestbedError
 from skerry_testbed.gdb.server import Debuggers
-from skerry_testbed.network import NetworkError, load
+from skerry_testbed.network import Network, NetworkError, Query, load
 from skerry_testbed.renode import script as renode_script
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
@@ -33,6 +35,8 @@ Description = Annotated[Path, typer.Argument(metavar="NETWORK.toml", help="netwo
 Speed = Annotated[str, typer.Option(help="max, or virtual seconds per second")]
 #: Below so much of the speed that was asked for, for so long, in s, a run is said to be slower.
 LAGS, LAGS_S = 0.9, 3.0
+#: Of the root's serial line, on 127.0.0.1.
+PORT = 7654
 
 
 def testbed(
@@ -45,8 +49,21 @@ def testbed(
     report: Annotated[Path | None, typer.Option(help="write a JSON report here at the end")] = None,
     pcap: Annotated[Path | None, typer.Option(help="write all frames on the air here")] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="TCP port of the root's serial line; 0: any free one")
-    ] = 7654,
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="TCP port of the root's serial line; 0: any free one; default: 7654"
+        ),
+    ] = None,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SQL", help="asked of a gateway that comes and goes with the run; may be repeated"
+        ),
+    ] = None,
+    queries: Annotated[bool, typer.Option(help="also those of the description")] = True,
+    rows: Annotated[
+        Path | None, typer.Option(help="write the queries' rows here, not to standard output")
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, max=(1 << 64) - 1, help="instead of the description's: another run of it"),
@@ -59,7 +76,7 @@ def testbed(
         ),
     ] = None,
 ) -> None:
-    """Run emulated motes; the root's serial line is a TCP port."""
+    """Run emulated motes. The root's serial line is a TCP port, or, for a run with queries, the gateway's that it has itself."""
     pace = _speed(speed)
     limit = None if run_for is None else _duration("--for", run_for)
     debugged = [_mote_and_port(text) for text in gdb or []]
@@ -67,34 +84,98 @@ def testbed(
         description = load(network)
         if seed is not None:
             description = msgspec.structs.replace(description, seed=seed)
-        _check_outputs(network, report, pcap)
+        asked = _asked(description, query or [], queries, port, rows)
+        description = msgspec.structs.replace(description, query=asked)
+        _check_outputs(network, {"--report": report, "--pcap": pcap, "--rows": rows})
         bed = Testbed(description)
         stop = threading.Event()
         console = Console(stderr=True)
-        with (
-            contextlib.closing(SerialPort(bed, port, pace)) as line,
-            contextlib.closing(Debuggers(bed, debugged, stop.is_set, _teller(console))) as debuggers,
-        ):
+        with contextlib.ExitStack() as open_until_end:
+            enter = open_until_end.enter_context
+            line = None if asked else enter(contextlib.closing(SerialPort(bed, _port(port), pace)))
+            debuggers = enter(contextlib.closing(Debuggers(bed, debugged, stop.is_set, _teller(console))))
             # Now that the run can begin: can they be written? What was there before is lost.
             if report:
                 report.open("a").close()
             for warning in never_happens(description, math.inf if limit is None else limit):
                 print(f"skerry: {network}: {warning}", file=sys.stderr)
-            with Capture(pcap) if pcap else contextlib.nullcontext() as capture:
-                if capture:
-                    bed.air_listeners.append(capture.add)
-                _run(bed, line, debuggers, console, stop, pace, limit)
+            if pcap:
+                bed.air_listeners.append(enter(Capture(pcap)).add)
+            asking = None
+            if asked:
+                write = enter(RowsFile(rows)).write
+                asking = enter(contextlib.closing(Asking(bed, asked, write, _teller(console))))
+            _run(bed, line, debuggers, console, stop, pace, limit)
+            told = bed.report()
+            if asking is not None:
+                told |= asking.report(told["queries"])
         if report:
             try:
-                report.write_text(json.dumps(bed.report(), indent=1) + "\n")
+                report.write_text(json.dumps(told, indent=1) + "\n")
             except OSError as error:
                 raise TestbedError(f"{report}: {error.strerror}") from None
 
 
-def _check_outputs(network: Path, report: Path | None, pcap: Path | None) -> None:
+def _port(port: int | None) -> int:
+    return PORT if port is None else port
+
+
+def _asked(
+    description: Network, more: list[str], described: bool, port: int | None, rows: Path | None
+) -> list[Query]:
+    """The queries of a run. Raises BadParameter for options that they, or that there are none, leave without a meaning."""
+    asked = [*(description.query if described else []), *(Query(sql=sql) for sql in more)]
+    for one in asked:
+        check_query(one)
+    if asked and port is not None:
+        raise typer.BadParameter(
+            "the root's line is taken by the queries' gateway: leave it out, or ask none (--no-queries)",
+            param_hint="--port",
+        )
+    if rows is not None and not asked:
+        raise typer.BadParameter(
+            'there are no queries: add [[query]] to the description or --query "SELECT …"',
+            param_hint="--rows",
+        )
+    return asked
+
+
+class RowsFile:
+    """Lines to a file, None: to standard output, as they come. Raises TestbedError where they cannot be written."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._name = "standard output" if path is None else str(path)
+        self._file: TextIO = sys.stdout if path is None else path.open("w", encoding="utf-8")
+
+    def __enter__(self) -> RowsFile:
+        return self
+
+    def write(self, line: str) -> None:
+        """One line."""
+        try:
+            self._file.write(f"{line}\n")
+            if self._file is sys.stdout:
+                self._file.flush()
+        except OSError as error:
+            self._refused(error)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._file is not sys.stdout:
+                self._file.close()
+        except OSError as error:
+            self._refused(error)
+
+    def _refused(self, error: OSError) -> NoReturn:
+        if self._file is sys.stdout:
+            leave_output()
+        raise TestbedError(f"{self._name}: {error.strerror}") from None
+
+
+def _check_outputs(network: Path, outputs: dict[str, Path | None]) -> None:
     """Raises TestbedError where one would overwrite another, or the description."""
     taken = {network.resolve(): "the network description"}
-    for option, path in (("--report", report), ("--pcap", pcap)):
+    for option, path in outputs.items():
         if path is not None and (path.is_file() or not path.exists()):
             other = taken.setdefault(path.resolve(), option)
             if other != option:
@@ -108,7 +189,7 @@ def _teller(console: Console) -> Callable[[str], None]:
 
 def _run(
     bed: Testbed,
-    line: SerialPort,
+    line: SerialPort | None,
     debuggers: Debuggers,
     console: Console,
     stop: threading.Event,
@@ -117,10 +198,13 @@ def _run(
 ) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    console.print(
-        f"{len(bed.motes)} motes, seed {bed.network.seed}; root's serial line: socket://127.0.0.1:{line.port}",
-        highlight=False,
+    count = len(bed.network.query)
+    at = (
+        f"root's serial line: socket://127.0.0.1:{line.port}"
+        if line is not None
+        else f"{count} {'query' if count == 1 else 'queries'}, asked by this run's own gateway"
     )
+    console.print(f"{len(bed.motes)} motes, seed {bed.network.seed}; {at}", highlight=False)
     bed.message_listeners.append(lambda message: console.print(message, highlight=False))
     debuggers.announce()
     debuggers.hold()
@@ -131,7 +215,8 @@ def _run(
         lagging = Lagging(pace)
 
         def step() -> None:
-            line.poll()
+            if line is not None:
+                line.poll()
             debuggers.poll()
             at = "" if bed.speed is None else f", {bed.speed:.3g} times as fast as the clock"
             progress.update(task, completed=bed.now_s, description=f"virtual time {bed.now_s:.0f} s{at}")
@@ -178,7 +263,7 @@ def up(
         typer.Option(
             min=1, max=65535, help="TCP port of the root's serial line; further roots have the next ones"
         ),
-    ] = 7654,
+    ] = PORT,
     listen: Annotated[str, typer.Option(help="address of the gateway's HTTP API")] = "127.0.0.1:8642",
     data: Annotated[Path | None, typer.Option(help="the gateway's data directory")] = None,
     extensions: Annotated[
@@ -194,14 +279,17 @@ def up(
         # As fast as it goes is no speed that could be told before.
         gateway += ["--speed", f"{pace:g}"]
     with _one_line_errors():
-        _check_addresses(networks)
+        for asking in _check_addresses(networks):
+            print(f"skerry: {asking}: its [[query]] are left out: ask the gateway", file=sys.stderr)
         if port + len(networks) > 65536:
             raise TestbedError(
                 f"--port {port}: {len(networks)} networks need ports up to {port + len(networks) - 1}"
             )
         for own, network in enumerate(networks, start=port):
             gateway += ["--link", f"socket://127.0.0.1:{own}"]
-            testbeds.append([command, "testbed", str(network), "--speed", speed, "--port", str(own)])
+            testbeds.append(
+                [command, "testbed", str(network), "--speed", speed, "--port", str(own), "--no-queries"]
+            )
         for option, path in (("--data", data), ("--extensions", extensions)):
             if path is not None:
                 gateway += [option, str(path)]
@@ -209,16 +297,20 @@ def up(
     raise typer.Exit(1 if any(codes) else 0)
 
 
-def _check_addresses(networks: list[Path]) -> None:
-    """Raises NetworkError for a mote's address that two networks have, and for a description that is wrong."""
+def _check_addresses(networks: list[Path]) -> list[Path]:
+    """Those with queries. Raises NetworkError for a mote's address that two networks have, and for a description that is wrong."""
     owners: dict[int, Path] = {}
+    asking = []
     for network in networks:
-        for mote in load(network).mote:
+        description = load(network)
+        asking += [network] if description.query else []
+        for mote in description.mote:
             other = owners.setdefault(mote.id, network)
             if other is not network:
                 raise NetworkError(
                     f"{network}: mote {mote.id} is in {other} too: one gateway needs addresses of their own"
                 )
+    return asking
 
 
 def renode(
@@ -231,7 +323,7 @@ def renode(
         str,
         typer.Option(help="lock-step quantum, the latency of a link; acknowledgements need 0.2ms or less"),
     ] = "0.2ms",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the root's serial line")] = 7654,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of the root's serial line")] = PORT,
 ) -> None:
     """Print a network of CC2538 motes as a script for Renode."""
     if speed not in ("1", "max"):

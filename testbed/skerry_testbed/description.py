@@ -164,6 +164,15 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     within: Duration = 0
 
 
+class Query(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A question to the network: asked ``at`` a time, or as soon after it as the root answers, by ``user``, and stopped at ``until``."""
+
+    sql: str
+    at: Duration = 0
+    until: Duration | None = None
+    user: str = "testbed"
+
+
 class Network(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A whole testbed run."""
 
@@ -181,6 +190,8 @@ class Network(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     interference: list[Interference] = []
     crystal: Crystals | None = None
     fault: list[Fault] = []
+    query: list[Query] = []
+    tables: str | None = None
     firmware: str | dict[str, str] | None = None
 
     def image(self, board: str) -> Path | None:

@@ -25,6 +25,7 @@ from skerry_testbed.description import (
     Mote,
     Network,
     NetworkError,
+    Query,
     Radio,
 )
 from skerry_testbed.environment_checks import check_environment
@@ -40,6 +41,7 @@ __all__ = [
     "Mote",
     "Network",
     "NetworkError",
+    "Query",
     "Radio",
     "check",
     "load",
@@ -78,6 +80,12 @@ def check(network: Network, folder: Path = Path()) -> Network:
     check_environment(network.environment, folder, ids)
     for fault in network.fault:
         checks.check_fault(fault, network)
+    for query in network.query:
+        checks.check_query(query)
+    if network.tables is not None:
+        path = folder / network.tables
+        require(path.is_dir(), "tables", network.tables, f"a folder of tables; {path} is none")
+        network.tables = str(path.resolve())
     return network
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skerry_protocol import codec, framing, mac
-from skerry_protocol.packets import PacketError, PacketType, VersionMismatchError
+from skerry_protocol.packets import NO_LEVEL, NO_NODE, PacketError, PacketType, VersionMismatchError
 from skerry_testbed.core import AirFrame, World
 from skerry_testbed.network import Mote
 
@@ -16,6 +16,9 @@ from skerry_testbed.network import Mote
 UNDER_WAY_S = 10.0
 #: In place of a node: a partial state record, which is many motes'.
 MERGED = -1
+
+#: Records of a bundle that a report is made of.
+_TOLD = (PacketType.RESULT, PacketType.PARTIAL, PacketType.STATUS)
 
 #: Session of the root (its epochs begin anew when it reboots), query, node, epoch.
 Key = tuple[int, int, int, int]
@@ -39,6 +42,8 @@ class Observer:
         self._deframer = framing.Deframer()
         self._queries: dict[int, _Query] = defaultdict(_Query)
         self._status: dict[int, Any] = {}
+        #: Level and parent by each mote's last beacon.
+        self._trees: dict[int, tuple[int, int]] = {}
         self._frames: Counter[int] = Counter()
         self._repeated: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
@@ -60,10 +65,18 @@ class Observer:
             packet = codec.decode(decoded.payload)
             if packet.type is PacketType.BUNDLE:
                 for record in packet.body.records:
-                    if record.type in (PacketType.RESULT, PacketType.PARTIAL):
-                        self._produced(codec.decode_record(record.type, record.body), frame.start_ns)
+                    if record.type in _TOLD:
+                        self._record(codec.decode_record(record.type, record.body), frame.start_ns)
+            elif packet.type is PacketType.BEACON:
+                self._trees[decoded.source] = (packet.body.level, packet.body.parent)
         except (PacketError, VersionMismatchError):
             return
+
+    def _record(self, packet: codec.Packet, now_ns: int) -> None:
+        if packet.type is PacketType.STATUS:
+            self._status[packet.body.node] = packet.body
+        else:
+            self._produced(packet, now_ns)
 
     def line(self, data: bytes, now_ns: int) -> None:
         """Bytes that the root sent."""
@@ -138,13 +151,15 @@ class Observer:
         alive_s = radio_s + energy["radio_sleep_s"] + energy["radio_off_s"]
         joule = {key.removesuffix("_j"): value for key, value in energy.items() if key.endswith("_j")}
         status = self._status.get(mote.id)
+        said = (NO_LEVEL, NO_NODE) if status is None else (status.level, status.parent)
+        level, parent = self._trees.get(mote.id, said)
         return {
             "node": mote.id,
             "board": mote.board,
             "alive": world.alive(index),
             "fault": world.fault(index),
-            "level": None if status is None or status.level == 255 else status.level,
-            "parent": None if status is None or status.parent == 65535 else status.parent,
+            "level": None if level == NO_LEVEL else level,
+            "parent": None if parent == NO_NODE else parent,
             "energy": {**joule, "total_j": sum(joule.values())},
             "radio_duty_cycle": radio_s / alive_s if alive_s else 0.0,
             "cpu_duty_cycle": energy["cpu_active_s"] / alive_s if alive_s else 0.0,

@@ -93,6 +93,8 @@ class Testbed:
         self.observer = Observer()
         self.line_listeners: list[Callable[[bytes], None]] = []
         self.air_listeners: list[Callable[[AirFrame], None]] = []
+        #: Called at the end of each slice of virtual time, which are the same however a run is paced.
+        self.slice_listeners: list[Callable[[], None]] = []
         #: What motes did that their chip's model does not know, or that stopped their CPU; a line each.
         self.messages: list[str] = []
         self.message_listeners: list[Callable[[str], None]] = []
@@ -198,6 +200,8 @@ class Testbed:
             self.observer.air(frame)
             for hear in self.air_listeners:
                 hear(frame)
+        for turn in self.slice_listeners:
+            turn()
 
     def _from_root(self, data: bytes) -> None:
         self.observer.line(data, self.world.now_ns)

@@ -156,6 +156,11 @@ class Gateway:
         self._log.close()
         self._data.close()
 
+    def deliver(self) -> None:
+        """What Spark does once the gateway is started, here in the caller's thread: new rows of the log go on to the users."""
+        if self._log.rows > self.engine.done:
+            self.engine.process(self._rows(self.engine.done, self._log.rows))
+
     @property
     def _links(self) -> list[str]:
         return [root.link.url for root in self.roots]
@@ -587,6 +592,16 @@ class Gateway:
         """Which motes do not run what the user asked, and why."""
         with self._lock:
             return self._network.refused(query.id)
+
+    @property
+    def known(self) -> bool:
+        """Whether a root has answered, so that motes can be asked."""
+        return self._network.known
+
+    def mote_queries(self, query: UserQuery) -> set[int]:
+        """Numbers on the motes of those that serve a query, or have done so since it was asked."""
+        streams = self._network.streams
+        return {streams[number].query for number in query.feeds if number in streams}
 
     def begins(self, query: UserQuery) -> float | None:
         """From when on the user has rows of what motes sample, UTC in s; None: when his event comes, or that is not known yet, or motes

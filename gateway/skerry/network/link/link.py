@@ -80,6 +80,7 @@ class Link:
         self._lock = threading.Lock()
         self._outgoing: list[bytes] = []
         self._thread = threading.Thread(target=self._run, name="link", daemon=True)
+        self._idle_at = 0.0
 
     def open(self) -> None:
         """Open the port. Raises PortError when there is no such device or nobody listens."""
@@ -89,6 +90,16 @@ class Link:
     def start(self) -> None:
         """Begin; a port that is not open is tried again and again."""
         self._thread.start()
+
+    def attach(self, write: Callable[[bytes], None]) -> None:
+        """In place of port and thread: bytes for the root go to ``write``, and :meth:`take` is called with those that come from it."""
+        self.endpoint.write = write
+        self.endpoint.reset()
+
+    def take(self, data: bytes) -> None:
+        """What has come, nothing included: to be called many times a second, as timers are looked at, too."""
+        self._take(data)
+        self._look()
 
     def send(self, packet: bytes) -> None:
         """Queue a packet for the root; from any thread."""
@@ -134,21 +145,22 @@ class Link:
         return data
 
     def _run(self) -> None:
-        idle_at = 0.0
         if self._port is None:
             self._reconnect()
         while not self._stop.is_set():
             try:
-                self._step()
+                self._take(self._read())
             except (serial.SerialException, OSError) as error:
                 log.warning("link %s lost: %s; trying to reconnect", self.url, _reason(error))
                 self._reconnect()
-            if time.monotonic() >= idle_at:
-                idle_at = time.monotonic() + 0.2
-                self._on_idle()
+            self._look()
 
-    def _step(self) -> None:
-        data = self._read()
+    def _look(self) -> None:
+        if time.monotonic() >= self._idle_at:
+            self._idle_at = time.monotonic() + 0.2
+            self._on_idle()
+
+    def _take(self, data: bytes) -> None:
         arrival = time.time()
         self._held += [
             Stamp(packet.type, packet.body, arrival) if packet.type is PacketType.TIME else packet
