@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import skerry
+from gateway.tests.ports import free_port
 from skerry.storage.log.stream_log import read
 from skerry_testbed.pytest import skip_unless_built
 
@@ -33,12 +34,6 @@ def description(first: int, temp: float, channel: int) -> str:
         f"seed = {first + 1}\n[radio]\nmodel = 'disc'\nrange_m = 12\nchannel = {channel}\n"
         f"[environment.fields]\ntemp = {{ base = {temp} }}\n{motes}"
     )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(condition: Callable[[], object], limit_s: float = 120) -> None:

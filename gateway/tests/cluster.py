@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pyspark
 
-from gateway.tests.process import free_port, wait_for
+from gateway.tests.ports import free_port
+from gateway.tests.process import wait_for
 
 HOME = Path(pyspark.__file__).parent
 #: Of applications on the cluster.

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 
+from gateway.tests.ports import free_port
 from skerry_protocol import codec
 from skerry_protocol.framing import REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
@@ -20,7 +21,7 @@ class RootPeer:
 
     def __init__(self, session: int = 1, version: int | None = None, node: int = 0) -> None:
         self.session, self._version, self.node = session, version, node
-        self.port = 0
+        self.port = free_port()
         self.began = time.monotonic()
         self.waiting: deque[bytes] = deque()
         self.acknowledged = 0
@@ -55,7 +56,6 @@ class RootPeer:
         self._server.bind(("127.0.0.1", self.port))
         self._server.listen(1)
         self._server.settimeout(0.05)
-        self.port = self._server.getsockname()[1]
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

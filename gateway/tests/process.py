@@ -13,18 +13,13 @@ from typing import Any
 
 import skerry
 from gateway.tests.peer import RootPeer
+from gateway.tests.ports import free_port
 from skerry_protocol import codec
 from skerry_protocol.packets import PacketType
 
 #: What most tests ask.
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
 COMMAND = str(Path(sys.executable).parent / "skerry")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Daemon:

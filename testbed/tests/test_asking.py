@@ -119,7 +119,11 @@ def test_rows_go_to_standard_output_where_no_file_is_named(line: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "expected"),
     [
-        (["--query", "SELECT tmp FROM sensors"], 1, "skerry: unknown attribute 'tmp' at column 8: did you mean 'temp'?"),
+        (
+            ["--query", "SELECT tmp FROM sensors"],
+            1,
+            "skerry: unknown attribute 'tmp' at column 8: did you mean 'temp'?",
+        ),
         (["--query", PLAIN, "--port", "0"], 2, "the root's line is taken"),
         (["--rows", "r.jsonl"], 2, "there are no queries"),
         (["--query", " "], 1, "query.sql = ' ': expected a query"),

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 import skerry
-from gateway.tests.process import COMMAND, free_port
+from gateway.tests.ports import free_port
+from gateway.tests.process import COMMAND
 from skerry.client.client import stops
 from skerry.client.rows import Rows, _Events
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import skerry
-from gateway.tests.process import COMMAND, free_port
+from gateway.tests.ports import free_port
+from gateway.tests.process import COMMAND
 from skerry.client import surroundings
 
 VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"]

@@ -15,7 +15,8 @@ import pytest
 
 import skerry
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import COMMAND, Daemon, free_port, wait_for
+from gateway.tests.ports import free_port
+from gateway.tests.process import COMMAND, Daemon, wait_for
 from skerry.api.access import new_token
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -17,7 +17,8 @@ import pytest
 
 import skerry
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import COMMAND, SQL, Daemon, ask, free_port, queue_rows, wait_for
+from gateway.tests.ports import free_port
+from gateway.tests.process import COMMAND, SQL, Daemon, ask, queue_rows, wait_for
 from skerry.storage.log.stream_log import read
 from skerry_protocol import codec, packets
 from skerry_protocol.packets import PROTOCOL_VERSION, Aggregate, CommandOp, PacketType, RefusalReason

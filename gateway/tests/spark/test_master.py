@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.tests.process import COMMAND, free_port
+from gateway.tests.ports import free_port
+from gateway.tests.process import COMMAND
 from skerry.spark.master import check_master
 from skerry.spark.streaming import own_address
 

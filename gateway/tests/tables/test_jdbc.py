@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import Daemon, free_port, queue_rows, wait_for
+from gateway.tests.ports import free_port
+from gateway.tests.process import Daemon, queue_rows, wait_for
 from skerry.tables.columns import TableError
 from skerry.tables.jdbc import Connection, Database, connection_of
 from skerry_protocol import codec
