@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from gateway.tests.generated import Row
 from hil_tests.drawn_queries import Asked
-from hil_tests.queries import ask, rows
 from skerry_protocol.attributes import BY_NAME
 from skerry_testbed.network import Environment, Mote, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc
+from skerry_testbed.queries import ask, rows
 
 NAMES = ["nodeid", "temp", "humidity", "light", "xpos", "ypos"]
 SENSED = ["temp", "humidity", "light"]

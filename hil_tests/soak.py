@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hil_tests.clocks import time_errors
-from hil_tests.queries import ask, rows
 from skerry_testbed.network import (
     Bursts,
     Crystals,
@@ -25,6 +24,7 @@ from skerry_testbed.network import (
     check,
 )
 from skerry_testbed.pytest import NetworkHandle
+from skerry_testbed.queries import ask, rows
 
 PERIOD_S = 10
 #: Before the first fault: to join and get the query.

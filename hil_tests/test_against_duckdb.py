@@ -27,7 +27,6 @@ from hil_tests.drawn_queries import (
     plannable,
     queries,
 )
-from hil_tests.queries import rows
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions.expression import Expr
 from skerry.ingest.partial_states import Partial, from_packet, merge_partials, partials_batch
@@ -40,6 +39,7 @@ from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import QUERIES_MAXIMUM, Aggregate, PacketType
 from skerry_testbed.network import Environment, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid
+from skerry_testbed.queries import rows
 
 EPOCHS = 4
 #: Network seconds until all motes have all programs of an example.

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from hil_tests.queries import create_srt, rows
 from hil_tests.users import Users
 from skerry_protocol.packets import PacketType
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
+from skerry_testbed.queries import create_srt, rows
 
 
 def seen(users: Users, user: str) -> Counter[tuple[int, int]]:

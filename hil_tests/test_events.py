@@ -8,13 +8,13 @@ from collections import Counter
 import duckdb
 import pytest
 
-from hil_tests.queries import ask, rows
 from skerry.ingest.partial_states import from_packet
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.commands import ACTION_BY_NAME, event_number
 from skerry_protocol.packets import BROADCAST, CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Environment, Field, Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 BOTH = ("iris", "cc2538")
 LIGHT = Environment(fields={"light": Field(base=100.0, gradient=(10.0, 0.0))})

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from gateway.tests.pasts import ORIGIN, plain_records, plan_of, stream_of
-from hil_tests.queries import ask
 from skerry.catalog import actions
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions import extension_aggregates
@@ -29,6 +28,7 @@ from skerry_protocol.extensions import ExtensionError
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
+from skerry_testbed.queries import ask
 
 HERE = Path(__file__).resolve().parent
 FIRMWARE = HERE.parent / "firmware"

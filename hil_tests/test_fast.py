@@ -9,7 +9,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hil_tests.queries import ask, rows
 from hil_tests.slots import until_switched
 from skerry.ingest.ingest import Ingest
 from skerry.planner.model.plans import Difference, Feed, QueryPlan
@@ -19,6 +18,7 @@ from skerry.streams.stream import Derived, Source, Stream
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
+from skerry_testbed.queries import ask, rows
 
 #: A vehicle each 0.7 s, or what looks like one to a mote.
 SHAKEN = Environment(fields={"accel_x": Field(base=0.0, amplitude=1.0, period="690 ms")}, update="10 ms")

@@ -6,10 +6,10 @@ import pytest
 
 from hil_tests.clocks import time_errors
 from hil_tests.lab import on_time
-from hil_tests.queries import ask, rows
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Crystals, Mote, Network, check
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 
 def test_a_mote_that_comes_late_gets_the_queries_that_run(network: MakeNetwork) -> None:

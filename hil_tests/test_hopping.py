@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hil_tests.queries import ask, rows
 from skerry_protocol.mac import CHANNEL_DEFAULT, CHANNELS_DEFAULT
 from skerry_protocol.packets import NO_LEVEL, PacketType
 from skerry_testbed.network import Interference
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 PERIOD_S = 5
 EPOCHS = 60

@@ -9,8 +9,8 @@ import pytest
 
 from hil_tests.datasets import DATA, data
 from hil_tests.lab import lab, links, on_time, reachable
-from hil_tests.queries import ask, rows
 from skerry_testbed.pytest import NetworkHandle
+from skerry_testbed.queries import ask, rows
 
 EPOCHS = 10
 

@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from hil_tests.queries import ask, rows
 from skerry_protocol import codec
 from skerry_protocol.framing import FrameKind, LinkFrame
 from skerry_protocol.packets import PROTOCOL_VERSION, CommandOp, PacketType
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, line_of
+from skerry_testbed.queries import ask, rows
 
 #: Packets in good frames, with a good version, that mean nothing.
 NONSENSE = {

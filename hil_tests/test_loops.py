@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from hil_tests.queries import ask, rows
 from hil_tests.trees import loop_among, tree_seen
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
+from skerry_testbed.queries import ask, rows
 
 COLUMNS, ROWS = 5, 4
 MOTES = range(COLUMNS * ROWS)

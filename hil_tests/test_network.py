@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 from hil_tests.clocks import time_errors
-from hil_tests.queries import ask, rows
 from skerry.ingest.partial_states import from_packet
 from skerry_protocol import mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Mote, Radio
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 
 def levels(net: NetworkHandle) -> dict[int, int]:

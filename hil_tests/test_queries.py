@@ -9,7 +9,6 @@ import duckdb
 import pandas as pd
 import pytest
 
-from hil_tests.queries import ask, rows
 from skerry.ingest.partial_states import Partial, from_packet, merge_partials
 from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry.planner.model.plans import QueryPlan
@@ -18,6 +17,7 @@ from skerry.sharing.demand import Demand
 from skerry_protocol.packets import Aggregate, PacketType
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 REDWOOD = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "redwood-log.parquet"
 SLOPE = Environment(

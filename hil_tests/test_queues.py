@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hil_tests.queries import ask, rows
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 MOTES = 3
 EPOCHS = 60

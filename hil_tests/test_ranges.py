@@ -7,11 +7,11 @@ import math
 import pandas as pd
 import pytest
 
-from hil_tests.queries import ask, rows
 from skerry_protocol.attributes import BY_NAME
 from skerry_testbed.core import BACKENDS, SENSORS
 from skerry_testbed.network import Environment
 from skerry_testbed.pytest import MakeNetwork, line_of
+from skerry_testbed.queries import ask, rows
 
 ALL = "SELECT temp, humidity, light, voltage, accel_x, accel_y FROM sensors SAMPLE PERIOD 5 s"
 #: What its chain of sensor, converter and arithmetic may be off at most.

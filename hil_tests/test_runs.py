@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hil_tests.queries import ask
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
+from skerry_testbed.queries import ask
 
 NETWORKS = Path(__file__).resolve().parent.parent / "testbed" / "networks"
 REDWOOD = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "redwood-log.parquet"

@@ -7,12 +7,12 @@ from collections import defaultdict
 
 import pytest
 
-from hil_tests.queries import ask, rows
 from hil_tests.slots import agree, slots, until_switched
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 #: The root decides when a network is so old, s; what it said holds a few control windows later.
 DECIDES_S = 128

@@ -7,12 +7,12 @@ import struct
 import msgspec
 import pytest
 
-from hil_tests.queries import ask, create_srt, rows, senders
 from skerry.ingest.partial_states import Partial, from_packet, merge_partials
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.commands import ACTIONS
 from skerry_protocol.packets import CommandOp, PacketType, RefusalReason
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
+from skerry_testbed.queries import ask, create_srt, rows, senders
 
 #: From a value's change to the first row, in s, over the two or three hops of these networks: each hop takes a control window for
 #: the value's way up and one for the query's way down, of 4 s each, and one more where a frame is lost.

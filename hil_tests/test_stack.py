@@ -7,11 +7,11 @@ import re
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from hil_tests.queries import ask
 from skerry_protocol.packets import PacketType
 from skerry_testbed.core import PROJECT
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, grid
+from skerry_testbed.queries import ask
 
 IMAGES = PROJECT / "build" / "firmware"
 #: Least share of the figure that a run with the queries below is to come to: less, and the figure would be of other programs.

@@ -8,9 +8,9 @@ from bench.measuring.emulated import described, started
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Cell, Column
-from hil_tests.queries import ask
 from skerry_testbed.network import Field
 from skerry_testbed.pytest import disc, line_of
+from skerry_testbed.queries import ask
 
 SETTLE_S = 400
 PERIOD_S = 60

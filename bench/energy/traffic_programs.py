@@ -18,10 +18,10 @@ from bench.measuring.emulated import described, started
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
-from hil_tests.queries import ask, rows
 from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry_testbed.network import Environment
 from skerry_testbed.pytest import disc, line_of
+from skerry_testbed.queries import ask, rows
 
 PROGRAMS = {
     "raw": "SELECT accel_x",

@@ -46,7 +46,7 @@ def started(network: Network, settle_s: float) -> NetworkHandle:
 def install(
     net: NetworkHandle, number: int, query: MoteQuery | str, start: int, end: int = FOREVER
 ) -> MoteQuery:
-    """Install a query that runs from one second of network time to another. (``hil_tests.queries.ask`` begins at once.)"""
+    """Install a query that runs from one second of network time to another. (``skerry_testbed.queries.ask`` begins at once.)"""
     if isinstance(query, str):
         query = query_of(query)
     net.line.install(number, encode(query, start, end))

@@ -15,9 +15,9 @@ from bench.measuring.parallel import on_all_cores
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column, Spread
-from hil_tests.queries import ask, rows
 from skerry_testbed.network import Mote
 from skerry_testbed.pytest import disc, grid
+from skerry_testbed.queries import ask, rows
 
 #: Network seconds until the tree stands and is old enough to be slow; rows of so long are looked at, and for so long waited for.
 TREE_S, ROWS_S, WAIT_S = 400, 60, 400

@@ -25,11 +25,11 @@ from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column, Spread
 from hil_tests.lab import heard, lab
-from hil_tests.queries import ask
 from skerry_protocol.commands import event_number
 from skerry_protocol.packets import BROADCAST, CommandOp, Event, PacketType
 from skerry_testbed.network import Environment, Field, Network, check
 from skerry_testbed.pytest import NetworkHandle, disc, grid
+from skerry_testbed.queries import ask
 
 SPACING_M = 10.0
 #: Of virtual time: until the tree stands, until a query is everywhere, and from one event to the next.

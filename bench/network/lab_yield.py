@@ -18,8 +18,8 @@ from bench.runner.benchmark import Benchmark, OptionError, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
 from hil_tests.lab import heard, lab, on_time, reachable
-from hil_tests.queries import ask, rows
 from skerry_testbed.network import Fault, Network
+from skerry_testbed.queries import ask, rows
 
 PERIOD_S = 30
 #: Time to join, and to learn the neighbourhood, before it counts.

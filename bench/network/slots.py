@@ -12,11 +12,11 @@ from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Cell, Column
 from hil_tests.lab import on_time
-from hil_tests.queries import ask, rows
 from skerry.planner.model.plans import MoteQuery
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Mote, Radio
 from skerry_testbed.pytest import NetworkHandle, disc, grid, line_of
+from skerry_testbed.queries import ask, rows
 
 #: Time to join, and for the slots to follow.
 SETTLE_S = 420

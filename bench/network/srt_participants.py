@@ -20,11 +20,11 @@ from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Cell, Column, Result
 from hil_tests.lab import lab
-from hil_tests.queries import ask, create_srt, senders
 from skerry.planner.features.srt import Srt
 from skerry_protocol.packets import PacketType, SlotsEntry, SrtEntry
 from skerry_testbed.network import Mote, Network
 from skerry_testbed.pytest import NetworkHandle, disc
+from skerry_testbed.queries import ask, create_srt, senders
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

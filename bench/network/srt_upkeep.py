@@ -17,9 +17,9 @@ from bench.network.srt_participants import JOIN_S, placed
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
-from hil_tests.queries import ask, create_srt
 from skerry_protocol.packets import PacketType
 from skerry_testbed.pytest import NetworkHandle
+from skerry_testbed.queries import ask, create_srt
 
 #: Motes that lose their parent in an epoch, in per cent, between the ends of the paper's axis; its runs have 100 epochs a point.
 SHARES = (0.1, 1.0, 5.0, 10.0, 20.0)

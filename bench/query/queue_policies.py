@@ -24,8 +24,8 @@ from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
 from hil_tests.datasets import data
-from hil_tests.queries import ask, rows
 from skerry_testbed.pytest import disc, line_of
+from skerry_testbed.queries import ask, rows
 
 SIZE, K = 5, 4
 INTERVAL_S = 0.064

@@ -13,9 +13,9 @@ from bench.measuring.emulated import described, started
 from bench.runner.benchmark import Benchmark, SeedOptions, option
 from bench.runner.recorder import Recorder
 from bench.runner.result import Spread
-from hil_tests.queries import ask, rows
 from skerry_testbed.network import Field, Mote, Network, Radio
 from skerry_testbed.pytest import NetworkHandle, disc, grid
+from skerry_testbed.queries import ask, rows
 
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 5 s"
 TEMPERATURE = {"temp": Field(base=20)}

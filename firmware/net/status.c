@@ -125,7 +125,8 @@ bool net_health(uint8_t attribute, int32_t *value)
     case WIRE_ATTRIBUTE_UPTIME: *value = (int32_t)(clock_uptime() & INT32_MAX); return true;
     case WIRE_ATTRIBUTE_ENERGY: *value = (int32_t)(energy() & INT32_MAX); return true;
     case WIRE_ATTRIBUTE_CONTENTION: *value = mac_contention(); return true;
-    default: *value = queue_dropped(); return true;
+    case WIRE_ATTRIBUTE_DROPPED: *value = queue_dropped(); return true;
+    default: return false;
     }
 }
 

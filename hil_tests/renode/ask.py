@@ -12,7 +12,6 @@ import sys
 import time
 from pathlib import Path
 
-from hil_tests.queries import LEAD_S, rows
 from hil_tests.renode.expected import Expected
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
@@ -21,6 +20,7 @@ from skerry.planner.planner import plan_query
 from skerry_protocol.packets import FOREVER
 from skerry_testbed.line import Line
 from skerry_testbed.network import load
+from skerry_testbed.queries import LEAD_S, rows
 
 PERIOD_S = 5
 SQL = f"SELECT nodeid, level, temp, light FROM sensors SAMPLE PERIOD {PERIOD_S} s"

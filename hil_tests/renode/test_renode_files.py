@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from robot.api import TestSuite as Suite
 
-from hil_tests.queries import ask, rows
 from hil_tests.renode import compare
 from skerry_protocol.packets import Settings
 from skerry_testbed.core import BUILD, PROJECT
 from skerry_testbed.network import Environment, Fault, Field, Network, NetworkError, Radio, check, load
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
+from skerry_testbed.queries import ask, rows
 from skerry_testbed.renode import FILES, script
 
 HERE = Path(__file__).parent

@@ -268,9 +268,12 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.check:
         options.path.write_text(text)
         return 0
-    if options.path.read_text() == text:
+    there = options.path.read_text()
+    if there == text:
         return 0
-    print(f"{options.path} is stale: run 'make wire'", file=sys.stderr)
+    lacking = [line.strip() for line in text.splitlines() if line not in there.splitlines()]
+    example = f": it lacks '{lacking[0]}'" if lacking else ""
+    print(f"{options.path} is stale{example}: run 'make wire'", file=sys.stderr)
     return 1
 
 

@@ -6,10 +6,11 @@ import math
 from pathlib import Path
 
 from skerry_testbed.checks import duration, require
+from skerry_testbed.core import SENSORS
 from skerry_testbed.description import Environment, NetworkError
 
 #: That sensors measure.
-ATTRIBUTES = ("temp", "humidity", "light", "accel_x", "accel_y", "voltage")
+ATTRIBUTES = tuple(SENSORS)
 
 
 def check_environment(environment: Environment, folder: Path, ids: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Query programs for the scenarios, made by the gateway's own planner."""
+"""Queries of tests over emulated motes: planned by the gateway's planner, put to the root's line, and their rows decoded."""
 
 from __future__ import annotations
 
