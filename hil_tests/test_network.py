@@ -9,7 +9,7 @@ import pytest
 
 from hil_tests.clocks import time_errors
 from skerry.ingest.partial_states import from_packet
-from skerry_protocol import mac
+from skerry_protocol import codec, mac
 from skerry_protocol.packets import CommandOp, CommandStatus, PacketType
 from skerry_testbed.network import Mote, Radio
 from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, line_of
@@ -123,6 +123,27 @@ def test_a_root_that_reboots_finds_its_network_again(network: MakeNetwork) -> No
     assert net.line.hello.session == session + 1
     query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
     net.advance("40s")
+    assert {row["nodeid"] for row in rows(net.line, 1, query)} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_root_flashed_again_has_its_network_back_in_a_session_of_another_name(
+    network: MakeNetwork, told: bool
+) -> None:
+    """Its first session has the name that the motes' has, as the gateway finds; or one before that, and it hears them."""
+    net = network(line_of(4, spacing=10), radio=disc(12))
+    net.advance("40s")
+    lived = net.line.hello.session  # type: ignore[union-attr]
+    net.motes[0].flash(session=lived - 1 if told else lived - 301)
+    net.line.query_version = 0
+    net.advance("1s")
+    assert lived - net.line.hello.session == (0 if told else 300)  # type: ignore[union-attr]
+    if told:
+        net.line.send(codec.encode(PacketType.SESSION, node=0, session=lived))
+    net.advance("40s")
+    assert net.line.hello.session - lived == 1  # type: ignore[union-attr]
+    query = ask(net, 1, "SELECT temp FROM sensors SAMPLE PERIOD 5 s")
+    net.advance("30s")
     assert {row["nodeid"] for row in rows(net.line, 1, query)} == {0, 1, 2, 3}
 
 

@@ -120,7 +120,7 @@ def test_a_network_is_killed_while_rows_flow_and_comes_back(sites: list[Site], t
         until({0, 1, 2, 100, 101, 102})
         counted(6, (HERE + THERE) / 2)
         assert_told_apart(client)
-        # A root that has lost its memory counts boots from one again: that it is another session is told by its time, which must go back.
+        # It will say the session that it said here: the gateway tells it from this one by its time, which must go back.
         wait_for(lambda: client.status()["roots"][1]["network_time_s"] > 60)
         sites[1].kill()
         wait_for(lambda: [alarm["name"] for alarm in client.status()["alarms"]] == [f"link {sites[1].link}"])

@@ -17,6 +17,9 @@ void board_init(void);
 /* Why it started: the chip's flags, see board.c. */
 uint8_t board_reset_cause(void);
 void board_reboot(void) __attribute__((noreturn));
+/* Takes some ms, after board_init: bits that differ from chip to chip and from start to start. For
+ * names that shall not repeat; no secrets. */
+uint32_t board_noise(void);
 /* Sleeps until an interrupt, deep or idle, and returns once that has been served; interrupts are
  * off before and after. */
 void board_sleep(bool deep);

@@ -71,6 +71,7 @@ enum wire_packet_type {
     WIRE_PACKET_SERIES = 0x17,
     WIRE_PACKET_HELLO = 0x20,
     WIRE_PACKET_TIME = 0x21,
+    WIRE_PACKET_SESSION = 0x22,
 };
 
 /* What a COMMAND asks; arguments in the comment. */
@@ -352,7 +353,7 @@ _Static_assert(sizeof(struct wire_slots_entry) == 7, "wire_slots_entry");
 /* BEACON: tree, time and query version; broadcast. */
 struct wire_beacon {
     uint16_t root; /* short address of the root of this network */
-    uint16_t session; /* boot count of that root: a change restarts the network */
+    uint16_t session; /* name of the root's session, one more at each of its starts: a change restarts the network */
     uint8_t sequence; /* counts this mote's beacons, for link estimation */
     uint8_t root_sequence; /* of the latest beacon of the root that the sender's way stands on, its own or by its parent's */
     uint8_t level; /* hops to the root, 0 at the root; 255 none */
@@ -654,7 +655,7 @@ _Static_assert(sizeof(struct wire_refusal) == 6, "wire_refusal");
 /* HELLO: only on the serial line. */
 struct wire_hello {
     uint16_t node; /* short address of the root; 65535 from a gateway */
-    uint16_t session; /* boot count of the root; 0 from a gateway */
+    uint16_t session; /* name of the root's session; 0 from a gateway */
     uint32_t seconds; /* network time when it was sent, s; 0 from a gateway */
     uint16_t ticks; /* … and 1/32768 s within the second */
     uint16_t query_version; /* version of the root's query set; 0 from a gateway */
@@ -670,6 +671,13 @@ struct wire_time {
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_time) == 7, "wire_time");
 
+/* SESSION: only on the serial line. */
+struct wire_session {
+    uint16_t node; /* short address of the root */
+    uint16_t session; /* the last of its sessions that the gateway knows: it begins one behind that, unless its own is later */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_session) == 4, "wire_session");
+
 /* What EEPROM keeps, from address 0. */
 struct wire_settings {
     uint16_t magic; /* 0x5359; anything else: unset, defaults apply */
@@ -680,12 +688,13 @@ struct wire_settings {
     int32_t x; /* position, cm */
     int32_t y; /* position, cm */
     uint16_t boots; /* boot count, raised by the firmware at each start */
+    uint16_t session; /* name of its session as the root, raised at each start; 0: to be drawn at random */
     uint16_t room; /* constants of the deployment, set by commands */
     int16_t floor;
     uint16_t group;
     uint16_t channels; /* bit n: data slots hop over channel 11 + n, too; 0: all is sent on `channel` */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_settings) == 26, "wire_settings");
+_Static_assert(sizeof(struct wire_settings) == 28, "wire_settings");
 
 /* A link frame on the serial line, before COBS and CRC. */
 struct wire_link_header {

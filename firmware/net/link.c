@@ -14,6 +14,7 @@
 #include "net/outbox.h"
 #include "net/schedule.h"
 #include "net/time.h"
+#include "net/tree.h"
 #include "query/query.h"
 
 static uint8_t *const out = role_frames.link.out, *const in = role_frames.link.in;
@@ -65,7 +66,7 @@ static void transmit_hello(uint8_t kind)
     struct net_time now = time_at(clock_now());
     begin_packet(WIRE_PACKET_HELLO);
     hello->node = settings()->nodeid;
-    hello->session = settings()->boots;
+    hello->session = settings()->session;
     hello->seconds = now.seconds;
     hello->ticks = now.ticks;
     hello->query_version = dissemination_version();
@@ -189,6 +190,16 @@ static void acknowledged(uint8_t upto)
         timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
 }
 
+/* The gateway knows sessions of this root that come after its own, or are of the same name. */
+static void session_known(uint8_t payload, const struct wire_session *told)
+{
+    if (payload != sizeof(struct wire_header) + sizeof *told)
+        mac_counters.malformed++;
+    else if (told->node == settings()->nodeid &&
+             (int16_t)(told->session - settings()->session) >= 0)
+        net_renew_session(told->session);
+}
+
 static void frame_received(uint8_t length)
 {
     uint16_t crc = 0;
@@ -207,7 +218,10 @@ static void frame_received(uint8_t length)
             if (in[3] == WIRE_PACKET_COMMAND && !dissemination_command_room())
                 break;
             expected++;
-            if (!net_asked(in[3], in + 4, (uint8_t)(payload - sizeof(struct wire_header)), false))
+            if (in[3] == WIRE_PACKET_SESSION)
+                session_known(payload, (const struct wire_session *)(in + 4));
+            else if (!net_asked(in[3], in + 4, (uint8_t)(payload - sizeof(struct wire_header)),
+                                false))
                 mac_counters.malformed++;
         }
         acknowledge = true;

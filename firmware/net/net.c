@@ -218,6 +218,12 @@ void net_parent_changed(void) { status_report(); }
 
 void net_stale_neighbour(void) { schedule_beacon_now(); }
 
+void net_renew_session(uint16_t other)
+{
+    settings_renew(other);
+    board_reboot();
+}
+
 void net_clock_jumped(void) { event_post(&restart_event); }
 
 void net_init(void)

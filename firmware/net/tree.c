@@ -125,7 +125,7 @@ void tree_init(void)
         return;
     level = 0;
     root = settings()->nodeid;
-    session = settings()->boots;
+    session = settings()->session;
     session_known = true;
 }
 
@@ -489,6 +489,12 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (source == settings()->nodeid)
         return false;
     if (beacon->root != root || beacon->session != session) {
+        /* A root flashed again has drawn its first session, and its network still lives in another:
+         * whichever of the two is the later one, all follow what comes after both (as who meets an
+         * older life's state of its own in OSPF, RFC 2328, 13.4). Once: should there be two roots
+         * of one number, they are not to outdo each other for ever. */
+        if (tree_is_root() && beacon->root == root && settings()->boots == 1)
+            net_renew_session(beacon->session);
         bool newer = beacon->root == root && (int16_t)(beacon->session - session) > 0;
         if (tree_is_root() || beacon->level == WIRE_NO_LEVEL ||
             (session_known && !newer && lonely < LONELY_WINDOWS)) {

@@ -55,6 +55,8 @@ void net_left(void);
 void net_parent_changed(void);
 /* A neighbour lives in an older session of the root, and listens now. */
 void net_stale_neighbour(void);
+/* This root's next session is to come after this one as well, and is to begin now. */
+void net_renew_session(uint16_t other);
 /* Network time stepped by more than rounds can follow. */
 void net_clock_jumped(void);
 

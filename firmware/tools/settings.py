@@ -73,6 +73,7 @@ def main() -> None:
             "x": round(options.x * 100),
             "y": round(options.y * 100),
             "boots": 0,
+            "session": 0,
             "room": options.room,
             "floor": options.floor,
             "group": options.group,

@@ -109,13 +109,15 @@ class RootPeer:
             except TimeoutError:
                 data = b""
             for frame in deframer.feed(data):
-                if frame.kind is FrameKind.RESET:
+                if frame.kind is FrameKind.RESET_ACK:
+                    self._connected = True
+                elif frame.kind is FrameKind.RESET:
                     self._connected, self._expected, self._base, self._flying = True, 0, 0, 0
                     client.sendall(LinkFrame(FrameKind.RESET_ACK, 0, self._hello()).to_bytes())
                 elif frame.kind is FrameKind.DATA:
                     if self._connected and frame.sequence == self._expected:
                         self._expected = (self._expected + 1) & 0xFF
-                        self.received.append(codec.decode(frame.payload))
+                        self._take(client, codec.decode(frame.payload))
                     client.sendall(LinkFrame(FrameKind.ACK, self._expected).to_bytes())
                 elif frame.kind is FrameKind.ACK and not self.deaf:
                     self._hear(frame.sequence)
@@ -129,6 +131,21 @@ class RootPeer:
             if self._connected and time.monotonic() - told >= 1 and not self.mute:
                 told = time.monotonic()
                 client.sendall(LinkFrame(FrameKind.TIME, 0, self._time()).to_bytes())
+
+    def _take(self, client: socket.socket, packet: codec.Packet) -> None:
+        """What the gateway sends. A root that is told of a later session begins one behind that."""
+        self.received.append(packet)
+        if packet.type is PacketType.SESSION and 0 <= (packet.body.session - self.session) & 0xFFFF < 0x8000:
+            self.begin(packet.body.session + 1)
+            self._connected = False
+            client.sendall(LinkFrame(FrameKind.RESET, 0, self._hello()).to_bytes())
+
+    def begin(self, session: int) -> None:
+        """Another session, as after a start: nothing is left of the one before."""
+        self.session, self.began = session, time.monotonic()
+        self.waiting.clear()
+        self.received = [packet for packet in self.received if packet.type is PacketType.SESSION]
+        self._expected = self._base = self._flying = 0
 
     def _hear(self, upto: int) -> None:
         """An acknowledgement."""

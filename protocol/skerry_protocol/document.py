@@ -78,6 +78,7 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
     ),
     packets.PacketType.HELLO: (packets.Hello, "In RESET and RESET_ACK frames on the serial line only."),
     packets.PacketType.TIME: (packets.Time, "In TIME frames on the serial line only."),
+    packets.PacketType.SESSION: (packets.Session, "From the gateway to the root, on the serial line only."),
 }
 
 _PARTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (

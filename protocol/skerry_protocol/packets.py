@@ -112,6 +112,7 @@ class PacketType(IntEnum):
     SERIES = 0x17
     HELLO = 0x20
     TIME = 0x21
+    SESSION = 0x22
 
 
 class CommandOp(IntEnum):
@@ -289,7 +290,9 @@ SlotsEntry = Struct(
 
 Beacon = Struct(
     "root" / Int16ul * "short address of the root of this network",
-    "session" / Int16ul * "boot count of that root: a change restarts the network",
+    "session"
+    / Int16ul
+    * "name of the root's session, one more at each of its starts: a change restarts the network",
     "sequence" / Int8ul * "counts this mote's beacons, for link estimation",
     "root_sequence"
     / Int8ul
@@ -566,7 +569,7 @@ Refusal = Struct(
 
 Hello = Struct(
     "node" / Int16ul * "short address of the root; 65535 from a gateway",
-    "session" / Int16ul * "boot count of the root; 0 from a gateway",
+    "session" / Int16ul * "name of the root's session; 0 from a gateway",
     "seconds" / Int32ul * "network time when it was sent, s; 0 from a gateway",
     "ticks" / Int16ul * "… and 1/32768 s within the second",
     "query_version" / Int16ul * "version of the root's query set; 0 from a gateway",
@@ -579,6 +582,13 @@ Time = Struct(
     "more" / Int8ul * "1: records from before that time are still waiting to be sent; 0: none are",
 )
 
+Session = Struct(
+    "node" / Int16ul * "short address of the root",
+    "session"
+    / Int16ul
+    * "the last of its sessions that the gateway knows: it begins one behind that, unless its own is later",
+)
+
 #: Everything that EEPROM (AVR) or flash (ARM) keeps. Written by ``skerry-settings`` and the testbed.
 Settings = Struct(
     "magic" / Int16ul * "0x5359; anything else: unset, defaults apply",
@@ -589,6 +599,7 @@ Settings = Struct(
     "x" / Int32sl * "position, cm",
     "y" / Int32sl * "position, cm",
     "boots" / Int16ul * "boot count, raised by the firmware at each start",
+    "session" / Int16ul * "name of its session as the root, raised at each start; 0: to be drawn at random",
     "room" / Int16ul * "constants of the deployment, set by commands",
     "floor" / Int16sl,
     "group" / Int16ul,
@@ -614,6 +625,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.SERIES: Series,
     PacketType.HELLO: Hello,
     PacketType.TIME: Time,
+    PacketType.SESSION: Session,
 }
 
 Header = Struct(

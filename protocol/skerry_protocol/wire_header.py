@@ -83,6 +83,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("refusal", packets.Refusal, "REFUSAL: a query this mote cannot run."),
     ("hello", packets.Hello, "HELLO: only on the serial line."),
     ("time", packets.Time, "TIME: only on the serial line."),
+    ("session", packets.Session, "SESSION: only on the serial line."),
     ("settings", packets.Settings, "What EEPROM keeps, from address 0."),
     ("link_header", framing.LinkHeader, "A link frame on the serial line, before COBS and CRC."),
 )

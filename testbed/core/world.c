@@ -464,6 +464,17 @@ int skerry_mote_reboot(skerry_world *world, uint32_t index)
     return 0;
 }
 
+int skerry_mote_flash(skerry_world *world, uint32_t index, const uint8_t *data, uint32_t length)
+{
+    struct mote *mote = world_mote(world, index);
+    if (!mote || skerry_mote_kill(world, index))
+        return -1;
+    if (mote->backend->eeprom_write(mote->cpu, data, length))
+        return world_fail("mote %u: %u bytes of settings do not fit its EEPROM", mote->node,
+                          length);
+    return skerry_mote_reboot(world, index);
+}
+
 int skerry_mote_clock(skerry_world *world, uint32_t index, double ppm)
 {
     struct mote *mote = world_mote(world, index);

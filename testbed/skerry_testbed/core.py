@@ -174,6 +174,11 @@ class World:
         """Power cycle; EEPROM is kept."""
         self._check(self._lib.skerry_mote_reboot(self._world, mote))
 
+    def flash(self, mote: int, settings: bytes) -> None:
+        """As at its first start: other settings, and powered on. Raises TestbedError when they are too long."""
+        data = self._ffi.from_buffer("uint8_t[]", settings)
+        self._check(self._lib.skerry_mote_flash(self._world, mote, data, len(settings)))
+
     def button(self, mote: int, down: bool) -> None:
         """Press the mote's button, or let it go."""
         self._check(self._lib.skerry_mote_button(self._world, mote, down))

@@ -27,7 +27,7 @@ from skerry_testbed.core import BUILD, SENSORS, AirFrame
 from skerry_testbed.duration import seconds
 from skerry_testbed.line import Line
 from skerry_testbed.network import Environment, Fault, Interference, Mote, Network, Radio, check, load
-from skerry_testbed.runner import Testbed
+from skerry_testbed.runner import Testbed, settings_of
 
 
 def grid(
@@ -77,6 +77,13 @@ class MoteHandle:
     def reboot(self) -> None:
         """Power cycle: RAM lost, EEPROM kept."""
         self._network.bed.world.reboot(self.index)
+
+    def flash(self, **settings: int) -> None:
+        """Flashed again: settings as before its first start but for some (members of ``Settings``), its count of starts among what is
+        lost; it starts at once. ``session`` 0: the chip draws it."""
+        drawn = Settings.parse(settings_of(self._network.bed.network, self.description))
+        written = Settings.build({**drawn, "session": 0, **settings})
+        self._network.bed.world.flash(self.index, bytes(written))
 
     def press(self) -> None:
         """Press its button for a fifth of a second."""

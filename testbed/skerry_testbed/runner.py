@@ -67,13 +67,14 @@ def image_of(network: Network, mote: Mote) -> Path:
 
 
 def settings_of(network: Network, mote: Mote) -> bytes:
-    """What a mote's EEPROM holds before its first start."""
+    """What a mote's EEPROM holds before its first start. Emulated oscillators have no noise from which chips draw their names."""
+    drawn = np.random.default_rng((network.seed, mote.id))
     return bytes(
         Settings.build(
         {
             "magic": SETTINGS_MAGIC, "nodeid": mote.id, "pan": network.radio.pan, "channel": network.radio.channel,
             "root": int(mote.root), "x": round(mote.x * 100), "y": round(mote.y * 100), "boots": 0,
-            "room": mote.room, "floor": mote.floor, "group": mote.group,
+            "session": int(drawn.integers(1, 2**16)), "room": mote.room, "floor": mote.floor, "group": mote.group,
             "channels": channel_mask(network.radio.channels),
         })
     )  # fmt: skip

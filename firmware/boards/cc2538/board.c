@@ -16,6 +16,8 @@
  * hang. */
 #define HANG_WRAPS 4
 #define STACK_PAINT 0xC5C5C5C5UL
+/* Of the sleep timer's crystal, over which noise is gathered: 31 ms. */
+#define NOISE_PERIODS 1024
 #define LED_RED 0x10UL
 #define LED_YELLOW 0x40UL
 #define LED_GREEN 0x80UL
@@ -89,6 +91,18 @@ void board_init(void)
 }
 
 uint8_t board_reset_cause(void) { return reset_cause; }
+
+/* FNV-1a over how far the 32 MHz oscillator has come at each tick of the other crystal: both are
+ * off by some ppm, each chip's in its own way, and neither stands in step with the other. */
+uint32_t board_noise(void)
+{
+    uint32_t noise = 2166136261UL;
+    for (uint32_t period = 0; period < NOISE_PERIODS; period++) {
+        for (ticks_t tick = clock_now(); tick == clock_now();) {}
+        noise = (noise ^ SYST_CVR) * 16777619UL;
+    }
+    return noise;
+}
 
 void board_reboot(void)
 {

@@ -7,7 +7,7 @@
 #include "drivers/radio.h"
 #include "drivers/sensor.h"
 #include "drivers/serial.h"
-#include "drivers/settings.h"
+#include "drivers/settings_start.h"
 #include "kernel/clock.h"
 #include "kernel/event.h"
 #include "kernel/kernel.h"
@@ -28,6 +28,7 @@ static uint8_t line[256], line_in, line_out;
 /* ---- board ---- */
 void board_init(void) {}
 uint8_t board_reset_cause(void) { return 1; }
+uint32_t board_noise(void) { return 0; }
 void board_reboot(void) { exit(3); }
 void board_sleep(bool deep) { (void)deep; }
 void board_alarm(uint32_t due) { (void)due; }
@@ -59,6 +60,7 @@ void host_settings(const struct wire_settings *settings) { current = *settings; 
 const struct wire_settings *settings_load(void) { return &current; }
 const struct wire_settings *settings(void) { return &current; }
 void settings_keep(const struct wire_settings *changed) { current = *changed; }
+void settings_renew(uint16_t other) { settings_pass(&current, other); }
 
 /* ---- radio ---- */
 static void outcome(void)

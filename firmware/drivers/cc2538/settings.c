@@ -8,6 +8,7 @@
 
 #include "drivers/cc2538/flash.h"
 #include "drivers/cc2538/registers.h"
+#include "drivers/settings_start.h"
 
 #define PAGE_A (FLASH_BASE + 0x7F000U) /* the flashing tool writes the first record here */
 #define PAGE_B (FLASH_BASE + 0x7E800U)
@@ -89,15 +90,11 @@ const struct wire_settings *settings_load(void)
     if (in_a || in_b)
         current = use_b ? b : a;
     else
-        current = (struct wire_settings){.magic = WIRE_SETTINGS_MAGIC,
-                                         .nodeid = 0xFFFE,
-                                         .pan = WIRE_PAN_DEFAULT,
-                                         .channel = WIRE_CHANNEL_DEFAULT,
-                                         .channels = WIRE_CHANNELS_DEFAULT};
+        current = settings_defaults();
     /* Not later: full pages both would be told apart no more. */
     if (in_a && in_b)
         flash_erase(use_b ? PAGE_A : PAGE_B);
-    current.boots++;
+    settings_start(&current);
     keep();
     return &current;
 }
@@ -110,5 +107,11 @@ void settings_keep(const struct wire_settings *changed)
     if (memcmp(&current, changed, sizeof current) == 0)
         return;
     current = *changed;
+    keep();
+}
+
+void settings_renew(uint16_t other)
+{
+    settings_pass(&current, other);
     keep();
 }

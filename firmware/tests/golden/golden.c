@@ -145,11 +145,14 @@ LAYOUT(hello, NULL, "queries", NULL);
 static const struct member time_members[] = {MEMBER(time, seconds), MEMBER(time, ticks),
                                              MEMBER(time, more)};
 LAYOUT_AS(time_stamp, time, NULL, NULL, NULL); /* `time` is a library function */
+static const struct member session_members[] = {MEMBER(session, node), MEMBER(session, session)};
+LAYOUT(session, NULL, NULL, NULL);
 static const struct member settings_members[] = {
     MEMBER(settings, magic),   MEMBER(settings, nodeid), MEMBER(settings, pan),
     MEMBER(settings, channel), MEMBER(settings, root),   MEMBER(settings, x),
-    MEMBER(settings, y),       MEMBER(settings, boots),  MEMBER(settings, room),
-    MEMBER(settings, floor),   MEMBER(settings, group),  MEMBER(settings, channels)};
+    MEMBER(settings, y),       MEMBER(settings, boots),  MEMBER(settings, session),
+    MEMBER(settings, room),    MEMBER(settings, floor),  MEMBER(settings, group),
+    MEMBER(settings, channels)};
 LAYOUT(settings, NULL, NULL, NULL);
 static const struct member link_header_members[] = {MEMBER(link_header, kind),
                                                     MEMBER(link_header, sequence)};
@@ -167,7 +170,7 @@ static const struct {
     {WIRE_PACKET_LOG, &log_line},          {WIRE_PACKET_REFUSAL, &refusal},
     {WIRE_PACKET_EVENT, &event},           {WIRE_PACKET_HELLO, &hello},
     {WIRE_PACKET_TIME, &time_stamp},       {WIRE_PACKET_JOIN, &join},
-    {WIRE_PACKET_SERIES, &series},
+    {WIRE_PACKET_SESSION, &session},       {WIRE_PACKET_SERIES, &series},
 };
 
 static void fail(const char *what, const char *which)

@@ -242,7 +242,8 @@ int main(int count_of_arguments, char **arguments)
                                 .pan = WIRE_PAN_DEFAULT,
                                 .channel = 26,
                                 .root = root,
-                                .boots = 1};
+                                .boots = 2, /* a first start ends where another session is heard */
+                                .session = 1};
     host_settings(&own);
     query_init();
     net_init();

@@ -8,6 +8,9 @@
 #define PAGES (FLASH_BASE + 0x7E000UL)
 #define FIRST (FLASH_BASE + 0x7F000UL)
 
+static uint32_t noise = 0xABCD1234;
+uint32_t board_noise(void) { return noise; }
+
 static void blank(void) { blank_at(PAGES, 0x2000); }
 
 static void put(uint16_t node)
@@ -25,6 +28,23 @@ static void unset_flash_gives_the_defaults(void)
     CHECK_EQUAL(own->nodeid, 0xFFFE);
     CHECK_EQUAL(own->channel, WIRE_CHANNEL_DEFAULT);
     CHECK_EQUAL(own->boots, 1);
+}
+
+/* Flashed again it is another one; drawn once, raised at each start, and never 0. */
+static void a_session_is_drawn_at_the_first_start_and_counted_from_there(void)
+{
+    blank();
+    put(77);
+    CHECK_EQUAL(settings_load()->session, 0x1235);
+    noise = 0;
+    CHECK_EQUAL(settings_load()->session, 0x1236);
+    settings_renew(0x1200); /* is over already */
+    CHECK_EQUAL(settings_load()->session, 0x1237);
+    settings_renew(0x9236);
+    CHECK_EQUAL(settings_load()->session, 0x9237);
+    settings_renew(UINT16_MAX); /* those after it begin anew */
+    CHECK_EQUAL(settings_load()->session, 1);
+    CHECK_EQUAL(settings()->boots, 5);
 }
 
 static void what_the_tool_wrote_is_read_and_each_start_counted(void)
@@ -100,6 +120,7 @@ static void a_loss_of_power_at_any_step_loses_no_settings(void)
 
 static const struct test tests[] = {
     TEST(unset_flash_gives_the_defaults),
+    TEST(a_session_is_drawn_at_the_first_start_and_counted_from_there),
     TEST(what_the_tool_wrote_is_read_and_each_start_counted),
     TEST(a_new_position_is_kept),
     TEST(what_is_the_same_is_not_written_again),

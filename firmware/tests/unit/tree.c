@@ -196,6 +196,21 @@ static void a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told(voi
     CHECK_EQUAL(left, 1);
 }
 
+/* Once: two roots of one number would outdo each other for ever. */
+static void a_root_at_its_first_start_passes_the_session_that_its_network_lives_in(void)
+{
+    own = (struct wire_settings){.nodeid = ROOT, .root = 1, .boots = 1, .session = SESSION};
+    tree_init();
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(renewed, 0);
+    beacon_of(5, 1, ROOT, 16, 255, SESSION + 700);
+    CHECK_EQUAL(renewed, 1);
+    CHECK_EQUAL(renewed_after, SESSION + 700);
+    own.boots = 2;
+    beacon_of(5, 1, ROOT, 16, 255, SESSION + 700);
+    CHECK_EQUAL(renewed, 1);
+}
+
 static void the_table_keeps_the_parent_and_those_closer_to_the_root(void)
 {
     tree_init();
@@ -410,6 +425,7 @@ static const struct test tests[] = {
     TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up),
     TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told),
+    TEST(a_root_at_its_first_start_passes_the_session_that_its_network_lives_in),
     TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
     TEST(a_child_without_a_place_counts_for_a_while),
     TEST(beacons_that_cannot_be_change_nothing),

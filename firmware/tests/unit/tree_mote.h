@@ -74,6 +74,13 @@ void net_left(void) { left++; }
 void net_parent_changed(void) { changed++; }
 void net_stale_neighbour(void) { stale++; }
 void net_clock_jumped(void) {}
+static int renewed;
+static uint16_t renewed_after;
+void net_renew_session(uint16_t other)
+{
+    renewed++;
+    renewed_after = other;
+}
 
 struct mac_counters mac_counters;
 static bool wider;

@@ -72,9 +72,10 @@ REPORTS_S, REPORTS_AT_REST_S, YOUNG_S = 70.0, 530.0, 30
 #: A session whose time has gone back behind what its root has told already is another one, and so is one that is so far behind what a
 #: real root must have come to, in s; and what share of it its crystal may be off.
 BACK_S, DRIFT = 60.0, 1e-4
-#: Bits of a session below the number of lives: see :func:`session_of`.
-_LIVES = 32
-_ONE_LIFE = (1 << _LIVES) - 1
+#: A root starts less often than that while no gateway listens, and each start is a session.
+STARTS = 256
+#: Bits of a session below the number of rounds: see :func:`session_of`.
+_ROUND = 32
 
 
 class Network:
@@ -228,12 +229,15 @@ class Network:
         """The root's HELLO; whether a new session begins with it."""
         # Of a gateway that has just started, too, whose root may have gone on or not: it is what time has passed.
         self._last_time = self.clock.stamped if self.clock.known else max(self._last_time, self.clock.now())
-        # As of a root that was replaced by another of its number, or has lost what it counts its boots in.
-        back = self.session & _ONE_LIFE == session_of(hello) and self._is_behind(hello.seconds)
         programs = {i.query: crc32(i.program) for i in self.demand.installations()}
-        lives = (self.session >> _LIVES) + back if root_of(self.session) == hello.node else 0
-        session = lives << _LIVES | session_of(hello)
+        last = self._last_of(hello.node)
+        session = session_of(hello, last)
         new = session != self.session
+        if new and last and (hello.session - last) & 0xFFFF > STARTS:
+            log.warning(
+                "root %d counts its sessions from %d on, after %d: it seems to have been flashed again, or replaced",
+                hello.node, hello.session, last & 0xFFFF,
+            )  # fmt: skip
         self.clock.restart(hello.seconds, hello.ticks, time.time(), goes_on=not new)
         self._heard_from = self.clock.stamped
         self.reachable = True
@@ -254,6 +258,23 @@ class Network:
             # not newer than what they have.
             self.query_version = hello.query_version
         return new
+
+    def renewed(self, hello: Container[Any]) -> int | None:
+        """The last session that is known of a root, where the one that it says in its HELLO is none that follows, nor goes on: its count
+        of them was lost, and rows of both could not be told apart. It is asked to begin one behind that. None: all is well."""
+        last = self._last_of(hello.node)
+        ahead = (hello.session - last) & 0xFFFF
+        if not last or 0 < ahead < 0x8000:
+            return None
+        if ahead == 0 and not (last == self.session and self._is_behind(hello.seconds)):
+            return None
+        self._send(codec.encode(PacketType.SESSION, node=hello.node, session=last & 0xFFFF))
+        return last & 0xFFFF
+
+    def _last_of(self, root: int) -> int:
+        """The latest session of a root, through whatever link, that rows may be kept of; 0: none."""
+        sessions = {self.session, *(stream.session for stream in self.streams.values())}
+        return max((session for session in sessions if session and root_of(session) == root), default=0)
 
     def _call_roll(self, session: int, seconds: int, *, new: bool) -> None:
         """Which motes are to be there."""
@@ -451,10 +472,11 @@ class Network:
         )
 
 
-def session_of(hello: Container[Any]) -> int:
-    """A session of all networks: the root's boot count, of any root but mote 0 with its address above it, and above both how often
-    a root of this address has begun anew with the same count."""
-    return int(hello.node) << 16 | int(hello.session)
+def session_of(hello: Container[Any], last: int) -> int:
+    """A session of all networks: its name as the root says it, of any root but mote 0 with its address above it, and above both how often
+    the names, which go round, have begun anew at a root of this address. ``last``: the root's latest session; 0: none."""
+    rounds = (last >> _ROUND) + (int(hello.session) < last & 0xFFFF)
+    return rounds << _ROUND | int(hello.node) << 16 | int(hello.session)
 
 
 def root_of(session: int) -> int:

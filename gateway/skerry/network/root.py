@@ -11,7 +11,7 @@ from typing import Any
 from construct import Container
 
 from skerry.network.link.link import Link
-from skerry.network.network import Common, Network, root_of, session_of
+from skerry.network.network import Common, Network
 from skerry_protocol.codec import Packet
 
 #: A link that is down for so long, in s, is an alarm.
@@ -46,7 +46,7 @@ class Root:
 
     def clash(self, roots: Iterable[Root], hello: Container[Any]) -> str | None:
         """Why the root that says HELLO cannot be told from one of the others that are heard; None: it can."""
-        address = root_of(session_of(hello))
+        address = hello.node
         for other in roots:
             heard = other is not self and other.network.clock.known and other.link.endpoint.connected
             if heard and other.refused is None and other.network.root == address:
@@ -55,6 +55,16 @@ class Root:
                     "not taken in; give one of them, and the motes behind it, numbers of their own"
                 )
         return None
+
+    def renewed(self, hello: Container[Any]) -> str | None:
+        """Why nothing that the root says counts until it has begun another session, which it is told to; None: it does."""
+        last = self.network.renewed(hello)
+        if last is None:
+            return None
+        return (
+            f"the root at link {self.link.url}, mote {hello.node}, says session {hello.session}, and its last one was {last}: its "
+            "settings were lost, as when it is flashed again; it was told to begin a new session, and its motes come over by themselves"
+        )
 
     def trouble(self) -> str | None:
         """What keeps its rows away, in a line; None: nothing."""

@@ -267,7 +267,9 @@ class Gateway:
 
     def _on_hello(self, root: Root, hello: Container[Any]) -> None:
         with self._lock:
-            root.refused = root.clash(self.roots, hello)
+            root.refused = root.clash(self.roots, hello) or root.renewed(hello)
+            # At once: a root that begins another session does so before anybody looks.
+            self._watch.root(root)
             if root.refused is not None:
                 return
             if root.network.greet(hello):

@@ -15,7 +15,8 @@ from skerry.network.network import Common, Network, root_of
 from skerry.network.networks import Networks
 from skerry.sql.errors import QueryError
 from skerry.streams.handover import Joint
-from skerry_protocol.packets import QUERIES_MAXIMUM
+from skerry_protocol import codec
+from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
 
 FAST = "SELECT nodeid FROM sensors SAMPLE PERIOD 1 s"
 
@@ -110,17 +111,58 @@ def test_a_query_does_not_wait_for_ever_for_a_root_that_is_lost() -> None:
     assert made.advance() == (True, ["u"])
 
 
-def test_a_root_whose_time_has_gone_back_has_begun_anew_with_whatever_boot_count() -> None:
-    made = networks(1, 0)
+def test_a_root_that_has_lost_its_count_of_sessions_is_told_the_last_one() -> None:
+    sent = list[bytes]()
+    network = Network(sent.append, Common())
+    network.greet(hello(7, session=1000))
+    network.adopt(network.demand.add_user("u", plan_of(FAST), 0))
+    network.clock.restart(5000, 0, time.time())
+
+    def told(session: int, seconds: int = 3, node: int = 7) -> int | None:
+        """What the root is told, whose HELLO says this."""
+        sent.clear()
+        last = network.renewed(hello(node, session=session, seconds=seconds))
+        packets = [codec.decode(packet) for packet in sent]
+        assert [(packet.type, packet.body.node, packet.body.session) for packet in packets] == (
+            [] if last is None else [(PacketType.SESSION, node, last)]
+        )
+        return last
+
+    assert told(1000, seconds=5001) is None, "it goes on"
+    assert told(1000) == 1000, "its time has gone back"
+    assert told(1) == told(999) == told(1000 + 0x8000) == 1000
+    assert told(1001) is None
+    assert told(1000 + 0x7FFF) is None
+    assert told(1, node=8) is None, "another root"
+    # Another root is behind the link for a while, and the first one, flashed again meanwhile, comes back: its rows are there still.
+    assert network.greet(hello(8, session=1))
+    assert told(1000) is None
+    assert told(998) == 1000
+
+
+def test_names_of_sessions_go_round_and_sessions_do_not_repeat() -> None:
+    made = networks(1)
     [network] = made.all
     made.add_user("u", plan_of(FAST))
-    network.clock.restart(5000, 0, time.time())
-    assert not network.greet(hello(0, seconds=5001)), "it goes on"
-    assert network.greet(hello(0, seconds=3))
-    assert (network.session, root_of(network.session)) == (1 << 32 | 1, 0)
-    assert sorted(made.feeds("u")) == [2]
-    assert not network.greet(hello(0, seconds=4))
-    assert network.greet(hello(0, session=2, seconds=1))
+    seen = list[int]()
+    for session in (60_000, 65_535, 1, 30_000, 60_000, 5):
+        assert network.renewed(hello(0, session=session, seconds=3)) is None
+        assert network.greet(hello(0, session=session, seconds=3))
+        assert root_of(network.session) == 0
+        seen.append(network.session)
+    assert seen == sorted(set(seen))
+    assert [session & 0xFFFF for session in seen] == [60_000, 65_535, 1, 30_000, 60_000, 5]
+    assert sorted(made.feeds("u")) == [6]
+
+
+def test_a_count_of_sessions_that_leaps_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    [network] = networks(1, 0).all
+    network.greet(hello(0, session=3, seconds=3))
+    assert not caplog.messages
+    network.greet(hello(0, session=20_000, seconds=3))
+    assert caplog.messages == [
+        "root 0 counts its sessions from 20000 on, after 3: it seems to have been flashed again, or replaced"
+    ]
 
 
 def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts() -> None:
@@ -138,7 +180,7 @@ def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts() -> None:
         after = networks(1)
         after.restore(state, ["a"], {"u": plan}, ["u"])
         after.all[0].clock.assume((190.0, time.time() + 190 - weeks, 1.0))
-        assert after.all[0].greet(hello(0, seconds=seconds)) is new
+        assert after.all[0].renewed(hello(0, seconds=seconds)) == (1 if new else None)
 
 
 def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -171,3 +172,30 @@ def test_two_roots_of_one_number_are_refused(both: Daemon, roots: list[RootPeer]
     [(query, program)] = served.programs().items()
     queue_rows(served, query, range(60, 70), program, HERE)
     assert rows_of(asked, 30) == Counter(sampled(HERE, range(60, 70)))
+
+
+def test_a_root_flashed_again_begins_a_session_of_another_name(both: Daemon, roots: list[RootPeer]) -> None:
+    """With a gateway of some seconds: by neither its name nor its time is its first epoch another one."""
+    here, _ = roots
+    both.start()
+    asked = both.client("ada").query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
+
+    def rows_come(epochs: range) -> None:
+        wait_for(here.programs)
+        [(query, program)] = here.programs().items()
+        queue_rows(here, query, epochs, program, HERE)
+        assert rows_of(asked, 3 * len(epochs)) == Counter(sampled(HERE, epochs))
+
+    rows_come(range(60, 63))
+    # Its time goes back, with the same name and with an earlier one.
+    for session in (1, 0xFFF0):
+        wait_for(lambda: time.monotonic() - here.began > 3)
+        before = here.session
+        here.close()
+        here.begin(session)
+        here.open()
+        wait_for(lambda before=before: here.session == before + 1)
+        rows_come(range(60, 63))
+        wait_for(lambda: alarms(both) == [])
+    assert "its settings were lost, as when it is flashed again" in both.log.read_text()
+    assert both.client().status()["duplicates"] == 0

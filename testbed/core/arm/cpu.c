@@ -468,6 +468,8 @@ static int settings_write(skerry_cpu *cpu, const uint8_t *data, uint32_t length)
 {
     if (length > FLASH_PAGE)
         return -1;
+    /* Its two pages; the other one lies before it. */
+    memset(cpu->flash + SETTINGS_BASE - FLASH_PAGE, 0xFF, (size_t)2 * FLASH_PAGE);
     memcpy(cpu->flash + SETTINGS_BASE, data, length);
     return 0;
 }

@@ -515,7 +515,11 @@ static int eeprom_write(skerry_cpu *cpu, const uint8_t *data, uint32_t length)
 {
     if (length > EEPROM_BYTES)
         return -1;
+    memset(cpu->eeprom, 0xFF, sizeof cpu->eeprom);
     memcpy(cpu->eeprom, data, length);
+    avr_eeprom_desc_t all = {.ee = cpu->eeprom, .offset = 0, .size = EEPROM_BYTES};
+    if (cpu->avr)
+        avr_ioctl(cpu->avr, AVR_IOCTL_EEPROM_SET, &all);
     return 0;
 }
 

@@ -126,6 +126,7 @@ typedef struct {
     /* Error of the crystal in ppm, from now on. */
     void (*clock)(skerry_cpu *cpu, double ppm);
     /* Non-volatile settings: EEPROM, or the flash that stands for it. */
+    /* Erases it all, and writes its beginning. */
     int (*eeprom_write)(skerry_cpu *cpu, const uint8_t *data, uint32_t length);
     uint32_t (*eeprom_read)(const skerry_cpu *cpu, uint8_t *data, uint32_t capacity);
     /* ns spent in each skerry_cpu_state since creation, up to `now_ns`, until which the CPU has

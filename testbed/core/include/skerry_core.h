@@ -125,6 +125,8 @@ int skerry_uart_write(skerry_world *world, uint32_t mote, const uint8_t *data, u
 int skerry_mote_kill(skerry_world *world, uint32_t mote);
 /* power cycle: RAM lost, EEPROM kept */
 int skerry_mote_reboot(skerry_world *world, uint32_t mote);
+/* … that is erased and written before it has power again: as at a first start */
+int skerry_mote_flash(skerry_world *world, uint32_t mote, const uint8_t *data, uint32_t length);
 int skerry_mote_clock(skerry_world *world, uint32_t mote, double ppm);
 /* Presses the mote's button, or lets it go. */
 int skerry_mote_button(skerry_world *world, uint32_t mote, int down);
