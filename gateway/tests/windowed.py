@@ -251,7 +251,11 @@ class User:
             "0" if not self.group else self.group if self.joined and "." in self.group else f"s.{self.group}"
         )
         source = "JOIN p ON p.node = s.nodeid AND p.height <> 3" if self.joined else ""
-        having = f"HAVING {havings[self.having].format(len(within) - 1)}" if self.having is not None else ""
+        having = (
+            f"HAVING {(havings | named_havings)[self.having].format(len(within) - 1)}"
+            if self.having is not None
+            else ""
+        )
         order = orders[self.order].format(len(within) - 1) if self.order else "number"
         limit = self.limit if self.order and self.limit else 1000
         select = f"""
@@ -286,6 +290,11 @@ havings = {
     "MAX(temp, {0}) - MIN(temp, {0}) > 1 OR COUNT(temp, {0}) < 2": "a{0}_2 - a{0}_1 > 1 OR a{0}_3 < 2",
     "SUM(temp, {0}) NOT BETWEEN 40 AND 70 OR MIN(temp, {0}) IS NULL": "a{0}_0 NOT BETWEEN 40 AND 70 OR a{0}_1 IS NULL",
 }
+#: The same of one that is grouped by texts.
+named_havings = {
+    "p.name NOT IN ('hall', 'stairs') OR p.name LIKE '%r%' AND COUNT(*, {0}) > 1":
+        "p.name NOT IN ('hall', 'stairs') OR p.name LIKE '%r%' AND a{0}_5 > 1",
+}  # fmt: skip
 #: ORDER BY of a query → the same for DuckDB, which puts NULL last, too.
 orders = {
     "rows0 DESC": "a0_5 DESC",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from skerry.expressions.expression import PLAIN, Expr, Kind, decimal_text
+from skerry.expressions.expression import LIKE, PLAIN, TEXT_LEAF, Expr, Kind, decimal_text
 from skerry.expressions.unit_algebra import difference_unit, product_unit, sum_unit
 from skerry_protocol.attributes import Attribute, ValueFormat
 from skerry_protocol.bytecode import MAXIMUM_POWER, Op
@@ -43,6 +43,21 @@ def number(value: int, digits: int, unit: str = PLAIN) -> Expr:
 def null() -> Expr:
     """NULL."""
     return Expr(Op.NULL, kind=Kind.NULL, low=0, high=0)
+
+
+def text(value: str) -> Expr:
+    """A constant text."""
+    return Expr(Op.ATTR, kind=Kind.TEXT, final=(TEXT_LEAF, value))
+
+
+def compare_texts(op: Op, a: Expr, b: Expr) -> Expr:
+    """``a op b`` of texts, by the code points of their characters."""
+    return _condition(op, (a, b))
+
+
+def like(a: Expr, pattern: str) -> Expr:
+    """``a LIKE pattern``."""
+    return Expr(Op.EQ, (a, text(pattern)), kind=Kind.CONDITION, final=(LIKE,))
 
 
 def attribute(entry: Attribute) -> Expr:

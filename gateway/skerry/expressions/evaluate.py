@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skerry.expressions.build import QUOTIENT_DIGITS
-from skerry.expressions.expression import TIME_LEAF, Expr, attributes_of
+from skerry.expressions.expression import LIKE, TEXT_LEAF, TIME_LEAF, Expr, attributes_of, is_of_texts
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.bytecode import Op
 
@@ -30,11 +32,15 @@ class Evaluator:
     """Expressions over one batch; what many users ask for is computed once.
 
     ``columns`` gives what the batch brings, by expression: attributes, expressions that motes computed,
-    aggregates. ``sample_ms`` is each row's sample time, from which users' epochs come.
+    aggregates. ``sample_ms`` is each row's sample time, from which users' epochs come. ``texts``: columns of texts, which
+    can be compared.
     """
 
-    def __init__(self, columns: Mapping[Expr, Vector], sample_ms: Values) -> None:
+    def __init__(
+        self, columns: Mapping[Expr, Vector], sample_ms: Values, texts: Mapping[Expr, pa.Array] | None = None
+    ) -> None:
         self._brought = dict(columns)
+        self._texts = dict(texts or {})
         #: By expression, and the period for one that depends on it.
         self._computed: dict[tuple[Expr, int | None], Vector] = {}
         self.sample_ms = sample_ms
@@ -61,12 +67,19 @@ class Evaluator:
         """One more expression that the batch brings."""
         self._brought[expr] = vector
 
+    def add_texts(self, expr: Expr, texts: pa.Array) -> None:
+        """One more column of texts. Asked for itself, it only says which are known, where nothing else stands for them."""
+        known: Mask = texts.is_valid().to_numpy(zero_copy_only=False)
+        self._texts[expr] = texts
+        self._brought.setdefault(expr, (np.zeros(len(texts), np.int64), known))
+
     def at(self, places: Values) -> Evaluator:
         """The same for some rows only, in this order. Other threads may ``add`` meanwhile."""
         columns = {
             expr: (values[places], known[places]) for expr, (values, known) in self._brought.copy().items()
         }
-        return Evaluator(columns, self.sample_ms[places])
+        texts = {expr: column.take(pa.array(places)) for expr, column in self._texts.copy().items()}
+        return Evaluator(columns, self.sample_ms[places], texts)
 
     def truth(self, expr: Expr | None, period_ms: int) -> Mask:
         """Where a condition is true; None is true everywhere."""
@@ -100,8 +113,27 @@ class Evaluator:
             return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
         if not expr.args or expr.aggregate:
             raise KeyError(f"this stream has no column for {expr}")
-        vectors = [self(argument, period_ms) for argument in expr.args]
-        return _apply(expr, vectors)
+        vectors = [] if is_of_texts(expr) else [self(argument, period_ms) for argument in expr.args]
+        return _apply(expr, vectors) if vectors else self._of_texts(expr)
+
+    def _of_texts(self, expr: Expr) -> Vector:
+        """A comparison of texts. Raises KeyError for a column that it lacks."""
+        left, right = (
+            pa.scalar(str(side.final[1]), pa.string())
+            if side.final[:1] == (TEXT_LEAF,)
+            else self._texts[side]
+            for side in expr.args
+        )
+        like = expr.final == (LIKE,)
+        found = pc.match_like(left, right.as_py()) if like else _TEXTUAL[expr.op](left, right)
+        known: Mask = found.is_valid().to_numpy(zero_copy_only=False)
+        return found.fill_null(False).cast(pa.int64()).to_numpy(zero_copy_only=False), known
+
+
+#: Comparisons of texts, which are by their bytes in UTF-8: in the order of code points.
+_TEXTUAL: dict[Op, Callable[..., pa.Array]] = {
+    Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal,
+}  # fmt: skip
 
 
 def _apply(expr: Expr, vectors: list[Vector]) -> Vector:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from skerry.expressions import extension_aggregates
+from skerry.sql.quoting import as_name, as_text
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import BY_NUMBER
 from skerry_protocol.bytecode import Op
@@ -28,6 +29,8 @@ MILLISECONDS = ", milliseconds"
 MIXED = "mixed"
 #: How ``final`` of a row's own times begins.
 TIME_LEAF = "time"
+#: How ``final`` of a constant text begins, and that of a LIKE.
+TEXT_LEAF, LIKE = "text", "like"
 
 
 class Kind(Enum):
@@ -109,6 +112,11 @@ def never_changes(expr: Expr) -> bool:
     return all(BY_NUMBER[number].constant for number in attributes_of(expr))
 
 
+def is_of_texts(expr: Expr) -> bool:
+    """Whether it compares texts."""
+    return expr.kind is Kind.CONDITION and len(expr.args) == 2 and expr.args[0].kind is Kind.TEXT
+
+
 def conjuncts(expr: Expr | None) -> list[Expr]:
     """The conditions that AND joins; [] for None."""
     if expr is None:
@@ -145,7 +153,8 @@ def render(expr: Expr) -> str:
         return _render_made(expr)
     inner = [f"({render(a)})" if _is_binary(a) else render(a) for a in expr.args]
     if len(inner) == 2:
-        return f"{inner[0]} {_SYMBOL[expr.op]} {inner[1]}"
+        symbol = "LIKE" if expr.final == (LIKE,) else _SYMBOL[expr.op]
+        return f"{inner[0]} {symbol} {inner[1]}"
     return {Op.NOT: "NOT {}", Op.NEG: "-{}", Op.IS_NULL: "{} IS NULL"}[expr.op].format(inner[0])
 
 
@@ -193,7 +202,7 @@ def _render_aggregate(expr: Expr) -> str:
 def _is_binary(expr: Expr) -> bool:
     while expr.op in (Op.UPSCALE, Op.DOWNSCALE):
         (expr,) = expr.args
-    return len(expr.args) == 2 and not expr.aggregate and not _is_time(expr) and not expr.final
+    return len(expr.args) == 2 and not expr.aggregate and not _is_time(expr) and expr.final in ((), (LIKE,))
 
 
 def _is_time(expr: Expr) -> bool:
@@ -205,8 +214,17 @@ def _is_time(expr: Expr) -> bool:
 def _render_leaf(expr: Expr) -> str:
     if _is_time(expr):
         return str(expr.args[1].final[-1]).removesuffix(MILLISECONDS)
-    if expr.final[:1] in (("table",), (TIME_LEAF,), ("named",), ("motes",), ("revision",)):
-        return ".".join(map(str, expr.final[1:])) or str(expr.final[0]).upper()
+    match expr.final:
+        case ("table", *parts):
+            return ".".join(as_name(str(part)) for part in parts)
+        case ("text", text):
+            return as_text(str(text))
+        case ("time" | "named" | "motes" | "revision" as what, *parts):
+            return ".".join(map(str, parts)) or what.upper()
+    return _render_number(expr)
+
+
+def _render_number(expr: Expr) -> str:
     if expr.op is Op.NULL or expr.operand is None:
         return "NULL"
     if expr.op is Op.ATTR:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -32,6 +32,14 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """A literal in ', without these."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Null:
     """The literal NULL."""
 
@@ -40,11 +48,12 @@ class Null:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An attribute. ``table``: what stands before the point, where there is one."""
+    """An attribute. ``table``: what stands before the point, where there is one; ``quoted``: it stands in quotation marks."""
 
     name: str
     span: Span
     table: str | None = None
+    quoted: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,17 @@ class InList:
     span: Span
 
 
-Expression = Number | Null | Name | Call | Unary | Binary | IsNull | Between | InList
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``operand [NOT] LIKE pattern``: % stands for any characters, _ for any one."""
+
+    operand: Expression
+    pattern: Text
+    negated: bool
+    span: Span
+
+
+Expression = Number | Text | Null | Name | Call | Unary | Binary | IsNull | Between | InList | Like
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +417,7 @@ def walk(node: Any) -> Iterator[Any]:
             left += reversed(found)
         elif is_dataclass(found):
             yield found
-            left += [getattr(found, field.name) for field in reversed(fields(found))]
+            left += [getattr(found, part.name) for part in reversed(fields(found))]
 
 
 def operands(node: Expression, operator: str) -> list[Expression]:
@@ -425,9 +444,9 @@ def depth(node: Any) -> int:
             left += [(part, above + 1) for part in operands(found, found.operator)]
             deepest = max(deepest, above + 1)
         elif is_dataclass(found):
-            within = above + isinstance(found, Call | Unary | Binary | IsNull | Between | InList)
+            within = above + isinstance(found, Call | Unary | Binary | IsNull | Between | InList | Like)
             deepest = max(deepest, within)
-            left += [(getattr(found, field.name), within) for field in fields(found)]
+            left += [(getattr(found, part.name), within) for part in fields(found)]
     return deepest
 
 
@@ -437,6 +456,6 @@ def rewritten(node: Any, kind: type[_Node], change: Callable[[_Node], _Node]) ->
         return tuple(rewritten(item, kind, change) for item in node)
     if not is_dataclass(node) or isinstance(node, type):
         return node
-    parts = {field.name: rewritten(getattr(node, field.name), kind, change) for field in fields(node)}
+    parts = {part.name: rewritten(getattr(node, part.name), kind, change) for part in fields(node)}
     made = replace(node, **parts)
     return change(made) if isinstance(made, kind) else made

@@ -12,7 +12,7 @@ from skerry_protocol.attributes import BY_NAME
 KEYWORDS = frozenset({
     "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "SAMPLE", "PERIOD", "FOR", "ONCE", "LIFETIME", "ON", "ALIGNED", "EVENT", "OUTPUT",
     "TRIGGER", "ACTION", "SIGNAL", "STOP", "QUERY", "CREATE", "CIRCULAR", "SIZE", "DROP", "ALL", "INTO", "COMBINE", "INTERPOLATE", "LINEAR",
-    "AS", "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
+    "AS", "DISTINCT", "AND", "OR", "NOT", "IS", "NULL", "IN", "LIKE", "BETWEEN",
     "HISTORY", "ONLY", "ORDER", "ASC", "DESC", "LIMIT", "QUEUE", "SEND", "SRT", "ROOT", "POLICY", "APPROXIMATE", "WITHIN", "WAIT",
 })  # fmt: skip
 

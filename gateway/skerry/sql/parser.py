@@ -12,6 +12,7 @@ from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
 from skerry.sql.ast import Span, Statement
 from skerry.sql.errors import QueryError
 from skerry.sql.misspellings import KEYWORDS, misspelt
+from skerry.sql.quoting import unquoted
 from skerry.sql.tree_builder import TreeBuilder
 from skerry.sql.units import TIME_NAMES
 
@@ -20,25 +21,29 @@ _OTHERWISE = {
     "JOIN": "write FROM sensors AS s, places AS p WHERE p.node = s.nodeid",
     "DISTINCT": "GROUP BY gives a row for each value, and COUNT(DISTINCT a) their number",
 }
+#: How names that are no plain words are written.
+_MARKS = 'names stand without marks, or in straight ones, as in p."room name"'
 #: The same for characters that mean nothing here.
 _CHARACTERS = {
     "&": "write AND", "|": "write OR", "!": "write NOT",
-    "'": "no texts can be written: attributes are numbers",
-    '"': "names stand without quotation marks, and no texts can be written: attributes are numbers",
-    "`": "names stand without quotation marks", "[": "names stand without brackets",
+    "'": "a text ends with ', too, as in p.plot = 'north'",
+    '"': "a name that begins with a quotation mark ends with one, as in p.\"room name\"",
+    "`": _MARKS, "[": _MARKS,
     # As text processors and phones write them.
     "≥": "write >=", "≤": "write <=", "≠": "write <>", "−": "write -", "–": "write -", "×": "write *", "·": "write *", "÷": "write /",
     "∈": "write IN", "∧": "write AND", "∨": "write OR", "{": "a list stands in parentheses, as in nodeid IN (1, 2)",
-    **dict.fromkeys("“”„«»", "names stand without quotation marks, and no texts can be written: attributes are numbers"),
-    **dict.fromkeys("‘’‚", "no texts can be written: attributes are numbers"),
+    **dict.fromkeys("“”„«»", _MARKS),
+    **dict.fromkeys("‘’‚", "texts stand in straight quotation marks, as in p.plot = 'north'"),
 }  # fmt: skip
 
 #: What names mean behind these words.
 _AFTER = {"FROM": "sensors or a storage point", "QUEUE": "NAIVE, WINAVG or DELTA"}
 
+_BOUNDS = "expected AND between the bounds, as in BETWEEN 15 AND 20"
+
 #: Terminal → how an error calls it.
 _CALLED: dict[str, str] = {
-    "NUMBER": "a number", "NAME": "a name", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
+    "NUMBER": "a number", "NAME": "a name", "TEXT": "a text", "COMPARE": "a comparison", "PLUS": "+", "MINUS": "-", "STAR": "*",
     "SLASH": "/", "SHIFT": ">>", "PERCENT": "%", "LPAR": "(", "RPAR": ")", "COMMA": "a comma", "DOT": ".", "_SEMICOLON": ";",
     "$END": "the end", "HUMIDITY_UNIT": "a unit", "STORAGE_POINT": "STORAGE POINT",
     "START_NOW": "START NOW",
@@ -46,12 +51,14 @@ _CALLED: dict[str, str] = {
 
 #: What may go on an expression is left out of "expected …": it says little and hides the rest.
 _CONTINUATIONS = frozenset({
-    "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "SHIFT", "PERCENT", "AND", "OR", "IS", "IN", "BETWEEN", "NOT",
+    "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "SHIFT", "PERCENT", "AND", "OR", "IS", "IN", "LIKE", "BETWEEN", "NOT",
     "HUMIDITY_UNIT", "_SEMICOLON", "LPAR", "DOT", "AS",
 })  # fmt: skip
 
 
 def _name_or_keyword(token: Token) -> Token:
+    if token.startswith('"'):
+        return token.update(value=unquoted(token))
     word = token.upper()
     if word in KEYWORDS or word in _OTHERWISE:
         token.type = word
@@ -127,15 +134,28 @@ def _otherwise(token: Token, before: str, behind: str) -> str | None:
     return _OTHERWISE.get(token.upper())
 
 
+def _is_within_bounds(error: UnexpectedToken) -> bool:
+    """Whether the first bound of BETWEEN has been read and its AND has not."""
+    stack = error.interactive_parser.parser_state.value_stack if error.interactive_parser is not None else []
+    types = [part.type if isinstance(part, Token) else "" for part in stack]
+    # The last word that is open, where parentheses are closed.
+    words = [kind for kind in types if kind in ("BETWEEN", "LPAR", "AND", "OR", "WHERE", "COMMA")]
+    return bool(words) and words[-1] == "BETWEEN" and types[-1] != "BETWEEN"
+
+
 def _unexpected_token(error: UnexpectedToken, text: str) -> QueryError:
     token = error.token
     expected = set(error.accepts or error.expected)
     if token.type == "$END":
         end = len(text.rstrip())
+        if _is_within_bounds(error):
+            raise QueryError("the query ends too early", _BOUNDS, Span(end, end + 1), text)
         hint = misspelt(None, text[:end], expected) + _expected(expected, text[:end])
         return QueryError("the query ends too early", hint, Span(end, end + 1), text)
     span = Span(token.start_pos or 0, token.end_pos or 0)
     otherwise = _otherwise(token, text[: span.start], text[span.end :])
+    if _is_within_bounds(error):
+        otherwise = _BOUNDS
     if otherwise is not None:
         return QueryError(f"unexpected '{token}'", otherwise, span, text)
     if token.type == "COMPARE":

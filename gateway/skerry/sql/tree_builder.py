@@ -13,6 +13,7 @@ from skerry.sql import ast
 from skerry.sql.ast import Span
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.misspellings import guess_last
+from skerry.sql.quoting import unquoted
 from skerry.sql.units import TIME_NAMES, TIMES, time_of
 
 #: Digits of a literal, before and behind the point together: more do not fit the gateway's 64 bits.
@@ -337,7 +338,13 @@ def _span(node: _Node) -> Span:
 
 
 def _name(token: Token) -> ast.Name:
-    return ast.Name(str(token), _span(token))
+    return ast.Name(str(token), _span(token), quoted=_is_quoted(token))
+
+
+def _is_quoted(token: Token) -> bool:
+    """Whether quotation marks stood around it, which its place in the text still has."""
+    span = _span(token)
+    return span.end - span.start != len(token)
 
 
 def _item(tree: Tree[Token]) -> ast.SelectItem:
@@ -503,7 +510,7 @@ def _expression(node: Any) -> ast.Expression:
         return _chain(tree.children)
     if tree.data in ("parenthesis", "plus"):
         return _expression(tree.children[-1])
-    if tree.data in ("number", "null", "name", "name_group", "call", "call_of_nothing"):
+    if tree.data in ("number", "text", "null", "name", "name_group", "call", "call_of_nothing"):
         return _primary(tree, _span(tree))
     if tree.data in ("minus", "negated"):
         operator = "-" if tree.data == "minus" else "NOT"
@@ -516,8 +523,8 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
     if tree.data == "number":
         unit = children[1]
         return ast.Number(_value(_token(children[0])), str(unit) if unit is not None else None, span)
-    if tree.data == "null":
-        return ast.Null(span)
+    if tree.data in ("text", "null"):
+        return _text(_token(children[0])) if tree.data == "text" else ast.Null(span)
     if tree.data == "name_group":  # a keyword elsewhere
         table, word = children
         return ast.Name(str(word), span, str(table) if table is not None else None)
@@ -525,11 +532,15 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
         first, second = children
         if second is None:
             return _name(_token(first))
-        return ast.Name(str(second), span, str(first))
+        return ast.Name(str(second), span, str(first), _is_quoted(_token(second)))
     function, distinct, *arguments = (*children, None) if tree.data == "call_of_nothing" else children
     star = bool(arguments) and isinstance(arguments[0], Token)
     values = tuple(map(_expression, arguments[1:] if star else arguments))
     return ast.Call(str(function), values, distinct is not None, span, star)
+
+
+def _text(token: Token) -> ast.Text:
+    return ast.Text(unquoted(token), _span(token))
 
 
 def _test(tree: Tree[Token], span: Span) -> ast.Expression:
@@ -538,6 +549,8 @@ def _test(tree: Tree[Token], span: Span) -> ast.Expression:
     if tree.data == "is_null":
         return ast.IsNull(operand, children[2] is not None, span)
     negated = children[1] is not None
+    if tree.data == "like":
+        return ast.Like(operand, _text(_token(children[3])), negated, span)
     if tree.data == "between":
         return ast.Between(operand, _expression(children[3]), _expression(children[5]), negated, span)
     return ast.InList(operand, tuple(_expression(item) for item in children[3:]), negated, span)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from skerry.expressions.build import rounded_quotient
 from skerry.expressions.evaluate import Vector
-from skerry.planner.model.joined_tables import NUMBER_LIMIT, TableColumn
+from skerry.planner.model.joined_tables import NUMBER_LIMIT, ColumnKind, TableColumn
 
 Int64 = npt.NDArray[np.int64]
 #: Decimal places of a column of floating-point numbers at most.
@@ -36,27 +36,28 @@ class Reading:
 
 @dataclass(frozen=True)
 class Column:
-    """A column's values: ``text`` or ``values`` scaled by ``described.digits``, with ``known`` where they are not NULL. ``blank``: of a
-    file that has nothing in it, not even a type: it is of either kind."""
+    """A column's values: ``text`` or ``values`` scaled by ``described.digits``, with ``known`` where they are not NULL; of times, seconds
+    of UTC. One with nothing in it, not even a type, is of either kind."""
 
     described: TableColumn
     values: Int64
     known: npt.NDArray[np.bool_]
     text: pa.Array | None = None
-    blank: bool = False
     #: The greatest of its numbers, whatever their signs, scaled as they are.
     most: int = 0
 
     @property
     def type(self) -> str:
-        """For people: text or number."""
-        return "text" if self.described.text else "number"
+        """For people: text, number or time."""
+        kind = self.described.kind
+        return str((ColumnKind.NUMBER if kind is ColumnKind.BLANK else kind).value)
 
-    def of_kind(self, text: bool) -> Column | None:
-        """The column as one of texts, or of numbers; None: it is not."""
-        if self.described.text == text:
-            return self
-        return replace(self, text=pa.nulls(len(self.values), pa.string())) if self.blank else None
+    def of_kind(self, kind: ColumnKind) -> Column | None:
+        """The column as one of texts, of numbers or of times; None: it is not."""
+        if self.described.kind is ColumnKind.BLANK:
+            nothing = pa.nulls(len(self.values), pa.string())
+            return replace(self, text=nothing) if kind is ColumnKind.TEXT else self
+        return self if kind is self.described.kind else None
 
     def vector(self, digits: int) -> Vector:
         """The numbers with so many decimal places, as a query was planned with; rounded where the file has more by now."""
@@ -114,23 +115,23 @@ def column_of(name: str, array: pa.ChunkedArray) -> Column:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         text = array.combine_chunks().cast(pa.string())
         empty = np.zeros(len(text), np.int64)
-        return Column(TableColumn(name, 0, True), empty, _known(text), text)
+        return Column(TableColumn(name, 0, ColumnKind.TEXT), empty, _known(text), text)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         # Times without a zone are UTC; NOW is in seconds.
         milliseconds = array.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
-        return _integers(name, milliseconds, 3)
+        return _integers(name, milliseconds, 3, ColumnKind.TIME)
     if pa.types.is_decimal(kind):
         return _of_decimals(name, array)
     if pa.types.is_floating(kind):
         return _decimals(name, array.cast(pa.float64()))
     if pa.types.is_null(kind):
-        return replace(_integers(name, array.cast(pa.int64()), 0), blank=True)
+        return _integers(name, array.cast(pa.int64()), 0, ColumnKind.BLANK)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return _integers(name, array.cast(pa.int64()), 0)
     raise TableError(f"it is of type {kind}: numbers, times and texts can be joined")
 
 
-def _integers(name: str, array: pa.ChunkedArray, digits: int) -> Column:
+def _integers(name: str, array: pa.ChunkedArray, digits: int, kind: ColumnKind = ColumnKind.NUMBER) -> Column:
     whole = array.combine_chunks()
     known = _known(whole)
     values = np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
@@ -138,7 +139,7 @@ def _integers(name: str, array: pa.ChunkedArray, digits: int) -> Column:
     most = max(-int(values.min()), int(values.max())) if len(values) else 0
     if most > NUMBER_LIMIT:
         raise _beyond()
-    return Column(TableColumn(name, digits), values, known, most=most)
+    return Column(TableColumn(name, digits, kind), values, known, most=most)
 
 
 def _beyond() -> TableError:

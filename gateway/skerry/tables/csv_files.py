@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from skerry.tables.columns import NOT_UTF8, Reading, TableError
+from skerry.tables.times import PATTERN, times_of
 
 #: Bytes that a row has at most, line breaks in quoted fields included.
 ROW_BYTES_MAXIMUM = 1 << 26
@@ -31,10 +32,6 @@ _KEYS = ("missing", "types")
 _WHOLE = r"^\s*[+-]?(0|[1-9][0-9]{0,17})\s*$"
 _NUMBER = r"^\s*[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$"
 _TRUTH = r"^(?i:true|false)$"
-#: ISO 8601, of a day or of a moment. Times without a zone are UTC.
-_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?$"
-_ZONED = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 
 @dataclass(frozen=True)
@@ -88,13 +85,13 @@ def _column(
     wanted = said.types.get(name)
     if wanted == "text":
         return texts
-    tried = {"number": (_numbers,), "time": (_times,)}.get(wanted or "", (_numbers, _times))
+    tried = {"number": (_numbers,), "time": (times_of,)}.get(wanted or "", (_numbers, times_of))
     for convert in tried:
         found = convert(texts)
         if found is not None:
             return found
     if wanted is not None:
-        pattern = _NUMBER if wanted == "number" else f"{_DAY}|{_LOCAL}|{_ZONED}"
+        pattern = _NUMBER if wanted == "number" else PATTERN
         troubles[name] = f"{_first_other(texts, pattern)} is no {wanted}"
         return texts
     numbers = pc.sum(pc.match_substring_regex(texts, _NUMBER)).as_py() or 0
@@ -113,18 +110,6 @@ def _numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
         if pc.all(pc.match_substring_regex(texts, pattern)).as_py():
             # Arrow knows no plus sign.
             return pc.replace_substring_regex(trimmed, r"^\+", "").cast(kind)
-    return None
-
-
-def _times(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    kinds = ((_DAY, pa.timestamp("ms")), (_LOCAL, pa.timestamp("ns")), (_ZONED, pa.timestamp("ns", "UTC")))
-    for pattern, kind in kinds:
-        if pc.all(pc.match_substring_regex(texts, pattern)).as_py():
-            try:
-                return texts.cast(kind)
-            except pa.ArrowInvalid:
-                # A thirteenth month.
-                return None
     return None
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skerry.execution.residual import Indices, Rows, to_array, type_of
 from skerry.expressions.evaluate import Evaluator, Vector
-from skerry.expressions.expression import Expr, Kind
+from skerry.expressions.expression import TEXT_LEAF, Expr, Kind
 from skerry.planner.model.joined_tables import (
     EPOCH,
     NUMBER_LIMIT,
     TIME,
+    ColumnKind,
     Probe,
     TableColumn,
     columns_read,
@@ -35,11 +37,13 @@ REMEMBERED = 8
 
 @dataclass(frozen=True)
 class _Keys:
-    """A table's rows that a query may want, by key: ``values`` ascending, ``rows`` where they stand."""
+    """A table's rows that a query may want, by key: ``values`` ascending, ``rows`` where they stand. Of texts, values are places in
+    ``texts``, where each stands once."""
 
     version: int
     values: Int64
     rows: Int64
+    texts: pa.Array | None = None
 
 
 #: Columns of the stream's past beside those that a query reads: numbers in the log, sessions, motes, and network times in ms.
@@ -91,8 +95,7 @@ class Joiner:
         for expr in exprs:
             text = None
             if expr.kind is Kind.TEXT:
-                column, at = _column(chosen, expr)
-                text = column.text.take(pa.array(at)).to_pylist() if column.text is not None else None
+                text = _texts_of(expr, chosen, len(left)).to_pylist()
             found.append(evaluate(expr, self._plan.period_ms) if text is None else text)
         return left, found
 
@@ -108,7 +111,10 @@ class Joiner:
             else:
                 table, reach_ms = earlier(_numbers(rows)[places], rows.utc_ms[places])
             keys = self._keys_of(probe, table)
-            if not chosen and len(keys.values) * FEW < len(left):
+            if keys.texts is not None:
+                outer = _texts_of(probe.outer, chosen, len(left))
+                pairs, found = _from_stream(_places_in(keys.texts, outer), keys)
+            elif not chosen and len(keys.values) * FEW < len(left):
                 pairs, found = self._from_table(probe, keys, rows, places)
             else:
                 evaluate = self._evaluator(rows, left, chosen, [probe.outer])
@@ -171,9 +177,17 @@ class Joiner:
     def _table(self, probe: Probe) -> Table:
         table = self._tables(probe.table.schema.name)
         for wanted in probe.table.schema.columns:
-            what = _changed(table.columns.get(wanted.name), wanted)
-            used = ("table", probe.table.called, wanted.name)
-            if what is not None and any(node.final == used for node in self._leaves()):
+            column = "table", probe.table.called, wanted.name
+            read = [node for node in self._leaves() if node.final == column]
+            if not read:
+                continue
+            kind = wanted.kind
+            if kind is ColumnKind.BLANK:
+                # It is read as what it was compared with.
+                texts = any(node.kind is Kind.TEXT for node in read)
+                kind = ColumnKind.TEXT if texts else ColumnKind.NUMBER
+            what = _changed(table.columns.get(wanted.name), replace(wanted, kind=kind))
+            if what is not None:
                 raise TableError(f"table {table.name} has changed: column {wanted.name} {what}")
         return table
 
@@ -194,12 +208,17 @@ class Joiner:
         evaluate = Evaluator({}, np.zeros(table.rows, np.int64))
         self._bring(evaluate, {probe.table.called: (table, everything)}, [probe.inner, *alone])
         values, known = evaluate(probe.inner, self._plan.period_ms)
+        texts: pa.Array | None = None
+        if probe.inner.kind is Kind.TEXT:
+            column = _texts_of(probe.inner, {probe.table.called: (table, everything)}, table.rows)
+            texts = column.unique().drop_null()
+            values, known = _places_in(texts, column)
         chosen = known.copy()
         for part in alone:
             chosen &= evaluate.truth(part, self._plan.period_ms)
         rows = np.flatnonzero(chosen)
         order = np.argsort(values[rows], kind="stable")
-        found = self._keys[probe.table.called] = _Keys(table.version, values[rows][order], rows[order])
+        found = self._keys[probe.table.called] = _Keys(table.version, values[rows][order], rows[order], texts)
         return found
 
     def _evaluator(
@@ -213,6 +232,9 @@ class Joiner:
         for node in dict.fromkeys(node for expr in exprs for node in expr.walk()):
             if node.final[:1] == ("table",) and node.final[1] in chosen:
                 column, at = _column(chosen, node)
+                if column.text is not None:
+                    evaluate.add_texts(node, column.text.take(pa.array(at)))
+                    continue
                 values, known = column.vector(node.digits)
                 evaluate.add(node, (values[at], known[at]))
 
@@ -241,7 +263,7 @@ def _changed(column: Column | None, wanted: TableColumn) -> str | None:
     """Why a column cannot be read as a query was planned with it; None: it can."""
     if column is None:
         return "is gone"
-    if column.of_kind(wanted.text) is None:
+    if column.of_kind(wanted.kind) is None:
         return "is no longer of its kind"
     if column.most * 10 ** max(0, wanted.digits - column.described.digits) > NUMBER_LIMIT:
         places = f"the {wanted.digits} decimal places that it had"
@@ -255,6 +277,13 @@ def _from_stream(outer: Vector, keys: _Keys) -> tuple[Int64, Int64]:
     first = np.searchsorted(keys.values, values, side="left")
     count = np.where(known, np.searchsorted(keys.values, values, side="right") - first, 0)
     return np.repeat(np.arange(len(values)), count), keys.rows[_expanded(first, count)]
+
+
+def _places_in(texts: pa.Array, column: pa.Array) -> Vector:
+    """Where each text of a column stands among others; not known where it does not."""
+    places = pc.index_in(column, value_set=texts)
+    known = places.is_valid().to_numpy(zero_copy_only=False)
+    return places.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False), known
 
 
 def _expanded(first: Int64, count: Int64) -> Int64:
@@ -272,10 +301,19 @@ def _numbers(rows: Rows) -> Int64:
 
 def _column(chosen: dict[str, tuple[Table, Int64]], leaf: Expr) -> tuple[Column, Int64]:
     table, at = chosen[str(leaf.final[1])]
-    column = table.columns[str(leaf.final[2])].of_kind(leaf.kind is Kind.TEXT)
-    # Or the table would not have been taken.
-    assert column is not None
+    column = table.columns[str(leaf.final[2])]
+    if leaf.kind is Kind.TEXT:
+        column = column.of_kind(ColumnKind.TEXT) or column
     return column, at
+
+
+def _texts_of(expr: Expr, chosen: dict[str, tuple[Table, Int64]], rows: int) -> pa.Array:
+    """A column of texts, or a text of the query's own for each row."""
+    if expr.final[:1] == (TEXT_LEAF,):
+        return pa.repeat(pa.scalar(str(expr.final[1]), pa.string()), rows)
+    column, at = _column(chosen, expr)
+    assert column.text is not None
+    return column.text.take(pa.array(at))
 
 
 def _of_table_alone(probe: Probe, part: Expr) -> bool:

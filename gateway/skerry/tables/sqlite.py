@@ -1,7 +1,12 @@
-"""The tables and views of a SQLite file. Its columns hold values of any type: one that mixes them is no column of a table here."""
+"""The tables and views of a SQLite file. Its columns hold values of any type: one that mixes them is no column of a table here.
+
+SQLite has no type for times (https://www.sqlite.org/datatype3.html, section 2.2): texts that are all times in ISO 8601 are some, and
+so are whole numbers in a column that is declared as one of dates or times, which are seconds since 1970.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -12,12 +17,15 @@ from typing import Any
 import pyarrow as pa
 
 from skerry.tables.columns import Reading, TableError
+from skerry.tables.times import times_of
 
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
 #: Who writes to it may keep others out for so long, in s: all queries wait for the look at it. It is looked at again.
 _BUSY_S = 0.3
 #: Characters of a value that are shown.
 _SHOWN = 40
+#: Types that are declared of columns of times.
+_TIME = re.compile(r"date|timestamp", re.IGNORECASE)
 
 
 def tables_of(path: Path, most: int) -> Iterator[tuple[str, Callable[[], Reading]]]:
@@ -55,16 +63,28 @@ def _table(connection: sqlite3.Connection, name: str, most: int) -> Reading:
     quoted = name.replace('"', '""')
     cursor = connection.execute(f'SELECT * FROM "{quoted}" LIMIT {most}')
     columns = [place[0] for place in cursor.description]
+    declared = connection.execute(f'PRAGMA table_xinfo("{quoted}")').fetchall()
+    of_times = {column for _, column, kind, *_ in declared if _TIME.match(str(kind))}
     rows = cursor.fetchall()
     arrays: list[pa.Array] = []
     troubles: dict[str, str] = {}
     for i, column in enumerate(columns):
         try:
-            arrays.append(_array([row[i] for row in rows]))
+            arrays.append(_with_times(_array([row[i] for row in rows]), column in of_times))
         except TableError as error:
             troubles[column.lower()] = str(error)
             arrays.append(pa.nulls(len(rows)))
     return Reading(pa.table(arrays, names=columns), troubles)
+
+
+def _with_times(array: pa.Array, declared: bool) -> pa.Array:
+    """A column, as one of times where it is one; ``declared``: whether its type says so."""
+    if pa.types.is_string(array.type) and array.null_count < len(array):
+        times = times_of(array)
+        return array if times is None else times
+    if declared and pa.types.is_integer(array.type):
+        return array.cast(pa.timestamp("s"))
+    return array
 
 
 def _array(values: Sequence[Any]) -> pa.Array:

@@ -87,6 +87,10 @@ class WindowRows(Rows):
         self.evaluate = Evaluator(
             {**groups, **{expr: (values, known) for expr, values in facts.items()}}, self.sample_ms
         )
+        for expr, (ranks, there) in groups.items():
+            if expr in texts:
+                column = pa.array(texts[expr], pa.string())
+                self.evaluate.add_texts(expr, column.take(pa.array(ranks, mask=~there)))
         self._shared = {}
         self._states = {
             (window, argument): np.array(cells, np.int64).reshape(-1, cells_of(argument))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from skerry.planner.model.joined_tables import ColumnKind, TableColumn, TableSchema
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query, plan_srt
 from skerry.sql.ast import CreatePoint, CreateSrt
@@ -30,6 +31,17 @@ def _points() -> dict[str, Point]:
 POINTS = _points()
 
 
+TABLES = {
+    "plants": TableSchema(
+        "plants",
+        (
+            TableColumn("node", 0), TableColumn("order", 0), TableColumn("plot", 0, ColumnKind.TEXT),
+            TableColumn("since", 3, ColumnKind.TIME),
+        ),
+    )
+}  # fmt: skip
+
+
 def _examples() -> tuple[list[str], list[tuple[str, str]]]:
     accepted, refused = [], []
     for text in CLAUSES.values():
@@ -43,7 +55,7 @@ ACCEPTED, REFUSED = _examples()
 
 
 def _plan(query: str) -> None:
-    statement = plan_query(query, POINTS)
+    statement = plan_query(query, POINTS, TABLES)
     if isinstance(statement, CreatePoint):
         plan_point(statement, len(POINTS) + 1, POINTS)
     if isinstance(statement, CreateSrt):

@@ -146,6 +146,34 @@ def test_texts_of_a_csv_file_are_what_sqlites_table_of_them_has(tmp_path: Path) 
     assert found["height"] == ("number", [1.5, 2000, 0.25, 0])
 
 
+def test_sqlites_times_are_those_of_a_csv_file(tmp_path: Path) -> None:
+    columns = ("day", "moment", "zoned", "none", "mixed")
+    rows = [
+        ("2024-05-01", "2024-05-01 10:00", "2024-05-01T10:00:00+02:00", "2024-13-01", "2024-05-01"),
+        ("2024-05-02", "2024-05-02", "2024-05-01T10:00:00.125Z", "x", "later"),
+    ]
+    database(
+        tmp_path / "other.db",
+        f"CREATE TABLE times ({', '.join(columns)}, unix DATETIME, whole INTEGER)",
+        *(f"INSERT INTO times VALUES ({', '.join(map(repr, row))}, 1714557600, 1714557600)" for row in rows),
+    )
+    found = csv(tmp_path, f"{','.join(columns)}\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    table = TableStore(tmp_path).get("times")
+    seconds = {
+        name: (column.values / 10**column.described.digits).tolist()
+        for name, column in table.columns.items()
+        if column.type == "time"
+    }
+    assert {name: found[name][1] for name in ("day", "moment", "zoned")} | {
+        "unix": [1714557600] * 2
+    } == seconds
+    assert {name: column.type for name, column in table.columns.items()} == {
+        **{name: kind for name, (kind, _) in found.items()}, "unix": "time", "whole": "number"
+    }  # fmt: skip
+    assert [found[name][0] for name in columns] == ["time", "time", "time", "text", "text"]
+    assert seconds["zoned"] == [1714550400, 1714557600.125]
+
+
 def test_a_column_of_numbers_but_for_one_text_says_why_it_is_of_texts(tmp_path: Path) -> None:
     assert csv(tmp_path, "node,height\n1,2\n2,NA\n3,5\n")["height"] == ("text", ["2", "NA", "5"])
     [described] = TableStore(tmp_path).described()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,7 @@ def test_a_database_pauses_those_who_use_it_while_it_is_away(
     [(query, program)] = peer.programs().items()
     first = codec.decode_program(program).start + 1
     queue_rows(peer, query, range(first, first + 1), program)
-    before = [(1, "lab", 2.5, 1767225600.0), (2, "hall", None, None)]
+    before = [(1, "lab", 2.5, datetime(2026, 1, 1, tzinfo=UTC)), (2, "hall", None, None)]
     wait_for(lambda: got == before)
 
     server.stop()

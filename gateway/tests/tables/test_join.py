@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ def write(path: Path, table: pa.Table) -> None:
                 for name in frame.columns:
                     if pd.api.types.is_datetime64_any_dtype(frame[name]):
                         frame[name] = [None if pd.isna(t) else int(t.timestamp()) for t in frame[name]]
-                frame.to_sql(path.stem, connection, index=False)
+                types = {name: "TIMESTAMP" for name in frame.columns if name == "time"}
+                frame.to_sql(path.stem, connection, index=False, dtype=types)
             connection.close()
 
 
@@ -129,11 +131,15 @@ def in_duckdb(sql: str, plan: QueryPlan) -> list[tuple[Any, ...]]:
 conditions = st.lists(
     st.sampled_from(
         ["s.temp < i.fastest", "i.severe = 1", "s.light > 200", "i.fastest > 20", "i.description IS NOT NULL",
-         "i.time >= NOW - 1000", "s.temp + i.fastest > 60 OR i.severe = 0", "s.nodeid IN (1, 2)", "i.fastest IS NULL OR s.temp > 10"]
+         "i.time >= NOW - 1000", "s.temp + i.fastest > 60 OR i.severe = 0", "s.nodeid IN (1, 2)", "i.fastest IS NULL OR s.temp > 10",
+         "i.description = 'debris'", "'fog' <> i.description", "i.description IN ('police', 'flood')", "i.description LIKE '%o%'",
+         "i.description NOT IN ('police', 'fog')", "i.description NOT LIKE '_e%' OR s.temp > 20", "i.description BETWEEN 'a' AND 'e'",
+         "NOT i.description > 'f'"]
     ), max_size=3, unique=True,
 )  # fmt: skip
 selections = st.lists(
-    st.sampled_from(["s.temp", "i.description", "i.fastest", "s.temp - i.fastest", "i.segment * 2", "s.light > i.fastest"]),
+    st.sampled_from(["s.temp", "i.description", "i.fastest", "s.temp - i.fastest", "i.segment * 2", "s.light > i.fastest",
+         "i.description = 'debris'", "i.description < 'l'"]),
     min_size=1, max_size=4, unique=True,
 )  # fmt: skip
 
@@ -182,12 +188,101 @@ def test_tables_of_all_kinds_say_the_same(stores: dict[str, TableStore]) -> None
         "WHERE i.segment = s.nodeid AND o.of = i.segment SAMPLE PERIOD 1 s"
     )
     found = [joined(planned(sql, store), store) for store in stores.values()]
-    assert found[0] == found[1]
-    assert [{**row, "i.time": float(row["i.time"])} for row in found[2]] == found[0], (
-        "SQLite's times are numbers"
-    )
+    assert found[0] == found[1] == found[2]
+    assert found[0][0]["i.time"] == datetime(2026, 11, 19, 23, 46, 40, tzinfo=UTC)
     assert {row["i.description"] for row in found[0]} == {"stalled car", "debris", "police", None}
     assert len(found[0]) == 60 * 4
+
+
+PLANTS = """node,plot,since,seen,checked,order,room name
+1,north,2024-05-01,2026-11-20 01:30,2026-11-20T01:30:00+02:00,4,den
+2,south,2024-05-02,2026-11-20 01:30:00.25,2026-11-19T23:30:00Z,5,"the ""red"" room"
+3,It's,,2026-11-21,,6,
+4,,2024-05-01,2026-11-22,2026-11-22T00:00:00Z,7,den
+"""
+
+
+@pytest.fixture(scope="module")
+def plants(tmp_path_factory: pytest.TempPathFactory) -> tuple[TableStore, duckdb.DuckDBPyConnection]:
+    """A CSV file, the same as a table of DuckDB, and four motes' numbers."""
+    directory = tmp_path_factory.mktemp("plants")
+    (directory / "plants.csv").write_text(PLANTS)
+    (directory / "plots.csv").write_text("name,area\nnorth,10\nsouth,20\nsouth,21\neast,30\n")
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name in ("plants", "plots"):
+        connection.execute(f"CREATE TABLE {name} AS FROM read_csv('{directory / name}.csv', nullstr='')")
+    connection.execute("CREATE TABLE sensors AS SELECT unnest([1, 2, 3, 4]) AS nodeid")
+    return TableStore(directory), connection
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "p.plot = 'north'", "p.plot <> 'north'", "p.plot IN ('north', 'It''s')", "p.plot NOT IN ('north')", "'south' = p.plot",
+        "p.plot IS NULL OR p.plot >= 'north'", "p.plot LIKE '%th'", "p.plot NOT LIKE '_o%'", "p.plot LIKE 'N%'", "p.plot = ''",
+        "NOT (p.plot = 'north' AND p.since = '2024-05-01')", 'p."room name" = \'the "red" room\'', 'p."ORDER" >= 5',
+        "p.since = '2024-05-01'", "p.since <> '2024-05-01'", "p.since < p.seen", "p.seen = '2026-11-20 01:30'",
+        "p.seen BETWEEN '2026-11-20T01:30:00.250' AND '2026-11-21'", "p.since IN ('2024-05-02', '2024-05-03')",
+        "p.checked = '2026-11-19 23:30Z'", "p.checked > '2026-11-20'", "'2026-11-20T00:30:00+01:00' <= p.checked",
+        "p.seen = p.checked", "p.plot = 'north' OR p.since IS NULL",
+    ],
+)  # fmt: skip
+def test_texts_and_times_of_tables_are_compared_as_duckdb_does(
+    plants: tuple[TableStore, duckdb.DuckDBPyConnection], condition: str
+) -> None:
+    store, connection = plants
+    sql = f'SELECT s.nodeid, p.plot, p."order", p.since FROM sensors s, plants p WHERE p.node = s.nodeid AND ({condition})'
+    plan = planned(f"{sql} SAMPLE PERIOD 1 s", store)
+    assert [output.name for output in plan.outputs] == ["s.nodeid", "p.plot", "p.order", "p.since"]
+    stream = Stream(1, 1, 1, merge([plan]))
+    found = joined(plan, store, plain_records(stream, [7], [1, 2, 3, 4]), stream)
+    wanted = connection.execute(f"{sql} ORDER BY 1").fetchall()
+    assert (
+        sorted(
+            (row["s.nodeid"], row["p.plot"], row["p.order"], row["p.since"] and row["p.since"].date())
+            for row in found
+        )
+        == wanted
+    )
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "p.node = s.nodeid AND p.plot = o.name", "o.name = p.plot AND p.node = s.nodeid AND o.area > 20",
+        "p.plot = 'north' AND p.node = s.nodeid AND o.name = 'south'", "p.node = s.nodeid AND o.name = p.plot AND o.name <> 'north'",
+        "p.node = s.nodeid AND o.area = p.\"order\" * 5 AND o.name < p.plot", "p.plot = 'north' AND o.name = p.plot",
+    ],
+)  # fmt: skip
+def test_tables_are_joined_by_texts_as_duckdb_does(
+    plants: tuple[TableStore, duckdb.DuckDBPyConnection], condition: str
+) -> None:
+    store, connection = plants
+    sql = f"SELECT s.nodeid, p.plot, o.name, o.area FROM sensors s, plants p, plots o WHERE {condition}"
+    plan = planned(f"{sql} SAMPLE PERIOD 1 s", store)
+    stream = Stream(1, 1, 1, merge([plan]))
+    found = joined(plan, store, plain_records(stream, [7], [1, 2, 3, 4]), stream)
+    wanted = connection.execute(f"{sql} ORDER BY ALL").fetchall()
+    assert wanted or "<" in condition
+    assert sorted(tuple(row.values()) for row in found) == wanted
+
+
+def test_a_column_with_nothing_in_it_is_compared_with_texts_and_with_numbers(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    path = tmp_path / "places.csv"
+    path.write_text("node,note\n1,\n2,\n")
+    sql = "SELECT s.nodeid FROM sensors s, places p WHERE p.node = s.nodeid AND p.note {} SAMPLE PERIOD 1 s"
+    of_texts, of_numbers = planned(sql.format("= 'wet'"), store), planned(sql.format("> 3"), store)
+    assert joined(of_texts, store) == joined(of_numbers, store) == []
+    path.write_text("node,note\n1,wet\n2,dry\n")
+    assert {row["s.nodeid"] for row in joined(of_texts, store)} == {1}
+    with pytest.raises(TableError, match="column note is no longer of its kind"):
+        joined(of_numbers, store)
+    path.write_text("node,note\n1,3\n2,40\n")
+    assert {row["s.nodeid"] for row in joined(of_numbers, store)} == {2}
+    with pytest.raises(TableError, match="column note is no longer of its kind"):
+        joined(of_texts, store)
 
 
 def test_a_table_is_read_again_when_it_changes_and_missed_when_it_vanishes(tmp_path: Path) -> None:
@@ -276,6 +371,15 @@ def test_two_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
          "unknown attribute 'name' h has nodeid, "),
         ("SELECT s.temp FROM sensors s, incident i WHERE i.segment = s.nodeid SAMPLE PERIOD 1 s", "did you mean 'incidents'"),
         ("SELECT i.description + 1 FROM sensors s, incidents i {JOIN}", "i.description is a text, not a value"),
+        ("SELECT i.fastest FROM sensors s, incidents i WHERE i.segment = s.nodeid AND i.fastest = 'x' SAMPLE PERIOD 1 s",
+         "'x' is a text, and i.fastest is a number numbers stand without marks, as in i.fastest = 25"),
+        ("SELECT i.fastest FROM sensors s, incidents i WHERE i.segment = s.nodeid AND i.description = 3 SAMPLE PERIOD 1 s",
+         "i.description is a text, and 3 is a number compare it with a text, as in p.plot = 'north'"),
+        ('SELECT i.fastest FROM sensors s, incidents i WHERE i.segment = s.nodeid AND i.description = "fog" SAMPLE PERIOD 1 s',
+         "unknown attribute 'fog' it is read as a name: a text stands in single marks, as in 'fog'; "),
+        ("SELECT i.fastest FROM sensors s, incidents i WHERE i.segment = s.nodeid AND i.time > 'now' SAMPLE PERIOD 1 s",
+         "'now' is no moment write it as '2026-05-01'"),
+        ("SELECT i.time * 2 FROM sensors s, incidents i {JOIN}", "'*' has no meaning for moments"),
         ("SELECT MEDIAN(s.temp) FROM sensors s, incidents i {JOIN}", "MEDIAN does not go with tables"),
         ("SELECT i.fastest, AVG(s.temp) FROM sensors s, incidents i {JOIN}", "'i.fastest' has one value for each mote"),
         ("SELECT i.fastest FROM sensors s, incidents i WHERE s.nodeid = i.segment ONCE", "tables do not go with ONCE"),

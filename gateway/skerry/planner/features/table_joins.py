@@ -15,6 +15,7 @@ from skerry.planner.model.joined_tables import (
 from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
+from skerry.sql.quoting import as_name
 from skerry_protocol.bytecode import Op
 from skerry_protocol.packets import Aggregate
 
@@ -48,7 +49,9 @@ def probes_of(joined: tuple[JoinedTable, ...], on: list[Expr], select: ast.Selec
             stream = next(
                 (t.called for t in select.tables if t.past is None and t.name.name.lower() == "sensors"), "s"
             )
-            example = f"{table.called}.{table.schema.columns[0].name} = {stream}.nodeid"
+            example = (
+                f"{as_name(table.called)}.{as_name(table.schema.columns[0].name)} = {as_name(stream)}.nodeid"
+            )
             raise QueryError(
                 f"nothing says which rows of {table.called} belong to a row of the stream",
                 f"join it by an equality, as in WHERE {example}",
@@ -65,13 +68,17 @@ def probes_of(joined: tuple[JoinedTable, ...], on: list[Expr], select: ast.Selec
 
 
 def _probe(table: JoinedTable, known: frozenset[str], on: list[Expr]) -> Probe | None:
+    found: list[Probe] = []
     for part in on:
-        if part.op is not Op.EQ:
+        if part.op is not Op.EQ or part.final:
             continue
         for inner, outer in (part.args, part.args[::-1]):
             if tables_in(inner) == {table.called} and not reads_stream(inner) and tables_in(outer) <= known:
-                return Probe(table, outer, inner, ())
-    return None
+                found.append(Probe(table, outer, inner, ()))
+    # What is the same for all rows of the stream tells fewer of the table's apart.
+    return min(
+        found, key=lambda probe: not reads_stream(probe.outer) and not tables_in(probe.outer), default=None
+    )
 
 
 def _check(draft: Draft) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from skerry.expressions.expression import MIXED, Expr, Kind, render
@@ -16,13 +17,22 @@ from skerry_protocol.bytecode import Op
 NUMBER_LIMIT = 10**15
 
 
+class ColumnKind(Enum):
+    """What a column holds. BLANK: nothing, of which nobody knows what it would be."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    TIME = "time"
+    BLANK = "nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column. ``digits``: decimal places of its numbers."""
+    """A column. ``digits``: decimal places of its numbers, or of its times' seconds."""
 
     name: str
     digits: int
-    text: bool = False
+    kind: ColumnKind = ColumnKind.NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +45,15 @@ class TableSchema:
 
     def to_list(self) -> list[Any]:
         """For JSON."""
-        return [self.name, [[column.name, column.digits, column.text] for column in self.columns]]
+        return [self.name, [[column.name, column.digits, column.kind.value] for column in self.columns]]
 
     @classmethod
     def from_list(cls, data: list[Any]) -> TableSchema:
         """What :meth:`to_list` wrote."""
         name, columns = data
-        return cls(name, tuple(TableColumn(*column) for column in columns))
+        return cls(
+            name, tuple(TableColumn(column, digits, ColumnKind(kind)) for column, digits, kind in columns)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,7 @@ EPOCH, TIME = "epoch", "time"
 #: What rows of the past say.
 PAST = TableSchema(
     "the past of sensors",
-    (*(TableColumn(entry.name, entry.digits) for entry in ATTRIBUTES), TableColumn(TIME, 3)),
+    (*(TableColumn(entry.name, entry.digits) for entry in ATTRIBUTES), TableColumn(TIME, 3, ColumnKind.TIME)),
 )
 #: By name in lower case.
 Tables = Mapping[str, TableSchema | Trouble]
@@ -78,6 +90,11 @@ class JoinedTable:
     schema: TableSchema
     past_ms: int | None = None
 
+    def is_blank(self, expr: Expr) -> bool:
+        """Whether it is one of its columns, and has nothing in it."""
+        blank = [column.name for column in self.schema.columns if column.kind is ColumnKind.BLANK]
+        return expr.final[:2] == ("table", self.called) and expr.final[2] in blank
+
     def column(self, name: str) -> Expr | None:
         """What a column's name stands for."""
         entry = BY_NAME.get(name) if self.past_ms is not None else None
@@ -88,10 +105,10 @@ class JoinedTable:
         for column in self.schema.columns:
             if column.name == name:
                 final = ("table", self.called, column.name)
-                if column.text:
+                if column.kind is ColumnKind.TEXT:
                     return Expr(Op.ATTR, kind=Kind.TEXT, final=final)
                 limit = NUMBER_LIMIT
-                unit = UTC if self.past_ms is not None and name == TIME else MIXED
+                unit = UTC if column.kind is ColumnKind.TIME else MIXED
                 return Expr(Op.ATTR, (), None, column.digits, -limit, limit, Kind.NUMBER, unit, final=final)
         return None
 

@@ -37,15 +37,22 @@ def outputs(draft: Draft) -> Draft:
         if isinstance(item.expression, ast.Star):
             found += [_output(name, expr) for name, expr in scope.star()]
             continue
-        name = item.alias or select.text[item.expression.span.start : item.expression.span.end]
-        found.append(_output(" ".join(name.split()), resolver.expression(item.expression)))
+        found.append(_output(_called(item, select.text), resolver.expression(item.expression)))
     names = [output.name for output in found]
     for item in select.items:
-        name = item.alias or " ".join(select.text[item.span.start : item.span.end].split())
+        name = _called(item, select.text)
         if names.count(name) > 1:
             raise QueryError(f"two columns are named '{name}'", "name one of them with AS", item.span)
     temporal = tuple(temporal_nodes(output.expr for output in found))
     return draft.planned(outputs=tuple(found), temporal=temporal)
+
+
+def _called(item: ast.SelectItem, text: str) -> str:
+    """What a column is called: as it is written, a name without its quotation marks."""
+    expression = item.expression
+    if isinstance(expression, ast.Name) and expression.quoted and item.alias is None:
+        return expression.name if expression.table is None else f"{expression.table}.{expression.name}"
+    return " ".join((item.alias or text[expression.span.start : expression.span.end]).split())
 
 
 def _output(name: str, expr: Expr) -> Output:

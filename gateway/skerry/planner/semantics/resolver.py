@@ -9,7 +9,7 @@ from decimal import Decimal
 from skerry.expressions import build, extension_aggregates
 from skerry.expressions.expression import PLAIN, Expr, Kind, render
 from skerry.planner.model.row_time import TIME
-from skerry.planner.semantics import aggregate_functions, positions, temporal_aggregates, time_windows
+from skerry.planner.semantics import aggregate_functions, positions, temporal_aggregates, texts, time_windows
 from skerry.planner.semantics.scope import SENSORS, Scope
 from skerry.planner.semantics.unit_checks import check_moments, check_units
 from skerry.sql import ast
@@ -57,7 +57,9 @@ class Resolver:
 
     def number(self, node: ast.Expression, operator: str) -> Expr:
         """A number, or NULL."""
-        expr = self.expression(node)
+        return self._number(self.expression(node), node, operator)
+
+    def _number(self, expr: Expr, node: ast.Expression, operator: str) -> Expr:
         self._no_list(expr, node)
         if expr.kind is Kind.CONDITION:
             raise QueryError(
@@ -71,7 +73,7 @@ class Resolver:
 
     def _no_list(self, expr: Expr, node: ast.Expression) -> None:
         if expr.kind is Kind.TEXT:
-            what = "texts can be columns, grouped by and asked for IS NULL: compare or join by a number"
+            what = "texts can be columns, grouped by, and compared with texts, as in p.plot = 'north'"
             raise QueryError(f"{render(expr)} is a text, not a value to reckon with", what, node.span)
         if expr.kind is Kind.LIST:
             what = "ask for it as a column of its own"
@@ -82,6 +84,8 @@ class Resolver:
         match node:
             case ast.Number():
                 return _literal(node)
+            case ast.Text():
+                raise texts.misplaced(node)
             case ast.Name():
                 return self._scope.resolve(node)
             case ast.Call():
@@ -108,7 +112,9 @@ class Resolver:
                 tests = [self._compare(Op.EQ, node.operand, item) for item in node.items]
                 return _negated((build.join(Op.OR, tests) or build.null()), node.negated)
             case _:
-                return build.null()
+                return (
+                    _negated(self._like(node), node.negated) if isinstance(node, ast.Like) else build.null()
+                )
 
     def _binary(self, node: ast.Binary) -> Expr:
         if node.operator in ("AND", "OR"):
@@ -127,9 +133,30 @@ class Resolver:
         with _magnitude_at(node.span):
             return _ARITHMETIC[node.operator](left, right)
 
+    def _like(self, node: ast.Like) -> Expr:
+        if isinstance(node.operand, ast.Text):
+            raise texts.misplaced(node.operand)
+        operand = self._scope.as_text(self.expression(node.operand))
+        if operand.kind is Kind.NULL:
+            return build.null()
+        if operand.kind is not Kind.TEXT:
+            raise QueryError(f"{render(operand)} is no text", "LIKE is of texts", node.operand.span)
+        return build.like(operand, node.pattern.text)
+
     def _compare(self, op: Op, left_node: ast.Expression, right_node: ast.Expression) -> Expr:
-        left = self.number(left_node, "a comparison")
-        right = self.number(right_node, "a comparison")
+        left, right = (
+            build.text(node.text) if isinstance(node, ast.Text) else self.expression(node)
+            for node in (left_node, right_node)
+        )
+        if Kind.TEXT in (left.kind, right.kind):
+            left, right = (self._scope.as_text(side) for side in (left, right))
+            left, right = texts.comparable(left, right, left_node, right_node)
+        if Kind.TEXT in (left.kind, right.kind):
+            return (
+                build.null() if Kind.NULL in (left.kind, right.kind) else build.compare_texts(op, left, right)
+            )
+        left = self._number(left, left_node, "a comparison")
+        right = self._number(right, right_node, "a comparison")
         check_units(left, right, left_node, right_node, strict=True)
         with _magnitude_at(left_node.span.to(right_node.span)):
             return build.compare(op, left, right)

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skerry.expressions import build
-from skerry.expressions.expression import MILLISECONDS, Expr
+from skerry.expressions.expression import MILLISECONDS, Expr, Kind
 from skerry.planner.model.epoch_facts import FACTS
 from skerry.planner.model.joined_tables import NO_TABLES, PAST, JoinedTable, Tables, TableSchema, Trouble
 from skerry.planner.model.row_time import NETWORK_TIME_NAME, OF_ROWS, TIME, TIME_NAME, later_of, utc_of
 from skerry.planner.model.storage_points import Point, Points
 from skerry.sql import ast
 from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.quoting import as_name, as_text
 from skerry.sql.units import duration_text
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME, EVENT_BY_NAME, Attribute
-from skerry_protocol.bytecode import StoredField
+from skerry_protocol.bytecode import Op, StoredField
 from skerry_protocol.packets import PERIOD_MINIMUM_MS, SOURCES_MAXIMUM, Aggregate
 
 #: Other names of attributes: plain words, and those of TinyDB's own catalog.
@@ -95,6 +96,12 @@ class Scope:
         if node.table is None and name in _IN_EVERY_ROW:
             return build.attribute(BY_NAME[name])
         raise self._unknown(node)
+
+    def as_text(self, expr: Expr) -> Expr:
+        """A column that has nothing in it as one of texts; anything else as it is."""
+        if any(joined.is_blank(expr) for joined in self.tables):
+            return Expr(Op.ATTR, kind=Kind.TEXT, final=expr.final)
+        return expr
 
     def _event_attribute(self, node: ast.Name) -> Expr:
         name = node.name.lower()
@@ -205,8 +212,10 @@ class Scope:
         for called, also, names in self._columns():
             if table in (None, called, also):
                 known += names
-                has.append(f"{called} has {', '.join(names)}")
+                has.append(f"{called} has {', '.join(map(as_name, names))}")
         hint = did_you_mean(node.name.lower(), known) + "; ".join(has)
+        if node.quoted and table is None:
+            hint = f"it is read as a name: a text stands in single marks, as in {as_text(node.name)}; {hint}"
         if node.name.lower() in _WHEN:
             hint = f"when a row was sampled is its {TIME_NAME}, in UTC"
         elif table is None and node.name.lower() in FACTS:
