@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections import deque
 from typing import NamedTuple
 
+from skerry.storage.log import machine_clock
+
 #: The root tells its time so often, in s of network time.
 STAMP_S = 1.0
 #: A stamp that comes so late, in s of this machine's, at the speed that is asked for, has waited somewhere on its way: what it is late
@@ -52,7 +54,7 @@ class NetworkClock:
         #: Whether the root's stamps would come now.
         self.connected = True
         #: UTC of this machine's start, as its clock had it when that was asked last.
-        self._started = _started()
+        self._started = machine_clock.started()
 
     # ---- what the root tells ----
 
@@ -77,6 +79,14 @@ class NetworkClock:
         if told is not None:
             network, utc, self._speed = told
             self._assumed = Mark(network, utc - self._utc_of_start())
+
+    def gap(self, seconds: float) -> tuple[float, float] | None:
+        """By how much UTC is further, in s, than it would be by what was told before the gateway's start, when the root that has gone on
+        says this time; and how long it went on, in s. None: nothing was told, or emulated motes may have stood still."""
+        if self._last is not None or self._assumed is None or not self.is_real:
+            return None
+        gone = seconds - self._assumed.network
+        return self._machine() - self._assumed.machine - gone / self._speed, gone
 
     def told(self) -> tuple[float, float, float] | None:
         """The last that the root has told, here or before this gateway started: network time, UTC and speed. None: nothing."""
@@ -203,15 +213,10 @@ class NetworkClock:
 
     def _utc_of_start(self) -> float:
         """Moves by what the machine's clock is set by; what it is slewed by, stamps follow."""
-        started = _started()
+        started = machine_clock.started()
         if abs(started - self._started) >= _JITTER_S:
             self._started = started
         return self._started
 
     def _machine(self) -> float:
         return time.time() - self._utc_of_start()
-
-
-def _started() -> float:
-    """UTC of this machine's start, as its clock has it now."""
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)

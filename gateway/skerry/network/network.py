@@ -93,6 +93,8 @@ class Network:
         self.demand = Demand(self._common.speed, placement=self._common.placement)
         #: Mote queries of this session by their query id.
         self.current: dict[int, Stream] = {}
+        #: See :meth:`skerry.network.clock.NetworkClock.gap`, of the last HELLO.
+        self.gap: tuple[float, float] | None = None
         #: See :func:`session_of`; 0 until the root has been heard for the first time.
         self.session = 0
         self.query_version = 0
@@ -238,6 +240,7 @@ class Network:
                 "root %d counts its sessions from %d on, after %d: it seems to have been flashed again, or replaced",
                 hello.node, hello.session, last & 0xFFFF,
             )  # fmt: skip
+        self.gap = None if new else self.clock.gap(hello.seconds)
         self.clock.restart(hello.seconds, hello.ticks, time.time(), goes_on=not new)
         self._heard_from = self.clock.stamped
         self.reachable = True

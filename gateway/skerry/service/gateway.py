@@ -46,6 +46,7 @@ from skerry.sql.errors import QueryError
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.history.retention import Retention
 from skerry.storage.log import stream_log
+from skerry.storage.log.dating import MachineClock
 from skerry.storage.log.record import Block
 from skerry.storage.state import DataDirectory, StorageError
 from skerry.streams.stream import Stream
@@ -89,7 +90,7 @@ class Gateway:
         common = Common(speed=speed)
         self.roots = [Root(url, common, self._on_packets, self._on_hello, self._on_idle) for url in links]
         self._network = Networks([root.network for root in self.roots], common)
-        self._log = stream_log.StreamLog(data, root_of=self._network.root_of)
+        self._log = stream_log.StreamLog(data, root_of=self._network.root_of, machine_clock=MachineClock())
         self._queries = Queries()
         self.inventory = Inventory(self._lock, self._network, self._queries, self._save)
         self._ingest = Ingest(Reorder(data, self._network.held_ms), self._network)
@@ -274,12 +275,15 @@ class Gateway:
                 return
             if root.network.greet(hello):
                 self._refresh_feeds()
+            if root.network.gap is not None and self._log.dating is not None:
+                self._log.dating.went_on(*root.network.gap)
             self._try_commit()
 
     def _on_idle(self, root: Root) -> None:
         self._watch.root(root)
         self._watch.delivery(self.engine.done, self._through(), self._log.rows, self.spark.state)
         self._watch.history(self.history.trouble)
+        self._watch.clock(self.history.clock())
         self._watch.windows(self.engine.lacking)
         self._advance()
 

@@ -39,6 +39,10 @@ class Watch:
         """Why the log is not compacted; None: it is."""
         self._tell("history", None if trouble is None else f"the log is not compacted: {trouble}")
 
+    def clock(self, doubt: str | None) -> None:
+        """Why this machine's clock decides over no row; None: it does."""
+        self._tell("clock", doubt)
+
     def windows(self, lacking: str | None) -> None:
         """Why windows from before the start lack rows; None: they do not."""
         self._tell(

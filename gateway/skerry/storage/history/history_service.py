@@ -50,7 +50,8 @@ class HistoryService:
         earlier: Callable[[float, int], float] = lambda utc, span_ms: utc - span_ms / 1000,
         speed: float = 1.0,
     ) -> None:
-        self._history, self._by_utc, self._earlier = History(data, retention), by_utc, earlier
+        self._by_utc, self._earlier = by_utc, earlier
+        self._history = History(data, retention, stream_log.dating)
         self._log, self._streams, self._processed = stream_log, streams, processed
         self._speed = speed
         stream_log.go_on_at(self._history.manifest.rows)
@@ -80,7 +81,7 @@ class HistoryService:
         while not self._stopping.wait(_LOOK_S):
             waiting = self._log.rows - self._history.manifest.rows
             due = time.monotonic() - self._compacted >= COMPACT_S
-            if waiting < COMPACT_ROWS and not due:
+            if waiting < COMPACT_ROWS and not due and not self._history.due():
                 continue
             # The rows stay in the log; it is tried again.
             try:
@@ -168,6 +169,11 @@ class HistoryService:
             self._answers.pop(query, None)
             self._since.pop(query, None)
             self._waits.pop(query, None)
+
+    def clock(self) -> str | None:
+        """Why rows go for no age now; None: they do, as they get too old."""
+        dating = self._log.dating
+        return dating.trouble() if dating is not None else None
 
     def status(self) -> dict[str, Any]:
         """For people."""

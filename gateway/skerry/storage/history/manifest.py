@@ -33,12 +33,16 @@ class DayFile:
 @dataclass
 class Manifest:
     """``rows``: those of the log before it are in the files. ``files`` by path below the history's directory,
-    ``streams``: what the directories hold. ``gone``: the last day that was dropped for its age or for room."""
+    ``streams``: what the directories hold. ``gone``: the last day that was dropped for its age or for room. ``shifts``: what has been
+    added to times, in us, by the first row of those that have it (:mod:`skerry.storage.log.dating`); ``moving``: files that still lie
+    beside those whose places they take."""
 
     rows: int = 0
     files: dict[str, DayFile] = field(default_factory=dict)
     streams: dict[str, str] = field(default_factory=dict)
     gone: str | None = None
+    shifts: dict[str, int] = field(default_factory=dict)
+    moving: list[str] = field(default_factory=list)
 
     @property
     def bytes(self) -> int:
@@ -62,7 +66,9 @@ class Manifest:
             if data["version"] != VERSION:
                 raise DataError(f"{path}: version {data['version']}, and this skerry reads version {VERSION}")
             files = {name: DayFile(**file) for name, file in data["files"].items()}
-            return cls(data["rows"], files, data["streams"], data["gone"])
+            return cls(
+                data["rows"], files, data["streams"], data["gone"], dict(data["shifts"]), list(data["moving"])
+            )
         except FileNotFoundError:
             return cls()
         except OSError as error:

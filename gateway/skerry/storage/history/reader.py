@@ -76,8 +76,11 @@ class Reader:
     def read(self, start: int, end: int) -> Samples:
         """Rows numbered ``start`` .. ``end`` - 1."""
         for attempt in range(_ATTEMPTS):
+            moves = self._history.settled()
             try:
-                return self._samples(self._read(self._history.manifest, start, end))
+                found = self._read(self._history.manifest, start, end)
+                if self._history.settled() == moves:
+                    return self._samples(found)
             except stream_log.RowsGoneError:
                 # Rows are in a file before they leave the log.
                 if attempt == _ATTEMPTS - 1:
@@ -86,7 +89,7 @@ class Reader:
                 # The gateway drops a file only when it is too old.
                 if attempt == _ATTEMPTS - 1:
                     raise damaged(Path(error.filename), "it is gone") from None
-        raise AssertionError("not reached")
+        raise OSError(f"{self._history.path}: files are dated again and again")
 
     def _files(self, manifest: Manifest) -> dict[str, DayFile]:
         return {
@@ -106,7 +109,7 @@ class Reader:
             records = stream_log.read(self._log_path, begin, end)
             parts += [
                 table.select(self._columns)
-                for directory, table in tables(begin, records, self._streams, {})
+                for directory, table in tables(begin, self._history.dated(begin, records), self._streams, {})
                 if directory == layout.SENSORS
             ]
         table = pa.concat_tables(parts) if parts else _EMPTY

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,10 @@ import pyarrow.parquet as pq
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.manifest import NAME, DayFile, Manifest, Replacement, path_of
+from skerry.storage.history.redating import DAY_US, GROUP_ROWS, day_text, fitted, move, redated
 from skerry.storage.history.retention import GIGABYTE, Retention
 from skerry.storage.log import stream_log
+from skerry.storage.log.dating import Dating
 from skerry.storage.log.record import Kind, Records
 from skerry.storage.state import DataError
 from skerry.streams.intervals import in_charge, is_plain
@@ -35,20 +36,22 @@ log = logging.getLogger(__name__)
 
 #: Rows of the log that one pass takes: what it needs in memory stays below 500 MB.
 PASS_ROWS = 524_288
-#: Rows of a row group: what a reader that looks for one moment must decode.
-GROUP_ROWS = 65_536
-DAY_US = 86_400_000_000
 
 
 class History:
     """One gateway's. Passes run one at a time; readers need no lock."""
 
-    def __init__(self, data: Path, retention: Retention | None = None) -> None:
+    def __init__(self, data: Path, retention: Retention | None = None, dating: Dating | None = None) -> None:
+        """``dating``: by which clock the log's rows were dated; None: by one that is right."""
         self.path = data / "history"
         self.retention = retention or Retention()
+        self._dating = dating
+        #: Goes up when files begin to change their places and when they have: it is odd meanwhile.
+        self._moves = 0
         self.path.mkdir(parents=True, exist_ok=True)
         self.manifest = Manifest.load(self.path)
         self._lock = threading.Lock()
+        self._end_move()
         self._leave_lost(stream_log.first(data / stream_log.DIRECTORY))
         self._remove_unlisted()
 
@@ -86,6 +89,7 @@ class History:
         compacted before stays, nothing is lost.
         """
         with self._lock:
+            self._redate()
             done = 0
             while self.manifest.rows < end:
                 start, stop = self.manifest.rows, min(self.manifest.rows + PASS_ROWS, end)
@@ -97,11 +101,70 @@ class History:
                 done += stop - start
             return done
 
+    def _redate(self) -> None:
+        """Date rows of files again that were dated by a clock that was wrong."""
+        if self._dating is None:
+            return
+        shifts = self._dating.shifts(self.manifest.rows)
+        had = self.manifest.shifts
+        corrections = [
+            (first, end, us - had.get(str(first), 0))
+            for first, end, us in shifts
+            if us != had.get(str(first), 0)
+        ]
+        if not corrections:
+            return
+        for first, end, us in corrections:
+            log.warning("history: rows %d to %d are dated again, by %+.1f s", first, end - 1, us / 1e6)
+        manifest = redated(self.path, self.manifest, corrections)
+        manifest.shifts = {str(first): us for first, _, us in shifts if us}
+        self._moves += 1
+        try:
+            manifest.save(self.path)
+            self.manifest = manifest
+            self._end_move()
+        finally:
+            self._moves += 1
+
+    def _end_move(self) -> None:
+        """Files that were dated again take their places, and those that have no rows left go."""
+        if not self.manifest.moving:
+            return
+        move(self.path, self.manifest)
+        self._remove_unlisted()
+        manifest = replace(self.manifest, moving=[])
+        manifest.save(self.path)
+        self.manifest = manifest
+
+    def due(self) -> bool:
+        """Whether rows of files are to be dated again."""
+        if self._dating is None:
+            return False
+        manifest = self.manifest
+        return any(
+            us != manifest.shifts.get(str(first), 0) for first, _, us in self._dating.shifts(manifest.rows)
+        )
+
+    def settled(self) -> int:
+        """How often files have changed their places, when they do not: a reader that finds the same before and after has read each row
+        once."""
+        moves = self._moves
+        if moves % 2:
+            with self._lock:
+                moves = self._moves
+        return moves
+
+    def dated(self, start: int, records: Records) -> Records:
+        """Records of the log from number ``start`` on, dated as files have them."""
+        return records if self._dating is None else self._dating.dated(start, records)
+
     def _pass(self, start: int, records: Records, streams: Sequence[Stream]) -> None:
         manifest = replace(
             self.manifest, files=dict(self.manifest.files), streams=dict(self.manifest.streams)
         )
-        for directory, table in tables(start, records, streams, manifest.streams):
+        shifts = self._dating.shifts(start + len(records)) if self._dating is not None else []
+        manifest.shifts = {str(first): us for first, _, us in shifts if us}
+        for directory, table in tables(start, self.dated(start, records), streams, manifest.streams):
             days = pc.divide(table.column("time").cast(pa.int64()), DAY_US)
             for day in pc.unique(days).to_pylist():
                 name = path_of(directory, day_text(day))
@@ -135,7 +198,7 @@ class History:
         ):
             for part in _parts(path, old, start, added):
                 if part.num_rows:
-                    writer.write_table(_fitted(part, schema), row_group_size=GROUP_ROWS)
+                    writer.write_table(fitted(part, schema), row_group_size=GROUP_ROWS)
                     rows += part.num_rows
                     first = part.column("row")[0].as_py() if first is None else first
         times = pc.min_max(added.column("time").cast(pa.int64())).as_py()
@@ -146,6 +209,8 @@ class History:
 
     def retain(self, log: stream_log.StreamLog | None, processed: int, now: float | None = None) -> None:
         """Drop what is beyond the limits. ``processed``: rows of the log that nobody but a reader that is behind still needs."""
+        if self._dating is not None and self._dating.doubtful():
+            return
         now = time.time() if now is None else now
         with self._lock:
             self._drop_days(now)
@@ -200,6 +265,7 @@ class History:
             "from": days[0] if days else None,
             "to": days[-1] if days else None,
             "dropped_to": manifest.gone,
+            "clock": self._dating.status() if self._dating is not None else None,
             "streams": manifest.streams,
             "log_from": stream_log.first(log_path),
             "log_bytes": stream_log.size(log_path),
@@ -241,11 +307,6 @@ def tables(
         yield directory, pa.concat_tables(parts).sort_by("row")
 
 
-def day_text(day: int) -> str:
-    """Days since 1970 → ``2026-11-21``."""
-    return datetime.fromtimestamp(day * 86400, UTC).date().isoformat()
-
-
 def _parts(path: Path, old: pq.ParquetFile | None, start: int, added: pa.Table) -> Iterator[pa.Table]:
     """Rows of a file before a row of the log, then others, in pieces. Raises DamagedError."""
     if old is not None:
@@ -254,16 +315,3 @@ def _parts(path: Path, old: pq.ParquetFile | None, start: int, added: pa.Table) 
                 table = pa.Table.from_batches([batch])
                 yield table.filter(pc.less(table.column("row"), start))
     yield added
-
-
-def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with columns that it lacks NULL: an older or newer skerry knew other attributes."""
-    if table.schema.equals(schema):
-        return table
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from skerry.storage.log.dating import Dating, MachineClock
 from skerry.storage.log.last_rows import Latest
 from skerry.storage.log.partition import Partition, Writer, sync_directory
 from skerry.storage.log.record import RECORD, Int64, Records, numbered, put
@@ -41,11 +42,17 @@ class StreamLog:
     """Appends records durably. ``rows`` is the number of the next one. Not for several threads at once, but for :meth:`drop_before` and
     :meth:`end_idle`.
 
-    ``root_of`` a stream's number: the root that its rows come through. ``latest``: which row of each stream is the last.
+    ``root_of`` a stream's number: the root that its rows come through. ``latest``: which row of each stream is the last. ``machine_clock``:
+    what rows are dated by; None: by a clock that is right.
     """
 
     def __init__(
-        self, data: Path, segment_rows: int = SEGMENT_ROWS, root_of: Callable[[int], int] = lambda _: 0
+        self,
+        data: Path,
+        segment_rows: int = SEGMENT_ROWS,
+        root_of: Callable[[int], int] = lambda _: 0,
+        *,
+        machine_clock: MachineClock | None = None,
     ) -> None:
         if (data / "rows.log").exists():
             raise DataError(
@@ -60,6 +67,10 @@ class StreamLog:
         self._writers = {root_of_path(partition.path): Writer(partition, segment_rows) for partition in found}
         self.rows = length(self.path)
         self.latest = Latest(self.rows, time.time_ns() // 1000)
+        last = self.tail(1)["arrival"].tolist() if machine_clock is not None else []
+        self.dating = (
+            Dating(data, last[0] if last else None, machine_clock) if machine_clock is not None else None
+        )
 
     def _end_dense(self) -> None:
         """What a gateway without partitions wrote stays as it is, and ends with an empty segment."""
@@ -97,6 +108,8 @@ class StreamLog:
 
     def _append(self, records: Records) -> int:
         roots, numbers = self._roots(records), self.numbers(records)
+        if self.dating is not None:
+            self.dating.note(numbers, records)
         done: list[tuple[Writer, int]] = []
         try:
             for root in np.unique(roots).tolist():
