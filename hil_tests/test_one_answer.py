@@ -24,6 +24,7 @@ FIELDS = Environment(
         "humidity": Field(base=40.0, gradient=(0.2, 0.1)),
     }
 )
+LIGHT = Environment(fields={"light": FIELDS.fields["light"]})
 
 
 @pytest.fixture
@@ -160,3 +161,29 @@ def test_users_who_come_and_go_have_each_a_row_for_each_epoch(network: MakeNetwo
             )
         told += len(epochs)
     assert told > 200, told
+
+
+def test_what_an_event_starts_has_a_row_for_each_epoch(network: MakeNetwork, desk: MakeDesk) -> None:
+    made = desk(network(grid(4, 3, spacing=10, boards=("iris", "cc2538")), radio=disc(15), environment=LIGHT))
+    made.advance(60)
+    seen = made.ask("SELECT nodeid, light FROM sensors ONCE")
+    made.ask("SELECT nodeid FROM sensors WHERE temp > 50 SIGNAL hot SAMPLE PERIOD 1 s")
+    counted = made.ask(
+        "ON EVENT hot: SELECT epoch, motes, COUNT(*), AVG(light), MAX(light) FROM sensors SAMPLE PERIOD 4 s FOR 60 s"
+    )
+    made.advance(60)
+    assert made.rows[counted] == []
+    readings = pandas.DataFrame(made.rows[seen])
+    assert len(readings) == 12
+    made.net.motes[7].sense(temp=60.0)
+    made.advance(2)
+    made.net.motes[7].sense(temp=20.0)
+    made.advance(120)
+    rows = made.rows[counted]
+    assert consecutive([row["epoch"] for row in rows])
+    assert len(rows) >= 14
+    [expected] = duckdb.sql("SELECT count(*), avg(light), max(light) FROM readings").fetchall()
+    # Motes hear of the event one after another: the first epoch or two may be of those that have.
+    whole = [list(row.values())[1:] for row in rows if row["motes"] == 12]
+    assert whole == [pytest.approx([12, *expected], abs=1e-5)] * len(whole)
+    assert len(whole) >= 12, [row["motes"] for row in rows]
