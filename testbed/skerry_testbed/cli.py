@@ -26,6 +26,7 @@ from skerry_testbed.checks import check_query, never_happens
 from skerry_testbed.children import Children
 from skerry_testbed.core import TestbedError
 from skerry_testbed.gdb.server import Debuggers
+from skerry_testbed.hearing import unheard
 from skerry_testbed.network import Network, NetworkError, Query, load
 from skerry_testbed.renode import script as renode_script
 from skerry_testbed.runner import Testbed
@@ -97,7 +98,8 @@ def testbed(
             # Now that the run can begin: can they be written? What was there before is lost.
             if report:
                 report.open("a").close()
-            for warning in never_happens(description, math.inf if limit is None else limit):
+            ends_s = math.inf if limit is None else limit
+            for warning in [*never_happens(description, ends_s), *unheard(description, bed.links)]:
                 print(f"skerry: {network}: {warning}", file=sys.stderr)
             if pcap:
                 bed.air_listeners.append(enter(Capture(pcap)).add)

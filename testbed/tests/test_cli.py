@@ -112,6 +112,19 @@ def test_an_option_that_cannot_be_is_wrong_usage(
     assert expected in failed.stderr
 
 
+def test_motes_that_nobody_can_hear_are_told(description: Path) -> None:
+    there = "[radio]\nmodel = 'disc'\nrange_m = 12\n"
+    places = {0: 0, 1: 10, 2: 20, 5: 500, 7: 1000, 8: 1010}
+    for node, x in places.items():
+        there += f"[[mote]]\nid = {node}\nx = {x}\ny = 0\nroot = {str(node == 0).lower()}\n"
+    description.write_text(there)
+    told = run(description, "--speed", "max", "--for", "1s", "--port", 0).stderr.splitlines()
+    assert [line for line in told if "hear" in line or "way" in line] == [
+        f"skerry: {description}: mote 5: nobody can hear it: mote 2 is the nearest, 480 m away, and radio.range_m is 12 m",
+        f"skerry: {description}: motes 7, 8: no way leads from there to the root, whoever passes it on",
+    ]
+
+
 def test_what_a_run_ends_before_is_told(description: Path) -> None:
     faults = "".join(f"[[fault]]\nat = {at!r}\nkind = 'kill'\nmote = 1\n" for at in ("2 s", "3 s", "5 min"))
     description.write_text(f"{NETWORK}boot = '4 s'\n{faults}")

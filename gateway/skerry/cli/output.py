@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from enum import StrEnum
+from itertools import zip_longest
+from shutil import get_terminal_size
 from typing import Any
 
 from rich.cells import cell_len
@@ -52,22 +54,55 @@ def writer(
             sys.stdout.flush()
 
         return write_csv
-    headings = [f"{c['name']} ({c['unit']})" if c["unit"] else c["name"] for c in columns]
-    widths = [
-        max(len(heading), _MOMENT if c["type"] == "timestamp" else 8)
-        for heading, c in zip(headings, columns, strict=True)
-    ]
-    print("  ".join(heading.rjust(width) for heading, width in zip(headings, widths, strict=True)))
-    print("  ".join("-" * width for width in widths), flush=True)
+    return _Table(columns, zone).write
 
-    def write_table(row: Row) -> None:
-        cells = [
-            _cell(row[column["name"]], column["digits"], zone).rjust(width)
-            for column, width in zip(columns, widths, strict=True)
+
+class _Table:
+    """Rows as they come, each column as wide as its widest cell so far: of lists and texts nobody knows how wide they will be. The
+    heading is written again where that has changed. On a terminal that is too narrow for a row, lists are folded, an item below
+    the other."""
+
+    def __init__(self, columns: list[dict[str, Any]], zone: tzinfo | None) -> None:
+        self._columns, self._zone = columns, zone
+        self._headings = [f"{c['name']} ({c['unit']})" if c["unit"] else c["name"] for c in columns]
+        self._widths = [
+            max(cell_len(heading), _MOMENT if c["type"] == "timestamp" else 8)
+            for heading, c in zip(self._headings, columns, strict=True)
         ]
-        print("  ".join(cells), flush=True)
+        self._told = False
+        # Of lists the first row tells how wide they are.
+        if all(c["type"] != "list" for c in columns):
+            self._head()
 
-    return write_table
+    def _head(self) -> None:
+        self._told = True
+        print(self._line(self._headings))
+        print((" " * _GAP).join("-" * width for width in self._widths), flush=True)
+
+    def _line(self, cells: Sequence[str]) -> str:
+        padded = (
+            " " * (width - cell_len(cell)) + cell for cell, width in zip(cells, self._widths, strict=True)
+        )
+        return (" " * _GAP).join(padded).rstrip()
+
+    def write(self, row: Row) -> None:
+        """One row."""
+        cells = [_items(row[column["name"]], column["digits"], self._zone) for column in self._columns]
+        lines = [", ".join(items) for items in cells]
+        wide = sum(max(width, cell_len(line)) for width, line in zip(self._widths, lines, strict=True))
+        room = get_terminal_size().columns if sys.stdout.isatty() else wide + _GAP * len(lines)
+        if wide + _GAP * (len(lines) - 1) <= room:
+            cells = [[line] for line in lines]
+        widths = [
+            max(width, *map(cell_len, items)) if items else width
+            for items, width in zip(cells, self._widths, strict=True)
+        ]
+        if widths != self._widths or not self._told:
+            self._widths = widths
+            self._head()
+        for items in zip_longest(*cells, fillvalue=""):
+            print(self._line(items))
+        sys.stdout.flush()
 
 
 def _csv_cell(value: Any) -> Any:
@@ -93,6 +128,11 @@ class _Console(Console):
         raise  # noqa: PLE0704 - within the error's handler
 
 
+def _items(value: Any, digits: int, zone: tzinfo | None) -> list[str]:
+    """What a cell shows; of a list, each of its items."""
+    return [_cell(item, digits, zone) for item in (value if isinstance(value, list) else [value])]
+
+
 def _cell(value: Any, digits: int, zone: tzinfo | None = None) -> str:
     if value is None:
         return "NULL"
@@ -100,8 +140,6 @@ def _cell(value: Any, digits: int, zone: tzinfo | None = None) -> str:
         return value.astimezone(zone).isoformat(" ", timespec="milliseconds")
     if isinstance(value, dict):
         return f"{_cell(value['value'], digits)} at {value['nodeid']}"
-    if isinstance(value, list):
-        return ", ".join(_cell(item, digits) for item in value)
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 

@@ -47,7 +47,7 @@ def null() -> Expr:
 
 def text(value: str) -> Expr:
     """A constant text."""
-    return Expr(Op.ATTR, kind=Kind.TEXT, final=(TEXT_LEAF, value))
+    return Expr(Op.NULL, kind=Kind.TEXT, final=(TEXT_LEAF, value))
 
 
 def compare_texts(op: Op, a: Expr, b: Expr) -> Expr:

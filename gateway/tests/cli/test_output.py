@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 import time
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -43,6 +44,63 @@ def test_a_table_on_a_terminal_is_cut_off_nowhere(
     assert all(row["sql"] in said for row in ROWS)
     assert all(len(line) <= width for line in lines[1:]) or width < 32
     assert len(lines) == 3 or 32 <= width < 80
+
+
+TOP = [
+    {"name": "TOP(3, temp)", "unit": "degC", "digits": 2, "type": "list"},
+    {"name": "COUNT(*)", "unit": "", "digits": 0, "type": "integer"},
+]
+
+
+def warmest(*values: float) -> list[dict[str, object]]:
+    return [{"value": value, "nodeid": 10 * node} for node, value in enumerate(values, 1)]
+
+
+def test_rows_with_long_lists_stay_below_their_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    write = writer(Format.TABLE, TOP)
+    for count, values in enumerate(((25.5, 24.25, 3.0), (25.0,), (-25.5, -26.125, -130.0)), 1):
+        write({"TOP(3, temp)": warmest(*values), "COUNT(*)": count})
+    write({"TOP(3, temp)": None, "COUNT(*)": 0})
+    assert capsys.readouterr().out.splitlines() == [
+        "                 TOP(3, temp) (degC)  COUNT(*)",
+        "------------------------------------  --------",
+        "25.50 at 10, 24.25 at 20, 3.00 at 30         1",
+        "                         25.00 at 10         2",
+        "                      TOP(3, temp) (degC)  COUNT(*)",
+        "-----------------------------------------  --------",
+        "-25.50 at 10, -26.12 at 20, -130.00 at 30         3",
+        "                                     NULL         0",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_lists_are_folded_on_a_terminal_that_is_too_narrow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    write = writer(Format.TABLE, TOP)
+    for count in (1, 2):
+        write({"TOP(3, temp)": warmest(25.5, 24.25, 3.0), "COUNT(*)": count})
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= width for line in lines)
+    assert len({len(line) for line in lines if line.strip()[-1:] in "12-)"}) == 1
+    assert len(lines) == (4 if width == 80 else 8)
+    shown = " ".join(" ".join(lines).replace(",", " ").split())
+    assert shown.count("25.50 at 10") == shown.count("3.00 at 30") == 2
+
+
+def test_a_text_that_is_wider_than_the_column_has_its_heading_above_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write = writer(Format.TABLE, [{"name": "p.plot", "unit": "", "digits": 0, "type": "text"}])
+    for text in ("north", "the southern field", "west"):
+        write({"p.plot": text})
+    assert capsys.readouterr().out.splitlines() == [
+        "  p.plot", "--------", "   north",
+        "            p.plot", "------------------", "the southern field",
+        "              west",
+    ]  # fmt: skip
 
 
 MOMENT = datetime(2026, 11, 27, 3, 35, 6, 250_000, UTC)

@@ -185,6 +185,9 @@ REFUSED = [
     ("SELECT temp FROM sensors WHERE time > 'noon' SAMPLE PERIOD 1 s", "'noon'",
      "'noon' is no moment at column 39: "
      "write it as '2026-05-01', '2026-05-01 12:30' or '2026-05-01T12:30:00+02:00'; without a zone it is UTC"),
+    *((f"SELECT {written} FROM sensors ONCE", written, f"unknown attribute '{written}' at column 8: did you mean '{meant}'? "
+       "attributes are nodeid, parent, level, epoch, light, temp, humidity, voltage, accel_x, accel_y, xpos, ypos, free_ram, queue_length")
+      for written, meant in (("battery", "voltage"), ("Lux", "light"), ("rssi", "link"), ("hops", "level"), ("mote", "nodeid"))),
     ("SELECT temp FROM sensors WHERE temp BETWEEN 15 20", "20",
      "unexpected '20' at column 48: expected AND between the bounds, as in BETWEEN 15 AND 20"),
     ("SELECT temp FROM sensors WHERE temp BETWEEN 15, 20", ",",

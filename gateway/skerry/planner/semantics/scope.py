@@ -25,6 +25,15 @@ SYNONYMS = {
     "qual": "link", "quality": "link", "boots": "resets", "name": "nodeid", "roomno": "room", "accel": "accel_x", "mag": "mag_x",
     "volume": "noise", "loudness": "noise", "xloc": "xpos", "yloc": "ypos",
 }  # fmt: skip
+#: What is most likely meant by words that are no other names of attributes: units and scales differ.
+_MEANT = {
+    "battery": "voltage", "bat": "voltage", "vbat": "voltage", "vcc": "voltage", "volt": "voltage", "volts": "voltage", "power": "energy",
+    "lux": "light", "brightness": "light", "illuminance": "light", "rh": "humidity", "moisture": "humidity",
+    "rssi": "link", "lqi": "link", "signal": "link", "hops": "level", "hop": "level",
+    "node": "nodeid", "mote": "nodeid", "moteid": "nodeid", "address": "nodeid", "sound": "noise", "sequence": "epoch",
+    "x": "xpos", "y": "ypos", "memory": "free_ram", "reboots": "resets", "acceleration": "accel_x", "acc_x": "accel_x", "acc_y": "accel_y",
+    "storey": "floor",
+}  # fmt: skip
 #: Of what every event says, the other names.
 _OF_EVENTS = {name: SYNONYMS[name] for name in ("id", "xloc", "yloc")}
 #: The longest past that a stream is joined with: it is held in memory.
@@ -213,7 +222,9 @@ class Scope:
             if table in (None, called, also):
                 known += names
                 has.append(f"{called} has {', '.join(map(as_name, names))}")
-        hint = did_you_mean(node.name.lower(), known) + "; ".join(has)
+        meant = _MEANT.get(node.name.lower())
+        guess = f"did you mean '{meant}'? " if meant in known else did_you_mean(node.name.lower(), known)
+        hint = guess + "; ".join(has)
         if node.quoted and table is None:
             hint = f"it is read as a name: a text stands in single marks, as in {as_text(node.name)}; {hint}"
         if node.name.lower() in _WHEN:
