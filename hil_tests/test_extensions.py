@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.tests.pasts import ORIGIN, plain_records, plan_of, stream_of
+from hil_tests.desk import Desk
 from skerry.catalog import actions
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions import extension_aggregates
@@ -85,6 +86,37 @@ def test_an_aggregate_is_one_file_and_so_is_a_command(network: MakeNetwork, tmp_
     assert len(whole) >= 5
     assert all(row["RANGE(temp)"] == row["same"] == pytest.approx(4.0, abs=0.1) for row in whole)
     assert [net.motes[node].outputs for node in range(5)] == [set(), set(), set(), {"red", "green"}, set()]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("nothing_known")
+def test_what_motes_lack_is_refused_to_who_asks_it_and_to_nobody_else(
+    network: MakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway knows an aggregate that the motes' images were built without, and would merge it with another user's."""
+    code, table = tmp_path / "extensions" / "extensions.so", tmp_path / "iris" / "registry.c"
+    assert make(tmp_path, HERE / "extensions", str(code), str(table)).returncode == 0
+    extension_aggregates.load(code.parent, TAKEN)
+    slope = Environment(fields={"temp": Field(base=20.0, gradient=(0.1, 0.0))})
+    desk = Desk(
+        network(line_of(5, spacing=10, boards=("iris", "cc2538")), radio=disc(12), environment=slope),
+        tmp_path / "data",
+        monkeypatch,
+    )
+    desk.advance(60)
+    plain = desk.ask("SELECT epoch, motes, COUNT(*) AS n, MAX(temp) AS most FROM sensors SAMPLE PERIOD 4 s")
+    desk.advance(60)
+    lacking = desk.ask("SELECT RANGE(temp), COUNT(*) FROM sensors SAMPLE PERIOD 4 s")
+    desk.advance(120)
+    assert desk.rows[lacking] == []
+    assert desk.networks.refused(lacking)
+    desk.stop(lacking)
+    desk.advance(60)
+    rows = desk.rows[plain]
+    assert [row["epoch"] for row in rows] == list(range(rows[0]["epoch"], rows[0]["epoch"] + len(rows)))
+    assert len(rows) >= 50
+    assert {(row["motes"], row["n"]) for row in rows} == {(5, 5)}
+    assert [row["most"] for row in rows] == pytest.approx([24.0] * len(rows), abs=0.1)
 
 
 @pytest.mark.usefixtures("nothing_known")

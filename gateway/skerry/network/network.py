@@ -27,7 +27,7 @@ from skerry.streams.stream import Derived, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.commands import Action, event_number
-from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, CommandOp, Event, PacketType
+from skerry_protocol.packets import BROADCAST, FRAGMENT_MAXIMUM, CommandOp, Event, PacketType, RefusalReason
 
 log = logging.getLogger(__name__)
 
@@ -203,6 +203,8 @@ class Network:
             self._tell_time(packet)
         elif packet.type is PacketType.REFUSAL:
             log.warning("%s", self.refusals.add(packet.body, self.now()))
+            if packet.body.reason != RefusalReason.SLOTS:
+                self.demand.refused(packet.body.query)
         elif packet.type is PacketType.EVENT:
             catalog.events.hear(packet.body.event, time.time())
         elif packet.type is PacketType.COMMAND_ACK:

@@ -231,6 +231,26 @@ class Demand:
             self.placement.remove(user)
         return self.settle(now)
 
+    def refused(self, query: int) -> None:
+        """Motes refuse a query for what it is. Of several whom it was to serve, those who have come to it share with nobody any more, so
+        that whoever was there before goes on as he was; :meth:`settle` changes that."""
+        number = next((n for n, serving in self._serving.items() if serving.current == query), None)
+        group = self.placement.groups().get(number or 0)
+        if group is None or len(group.needs) < 2:
+            return
+        here = [user for user in group.users if user in self._users]
+        new = [user for user in here if all(self._is_of(feed, query) for feed in self._users[user].feeds)]
+        stay = {group.users[user] for user in here if user not in new}
+        if not stay:
+            # One of those who came together is as good as the other.
+            stay = {group.users[here[0]]}
+        for user in new:
+            if group.users[user] not in stay:
+                self.placement.part(user)
+
+    def _is_of(self, feed: Feed, query: int) -> bool:
+        return feed.query not in self._queries or self._readers.source_of(feed) == query
+
     def advance(self, now: float, heard: float = math.inf) -> Difference:
         """Time goes on: stops what is due, ends users whose FOR is over. ``heard``: for how long the root has been heard without a break,
         in s; while it is not, it and the motes keep the rows."""

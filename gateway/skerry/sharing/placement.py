@@ -160,6 +160,13 @@ class Placement:
         self._leave(user, group)
         self._loose = True
 
+    def part(self, user: str) -> None:
+        """A user shares with nobody any more: motes refuse what he and others ask together. Raises KeyError for an unknown one."""
+        group = self.group_of(user)
+        need = replace(group.users[user], kind=Kind.OWN, share=("user", user))
+        self._leave(user, group)
+        self._enter(user, need, self._begin(Kind.OWN))
+
     def improve(self) -> bool:
         """One change that saves power, where somebody has gone; whether there was one."""
         if not self._loose:

@@ -282,6 +282,41 @@ def test_a_user_who_leaves_before_the_cut_over_leaves_the_old_query_running() ->
     assert demand.advance(500) == Difference()
 
 
+@pytest.mark.parametrize("refused_at", [103, 150])
+def test_what_motes_refuse_ends_nothing_that_ran(refused_at: int) -> None:
+    demand = Demand()
+    (old,) = demand.add_user("a", rows("temp"), 0).install
+    (new,) = demand.add_user("b", rows("temp, light", "1 s"), 100).install
+    for now in range(100, refused_at):
+        demand.advance(now)
+    demand.refused(new.query)
+    told = demand.advance(refused_at)
+    # He who came has a query of his own, which motes may refuse again.
+    (alone,) = (one for one in told.install if demand.feeds_of(one.query)[0].user == "b")
+    for now in range(refused_at, refused_at + 60):
+        demand.refused(alone.query)
+        told = demand.advance(now)
+    feed = demand.feeds("a")[-1]
+    assert feed.until_ms is None
+    running = {one.query: one.mote_query for one in demand.installations()}
+    assert set(running) == {feed.query, alone.query}
+    assert running[feed.query] == old.mote_query
+    if refused_at == 103:
+        assert demand.feeds("a") == (feed,), "it has never ended"
+    # Others share with those who were there.
+    demand.add_user("c", rows("temp"), 400)
+    assert demand.query_of("c") == feed.query
+
+
+def test_of_users_who_came_together_each_is_refused_alone() -> None:
+    demand = Demand()
+    demand.add_user("a", rows("temp"), 0)
+    demand.add_user("b", rows("light"), 0)
+    demand.refused(demand.query_of("a") or 0)
+    demand.advance(1)
+    assert demand.query_of("a") != demand.query_of("b")
+
+
 def test_ids_are_reused_late() -> None:
     demand = Demand(forget_seconds=0)
     used = []
