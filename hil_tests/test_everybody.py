@@ -26,7 +26,7 @@ from skerry_testbed.description import Fault
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
 
-MINUTES = int(os.environ.get("SKERRY_EVERYBODY_MINUTES", "14"))
+MINUTES = int(os.environ.get("SKERRY_EVERYBODY_MINUTES", "10"))
 USERS = [int(number) for number in os.environ.get("SKERRY_EVERYBODY_USERS", "2,12,30").split(",")]
 #: Motes go no faster than this, as a clock: what a gateway and its line take of this machine's time, queries begin later.
 SPEED = 10.0
