@@ -19,6 +19,7 @@ from skerry.planner.model.clause import aligned_ms
 from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.lifetime_budget import CAPACITY
 from skerry.planner.model.plans import MoteQuery, QueryPlan
+from skerry.planner.model.waits import WAIT_MS
 from skerry.planner.physical.condition_order import SamplingPlan, considered
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import chosen, program_size
@@ -192,6 +193,7 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
     ]
     return {
         "held_ms": held_ms(query),
+        "wait_ms": _wait_ms(plan),
         "history_ms": plan.history.span_ms if plan.history is not None else None,
         "windows": [str(window) for window in plan.window.windows] if plan.window is not None else [],
         "order": str(plan.order) if plan.order is not None else None,
@@ -201,6 +203,14 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
             f"{o.name} = {render(o.expr)}" for o in computed if render(o.expr).lower() != o.name.lower()
         ],
     }
+
+
+def _wait_ms(plan: QueryPlan) -> int | None:
+    """For how long after an epoch's beginning it is waited for who lacks in it; None: there are no such epochs. Where motes are more than
+    :data:`skerry.planner.model.waits.HOPS` hops away it is more, unless WAIT says so."""
+    if not plan.aggregate or plan.window is not None or (plan.history is not None and plan.history.only):
+        return None
+    return WAIT_MS if plan.wait_ms is None else plan.wait_ms
 
 
 def _why_here(condition: Expr) -> str:
@@ -237,6 +247,11 @@ def explain_text(explained: dict[str, Any]) -> str:
     ]
     if gateway["held_ms"]:
         lines.append(f"  puts rows in order, {duration_text(gateway['held_ms'])} after they were sampled")
+    if gateway["wait_ms"] is not None:
+        waits = duration_text(gateway["wait_ms"]) if gateway["wait_ms"] else "0 s"
+        lines.append(
+            f"  has one row for each epoch: when all motes are in it, or {waits} after its beginning"
+        )
     if gateway["history_ms"] is not None:
         lines.append(
             f"  begins with what was recorded in the last {duration_text(gateway['history_ms'])}, from its files"

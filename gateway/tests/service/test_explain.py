@@ -188,3 +188,21 @@ def test_a_condition_that_cannot_be_meant_is_told(where: str, why: str | None) -
     assert doubt(plan.where) == why
     notes = [line for line in explain_text(explain(plan)).splitlines() if line.startswith("note")]
     assert notes == ([f"note: {why}"] if why is not None else [])
+
+
+@pytest.mark.parametrize(
+    ("sql", "waits"),
+    [
+        ("AVG(temp) SAMPLE PERIOD 10 s", "12 s"),
+        ("AVG(temp) SAMPLE PERIOD 10 s WAIT 90 s", "90 s"),
+        ("AVG(temp) SAMPLE PERIOD 10 s WAIT 0 s", "0 s"),
+        ("temp SAMPLE PERIOD 10 s", None),
+        ("AVG(temp) SAMPLE PERIOD 10 s HISTORY 1 day ONLY", None),
+    ],
+)
+def test_explain_says_how_long_an_epoch_is_waited_for(sql: str, waits: str | None) -> None:
+    said = [
+        line for line in explain_text(explain(plan_of(sql))).splitlines() if "one row for each epoch" in line
+    ]
+    wanted = f"  has one row for each epoch: when all motes are in it, or {waits} after its beginning"
+    assert said == ([] if waits is None else [wanted])
