@@ -20,6 +20,8 @@ void board_reboot(void) __attribute__((noreturn));
 /* Takes some ms, after board_init: bits that differ from chip to chip and from start to start. For
  * names that shall not repeat; no secrets. */
 uint32_t board_noise(void);
+/* What the chip's maker has numbered it by; 0: it has not. */
+uint32_t board_factory(void);
 /* Sleeps until an interrupt, deep or idle, and returns once that has been served; interrupts are
  * off before and after. */
 void board_sleep(bool deep);

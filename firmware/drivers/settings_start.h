@@ -24,6 +24,11 @@ static inline void settings_start(struct wire_settings *own)
         own->session = (uint16_t)board_noise();
     if (++own->session == 0)
         own->session = 1;
+    uint32_t chip = board_factory();
+    if (chip)
+        own->factory = chip;
+    else if (own->factory == 0)
+        own->factory = board_noise() | 1;
 }
 
 /* `own` so that the next start's session comes after both its own and `other`, by the order of

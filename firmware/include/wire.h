@@ -69,6 +69,7 @@ enum wire_packet_type {
     WIRE_PACKET_REFUSAL = 0x15,
     WIRE_PACKET_EVENT = 0x16,
     WIRE_PACKET_SERIES = 0x17,
+    WIRE_PACKET_NAMESAKE = 0x18,
     WIRE_PACKET_HELLO = 0x20,
     WIRE_PACKET_TIME = 0x21,
     WIRE_PACKET_SESSION = 0x22,
@@ -550,7 +551,7 @@ _Static_assert(sizeof(struct wire_join) == 4, "wire_join");
 
 /* A record in a bundle; its body follows. */
 struct wire_record {
-    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL or SERIES */
+    uint8_t type; /* RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES or NAMESAKE */
     uint8_t body_length; /* bytes of body, which follow */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_record) == 2, "wire_record");
@@ -624,8 +625,9 @@ struct wire_status {
     uint32_t repeated; /* of them repetitions */
     uint16_t malformed; /* frames and packets refused */
     uint16_t loops; /* parents that were given up for standing below the mote itself */
+    uint32_t factory; /* factory number: no two motes have one */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_status) == 60, "wire_status");
+_Static_assert(sizeof(struct wire_status) == 64, "wire_status");
 
 /* COMMAND_ACK. */
 struct wire_command_ack {
@@ -651,6 +653,14 @@ struct wire_refusal {
     uint16_t missing; /* bytes short, for MEMORY */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_refusal) == 6, "wire_refusal");
+
+/* NAMESAKE: another mote has the sender's number. */
+struct wire_namesake {
+    uint16_t node; /* short address that two motes have */
+    uint32_t factory; /* factory number of the one that sends it */
+    uint32_t other; /* … and of the other, as a record of who has heard it; 0: not known */
+} __attribute__((packed));
+_Static_assert(sizeof(struct wire_namesake) == 10, "wire_namesake");
 
 /* HELLO: only on the serial line. */
 struct wire_hello {
@@ -689,12 +699,13 @@ struct wire_settings {
     int32_t y; /* position, cm */
     uint16_t boots; /* boot count, raised by the firmware at each start */
     uint16_t session; /* name of its session as the root, raised at each start; 0: to be drawn at random */
+    uint32_t factory; /* factory number, where the chip has none; 0: to be drawn at random */
     uint16_t room; /* constants of the deployment, set by commands */
     int16_t floor;
     uint16_t group;
     uint16_t channels; /* bit n: data slots hop over channel 11 + n, too; 0: all is sent on `channel` */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_settings) == 28, "wire_settings");
+_Static_assert(sizeof(struct wire_settings) == 32, "wire_settings");
 
 /* A link frame on the serial line, before COBS and CRC. */
 struct wire_link_header {

@@ -13,6 +13,7 @@
 #include "net/dissemination.h"
 #include "net/link.h"
 #include "net/mac.h"
+#include "net/namesake.h"
 #include "net/neighbours.h"
 #include "net/queue.h"
 #include "net/random.h"
@@ -114,6 +115,13 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         dissemination_summary(source, (const struct wire_query_request *)body, length);
         schedule_heard(false);
         schedule_control();
+        return;
+    case WIRE_PACKET_NAMESAKE:
+        if (!namesake_told(source, unicast, body, length))
+            break;
+        schedule_heard(false);
+        if (tree_is_root())
+            link_pump();
         return;
     case WIRE_PACKET_QUERY_INSTALL:
     case WIRE_PACKET_QUERY_STOP:

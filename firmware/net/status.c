@@ -83,6 +83,7 @@ void status_report(void)
         .repeated = mac_counters.repeated,
         .malformed = capped((uint32_t)mac_counters.malformed + radio_malformed() + query_refused()),
         .loops = mac_counters.loops,
+        .factory = own->factory,
     };
     queue_push(WIRE_PACKET_STATUS, &status, sizeof status);
 }

@@ -7,6 +7,7 @@
 #include "net/clocksync.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
+#include "net/namesake.h"
 #include "net/neighbours.h"
 #include "net/random.h"
 #include "net/schedule.h"
@@ -486,8 +487,12 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
         mac_counters.malformed++;
         return false;
     }
-    if (source == settings()->nodeid)
+    /* Nobody can have a way by a mote of its own number, and who has the root's is in no network of
+     * it: others would take it for the root. */
+    if (source == settings()->nodeid || (beacon->root == settings()->nodeid && !tree_is_root())) {
+        namesake_heard(source);
         return false;
+    }
     if (beacon->root != root || beacon->session != session) {
         /* A root flashed again has drawn its first session, and its network still lives in another:
          * whichever of the two is the later one, all follow what comes after both (as who meets an
@@ -689,6 +694,7 @@ void tree_greeted(bool acknowledged)
 void tree_age(void)
 {
     neighbours_age();
+    namesake_age();
     if (news)
         news--;
     if (sought)

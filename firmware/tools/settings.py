@@ -74,6 +74,7 @@ def main() -> None:
             "y": round(options.y * 100),
             "boots": 0,
             "session": 0,
+            "factory": 0,
             "room": options.room,
             "floor": options.floor,
             "group": options.group,

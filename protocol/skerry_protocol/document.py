@@ -71,6 +71,10 @@ _PACKETS: dict[packets.PacketType, tuple[Struct[Any, Any], str]] = {
     ),
     packets.PacketType.COMMAND_ACK: (packets.CommandAck, "A mote's answer to a COMMAND."),
     packets.PacketType.LOG: (packets.Log, "A line of text from a mote."),
+    packets.PacketType.NAMESAKE: (
+        packets.Namesake,
+        "To whom else has the sender's number, or to a neighbour that passes it on; and the record of it.",
+    ),
     packets.PacketType.REFUSAL: (packets.Refusal, "A mote cannot run a query, and why."),
     packets.PacketType.EVENT: (
         packets.Event,

@@ -110,6 +110,7 @@ class PacketType(IntEnum):
     REFUSAL = 0x15
     EVENT = 0x16
     SERIES = 0x17
+    NAMESAKE = 0x18
     HELLO = 0x20
     TIME = 0x21
     SESSION = 0x22
@@ -470,7 +471,7 @@ Join = Struct(
 )
 
 Record = Struct(
-    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL or SERIES",
+    "type" / Int8ul * "RESULT, PARTIAL, STATUS, COMMAND_ACK, LOG, REFUSAL, SERIES or NAMESAKE",
     "body" / Prefixed(Byte, GreedyBytes),
 )
 
@@ -546,6 +547,13 @@ Status = Struct(
     "repeated" / Int32ul * "of them repetitions",
     "malformed" / Int16ul * "frames and packets refused",
     "loops" / Int16ul * "parents that were given up for standing below the mote itself",
+    "factory" / Int32ul * "factory number: no two motes have one",
+)
+
+Namesake = Struct(
+    "node" / Int16ul * "short address that two motes have",
+    "factory" / Int32ul * "factory number of the one that sends it",
+    "other" / Int32ul * "… and of the other, as a record of who has heard it; 0: not known",
 )
 
 CommandAck = Struct(
@@ -600,6 +608,7 @@ Settings = Struct(
     "y" / Int32sl * "position, cm",
     "boots" / Int16ul * "boot count, raised by the firmware at each start",
     "session" / Int16ul * "name of its session as the root, raised at each start; 0: to be drawn at random",
+    "factory" / Int32ul * "factory number, where the chip has none; 0: to be drawn at random",
     "room" / Int16ul * "constants of the deployment, set by commands",
     "floor" / Int16sl,
     "group" / Int16ul,
@@ -621,6 +630,7 @@ BODIES: dict[PacketType, Construct[Any, Any]] = {
     PacketType.COMMAND_ACK: CommandAck,
     PacketType.LOG: Log,
     PacketType.REFUSAL: Refusal,
+    PacketType.NAMESAKE: Namesake,
     PacketType.EVENT: Event,
     PacketType.SERIES: Series,
     PacketType.HELLO: Hello,

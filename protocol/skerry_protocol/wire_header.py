@@ -81,6 +81,7 @@ _STRUCTS: tuple[tuple[str, Struct[Any, Any], str], ...] = (
     ("command_ack", packets.CommandAck, "COMMAND_ACK."),
     ("log", packets.Log, "LOG: a line of text."),
     ("refusal", packets.Refusal, "REFUSAL: a query this mote cannot run."),
+    ("namesake", packets.Namesake, "NAMESAKE: another mote has the sender's number."),
     ("hello", packets.Hello, "HELLO: only on the serial line."),
     ("time", packets.Time, "TIME: only on the serial line."),
     ("session", packets.Session, "SESSION: only on the serial line."),

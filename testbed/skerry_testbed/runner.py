@@ -74,7 +74,8 @@ def settings_of(network: Network, mote: Mote) -> bytes:
         {
             "magic": SETTINGS_MAGIC, "nodeid": mote.id, "pan": network.radio.pan, "channel": network.radio.channel,
             "root": int(mote.root), "x": round(mote.x * 100), "y": round(mote.y * 100), "boots": 0,
-            "session": int(drawn.integers(1, 2**16)), "room": mote.room, "floor": mote.floor, "group": mote.group,
+            "session": int(drawn.integers(1, 2**16)), "factory": int(drawn.integers(1, 2**32)),
+            "room": mote.room, "floor": mote.floor, "group": mote.group,
             "channels": channel_mask(network.radio.channels),
         })
     )  # fmt: skip

@@ -104,6 +104,14 @@ uint32_t board_noise(void)
     return noise;
 }
 
+/* The lower half of the IEEE address; the upper one begins with TI's 00:12:4B. Where it is erased,
+ * or there is none, the chip has no number. */
+uint32_t board_factory(void)
+{
+    uint32_t low = IEEE_ADDRESS_A >> 8 == 0x00124B ? IEEE_ADDRESS_B : IEEE_ADDRESS_A;
+    return low == UINT32_MAX ? 0 : low;
+}
+
 void board_reboot(void)
 {
     reset_mark = RESET_BY_FIRMWARE;

@@ -153,6 +153,9 @@ uint32_t board_noise(void)
     return noise;
 }
 
+/* The signature row has no serial number. */
+uint32_t board_factory(void) { return 0; }
+
 void board_alarm(uint32_t due)
 {
     /* Emulators drop a pending overflow when the compare flag is cleared: none may fall between

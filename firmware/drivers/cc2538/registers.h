@@ -99,6 +99,10 @@ enum {
 #define FLASH_CTRL_FADDR REGISTER(0x400D300C)
 #define FLASH_CTRL_FWDATA REGISTER(0x400D3010)
 enum { FCTL_ERASE = 1 << 0, FCTL_WRITE = 1 << 1, FCTL_BUSY = 1 << 7 };
+/* Information page: the IEEE address in two words, whose order TI's own programs take either way.
+ */
+#define IEEE_ADDRESS_A REGISTER(0x00280028)
+#define IEEE_ADDRESS_B REGISTER(0x0028002C)
 #define FLASH_BASE 0x00200000U
 #define FLASH_PAGE 2048U
 

@@ -124,7 +124,8 @@ static const struct member status_members[] = {
     MEMBER(status, voltage),       MEMBER(status, free_ram),   MEMBER(status, queue_length),
     MEMBER(status, seconds),       MEMBER(status, radio_on),   MEMBER(status, uptime),
     MEMBER(status, rows),          MEMBER(status, dropped),    MEMBER(status, sent),
-    MEMBER(status, repeated),      MEMBER(status, malformed),  MEMBER(status, loops)};
+    MEMBER(status, repeated),      MEMBER(status, malformed),  MEMBER(status, loops),
+    MEMBER(status, factory)};
 LAYOUT(status, NULL, NULL, NULL);
 static const struct member command_ack_members[] = {
     MEMBER(command_ack, node), MEMBER(command_ack, token), MEMBER(command_ack, status)};
@@ -147,12 +148,15 @@ static const struct member time_members[] = {MEMBER(time, seconds), MEMBER(time,
 LAYOUT_AS(time_stamp, time, NULL, NULL, NULL); /* `time` is a library function */
 static const struct member session_members[] = {MEMBER(session, node), MEMBER(session, session)};
 LAYOUT(session, NULL, NULL, NULL);
+static const struct member namesake_members[] = {MEMBER(namesake, node), MEMBER(namesake, factory),
+                                                 MEMBER(namesake, other)};
+LAYOUT(namesake, NULL, NULL, NULL);
 static const struct member settings_members[] = {
-    MEMBER(settings, magic),   MEMBER(settings, nodeid), MEMBER(settings, pan),
-    MEMBER(settings, channel), MEMBER(settings, root),   MEMBER(settings, x),
-    MEMBER(settings, y),       MEMBER(settings, boots),  MEMBER(settings, session),
-    MEMBER(settings, room),    MEMBER(settings, floor),  MEMBER(settings, group),
-    MEMBER(settings, channels)};
+    MEMBER(settings, magic),   MEMBER(settings, nodeid),  MEMBER(settings, pan),
+    MEMBER(settings, channel), MEMBER(settings, root),    MEMBER(settings, x),
+    MEMBER(settings, y),       MEMBER(settings, boots),   MEMBER(settings, session),
+    MEMBER(settings, factory), MEMBER(settings, room),    MEMBER(settings, floor),
+    MEMBER(settings, group),   MEMBER(settings, channels)};
 LAYOUT(settings, NULL, NULL, NULL);
 static const struct member link_header_members[] = {MEMBER(link_header, kind),
                                                     MEMBER(link_header, sequence)};
@@ -170,7 +174,8 @@ static const struct {
     {WIRE_PACKET_LOG, &log_line},          {WIRE_PACKET_REFUSAL, &refusal},
     {WIRE_PACKET_EVENT, &event},           {WIRE_PACKET_HELLO, &hello},
     {WIRE_PACKET_TIME, &time_stamp},       {WIRE_PACKET_JOIN, &join},
-    {WIRE_PACKET_SESSION, &session},       {WIRE_PACKET_SERIES, &series},
+    {WIRE_PACKET_SESSION, &session},       {WIRE_PACKET_NAMESAKE, &namesake},
+    {WIRE_PACKET_SERIES, &series},
 };
 
 static void fail(const char *what, const char *which)

@@ -196,6 +196,30 @@ static void a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told(voi
     CHECK_EQUAL(left, 1);
 }
 
+static void a_beacon_of_a_mote_of_the_own_number_is_told_and_no_parents(void)
+{
+    own = (struct wire_settings){.nodeid = ME};
+    tree_init();
+    CHECK(!beacon_of(ME, 1, ROOT, 16, 255, SESSION));
+    CHECK_EQUAL(namesakes, 1);
+    CHECK(!tree_joined());
+    hear(2, 1, ROOT, 16, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    CHECK(!beacon_of(ME, 1, ROOT, 16, 255, SESSION));
+    CHECK_EQUAL(namesakes, 2);
+    CHECK_EQUAL(tree_own_parent(), 2);
+}
+
+static void who_has_the_roots_number_is_in_no_network(void)
+{
+    own = (struct wire_settings){.nodeid = ROOT};
+    tree_init();
+    CHECK(!beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 255, SESSION));
+    CHECK(!beacon_of(2, 1, ROOT, 16, 255, SESSION));
+    CHECK_EQUAL(namesakes, 2);
+    CHECK(!tree_joined());
+}
+
 /* Once: two roots of one number would outdo each other for ever. */
 static void a_root_at_its_first_start_passes_the_session_that_its_network_lives_in(void)
 {
@@ -425,6 +449,8 @@ static const struct test tests[] = {
     TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up),
     TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told),
+    TEST(a_beacon_of_a_mote_of_the_own_number_is_told_and_no_parents),
+    TEST(who_has_the_roots_number_is_in_no_network),
     TEST(a_root_at_its_first_start_passes_the_session_that_its_network_lives_in),
     TEST(the_table_keeps_the_parent_and_those_closer_to_the_root),
     TEST(a_child_without_a_place_counts_for_a_while),

@@ -9,6 +9,7 @@
 #include "net/clocksync.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
+#include "net/namesake.h"
 #include "net/neighbours.h"
 #include "net/schedule.h"
 #include "net/slots.h"
@@ -74,6 +75,13 @@ void net_left(void) { left++; }
 void net_parent_changed(void) { changed++; }
 void net_stale_neighbour(void) { stale++; }
 void net_clock_jumped(void) {}
+static int namesakes;
+void namesake_heard(uint16_t source)
+{
+    (void)source;
+    namesakes++;
+}
+void namesake_age(void) {}
 static int renewed;
 static uint16_t renewed_after;
 void net_renew_session(uint16_t other)

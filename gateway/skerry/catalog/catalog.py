@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from skerry.catalog.event_rates import Events
+from skerry.catalog.namesakes import Namesakes
 from skerry_protocol.attributes import BY_NAME, Attribute
 from skerry_protocol.bytecode import ATTRIBUTE_OWN
 from skerry_protocol.packets import NO_LEVEL, NO_NODE
@@ -55,6 +56,8 @@ class Mote:
     repeated: int
     malformed: int
     loops: int = 0
+    #: No two motes have one.
+    factory: int = 0
     #: The root that this report came through; None: of a gateway that knew but one.
     root: int | None = None
 
@@ -77,6 +80,7 @@ class Catalog:
         self.events = Events()
         #: Seconds of network time in one of UTC, of emulated motes.
         self.speed = 1.0
+        self._namesakes = Namesakes()
         #: The root that each one's last report came through, and the latest changes of it: UTC in s, before, after.
         self._through: dict[int, int | None] = {}
         self._moves: dict[int, list[tuple[float, int, int]]] = {}
@@ -86,8 +90,10 @@ class Catalog:
         packets may overtake each other on their way."""
         mote = _mote(status, received, root)
         self._came_through(mote.nodeid, root, received)
+        self._namesakes.report(mote.nodeid, mote.factory, received)
         known = self._motes.get(mote.nodeid)
-        if known is not None and known.boots == mote.boots and known.uptime > mote.uptime:
+        same = known is not None and (known.factory, known.boots) == (mote.factory, mote.boots)
+        if known is not None and same and known.uptime > mote.uptime:
             return known
         self._motes[mote.nodeid] = mote
         return mote
@@ -109,6 +115,17 @@ class Catalog:
             for nodeid, moves in self._moves.items()
             if len(moves) == MOVES and now - moves[0][0] < MOVES_S
         }
+
+    def tell_namesake(self, nodeid: int, factory: int, other: int, now: float) -> None:
+        """A mote of this factory number has heard of another that has its address; 0: of that one nothing else is known. ``now``: UTC
+        in s."""
+        known = self._motes.get(nodeid)
+        other = other or (known.factory if known is not None else 0)
+        self._namesakes.tell(nodeid, (factory, other), now)
+
+    def namesakes(self, now: float) -> dict[int, tuple[int, int]]:
+        """Short addresses that two motes of a network have, and their factory numbers. ``now``: UTC in s."""
+        return self._namesakes.known(now, self.speed)
 
     def hear(self, nodeid: int, now: float) -> None:
         """A packet that a mote made has come; ``now``: UTC in s."""
@@ -202,7 +219,7 @@ class Catalog:
 
 def _mote(status: Mapping[str, Any], received: float, root: int | None) -> Mote:
     same = ("boots", "reset_cause", "attributes", "neighbours", "query_version", "free_ram", "queue_length",
-            "uptime", "rows", "dropped", "sent", "repeated", "malformed", "loops")  # fmt: skip
+            "uptime", "rows", "dropped", "sent", "repeated", "malformed", "loops", "factory")  # fmt: skip
     return Mote(
         nodeid=status["node"],
         board=BOARDS.get(status["board"], f"board {status['board']}"),

@@ -205,6 +205,8 @@ class Network:
             log.warning("%s", self.refusals.add(packet.body, self.now()))
             if packet.body.reason != RefusalReason.SLOTS:
                 self.demand.refused(packet.body.query)
+        elif packet.type is PacketType.NAMESAKE:
+            catalog.tell_namesake(packet.body.node, packet.body.factory, packet.body.other, time.time())
         elif packet.type is PacketType.EVENT:
             catalog.events.hear(packet.body.event, time.time())
         elif packet.type is PacketType.COMMAND_ACK:

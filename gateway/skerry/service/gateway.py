@@ -295,7 +295,7 @@ class Gateway:
             self._release()
             changed = self._go_on()
             self._leave_spent()
-            self._watch.motes(self.catalog)
+            self._watch.motes(self.catalog, self._network.roots)
             abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
             for query in abandoned:
                 log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
 
 from skerry.catalog import Catalog
 from skerry.network.root import Root
@@ -49,8 +50,9 @@ class Watch:
             "windows", None if lacking is None else f"windows from before the start lack rows: {lacking}"
         )
 
-    def motes(self, catalog: Catalog) -> None:
-        """Whether each has an address of its own."""
+    def motes(self, catalog: Catalog, roots: Collection[int]) -> None:
+        """Whether each has an address of its own. ``roots``: addresses of the roots."""
+        self._tell("namesakes", _named(catalog.namesakes(time.time()), catalog, roots))
         found = [
             f"mote {nodeid} reports through roots {a} and {b} in turn"
             for nodeid, (a, b) in catalog.clashes(time.time()).items()
@@ -63,3 +65,27 @@ class Watch:
             self._alarms.off(name)
         else:
             self._alarms.on(name, trouble)
+
+
+def _named(namesakes: Mapping[int, tuple[int, int]], catalog: Catalog, roots: Collection[int]) -> str | None:
+    """Which motes of a network have one address, what comes of that and what is to be done; None: none have."""
+    found = []
+    for nodeid, factories in namesakes.items():
+        root = catalog.mote(nodeid) if nodeid in roots else None
+        others = [factory for factory in factories if root is None or factory != root.factory]
+        if nodeid in roots:
+            found.append(
+                f"mote {nodeid:d} of factory number {' or '.join(map(_factory, others))} has the root's number: it is in no network, and "
+                "nothing comes from those behind it that hear no other mote"
+            )
+        else:
+            found.append(
+                f"mote {nodeid:d} is two, of factory numbers {' and '.join(map(_factory, factories))}: rows of that number are of either, "
+                "of an epoch's two the first is kept, and aggregates count both"
+            )
+    return f"{'; '.join(found)}; give one of them another number" if found else None
+
+
+def _factory(number: int) -> str:
+    """As it stands on a chip's label, or what stands for it."""
+    return f"{number:08x}" if number else "unknown"

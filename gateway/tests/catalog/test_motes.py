@@ -22,7 +22,7 @@ def status(**fields: Any) -> Any:
         "node": 7, "boots": 2, "reset_cause": 1, "board": 1, "attributes": 0b11_1111_1111_1111, "parent": 3,
         "level": 2, "link": 255, "neighbours": 5, "query_version": 4, "x": 150, "y": -25, "voltage": 2950,
         "free_ram": 900, "queue_length": 1, "seconds": 500, "radio_on": 4000, "uptime": 400, "rows": 10,
-        "dropped": 0, "sent": 12, "repeated": 2, "malformed": 0, "loops": 0,
+        "dropped": 0, "sent": 12, "repeated": 2, "malformed": 0, "loops": 0, "factory": 9,
     }  # fmt: skip
     return decode(encode(PacketType.STATUS, **(everything | fields))).body
 

@@ -110,11 +110,11 @@ def test_rows_come_once_whichever_root_and_gateway_are_lost(both: Daemon, roots:
     assert there.programs() == {other_query: other_program}
 
 
-def status(node: int, seconds: int) -> bytes:
+def status(node: int, seconds: int, factory: int = 9) -> bytes:
     return codec.encode(
         PacketType.STATUS, node=node, uptime=seconds, x=node * 100, y=0, boots=1, reset_cause=1, board=1, attributes=0x3FFF,
         parent=0, level=1, link=255, neighbours=2, query_version=0, voltage=2950, free_ram=900, queue_length=0, seconds=seconds,
-        radio_on=1000, rows=5, dropped=0, sent=9, repeated=0, malformed=0, loops=0,
+        radio_on=1000, rows=5, dropped=0, sent=9, repeated=0, malformed=0, loops=0, factory=factory,
     )  # fmt: skip
 
 
@@ -157,6 +157,22 @@ def test_motes_and_commands_of_all_networks(both: Daemon, roots: list[RootPeer])
         wait_for(lambda: not there.waiting)
     wait_for(lambda: alarms(both))
     assert "mote 1 reports through roots 0 and 100 in turn" in alarms(both)[0]
+
+
+def test_motes_of_one_number_in_a_network_are_named(both: Daemon, roots: list[RootPeer]) -> None:
+    here, _ = roots
+    both.start()
+    here.waiting += [status(0, 20, 1), status(7, 20, 0xA1)]
+    wait_for(lambda: len(both.client().motes()) == 2)
+    assert alarms(both) == []
+    here.waiting.append(codec.encode(PacketType.NAMESAKE, node=7, factory=0xB2, other=0xA1))
+    wait_for(lambda: alarms(both))
+    [alarm] = alarms(both)
+    assert alarm.startswith("mote 7 is two, of factory numbers 000000a1 and 000000b2: ")
+    assert alarm.endswith("; give one of them another number")
+    here.waiting.append(codec.encode(PacketType.NAMESAKE, node=0, factory=0xC3, other=0))
+    wait_for(lambda: "000000c3" in alarms(both)[0])
+    assert "mote 0 of factory number 000000c3 has the root's number: it is in no network" in alarms(both)[0]
 
 
 def test_two_roots_of_one_number_are_refused(both: Daemon, roots: list[RootPeer]) -> None:

@@ -26,6 +26,7 @@
 #define PERIPHERALS_BYTES 0x00100000U
 #define SYSTEM_BASE 0xE0000000U
 #define SYSTEM_BYTES 0x00100000U
+#define INFORMATION_BASE 0x00280000U
 /* Where settings stand in for EEPROM: the two pages before the last;
  * firmware/drivers/cc2538/settings.c. */
 #define SETTINGS_BASE 0x0007F000U

@@ -398,6 +398,8 @@ static int engine_open(skerry_cpu *cpu)
            uc_ctl_set_cpu_model(cpu->engine, UC_CPU_ARM_CORTEX_M3) ||
            uc_mem_map_ptr(cpu->engine, FLASH_BASE, FLASH_BYTES, UC_PROT_READ | UC_PROT_EXEC,
                           cpu->flash) ||
+           /* The information page, in a page of the emulator's: reads 0, as no address is known. */
+           uc_mem_map(cpu->engine, INFORMATION_BASE, 0x1000, UC_PROT_READ) ||
            uc_mem_map_ptr(cpu->engine, RAM_BASE, RAM_BYTES, UC_PROT_ALL, cpu->ram) ||
            uc_mmio_map(cpu->engine, PERIPHERALS_BASE, PERIPHERALS_BYTES, on_read, cpu, on_write,
                        cpu) ||
