@@ -9,7 +9,8 @@ RUN     := $(VENV)/bin/python
 # One more than there are processors: many a test waits for what it has started.
 TEST    := $(RUN) -m pytest -n $(shell expr $$(nproc) + 1) --dist worksteal
 CACHE   := build/cache
-STAMP   := build/setup.stamp
+# Of this folder: a copy of it is set up anew, as its .venv would run what lies in the first.
+STAMP   := build/setup.$(shell pwd | cksum | cut -d' ' -f1).stamp
 BOARD   ?= iris
 PORT    ?= /dev/ttyUSB0
 ID      ?= 1
@@ -59,7 +60,7 @@ format: $(STAMP) ## lay out Python and C as `make lint` wants them
 	@$(VENV)/bin/ruff format --quiet .
 	@$(VENV)/bin/clang-format -i $(C_FILES)
 
-check: lint firmware ## lint and unit tests, in under two minutes
+check: lint firmware testbed ## lint and unit tests, in under two minutes
 	@$(TEST) -q -m "not slow and not spark" protocol gateway testbed/tests/unit firmware bench tools
 
 test: lint firmware testbed archive ## everything: what CI runs

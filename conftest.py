@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from gateway.tests import java
+from skerry.cli.checkout import complaint
 
 java.use()
 
@@ -20,6 +22,13 @@ settings.register_profile(
     "skerry", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("skerry")
+
+
+def pytest_configure() -> None:
+    """Tests of one checkout do not pass on the code and images of another."""
+    other = complaint(Path(__file__).resolve().parent)
+    if other is not None:
+        raise pytest.UsageError(other)
 
 
 def takes_long(item: pytest.Item) -> bool:

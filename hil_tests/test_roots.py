@@ -17,7 +17,8 @@ import pytest
 import skerry
 from gateway.tests.ports import free_port
 from skerry.storage.log.stream_log import read
-from skerry_testbed.pytest import skip_unless_built
+
+pytestmark = pytest.mark.usefixtures("skerry_built")
 
 COMMAND = str(Path(sys.executable).parent / "skerry")
 #: Mean temperatures of the two, far from each other: °C.
@@ -64,7 +65,6 @@ class Site:
 
 @pytest.fixture
 def sites(tmp_path: Path) -> Iterator[list[Site]]:
-    skip_unless_built()
     made = [
         Site(tmp_path / "here.toml", description(0, HERE, 15)),
         Site(tmp_path / "there.toml", description(100, THERE, 20)),

@@ -8,7 +8,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from skerry_protocol.packets import PacketType
-from skerry_testbed.core import PROJECT
+from skerry_testbed.built import PROJECT
 from skerry_testbed.network import Environment, Field
 from skerry_testbed.pytest import MakeNetwork, grid
 from skerry_testbed.queries import ask

@@ -36,7 +36,7 @@ from bench.runner.markdown import result_text
 from bench.runner.provenance import PROJECT, commit, machine
 from bench.runner.recorder import Recorder
 from bench.runner.result import Result, ResultError, stored, write
-from skerry_testbed.core import TestbedError
+from skerry_testbed.errors import TestbedError
 
 #: Where small forms and runs that were cut short leave their results: they are no record.
 SCRATCH = PROJECT / "build" / "bench"

@@ -16,7 +16,6 @@ from bench.runner.children import children
 from bench.runner.command import main
 from bench.runner.provenance import PROJECT
 from bench.runner.result import read
-from skerry_testbed.pytest import skip_unless_built
 
 BENCH = [sys.executable, "-m", "bench"]
 
@@ -82,6 +81,7 @@ def test_what_is_wrong_is_named(words: list[str], told: str, capsys: pytest.Capt
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("skerry_built")
 @pytest.mark.parametrize(
     "words",
     [
@@ -97,7 +97,6 @@ def test_a_small_form_of_each_area(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of each measures what the last stored result tells: its tables have the same columns."""
-    skip_unless_built()
     out = tmp_path / "result.json"
     assert status("run", *words, "--quick", "--out", str(out)) == 0
     assert "what | measured | goal" in capsys.readouterr().out

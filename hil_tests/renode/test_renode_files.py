@@ -13,7 +13,7 @@ from robot.api import TestSuite as Suite
 
 from hil_tests.renode import compare
 from skerry_protocol.packets import Settings
-from skerry_testbed.core import BUILD, PROJECT
+from skerry_testbed.built import BUILD, PROJECT
 from skerry_testbed.network import Environment, Fault, Field, Network, NetworkError, Radio, check, load
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
 from skerry_testbed.queries import ask, rows

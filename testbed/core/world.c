@@ -14,6 +14,8 @@
 #define UART_BYTE_NS 260417U /* 38400 baud, 10 bits */
 
 static char error_text[512];
+uint32_t skerry_interface(void) { return SKERRY_INTERFACE; }
+
 const char *skerry_error(void) { return error_text; }
 
 int world_fail(const char *format, ...)

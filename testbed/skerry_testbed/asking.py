@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from skerry.service.step_messages import Asked, Begin, End, Ended, Step, Told
-from skerry_testbed.core import TestbedError
 from skerry_testbed.description import Query
 from skerry_testbed.duration import seconds
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.runner import Testbed
 
 #: Virtual ns between two turns of the gateway: what the root has said waits so long at most.

@@ -24,7 +24,7 @@ from skerry_testbed.asking import Asking
 from skerry_testbed.capture import Capture
 from skerry_testbed.checks import check_query, never_happens
 from skerry_testbed.children import Children
-from skerry_testbed.core import TestbedError
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.gdb.server import Debuggers
 from skerry_testbed.hearing import unheard
 from skerry_testbed.network import Network, NetworkError, Query, load

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,18 +13,14 @@ from typing import Any
 
 from cffi import FFI
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
-BUILD = Path(os.environ.get("SKERRY_BUILD", PROJECT / "build"))
+from skerry_testbed import built
+from skerry_testbed.errors import TestbedError
+
 #: CPU back-end of each board.
 BACKENDS = {"iris": "avr", "cc2538": "arm"}
 
+#: Numbers of ``SKERRY_SENSOR_…``, by attribute.
 SENSORS = {"temp": 0, "humidity": 1, "light": 2, "accel_x": 3, "accel_y": 4, "voltage": 5}
-
-
-class TestbedError(RuntimeError):
-    """The emulator refused; the message says what and why."""
-
-    __test__ = False
 
 
 class Stop(IntEnum):
@@ -49,14 +44,17 @@ class AirFrame:
 
 
 @cache
-def _library() -> tuple[FFI, Any]:
-    path = BUILD / "testbed" / "libskerry_core.so"
-    if not path.exists():
-        raise TestbedError(f"{path} is missing: run 'make testbed'")
+def library() -> tuple[FFI, Any]:
+    """The core. Raises TestbedError where it is missing, or does not belong to this package."""
+    path = built.library("core")
     ffi = FFI()
-    header = (PROJECT / "testbed" / "core" / "include" / "skerry_core.h").read_text()
-    ffi.cdef(re.sub(r"^#include.*$", "", header, flags=re.MULTILINE))
-    return ffi, ffi.dlopen(str(path))
+    ffi.cdef(re.sub(r"^#include.*$", "", built.HEADER.read_text(), flags=re.MULTILINE))
+    core = ffi.dlopen(str(path))
+    # One that is older than this question does not know it.
+    has = getattr(core, "skerry_interface", int)()
+    if has != built.interface():
+        raise TestbedError(f"{path} is of another version than {built.HEADER}: {built.how('testbed')}")
+    return ffi, core
 
 
 class World:
@@ -65,7 +63,7 @@ class World:
     def __init__(
         self, seed: int, noise_dbm: float = -98.0, capture_db: float = 3.0, collisions: bool = True
     ) -> None:
-        self._ffi, self._lib = _library()
+        self._ffi, self._lib = library()
         config = self._ffi.new("skerry_world_config *")
         config.seed, config.noise_dbm, config.capture_db = seed, noise_dbm, capture_db
         config.collisions = collisions
@@ -103,7 +101,7 @@ class World:
         """Index of the new mote. Raises TestbedError for an image that does not fit the board."""
         backend = BACKENDS.get(board, board)
         if backend not in self._backends:
-            self.load_backend(backend, BUILD / "testbed" / f"libskerry_{backend}.so")
+            self.load_backend(backend, built.library(backend))
         config = self._ffi.new("skerry_mote_config *")
         keep = [self._ffi.new("char[]", text.encode()) for text in (backend, str(elf))]
         config.backend, config.elf = keep

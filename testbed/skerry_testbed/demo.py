@@ -21,9 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 import skerry
+from skerry_testbed import built
 from skerry_testbed.children import Children
 
-NETWORK = Path(__file__).parent.parent / "networks" / "demo.toml"
+NETWORK = built.FILES / "networks" / "demo.toml"
 #: Seconds of wall clock that the queries run.
 DURATION_S = 60
 #: Wait for motes to join before the queries start all the same.

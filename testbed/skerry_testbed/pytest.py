@@ -1,4 +1,4 @@
-"""Fixtures for tests over emulated motes: ``from skerry_testbed.pytest import network, grid, disc``.
+"""For tests over emulated motes: ``from skerry_testbed.pytest import grid, disc``. The fixture ``network`` is there without an import.
 
 ::
 
@@ -12,18 +12,17 @@ Virtual time moves only in ``advance``; a run depends on nothing but its descrip
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from skerry_protocol import codec, mac
 from skerry_protocol.codec import Packet
 from skerry_protocol.packets import PacketError, Settings, VersionMismatchError
 from skerry_testbed.checks import check_fault
-from skerry_testbed.core import BUILD, SENSORS, AirFrame
+from skerry_testbed.core import SENSORS, AirFrame
 from skerry_testbed.duration import seconds
 from skerry_testbed.line import Line
 from skerry_testbed.network import Environment, Fault, Interference, Mote, Network, Radio, check, load
@@ -185,61 +184,39 @@ class NetworkHandle:
 MakeNetwork = Callable[..., NetworkHandle]
 
 
-def skip_unless_built() -> None:
-    """Skip the test that calls it where the emulator or the motes' images have not been built: the reason names what is missing."""
-    for path, target in (
-        (BUILD / "testbed" / "libskerry_core.so", "testbed"),
-        (BUILD / "testbed" / "libskerry_arm.so", "testbed"),
-        (BUILD / "firmware" / "iris.elf", "firmware"),
-        (BUILD / "firmware" / "cc2538.elf", "firmware"),
-    ):
-        if not path.exists():
-            pytest.skip(f"{path} is missing: run 'make {target}'")
-
-
-@pytest.fixture
-def network() -> Iterator[MakeNetwork]:
-    """``network(motes, radio=…, environment=…, seed=…, firmware=…)`` or ``network(path)`` makes a network whose root is connected.
-    ``network(path, seed=…)`` draws another run of the same description.
-
-    Skips where the emulator or the firmware has not been built.
-    """
-    skip_unless_built()
-
-    def make(
-        motes: list[Mote] | Path | str | Network,
-        *,
-        radio: Radio | None = None,
-        environment: Environment | None = None,
-        seed: int | None = None,
-        faults: list[Fault] | None = None,
-        interference: list[Interference] | None = None,
-        clock_ppm: float | None = None,
-        firmware: Path | dict[str, str] | None = None,
-    ) -> NetworkHandle:
-        if isinstance(motes, (Path, str, Network)):
-            description = motes if isinstance(motes, Network) else load(Path(motes))
-            given = {
-                "radio": radio, "environment": environment, "faults": faults, "interference": interference, "clock_ppm": clock_ppm,
-                "firmware": firmware,
-            }  # fmt: skip
-            for name, value in given.items():
-                if value is not None:
-                    raise TypeError(f"network(…, {name}=…): a description says that; beside it goes seed=")
-            if seed is not None:
-                description = msgspec.structs.replace(description, seed=seed)
-        else:
-            description = check(
-                Network(
-                    name="test", seed=1 if seed is None else seed, mote=motes, radio=radio or disc(15),
-                    environment=environment or Environment(), fault=faults or [], interference=interference or [],
-                    clock_ppm=40.0 if clock_ppm is None else clock_ppm,
-                    firmware=str(firmware) if isinstance(firmware, Path) else firmware,
-                )
-            )  # fmt: skip
-        handle = NetworkHandle(description)
-        handle.advance(2.5)
-        handle.line.connect()
-        return handle
-
-    yield make
+def make_network(
+    motes: list[Mote] | Path | str | Network,
+    *,
+    radio: Radio | None = None,
+    environment: Environment | None = None,
+    seed: int | None = None,
+    faults: list[Fault] | None = None,
+    interference: list[Interference] | None = None,
+    clock_ppm: float | None = None,
+    firmware: Path | dict[str, str] | None = None,
+) -> NetworkHandle:
+    """What the fixture ``network`` is."""
+    if isinstance(motes, (Path, str, Network)):
+        description = motes if isinstance(motes, Network) else load(Path(motes))
+        given = {
+            "radio": radio, "environment": environment, "faults": faults, "interference": interference, "clock_ppm": clock_ppm,
+            "firmware": firmware,
+        }  # fmt: skip
+        for name, value in given.items():
+            if value is not None:
+                raise TypeError(f"network(…, {name}=…): a description says that; beside it goes seed=")
+        if seed is not None:
+            description = msgspec.structs.replace(description, seed=seed)
+    else:
+        description = check(
+            Network(
+                name="test", seed=1 if seed is None else seed, mote=motes, radio=radio or disc(15),
+                environment=environment or Environment(), fault=faults or [], interference=interference or [],
+                clock_ppm=40.0 if clock_ppm is None else clock_ppm,
+                firmware=str(firmware) if isinstance(firmware, Path) else firmware,
+            )
+        )  # fmt: skip
+    handle = NetworkHandle(description)
+    handle.advance(2.5)
+    handle.line.connect()
+    return handle

@@ -14,15 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from skerry_testbed import environment, radio
-from skerry_testbed.core import PROJECT
+from skerry_testbed import built, environment, radio
 from skerry_testbed.duration import seconds
 from skerry_testbed.network import Fault, Mote, Network, NetworkError
 from skerry_testbed.runner import Crystal, crystals, image_of, settings_of
 
 #: The one that Renode has a model of.
 BOARD = "cc2538"
-FILES = PROJECT / "testbed" / "renode"
+FILES = built.FILES / "renode"
 ADC_ADDRESS, ADC_SIZE = 0x400D7000, 0x100
 #: Where the firmware looks for its settings; firmware/drivers/cc2538/settings.c.
 SETTINGS_ADDRESS = 0x0027F000

@@ -14,8 +14,8 @@ import numpy as np
 
 from skerry_protocol.mac import channel_mask
 from skerry_protocol.packets import SETTINGS_MAGIC, Settings
-from skerry_testbed import environment
-from skerry_testbed.core import BUILD, AirFrame, TestbedError, World
+from skerry_testbed import built, environment
+from skerry_testbed.core import AirFrame, World
 from skerry_testbed.duration import seconds
 from skerry_testbed.faults import Faults
 from skerry_testbed.links import Links
@@ -59,10 +59,9 @@ def crystals(network: Network, rng: np.random.Generator) -> list[Crystal]:
 
 
 def image_of(network: Network, mote: Mote) -> Path:
-    """The ELF file that a mote runs. Raises TestbedError when there is none."""
-    path = network.image(mote.board) or BUILD / "firmware" / f"{mote.board}.elf"
-    if not path.exists():
-        raise TestbedError(f"{path} is missing: run 'make firmware'")
+    """The ELF file that a mote runs. Raises TestbedError when there is none, or one that belongs to another version of this package."""
+    path = network.image(mote.board) or built.image(mote.board)
+    built.check_image(path)
     return path
 
 

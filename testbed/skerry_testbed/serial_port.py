@@ -8,7 +8,7 @@ import select
 import socket
 
 from skerry_protocol.framing import Deframer, FrameKind
-from skerry_testbed.core import TestbedError
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.runner import Testbed
 
 #: Bytes kept for a client that reads too slowly; what comes on top is lost, as in any UART driver.

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skerry_testbed.core import PROJECT, TestbedError, World
+from skerry_testbed.built import PROJECT
+from skerry_testbed.core import World
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.links import Links
 from skerry_testbed.network import Bursts, Crystals, Interference, LinkBursts, Mote, Network, Radio
 from skerry_testbed.surroundings import Drift, Interferers, Mobility

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skerry_testbed.core import PROJECT, World
+from skerry_testbed.built import PROJECT
+from skerry_testbed.core import World
 
 Run = Callable[..., tuple[World, bytes]]
 PRELUDE = Path(__file__).parent / "arm" / "prelude.h"

@@ -9,9 +9,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from skerry_testbed.pytest import skip_unless_built
 from testbed.tests.descriptions import ROOT
 from testbed.tests.test_cli import run
+
+pytestmark = pytest.mark.usefixtures("skerry_built")
 
 #: 20 °C at the root, a degree more for each 10 m.
 LINE = f"""
@@ -26,7 +27,6 @@ PARENTS = [(0, 0, None), (1, 1, 0), (2, 2, 1), (3, 3, 2)]
 
 @pytest.fixture
 def line(tmp_path: Path) -> Path:
-    skip_unless_built()
     path = tmp_path / "line.toml"
     path.write_text(LINE)
     return path

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from skerry_testbed.pytest import skip_unless_built
 from testbed.tests.descriptions import ROOT
+
+pytestmark = pytest.mark.usefixtures("skerry_built")
 
 SKERRY = str(Path(sys.executable).parent / "skerry")
 NETWORK = f"""
@@ -25,7 +26,6 @@ y = 0
 
 @pytest.fixture
 def description(tmp_path: Path) -> Path:
-    skip_unless_built()
     path = tmp_path / "pair.toml"
     path.write_text(NETWORK)
     return path

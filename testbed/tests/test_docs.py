@@ -8,13 +8,13 @@ import sys
 import textwrap
 from pathlib import Path
 
-from skerry_testbed.pytest import skip_unless_built
+import pytest
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "testbed.md").read_text()
 
 
+@pytest.mark.usefixtures("skerry_built")
 def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
-    skip_unless_built()
     blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE, re.MULTILINE)
     code = [textwrap.dedent(block) for block in blocks if "def test_" in block]
     (tmp_path / "test_own.py").write_text("\n\n".join(code))

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from skerry_testbed.core import TestbedError
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.gdb.server import Debuggers
-from skerry_testbed.pytest import MakeNetwork, line_of, skip_unless_built
+from skerry_testbed.pytest import MakeNetwork, line_of
 from testbed.tests.debugging import LIMIT_S, Gdb, running, wait_for
 from testbed.tests.descriptions import ROOT
+
+pytestmark = pytest.mark.usefixtures("skerry_built")
 
 BOARDS = ("iris", "cc2538")
 MOTES = {"iris": 7, "cc2538": 8}
@@ -28,7 +30,6 @@ SKERRY = str(Path(sys.executable).parent / "skerry")
 
 @pytest.fixture(scope="module")
 def installed() -> None:
-    skip_unless_built()
     for program in ("avr-gdb", "gdb-multiarch"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is missing: run 'make setup'")

@@ -6,13 +6,9 @@ import pytest
 
 from skerry_testbed.hearing import unheard
 from skerry_testbed.network import load
-from skerry_testbed.pytest import skip_unless_built
 from skerry_testbed.runner import Testbed
 
-
-@pytest.fixture(autouse=True)
-def built() -> None:
-    skip_unless_built()
+pytestmark = pytest.mark.usefixtures("skerry_built")
 
 
 @pytest.mark.parametrize(

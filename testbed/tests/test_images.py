@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from skerry_testbed.core import BUILD, TestbedError, World
+from skerry_testbed.built import BUILD
+from skerry_testbed.core import World
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.network import NetworkError, load
-from skerry_testbed.pytest import skip_unless_built
 
 IMAGES = {board: BUILD / "firmware" / f"{board}.elf" for board in ("iris", "cc2538")}
 
 
-@pytest.fixture(autouse=True)
-def _built() -> None:
-    skip_unless_built()
+pytestmark = pytest.mark.usefixtures("skerry_built")
 
 
 def reason(board: str, elf: Path) -> str:

@@ -8,7 +8,7 @@ import serial
 from skerry_protocol import codec
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
-from skerry_testbed.core import TestbedError
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.pytest import MakeNetwork, line_of
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort

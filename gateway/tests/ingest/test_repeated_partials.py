@@ -25,11 +25,9 @@ from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import PacketType
-from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid, network
+from skerry_testbed.pytest import MakeNetwork, NetworkHandle, disc, grid
 from skerry_testbed.runner import Testbed
 from skerry_testbed.serial_port import SerialPort
-
-__all__ = ["network"]
 
 MOTES = 4
 STREAM = Stream(1, 1, 1, merge([plan_of("SELECT COUNT(*), SUM(nodeid) FROM sensors SAMPLE PERIOD 4 s")]))

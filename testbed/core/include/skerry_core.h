@@ -73,6 +73,9 @@ typedef struct {
 } skerry_frame;
 
 const char *skerry_error(void);
+/* The first 32 bits of this file's SHA-256, as it was when the core was built: whoever calls by it
+ * sees whether both belong together. */
+uint32_t skerry_interface(void);
 
 skerry_world *skerry_world_create(const skerry_world_config *config);
 void skerry_world_free(skerry_world *world);

@@ -7,7 +7,9 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 
-from skerry_testbed.core import PROJECT, DebuggedMote, Stop, TestbedError
+from skerry_testbed import built
+from skerry_testbed.core import DebuggedMote, Stop
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.gdb.packets import INTERRUPT, NoPacketError, Reader, packet
 from skerry_testbed.gdb.session import Session, output
 from skerry_testbed.runner import Testbed, image_of
@@ -17,7 +19,7 @@ LOOK_S = 0.1
 #: s after which a GDB that takes no more bytes is given up.
 SEND_LIMIT_S = 2.0
 #: GDB as Debian has it, by board.
-GDB = {"iris": f"avr-gdb -x {PROJECT / 'testbed' / 'debugger' / 'avr_frames.py'}", "cc2538": "gdb-multiarch"}
+GDB = {"iris": f"avr-gdb -x {built.FILES / 'debugger' / 'avr_frames.py'}", "cc2538": "gdb-multiarch"}
 
 
 class Debuggers:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skerry_testbed.core import DebuggedMote, Stop, TestbedError
+from skerry_testbed.core import DebuggedMote, Stop
+from skerry_testbed.errors import TestbedError
 from skerry_testbed.gdb.packets import PACKET_BYTES
 
 #: GDB's numbers of signals.
