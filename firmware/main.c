@@ -5,12 +5,6 @@
 #include "kernel/kernel.h"
 #include "net/net.h"
 #include "query/query.h"
-#include "wire.h"
-
-/* Which packets the image knows, for whoever runs it: in the ELF file, not in flash. */
-__asm__(".pushsection .skerry_protocol,\"\"\n"
-        ".ascii \"skerry-protocol:" WIRE_DIGEST "\"\n"
-        ".popsection");
 
 int main(void)
 {

@@ -12,8 +12,6 @@
 #error "wire.h lays structs over wire bytes and needs a little-endian chip"
 #endif
 
-#define WIRE_DIGEST "6bd32b7a8edf6cc6" /* of what follows, but for comments: an image has it */
-
 #define WIRE_PROTOCOL_VERSION 3U /* first byte of every packet */
 #define WIRE_PACKET_MAXIMUM 116U /* bytes */
 #define WIRE_BROADCAST 0xFFFFU /* short address of all in range */

@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 from skerry_protocol.extensions import Declared, ExtensionError, declarations, outside
+from skerry_protocol.wire_header import digest_of
+
+#: The packets that the firmware is compiled with.
+WIRE = Path(__file__).resolve().parents[1] / "include" / "wire.h"
 
 QUERY = Path(__file__).parents[1] / "query"
 _BUILT_IN = re.compile(r"^extern const IN_FLASH struct aggregate aggregate_(\w+);", re.MULTILINE)
@@ -61,6 +65,13 @@ def source(found: list[Declared]) -> str:
     ]
     lines += [f"    case {d.number}: return &aggregate_{d.name};" for d in aggregates]
     lines += ["    default: return 0;", "    }", "}", ""]
+    lines += [
+        "/* Which packets the image knows, for whoever runs it: in the ELF file, not in flash. */",
+        '__asm__(".pushsection .skerry_protocol,\\"\\"\\n"',
+        f'        ".ascii \\"skerry-protocol:{digest_of(WIRE.read_text())}\\"\\n"',
+        '        ".popsection");',
+        "",
+    ]
     return "\n".join(lines)
 
 
