@@ -160,6 +160,7 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
 
 
 def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
+    answered, motes = gateway.answered(query)
     return {
         "id": query.id,
         "user": query.user,
@@ -177,6 +178,9 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "doubt": doubt(query.plan.where),
         "notes": list(query.plan.notes),
         "begins": gateway.begins(query),
+        "waits_for": list(query.plan.awaited),
+        "answered": answered,
+        "motes": motes,
         "refused": gateway.refused(query),
         "paused": gateway.paused(query),
     }
@@ -194,6 +198,9 @@ def _describe_ended(ended: Ended) -> dict[str, Any]:
         "period_ms": None,
         "finished": True,
         "readers": 0,
+        "waits_for": [],
+        "answered": 0,
+        "motes": None,
         "refused": [],
         "paused": ended.why,
     }

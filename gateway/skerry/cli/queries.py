@@ -20,6 +20,7 @@ import typer
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, leave_output, writer
+from skerry.cli.waiting import telling
 from skerry.client.client import connect, stops
 from skerry.client.errors import GatewayError
 from skerry.client.rows import Rows
@@ -113,8 +114,10 @@ def query(
     began = time.monotonic()
     count = 0
     try:
-        for printed in _print(answer, format, rows, zone):
-            count = printed
+        with telling(answer) as over:
+            for printed in _print(answer, format, rows, zone):
+                count = printed
+                over.set()
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:
@@ -187,9 +190,11 @@ def rows(
     token: Token = None,
 ) -> None:
     """Show the rows of a query that runs, from its first on, until Ctrl-C; the query runs on."""
+    answer = connect(url, user=user, token=token).resume(id)
     try:
-        for _ in _print(connect(url, user=user, token=token).resume(id), format, rows, _zone(tz)):
-            pass
+        with telling(answer) as over:
+            for _ in _print(answer, format, rows, _zone(tz)):
+                over.set()
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:

@@ -11,13 +11,15 @@ from urllib.parse import quote
 
 import httpx
 
-from skerry.client import surroundings
+from skerry.client import own_queries, surroundings
 from skerry.client.errors import ArgumentError, GatewayError, reason
 from skerry.client.rows import Rows
 
 DEFAULT_URL = "http://127.0.0.1:8642"
 #: A gateway that is there but says nothing for so long, in s, will not.
 ANSWER_S = 60.0
+#: For so long, in s, nobody need read a query whose process was killed, or thinks.
+LINGER_S = 3600.0
 _STOPS = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*(?:stop|drop)\b", re.IGNORECASE)
 
 
@@ -50,22 +52,31 @@ class Client:
         """A connection of the same user that is asked asynchronously."""
         return httpx.AsyncClient(**self._options)
 
-    def query(self, sql: str, linger_s: float | None = None) -> Rows:
-        """Ask. ``linger_s``: the query is stopped once nobody has read it for so long; None: it runs until somebody stops it.
+    def query(self, sql: str, linger_s: float | None = LINGER_S) -> Rows:
+        """Ask. The query is stopped when this process ends, so that nothing of a script is left on the motes; where a process cannot
+        say that it ends, once nobody has read its rows for ``linger_s``. None: it runs until somebody stops it.
 
         Raises GatewayError with the gateway's message when the query is wrong, and ArgumentError for what stops queries, which has no
         rows: that is :meth:`stop_by`'s.
         """
         if stops(sql):
             raise ArgumentError(f"{_short(sql)} stops queries and has no rows: nothing was done; use stop_by")
-        return Rows(self, self._request("POST", "/queries", json={"sql": sql, "linger_s": linger_s}))
+        rows = Rows(self, self._request("POST", "/queries", json={"sql": sql, "linger_s": linger_s}))
+        # What fills a storage point, or keeps a tree, has no rows, and stays.
+        if linger_s is not None and rows.into is None and rows.srt is None:
+            own_queries.add(self, rows.id)
+        return rows
 
     def resume(self, query: str, after: int | None = None) -> Rows:
         """The rows of a query that was asked before, behind a position (:attr:`skerry.Rows.position`)."""
+        return Rows(self, self.described(query), after)
+
+    def described(self, query: str) -> dict[str, Any]:
+        """A query as the gateway has it now. Raises GatewayError when there is none."""
         found = [entry for entry in self.queries() if entry["id"] == query]
         if not found:
             raise GatewayError(f"no query {query}: 'skerry list' shows those there are")
-        return Rows(self, found[0], after)
+        return found[0]
 
     def queries(self) -> list[dict[str, Any]]:
         """The queries that the user may see."""
@@ -75,6 +86,7 @@ class Client:
     def stop(self, query: str) -> dict[str, Any]:
         """Stop a query."""
         stopped: dict[str, Any] = self._request("DELETE", "/queries", query)
+        own_queries.discard(self, query)
         return stopped
 
     def stop_by(self, sql: str) -> list[str]:

@@ -93,6 +93,20 @@ class Rows:
         """Stop the query."""
         self._client.stop(self.id)
 
+    def status(self) -> dict[str, Any]:
+        """The query as the gateway has it now: ``begins`` (UTC in s), the events that it ``waits_for``, how many motes have
+        ``answered`` and how many ``motes`` run it (None: not known), by whom and why it is ``refused``, why it is ``paused``.
+        Raises GatewayError, also when it runs no more."""
+        return self._client.described(self.id)
+
+    def __enter__(self) -> Rows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The query is stopped."""
+        with suppress(GatewayError):
+            self.stop()
+
     # ---- rows ----
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

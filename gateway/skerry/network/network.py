@@ -14,6 +14,7 @@ from construct import Container
 
 from skerry.catalog import Catalog
 from skerry.catalog.refusals import Refusals
+from skerry.network.answers import Answers
 from skerry.network.clock import NetworkClock
 from skerry.network.commands import Commands, Running, arguments
 from skerry.network.link.stamp import Stamp
@@ -90,6 +91,7 @@ class Network:
         self._common = common or Common()
         self.clock = NetworkClock(self._common.speed)
         self.refusals = Refusals()
+        self.answers = Answers()
         self.demand = Demand(self._common.speed, placement=self._common.placement)
         #: Mote queries of this session by their query id.
         self.current: dict[int, Stream] = {}
@@ -184,6 +186,13 @@ class Network:
         running = [feed.query for feed in self.demand.feeds(user)] if self.demand.has(user) else []
         return [sentence for query in running for sentence in self.refusals.of(query)]
 
+    def answered(self, user: str) -> tuple[int, int | None]:
+        """How many motes have answered what a user asked, and how many are there that run it; None: that is not known yet."""
+        running = [feed.query for feed in self.demand.feeds(user)] if self.demand.has(user) else []
+        if not running:
+            return 0, None
+        return max(map(self.answers.of, running)), self.motes(running[-1])
+
     # ---- what motes say ----
 
     def hear(self, packet: Packet) -> None:
@@ -195,6 +204,7 @@ class Network:
             self._common.roster.hear(packet.body.node, self.session, self.clock.stamped)
         if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.PARTIAL):
             self.demand.row_came(packet.body.query, self.now())
+            self.answers.hear(packet.type, packet.body)
         if packet.type is PacketType.STATUS:
             catalog.update(packet.body, time.time(), self.root)
             self._reckon_depth(self.root)
@@ -410,6 +420,7 @@ class Network:
 
     def _install(self, installation: Installation) -> None:
         self.refusals.forget(installation.query)
+        self.answers.forget(installation.query)
         self._send_program(installation)
 
     def _send_program(self, installation: Installation) -> None:
@@ -426,6 +437,7 @@ class Network:
     def _stop(self, query: int) -> None:
         self._next_version()
         self.refusals.forget(query)
+        self.answers.forget(query)
         del self._told[query]
         self._outgoing.append(
             codec.encode(PacketType.QUERY_STOP, query_version=self.query_version, query=query)

@@ -175,6 +175,14 @@ class Networks:
         """Which motes do not run what a user asked, and why."""
         return [sentence for network in self.all for sentence in network.refused(user)]
 
+    def answered(self, user: str) -> tuple[int, int | None]:
+        """The same of how many have answered, and how many there are; None: that is not known of every network yet."""
+        found = [network.answered(user) for network in self.all if network.demand.has(user)]
+        motes = [there for _, there in found if there is not None]
+        return sum(answered for answered, _ in found), sum(motes) if motes and len(motes) == len(
+            found
+        ) else None
+
     def described_streams(self) -> list[dict[str, Any]]:
         """The mote queries that serve somebody, for people: of those that do not, rows may still be on their way."""
         return [
@@ -200,9 +208,12 @@ class Networks:
         return self._common.placement
 
     def begins(self, user: str) -> float | None:
-        """From when on the user has rows, UTC in s; None: when his event comes, or that is not known yet."""
+        """From when on the user has rows, UTC in s, at the earliest where he waits for room; None: when his event comes, or that is
+        not known yet."""
         known = [
-            (n.clock, n.demand.begins_ms(user)) for n in self.all if n.clock.known and n.demand.has(user)
+            (n.clock, n.demand.begins_ms(user, n.now()))
+            for n in self.all
+            if n.clock.known and n.demand.has(user)
         ]
         times = [clock.utc(begins_ms) for clock, begins_ms in known if begins_ms is not None]
         return min((time for time in times if time is not None), default=None)

@@ -610,10 +610,15 @@ class Gateway:
         return {streams[number].query for number in query.feeds if number in streams}
 
     def begins(self, query: UserQuery) -> float | None:
-        """From when on the user has rows of what motes sample, UTC in s; None: when his event comes, or that is not known yet, or motes
-        have no part in it any more."""
+        """From when on the user has rows of what motes sample, UTC in s, at the earliest where he waits for room; None: when his event
+        comes, or that is not known yet, or motes have no part in it any more."""
         with self._lock:
             return self._network.begins(query.id)
+
+    def answered(self, query: UserQuery) -> tuple[int, int | None]:
+        """How many motes have answered a query, and how many are there that run it; None: that is not known (yet)."""
+        with self._lock:
+            return self._network.answered(query.id)
 
     def reader(self, query: UserQuery, position: int | None) -> Reader:
         """For one reader of a query, who has come to a row of the log; None: from the beginning."""

@@ -117,10 +117,16 @@ class Demand:
         """The user's feeds, oldest first; () while he waits for room. Raises KeyError for an unknown user."""
         return tuple(self._users[user].feeds)
 
-    def begins_ms(self, user: str) -> int | None:
-        """From when on the user has rows; None: when his event comes, or that is not known yet. Raises KeyError for an unknown user."""
+    def begins_ms(self, user: str, now: float) -> int | None:
+        """From when on the user has rows; of one who waits for room, at the earliest: with what is free next. None: when his event
+        comes, or that is not known yet. Raises KeyError for an unknown user."""
         state = self._users[user]
-        return state.since_ms if state.feeds and not _waits_for_event(state.plan) else None
+        if state.feeds or _waits_for_event(state.plan):
+            return state.since_ms if state.feeds and not _waits_for_event(state.plan) else None
+        leaving = [r.gone_ms for r in self._queries if r.stopped_at is not None and r.gone_ms > _ms(now)]
+        wanted = self._wanted(self.placement.group_of(user), None)
+        free = min(leaving, default=_ms(now)) / 1000
+        return ceiling(self._spreading.known_ms(wanted, self._queries, free), state.plan.period_ms)
 
     def feeds_of(self, query: int) -> tuple[Feed, ...]:
         """Feeds of all users that read a mote query; () for one that nobody reads."""

@@ -9,6 +9,8 @@ import os
 import resource
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ import pytest
 import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
+from skerry_protocol import codec
+from skerry_protocol.packets import PacketType, RefusalReason
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SQL = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s"
@@ -269,6 +273,61 @@ def test_a_query_that_nobody_reads_any_more_is_stopped(station: Station) -> None
     wait_for(lambda: asked.id not in {entry["id"] for entry in station.client.queries()})
     assert kept.id in {entry["id"] for entry in station.client.queries()}
     kept.stop()
+
+
+def test_what_a_script_asks_ends_with_the_script(station: Station) -> None:
+    script = f"""
+import skerry, sys
+client = skerry.connect({station.client.url!r}, user="ada")
+sql = "SELECT nodeid, temp FROM sensors SAMPLE PERIOD {{}} s"
+left, stays = client.query(sql.format(2)), client.query(sql.format(4), linger_s=None)
+with client.query(sql.format(8)) as within:
+    print(left.id, stays.id, within.id, len(client.queries()))
+print(within.id in [query["id"] for query in client.queries()])
+sys.exit("as by an error")
+"""
+    before = {entry["id"] for entry in station.client.queries()}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "as by an error\n")
+    _, stays, _, count, there = done.stdout.split()
+    assert (int(count), there) == (len(before) + 3, "False")
+    now = {entry["id"]: entry for entry in station.client.queries()}
+    assert now.keys() - before == {stays}
+    assert now[stays]["linger_s"] is None
+    station.client.stop(stays)
+
+
+def test_whoever_waits_for_rows_is_told_why_none_come(station: Station) -> None:
+    station.rows(1)
+    refusal = codec.encode(
+        PacketType.REFUSAL, query=station.query, node=9, reason=RefusalReason.MALFORMED, missing=0
+    )
+    station.peer.waiting.append(refusal)
+    with station.client.query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 2 s") as asked:
+        why = "takes its program for none: is its firmware older than the gateway?"
+        wait_for(lambda: asked.status()["refused"] == [f"mote 9 {why}"])
+        status = asked.status()
+        assert (status["answered"], status["waits_for"], status["paused"]) == (3, [], None)
+        assert status["begins"] == pytest.approx(asked.begins, abs=2)
+    command = [
+        sys.executable,
+        "-m",
+        "skerry.cli.main",
+        "query",
+        SQL,
+        "--for",
+        "6s",
+        "--url",
+        station.client.url,
+    ]
+    told = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=True
+    ).stderr.splitlines()
+    assert f"refused by mote 9, which {why}" in told
+    assert next(line for line in told if "answered" in line).startswith("3 ")
+    assert told[-1].startswith("0 rows in ")
 
 
 def test_a_slow_reader_is_told_what_was_dropped_and_nobody_else_notices(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_queries_wait_until_a_slow_network_has_listened(
     demand.add_user("a", rows("temp", period), asked)
     (installed,) = demand.add_user("b", plan(f"SELECT AVG(temp) FROM sensors {length}"), now).install
     assert installed.start == begins
-    assert demand.begins_ms("b") == demand.feeds("b")[0].since_ms == begins * 1000
+    assert demand.begins_ms("b", now) == demand.feeds("b")[0].since_ms == begins * 1000
 
 
 def test_once_is_one_epoch_of_its_own_query() -> None:
@@ -221,7 +221,7 @@ def test_what_needs_room_that_a_change_takes_begins_when_that_is_over() -> None:
     # Both averages share a query from now on, which takes the last place until they do.
     (shared,) = demand.add_user("late", events(99), 200).install
     assert [c.aggregate.name for c in shared.mote_query.columns] == ["AVG", "AVG"]
-    assert (demand.feeds("late"), demand.begins_ms("late")) == ((), None)
+    assert (demand.feeds("late"), demand.begins_ms("late", 200)) == ((), None)
     begun = [(now, i) for now in range(201, 300) for i in demand.advance(now).install]
     assert [i.mote_query.columns[0].name for _, i in begun] == ["light"]
     assert begun[0][0] == shared.start + 18, (
@@ -229,6 +229,31 @@ def test_what_needs_room_that_a_change_takes_begins_when_that_is_over() -> None:
     )
     assert demand.feeds("late")
     assert {feed.query for user in ("temp", "light") for feed in demand.feeds(user)[-1:]} == {shared.query}
+
+
+def test_who_waits_for_room_is_told_when_he_begins_at_the_earliest() -> None:
+    demand = Demand()
+    demand.placement.depth = 3
+    for i in range(QUERIES_MAXIMUM - 1):
+        demand.add_user(f"u{i}", events(i), 0)
+    demand.advance(100)
+    # Two leave their places, which are free once all motes have heard of it.
+    for i in range(2):
+        demand.remove_user(f"u{i}", 199)
+    demand.add_user("soon", events(50), 199)
+    demand.add_user("late", rows("humidity", "5 s"), 200)
+    assert demand.feeds("late") == ()
+    told = []
+    for now in range(200, 300):
+        told.append(demand.begins_ms("late", now))
+        demand.advance(now + 1)
+        if demand.feeds("late"):
+            break
+    begins = demand.begins_ms("late", now)
+    assert begins is not None
+    assert begins % 5000 == 0
+    assert [early for early in told if early is None or not 200_000 < early <= begins] == []
+    assert len(told) > 5
 
 
 def test_a_change_without_room_waits_for_it() -> None:
@@ -266,7 +291,7 @@ def test_who_was_promised_a_beginning_keeps_it_while_others_come() -> None:
     for now in range(280, 320):
         demand.advance(now)
     for number in range(60):
-        begin = demand.begins_ms(f"u{number}")
+        begin = demand.begins_ms(f"u{number}", 320)
         assert begin is not None
         # Two floods, and what a beginning may move; and his own period.
         assert begin <= (100 + 3 * number + 2 * 8 + 8 + 10) * 1000, number

@@ -128,6 +128,12 @@ class QueryPlan:
         """Whether it asks for rows again that something late has changed."""
         return any(node == REVISION for expr in self.exprs() for node in expr.walk())
 
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """Names of the events that it waits for."""
+        waits = (clause.name for clause in self.clauses if clause.kind is Aggregate.ON_EVENT)
+        return tuple(dict.fromkeys(waits))
+
     def aggregates(self) -> list[Expr]:
         """The aggregates that its columns, HAVING and ORDER BY need, each once."""
         return list(dict.fromkeys(node for expr in self.exprs() for node in expr.walk() if node.aggregate))
