@@ -139,7 +139,7 @@ def test_two_runs_of_a_seed_are_the_same_to_the_bit(network: MakeNetwork, boards
 
 
 def test_settings_in_flash_survive_reboots_and_the_turn_of_the_page(network: MakeNetwork) -> None:
-    """102 records fill a page; the next goes to the other one, and so on."""
+    """64 records fill a page; the next goes to the other one, and so on."""
     net = network(line_of(2, spacing=10, boards=["cc2538"]), radio=disc(15))
     mote = net.motes[1]
     assert mote.settings.boots == 1
@@ -147,13 +147,13 @@ def test_settings_in_flash_survive_reboots_and_the_turn_of_the_page(network: Mak
         mote.reboot()
         net.advance("0.1s")
     assert (mote.settings.boots, mote.settings.nodeid) == (6, 1)
-    for _ in range(2 * 102):
+    for _ in range(2 * 64):
         mote.reboot()
         net.advance("0.1s")
-    assert (mote.settings.boots, mote.settings.nodeid) == (210, 1)
+    assert (mote.settings.boots, mote.settings.nodeid) == (134, 1)
     net.advance("40s")
     statuses = [record.body for record in net.line.of(PacketType.STATUS) if record.body.node == 1]
-    assert statuses[-1].boots == 210
+    assert statuses[-1].boots == 134
 
 
 def test_a_sleeping_iris_mote_is_awake_for_a_crystal_period_at_each_overflow(network: MakeNetwork) -> None:

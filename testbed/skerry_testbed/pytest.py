@@ -129,7 +129,7 @@ class MoteHandle:
         if self.description.board != "cc2538":
             return Settings.parse(stored[:size])
         words = -(-size // 4) * 4
-        records = [stored[at : at + words] for at in range(0, len(stored) - words, words)]
+        records = [stored[at : at + words] for at in range(0, len(stored) - words + 1, words)]
         return Settings.parse([record for record in records if record != b"\xff" * words][-1])
 
 
