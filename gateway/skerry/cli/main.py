@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from importlib.metadata import entry_points, version
 from typing import Annotated, Any
@@ -97,15 +98,22 @@ for entry in entry_points(group="skerry.commands"):
 _OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
+def _open_closed_outputs() -> None:
+    """Who closed standard output or error (``>&-``) wants nothing of it; libraries that log take for granted that both are there."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the process's end
+
+
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage."""
+    _open_closed_outputs()
     try:
         try:
             app()
         finally:
-            # Here, where it can still be told; there is none when it was closed before.
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            # Here, where it can still be told.
+            sys.stdout.flush()
     except GatewayError as error:
         print(f"skerry: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ArgumentError) else 1)

@@ -142,3 +142,14 @@ def test_who_has_no_home_can_ask_all_the_same(monkeypatch: pytest.MonkeyPatch) -
     nobody(monkeypatch)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert _tables() is False
+
+
+def test_a_gateway_starts_with_its_outputs_closed() -> None:
+    script = (
+        "from skerry.cli.main import _open_closed_outputs as open_closed; open_closed(); import uvicorn, logging; "
+        "uvicorn.Config('none:none', log_level='error'); logging.getLogger('uvicorn.error').error('said'); print('said')"
+    )
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        command = ["sh", "-c", f'"$1" -c "$2" {closed}', "sh", sys.executable, script]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
