@@ -177,7 +177,7 @@ def _check(life: Life, by_minute: list[list[Row]], root_s: int, restarts: list[t
     since_s, before = root_s if life.asked_s > root_s else 0, -1
     for epoch, group in groupby(life.got, lambda row: int(row["epoch"])):
         # Of the session behind the root's restart: network time begins anew.
-        if not since_s and (epoch < before or epoch * life.period_s < life.asked_s):
+        if not since_s and (epoch < before or epoch * life.period_s < life.asked_s - BEFORE_S):
             since_s, before = root_s, -1
         assert epoch > before, f"{life.sql}: epoch {epoch} comes behind {before}"
         before = epoch
