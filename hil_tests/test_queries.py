@@ -121,9 +121,10 @@ def test_once_gives_each_mote_one_row(network: MakeNetwork) -> None:
     assert all(row["free_ram"] > 512 for row in found)
 
 
-def test_once_is_heard_of_in_time_where_motes_listen_seldom(network: MakeNetwork) -> None:
+@pytest.mark.parametrize("seed", [1, 9, 17, 27])
+def test_once_is_heard_of_in_time_where_motes_listen_seldom(network: MakeNetwork, seed: int) -> None:
     """Asked at four moments between the windows of a network that has nothing to do, as the gateway does."""
-    net = network(grid(4, 3, spacing=10), radio=disc(15))
+    net = network(grid(4, 3, spacing=10), radio=disc(15), seed=seed)
     demand = Demand()
     plan = plan_query("SELECT nodeid, voltage FROM sensors ONCE")
     assert isinstance(plan, QueryPlan)

@@ -49,14 +49,16 @@ class Spreading:
         return ceiling(int(now * 1000), 1000) + (1 + self.late_s) * 1000
 
     def known_ms(self, wanted: MoteQuery, queries: MoteQueries, now: float) -> int:
-        """When all motes have heard of it."""
-        return self._heard_ms(frames_of([encode(wanted, 0, FOREVER)]), queries, now)
+        """When all motes have heard of it. What has but one epoch is waited for one window longer in a slow network: a mote that has lost
+        the flood there, and those behind it, learn only in the next window that something is missing (four asks of a hundred)."""
+        more = int(wanted.once)
+        return self._heard_ms(frames_of([encode(wanted, 0, FOREVER)]), queries, now, more)
 
     def gone_ms(self, queries: MoteQueries, now: float) -> int:
         """When all motes have heard of a stop, and of those before it, which it tells of, too."""
         return self._heard_ms(1, queries, now)
 
-    def _heard_ms(self, frames: int, queries: MoteQueries, now: float) -> int:
+    def _heard_ms(self, frames: int, queries: MoteQueries, now: float, more: int = 0) -> int:
         now_ms, lead_ms = int(now * 1000), (self.lead_seconds + self.late_s) * 1000
         asked = queries.asked()
         news = [running.installation.program for running in asked if running.known_ms > now_ms]
@@ -66,7 +68,7 @@ class Spreading:
         if self._is_slow(queries, now_ms, soon):
             if any(keeps_some_awake(running.mote_query) for running in queries):
                 count = control_windows(self.hops, max(frames, ASKED_FOR))
-            return spread_ms(now_ms + self.before_ms, count, slow=True) + lead_ms
+            return spread_ms(now_ms + self.before_ms, count + more, slow=True) + lead_ms
         return max(ceiling(now_ms, 1000) + lead_ms, soon + _HEARD_MS)
 
     @staticmethod
