@@ -6,16 +6,15 @@ They are as durable as those in the log: a file beside it holds them, and a rest
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from skerry.storage.log.partition import sync_directory
 from skerry.storage.log.record import RECORD, Records, damaged, intact, seal
 from skerry.storage.log.stream_log import StreamLog
+from skerry.storage.replacement import Replacement
 
 log = logging.getLogger(__name__)
 
@@ -92,11 +91,6 @@ class Reorder:
         return waits
 
     def _replace(self, records: Records) -> None:
-        fresh = self._path.with_suffix(".new")
-        with fresh.open("wb") as file:
+        with Replacement(self._path) as file:
             file.write(seal(records))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self._path)
-        sync_directory(self._path.parent)
         self.records = records

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
-from skerry.storage.log.partition import sync_directory
+from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
 
 NAME = "manifest.json"
 VERSION = 1
-#: What is being written; no reader's ``*.parquet`` finds it.
-UNFINISHED = ".new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +89,3 @@ def path_of(directory: str, day: str) -> str:
 def day_of(path: str) -> str:
     """The day of a file's path."""
     return path.rpartition("/")[2].removesuffix(".parquet")
-
-
-class Replacement:
-    """A file that takes another's place once it is complete and durable: readers see the old or the new one, whole."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._unfinished = path.with_name(path.name + UNFINISHED)
-        self._file: IO[bytes] | None = None
-
-    def __enter__(self) -> IO[bytes]:
-        self._file = self._unfinished.open("wb")
-        return self._file
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        assert self._file is not None
-        try:
-            if kind is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-        finally:
-            self._file.close()
-            if kind is not None:
-                self._unfinished.unlink(missing_ok=True)
-        if kind is None:
-            self._unfinished.replace(self._path)
-            sync_directory(self._path.parent)

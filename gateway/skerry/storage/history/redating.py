@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -22,12 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.manifest import UNFINISHED, DayFile, Manifest, path_of
-from skerry.storage.log.partition import sync_directory
+from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
+from skerry.storage.history.manifest import DayFile, Manifest, path_of
+from skerry.storage.replacement import UNFINISHED, sync_directory
 
-DAY_US = 86_400_000_000
-#: Rows of a row group: what a reader that looks for one moment must decode.
-GROUP_ROWS = 65_536
 #: Columns that the clock has dated.
 _DATED = ("time", "arrival")
 #: Rows ``first`` .. ``end`` - 1 of the log, and what has to be added to their times in files, in us.
@@ -70,11 +67,6 @@ def move(path: Path, manifest: Manifest) -> None:
             unfinished.replace(path / name)
     for directory in {(path / name).parent for name in manifest.moving}:
         sync_directory(directory)
-
-
-def day_text(day: int) -> str:
-    """Days since 1970 → ``2026-11-21``."""
-    return datetime.fromtimestamp(day * 86400, UTC).date().isoformat()
 
 
 @dataclass
@@ -152,16 +144,3 @@ def _by_day(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     days: npt.NDArray[np.int64] = table.column("time").cast(pa.int64()).to_numpy() // DAY_US
     for day in np.unique(days).tolist():
         yield day, table.filter(pa.array(days == day))
-
-
-def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with columns that it lacks NULL: an older or newer skerry knew other attributes."""
-    if table.schema.equals(schema):
-        return table
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

@@ -22,12 +22,14 @@ import pyarrow.parquet as pq
 
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.manifest import NAME, DayFile, Manifest, Replacement, path_of
-from skerry.storage.history.redating import DAY_US, GROUP_ROWS, day_text, fitted, move, redated
+from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
+from skerry.storage.history.manifest import NAME, DayFile, Manifest, path_of
+from skerry.storage.history.redating import move, redated
 from skerry.storage.history.retention import GIGABYTE, Retention
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import Dating
 from skerry.storage.log.record import Kind, Records
+from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
 from skerry.streams.intervals import in_charge, is_plain
 from skerry.streams.stream import Stream

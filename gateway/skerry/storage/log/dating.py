@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from skerry.storage.log import machine_clock
-from skerry.storage.log.partition import sync_directory
 from skerry.storage.log.record import Int64, Records
+from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
 
 _log = logging.getLogger(__name__)
@@ -317,9 +317,5 @@ class Dating:
             "doubt_s": self._doubt,
             "sets": self._sets,
         }
-        new = self._path.with_suffix(".new")
-        with new.open("w") as file:
-            json.dump(data, file, indent=1)
-            file.flush()
-        new.replace(self._path)
-        sync_directory(self._path.parent)
+        with Replacement(self._path) as file:
+            file.write(json.dumps(data, indent=1).encode())

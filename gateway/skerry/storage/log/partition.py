@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from skerry.storage.log.record import NUMBERED, RECORD, Records, damaged, intact, numbered, seal
+from skerry.storage.replacement import sync_directory
 
 SUFFIX = ".rows"
 _NUMBER_BYTES = 8
@@ -231,12 +232,3 @@ class Writer:
 
     def __del__(self) -> None:
         self.close()
-
-
-def sync_directory(path: Path) -> None:
-    """Make names that were added to or removed from a directory durable."""
-    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -17,8 +17,9 @@ import numpy as np
 
 from skerry.storage.log.dating import Dating, MachineClock
 from skerry.storage.log.last_rows import Latest
-from skerry.storage.log.partition import Partition, Writer, sync_directory
+from skerry.storage.log.partition import Partition, Writer
 from skerry.storage.log.record import RECORD, Int64, Records, numbered, put
+from skerry.storage.replacement import sync_directory
 from skerry.storage.state import DataError
 
 _log = logging.getLogger(__name__)

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_of
 from skerry.storage.history import store as store_module
 from skerry.storage.history.damaged_files import DamagedError
+from skerry.storage.history.day_files import DAY_US
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.history.manifest import Manifest
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import KEEP_MAXIMUM
-from skerry.storage.history.store import DAY_US, History, Retention
+from skerry.storage.history.store import History, Retention
 from skerry.storage.log.record import NUMBERED, Records
 from skerry.storage.log.stream_log import StreamLog, length, partition_of, read
 from skerry.storage.state import DataError

@@ -1,0 +1,29 @@
+"""What a day's file of the past is: which day a row belongs to, how much a row group holds, and columns that files may lack."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+DAY_US = 86_400_000_000
+#: Rows of a row group: what a reader that looks for one moment must decode.
+GROUP_ROWS = 65_536
+
+
+def day_text(day: int) -> str:
+    """Days since 1970 → ``2026-11-21``."""
+    return datetime.fromtimestamp(day * 86400, UTC).date().isoformat()
+
+
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with columns that it lacks NULL: an older or newer skerry knew other attributes."""
+    if table.schema.equals(schema):
+        return table
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

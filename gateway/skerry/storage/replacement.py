@@ -1,0 +1,46 @@
+"""Files that are replaced as a whole, and directories that have it durably."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO
+
+#: What is being written; no reader's ``*.parquet`` finds it.
+UNFINISHED = ".new"
+
+
+def sync_directory(path: Path) -> None:
+    """Make names that were added to or removed from a directory durable."""
+    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+class Replacement:
+    """A file that takes another's place once it is complete and durable: readers see the old or the new one, whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._unfinished = path.with_name(path.name + UNFINISHED)
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> IO[bytes]:
+        self._file = self._unfinished.open("wb")
+        return self._file
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        assert self._file is not None
+        try:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            if kind is not None:
+                self._unfinished.unlink(missing_ok=True)
+        if kind is None:
+            self._unfinished.replace(self._path)
+            sync_directory(self._path.parent)
