@@ -196,7 +196,7 @@ def _check(life: Life, by_minute: list[list[Row]], root_s: int, restarts: list[t
     told = f"{life.user} asked at {life.asked_s} s: {life.sql}"
     if life.always:
         assert rows, f"{told}: nothing came"
-        begins_s = life.asked_s + 90 + life.period_s
+        begins_s = life.asked_s + 90 + AHEAD_S + life.period_s
         for since, end in restarts:
             # What a restart may take away is no first epoch.
             begins_s = end + life.period_s if since <= begins_s <= end else begins_s
