@@ -7,11 +7,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "net/app.h"
 #include "net/frames.h"
 #include "net/mac.h"
 #include "net/tree.h"
-#include "query/query.h"
-#include "query/srt.h"
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
 #define ARGUMENTS_MAXIMUM sizeof(struct wire_event)
@@ -109,7 +108,7 @@ static void begin_repair(uint16_t node)
 /* The parent has what applies here now, or asks for it as well. */
 void dissemination_want(void)
 {
-    if (repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && query_wanted())
+    if (repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && app_wants())
         begin_repair(tree_own_parent());
 }
 
@@ -118,7 +117,7 @@ void dissemination_window(bool all_awake)
     common = all_awake;
     if (behind)
         behind--;
-    query_window();
+    app_window();
     dissemination_want();
     greeting_due = greeted != WIRE_NO_NODE;
     release(&stops.repeats, LAST);
@@ -188,21 +187,21 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 {
     if (!newer(install->query_version) && install->query_version != version)
         return;
-    enum query_outcome outcome = query_install(install, length);
+    enum app_outcome outcome = app_install(install, length);
     /* Of a set that repairs, other queries may be missing still: its summary tells. */
     bool repairs = install->offset & WIRE_FRAGMENT_REPAIRS;
-    if (outcome == QUERY_PASSED && !repairs)
+    if (outcome == APP_PASSED && !repairs)
         follow(install->query_version);
     /* The gateway may install again what the root holds. Motes that hold it find the new version
      * out by the summary: one fragment known says nothing of the others. */
-    if (outcome != QUERY_COMPLETE &&
-        !(outcome == QUERY_KNOWN && tree_is_root() && newer(install->query_version)))
+    if (outcome != APP_COMPLETE &&
+        !(outcome == APP_KNOWN && tree_is_root() && newer(install->query_version)))
         return;
     if (!repairs)
         follow(install->query_version);
     /* What a mote without children asked for, others near it have: to flood it would only keep back
      * what is news, such as its start. */
-    if (query_spreads(install->query) && (!asked || tree_has_children()))
+    if (app_spreads(install->query) && (!asked || tree_has_children()))
         flood(install->query, install->query_version, repairs);
 }
 
@@ -223,9 +222,9 @@ static void take_stop(const struct wire_stopped *stop)
         follow(stop->query_version);
         return;
     }
-    if (query_spreads(stop->query))
+    if (app_spreads(stop->query))
         stops.repeats = NEW;
-    query_stop(stop->query);
+    app_stop(stop->query);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (stop->query == 0 || installs[i].query == stop->query)
             installs[i].query = installs[i].repeats = 0;
@@ -346,17 +345,17 @@ static bool holds(const struct names *names, uint8_t query)
  * over. */
 static void catch_up(uint16_t theirs, const struct names *names)
 {
-    uint8_t ids[WIRE_QUERIES_MAXIMUM], known = query_known(ids);
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], known = app_known(ids);
     for (uint8_t i = 0; i < known; i++)
         if (!holds(names, ids[i]) && !routed(names, ids[i]))
-            query_stop(ids[i]);
+            app_stop(ids[i]);
     for (uint8_t i = 0; i < names->routed_count; i++)
-        query_learn(theirs, &names->routed[i]);
-    known = query_known(ids);
+        app_learn(theirs, &names->routed[i]);
+    known = app_known(ids);
     for (uint8_t i = 0; i < names->held_count + names->routed_count; i++) {
         uint8_t query =
             i < names->held_count ? names->held[i] : names->routed[i - names->held_count].query;
-        if (!among(ids, known, query) && !query_was_refused(query))
+        if (!among(ids, known, query) && !app_refused_lately(query))
             return;
     }
     version = theirs;
@@ -366,10 +365,10 @@ static void catch_up(uint16_t theirs, const struct names *names)
 /* What is held here and the neighbour lacks: it wants it, or knows nothing of it. */
 static uint8_t lacks(uint16_t neighbour, const struct names *names, uint8_t *ids)
 {
-    uint8_t held = query_list(ids), count = 0;
+    uint8_t held = app_held(ids), count = 0;
     for (uint8_t i = 0; i < held; i++) {
         const struct wire_routed_query *entry = routed(names, ids[i]);
-        if (holds(names, ids[i]) || (entry ? entry->srt != 0 : !query_concerns(ids[i], neighbour)))
+        if (holds(names, ids[i]) || (entry ? entry->srt != 0 : !app_concerns(ids[i], neighbour)))
             continue;
         ids[count++] = ids[i];
     }
@@ -469,7 +468,7 @@ static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment,
 {
     struct wire_query_install *install =
         mac_begin(&control_frame, destination, WIRE_PACKET_QUERY_INSTALL);
-    uint8_t length = query_fragment(query, (uint8_t)(fragment * WIRE_FRAGMENT_MAXIMUM), install);
+    uint8_t length = app_fragment(query, (uint8_t)(fragment * WIRE_FRAGMENT_MAXIMUM), install);
     install->query_version = with;
     if (repairs)
         install->offset |= WIRE_FRAGMENT_REPAIRS;
@@ -487,7 +486,7 @@ static bool send_repair(void)
     struct wire_query_request *summary =
         mac_begin(&control_frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
     summary->query_version = version;
-    uint8_t held = query_list(summary->queries), routes = query_routes(summary->queries + held + 1);
+    uint8_t held = app_held(summary->queries), routes = app_routes(summary->queries + held + 1);
     summary->queries[held] = 0;
     repair.node = WIRE_NO_NODE;
     return send((uint8_t)(sizeof *summary + held + (routes ? 1U + routes : 0U)));
@@ -522,7 +521,7 @@ bool dissemination_send(void)
     if (greeting_due) {
         greeting_due = false;
         struct wire_join *join = begin_join(greeted, tree_own_level(), 0);
-        mac_finish(&control_frame, (uint8_t)(sizeof *join + srt_write((uint8_t *)join->srts)));
+        mac_finish(&control_frame, (uint8_t)(sizeof *join + app_srt_write((uint8_t *)join->srts)));
         return mac_send(&control_frame, UNICAST_TRIES, greeting_sent);
     }
     if (sought_from != WIRE_NO_NODE) {
@@ -565,5 +564,5 @@ void dissemination_forget(void)
     memset(command_floods, 0, sizeof command_floods);
     token_count = token_next = 0;
     repair.node = WIRE_NO_NODE;
-    query_stop(0);
+    app_stop(0);
 }

@@ -7,15 +7,17 @@
 #include "drivers/serial.h"
 #include "drivers/settings.h"
 #include "kernel/timer.h"
-#include "net/cobs.h"
+#include "lib/cobs.h"
+#include "lib/crc.h"
+#include "net/app.h"
 #include "net/dissemination.h"
 #include "net/frames.h"
 #include "net/mac.h"
 #include "net/outbox.h"
+#include "net/queue_discipline.h"
 #include "net/schedule.h"
 #include "net/time.h"
 #include "net/tree.h"
-#include "query/query.h"
 
 static uint8_t *const out = role_frames.link.out, *const in = role_frames.link.in;
 static uint8_t out_length, out_sent, in_length;
@@ -70,7 +72,7 @@ static void transmit_hello(uint8_t kind)
     hello->seconds = now.seconds;
     hello->ticks = now.ticks;
     hello->query_version = dissemination_version();
-    uint8_t count = query_list(hello->queries);
+    uint8_t count = app_held(hello->queries);
     transmit(kind, 0, (uint8_t)(sizeof(struct wire_header) + sizeof *hello + count));
 }
 
@@ -98,7 +100,7 @@ static struct queue_record *in_flight(uint8_t sequence)
 
 static void transmit_record(const struct queue_record *record)
 {
-    uint8_t length = backlog_length(record);
+    uint8_t length = discipline_length(record);
     begin_packet(record->type);
     memcpy(payload_out + sizeof(struct wire_header), record->body, length);
     transmit(WIRE_FRAME_DATA, record->sequence, (uint8_t)(sizeof(struct wire_header) + length));
@@ -106,7 +108,7 @@ static void transmit_record(const struct queue_record *record)
 
 /* Partial state records wait for the round's last slot, so that all children's are merged into
  * them. */
-static struct queue_record *fresh(void) { return backlog_next(partials_ready); }
+static struct queue_record *fresh(void) { return discipline_next(partials_ready); }
 
 /* Decides what goes out next; false: nothing. */
 static bool choose(void)
@@ -128,7 +130,7 @@ static bool choose(void)
         resend++;
         transmit_record(record);
     } else if (connected && (uint8_t)(next - base) < WIRE_LINK_WINDOW && (record = fresh())) {
-        backlog_goes(record);
+        discipline_on_transmit(record);
         record->in_flight = true;
         record->sequence = next++;
         resend = next;
@@ -168,7 +170,7 @@ static void restart(void)
 {
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
         if (record->in_flight)
-            backlog_again(record);
+            discipline_on_requeue(record);
     base = next = resend = expected = 0;
     connected = true;
     reset_sent = reset_wanted = false;
@@ -181,7 +183,7 @@ static void acknowledged(uint8_t upto)
     while (base != upto) {
         struct queue_record *record = in_flight(base++);
         if (record)
-            backlog_gone(record);
+            discipline_on_acked(record);
     }
     if ((uint8_t)(resend - base) > (uint8_t)(next - base))
         resend = base;

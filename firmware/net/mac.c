@@ -5,7 +5,7 @@
 
 #include "drivers/settings.h"
 #include "kernel/timer.h"
-#include "net/random.h"
+#include "lib/random.h"
 
 /* 802.15.4-2006, 7.5.1.4: unit backoff 20 symbols, exponent 3 to 5, five clear-channel assessments.
  */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "net/app.h"
 #include "net/tree.h"
-#include "query/srt.h"
 
 #define FORGET_AFTER 30
 /* Weight of the newest observation, 1/8: a link is judged by about its last ten frames. */
@@ -103,7 +103,7 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
             return NULL;
     }
     *slot = fresh;
-    srt_forget((uint8_t)(slot - table));
+    app_srt_forget((uint8_t)(slot - table));
     return slot;
 }
 

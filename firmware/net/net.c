@@ -9,6 +9,8 @@
 #include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
+#include "lib/random.h"
+#include "net/app.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
 #include "net/link.h"
@@ -16,13 +18,11 @@
 #include "net/namesake.h"
 #include "net/neighbours.h"
 #include "net/queue.h"
-#include "net/random.h"
 #include "net/schedule.h"
 #include "net/slots.h"
 #include "net/status.h"
 #include "net/tree.h"
 #include "net/uplink.h"
-#include "query/query.h"
 
 /* The acknowledgement of REBOOT travels first. */
 /* Tokens of floods that motes begin; the gateway numbers its commands from below. */
@@ -193,7 +193,7 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
     if (command->op == WIRE_COMMAND_EVENT) {
         if (arguments != sizeof(struct wire_event))
             return;
-        query_event((const struct wire_event *)command->arguments);
+        app_event((const struct wire_event *)command->arguments);
         if (!tree_is_root())
             return;
         queue_push(WIRE_PACKET_EVENT, command->arguments, sizeof(struct wire_event));
@@ -211,7 +211,7 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
 
 void net_joined(void)
 {
-    query_time_changed();
+    app_time_changed();
     status_report();
     event_post(&restart_event);
 }

@@ -31,18 +31,6 @@ void queue_keep(struct queue_record *record);
 /* Appends a record; NULL without room, which is not counted. */
 struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length);
 
-/* What backlog adds: which record goes next, and what is left of it. */
-/* The record that is to go next, of those not in flight, health reports after rows; `partials`:
- * partial state records may, too. NULL: none. */
-struct queue_record *backlog_next(bool partials);
-/* Bytes of its body that travel. */
-uint8_t backlog_length(const struct queue_record *record);
-/* It goes: others are compared with it from now on. Once for each record, before backlog_gone. */
-void backlog_goes(struct queue_record *record);
-/* It need not be sent again. */
-void backlog_gone(struct queue_record *record);
-/* It is to be sent again, and as it is. */
-void backlog_again(struct queue_record *record);
 /* Drops, and counts as dropped, rows and partial state records: they belong to a session of the
  * root that is over. */
 void queue_forget(void);

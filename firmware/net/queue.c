@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "net/app.h"
 #include "net/outbox.h"
 #include "net/schedule.h"
-#include "query/query.h"
 
 #define QUEUE_BYTES 1665
 #define SERIES_LONGEST                                                                             \
@@ -71,12 +71,12 @@ static bool merge_into(struct queue_record *record, const struct wire_partial *f
         uint8_t bytes[sizeof(struct wire_partial) +
                       WIRE_FIELDS_MAXIMUM * sizeof(struct wire_aggregate_state)];
     } whole;
-    uint8_t size = query_partial_size(from->query);
+    uint8_t size = app_state_size(from->query);
     if (size < record->length || size > sizeof whole)
         return false;
     memset(&whole, 0, sizeof whole);
     memcpy(whole.bytes, record->body, record->length);
-    if (!query_merge(&whole.header, size, from, length))
+    if (!app_merge(&whole.header, size, from, length))
         return false;
     uint8_t after = trimmed(record->type, whole.bytes, size);
     if (after > record->length && !grow(record, (uint8_t)(after - record->length)))
@@ -176,8 +176,8 @@ static bool superfluous(const struct queue_record *own)
 {
     for (struct queue_record *heard = queue_any(NULL); heard; heard = queue_any(heard)) {
         if (heard->type == QUEUE_HEARD &&
-            query_superfluous((const struct wire_partial *)own->body, own->length,
-                              (const struct wire_partial *)heard->body, heard->length))
+            app_superfluous((const struct wire_partial *)own->body, own->length,
+                            (const struct wire_partial *)heard->body, heard->length))
             return true;
     }
     return false;

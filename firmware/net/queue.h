@@ -8,13 +8,8 @@
 #include "wire.h"
 
 /* Appends a record of this mote or one heard from a child; PARTIAL records of one query and epoch
- * are merged by query_merge where one is still waiting. False and counted in dropped when full. */
+ * are merged by app_merge where one is still waiting. False and counted in dropped when full. */
 bool queue_push(uint8_t type, const void *body, uint8_t length);
-/* A row of this mote, with room for a tally behind its `length` bytes. Where there is no room for
- * it, its query's policy says what is combined or left out, and the tallies say how much. */
-void queue_row(struct wire_result *row, uint8_t length);
-/* A query has ended: its rows go as they are. */
-void queue_query_ended(uint8_t query);
 /* Type of a record that is not sent: partial states heard of other motes, merged as PARTIAL ones
  * are. */
 #define QUEUE_HEARD 1

@@ -4,6 +4,8 @@
 
 #include "drivers/settings.h"
 #include "kernel/timer.h"
+#include "lib/random.h"
+#include "net/app.h"
 #include "net/channels.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
@@ -11,14 +13,12 @@
 #include "net/mac.h"
 #include "net/neighbours.h"
 #include "net/outbox.h"
-#include "net/random.h"
 #include "net/search.h"
 #include "net/slots.h"
 #include "net/snoop.h"
 #include "net/status.h"
 #include "net/tree.h"
 #include "net/uplink.h"
-#include "query/query.h"
 
 /* Where all queries are this slow, in ms, or there are none, CONTROL_SELDOM holds, once a session
  * is so old, in s. */
@@ -150,9 +150,9 @@ bool schedule_session_settling(void) { return clock_uptime() - session_began < S
 /* There is a fast query. `settled`: for whom only those count whose flood is over. */
 static bool fast(bool settled)
 {
-    uint8_t ids[WIRE_QUERIES_MAXIMUM], count = query_list(ids);
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], count = app_held(ids);
     for (uint8_t i = 0; i < count; i++)
-        if ((!settled || dissemination_settled(ids[i])) && query_period(ids[i]) < SLOW_MS)
+        if ((!settled || dissemination_settled(ids[i])) && app_period(ids[i]) < SLOW_MS)
             return true;
     return false;
 }
@@ -178,14 +178,13 @@ static bool has_control(void) { return each(control_every()); }
 static bool control_common(void) { return each(CONTROL_SELDOM) || !slow(true); }
 
 /* Readings of an epoch travel in the next round; those after that are for what failed. */
-static bool has_rows(void) { return round > 0 && query_epoch_in(round - 1); }
+static bool has_rows(void) { return round > 0 && app_epoch_in(round - 1); }
 static bool has_rest(void) { return each((uint8_t)(DATA_EVERY * control_every())); }
 /* Not in the round in which an epoch begins: some motes would have its rows already, and their
  * parents not expect them. */
 static bool has_data(void)
 {
-    return since_rows == 0 ||
-           ((since_rows <= FLUSH_ROUNDS || has_rest()) && !query_epoch_in(round));
+    return since_rows == 0 || ((since_rows <= FLUSH_ROUNDS || has_rest()) && !app_epoch_in(round));
 }
 
 static void sleep_if_idle(void)
@@ -649,7 +648,7 @@ void uplink_done(void)
 static void send_begin(void)
 {
     snoop_over();
-    query_fill();
+    app_fill_in();
     /* After a frame that said so, the parent does not listen until there is something new. */
     if (!uplink_waiting() || told_done == tree_own_parent() || dissemination_greeting())
         return;
@@ -729,7 +728,7 @@ static void over_step(void)
     if (tree_is_root()) {
         bool data = has_data();
         if (data)
-            query_fill();
+            app_fill_in();
         link_round_over(data);
         slots_decide(round, status_every(), fast(false) ? CONTROL_EVERY : CONTROL_SELDOM);
     }

@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 #include "drivers/settings.h"
+#include "net/app.h"
 #include "net/neighbours.h"
 #include "net/outbox.h"
 #include "net/tree.h"
 #include "net/uplink.h"
-#include "query/query.h"
 
 /* Cells to listen in. */
 #define CELLS 8
@@ -39,10 +39,10 @@ static bool waiting(void)
         if (record->type == QUEUE_HEARD)
             continue;
         if (record->type != WIRE_PACKET_PARTIAL ||
-            !query_snoops(record->body[offsetof(struct wire_partial, query)]))
+            !app_snoops(record->body[offsetof(struct wire_partial, query)]))
             return false;
         some = true;
-        silent &= !query_approximates(record->body[offsetof(struct wire_partial, query)]);
+        silent &= !app_approximates(record->body[offsetof(struct wire_partial, query)]);
     }
     return some;
 }
@@ -57,7 +57,7 @@ bool snoop_begin(void)
     alone = waiting() && !uplink_outstanding();
     cells = CELLS;
     if (named.parent != tree_own_parent() || named.missed++ > MISSED_MOST ||
-        !query_approximates(named.query))
+        !app_approximates(named.query))
         named.speaker = WIRE_NO_NODE;
     return alone && siblings >= SIBLINGS;
 }
@@ -78,7 +78,7 @@ static void heard_alike(uint16_t source, const struct wire_partial *heard, uint8
     /* One speaker, of one query: the others are exact. And a root does not keep all. */
     if ((named.speaker != WIRE_NO_NODE && !said) ||
         (tree_own_level() == 1 &&
-         (source >= QUERY_APPROXIMATE_NODES || self >= QUERY_APPROXIMATE_NODES)))
+         (source >= APP_APPROXIMATE_NODES || self >= APP_APPROXIMATE_NODES)))
         return;
     /* An older state may be the one that names the speaker, and has not gone yet. */
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
@@ -88,22 +88,22 @@ static void heard_alike(uint16_t source, const struct wire_partial *heard, uint8
                 return;
             own = record;
         }
-    if (!own || !query_alike((const struct wire_partial *)own->body, own->length, heard, length))
+    if (!own || !app_alike((const struct wire_partial *)own->body, own->length, heard, length))
         return;
     if (said)
         named.missed = 0;
-    if (said && ((uint8_t)heard->epoch + self) % QUERY_APPROXIMATE_EVERY != 0) {
+    if (said && ((uint8_t)heard->epoch + self) % APP_APPROXIMATE_EVERY != 0) {
         queue_remove(own);
         return;
     }
     /* Who names a speaker may be silent next time. */
-    if (!said && length == query_partial_size(heard->query))
+    if (!said && length == app_state_size(heard->query))
         return;
     named.parent = tree_own_parent();
     named.speaker = source;
     named.query = heard->query;
     named.missed = 0;
-    query_name(heard->query, heard->epoch, source);
+    app_name_representative(heard->query, heard->epoch, source);
 }
 
 bool snoop_heard(uint16_t source, uint16_t destination, const uint8_t *body, uint8_t length)
@@ -116,9 +116,9 @@ bool snoop_heard(uint16_t source, uint16_t destination, const uint8_t *body, uin
          (record = uplink_record(body, length, &at)) != NULL;) {
         const struct wire_partial *partial = (const struct wire_partial *)(record + 1);
         if (record->type != WIRE_PACKET_PARTIAL || record->body_length < sizeof *partial ||
-            !query_snoops(partial->query) || queue_room() <= WIRE_PACKET_MAXIMUM)
+            !app_snoops(partial->query) || queue_room() <= WIRE_PACKET_MAXIMUM)
             continue;
-        if (!query_approximates(partial->query))
+        if (!app_approximates(partial->query))
             queue_push(QUEUE_HEARD, partial, record->body_length);
         else if (destination == tree_own_parent())
             heard_alike(source, partial, record->body_length);

@@ -7,6 +7,7 @@
 #include "drivers/sensor.h"
 #include "drivers/settings.h"
 #include "kernel/clock.h"
+#include "net/app.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
 #include "net/neighbours.h"
@@ -14,7 +15,6 @@
 #include "net/schedule.h"
 #include "net/time.h"
 #include "net/tree.h"
-#include "query/query.h"
 
 #define TEXT_MAXIMUM 60
 /* mV: the event battery_low is raised below, and again after the battery was above. */
@@ -38,7 +38,7 @@ static void watch_supply(void)
     bool was_low = supply_low;
     supply_low = supply > 0 && supply < (was_low ? BATTERY_RECOVERED : BATTERY_LOW);
     if (supply_low && !was_low)
-        query_own_event(QUERY_EVENT_BATTERY_LOW);
+        app_own_event(APP_EVENT_BATTERY_LOW);
 }
 
 static uint8_t link_quality(void)
@@ -77,11 +77,11 @@ void status_report(void)
         .seconds = time_at(clock_now()).seconds,
         .radio_on = radio_on_time(),
         .uptime = clock_uptime(),
-        .rows = query_rows(),
+        .rows = app_rows(),
         .dropped = queue_dropped(),
         .sent = mac_counters.sent,
         .repeated = mac_counters.repeated,
-        .malformed = capped((uint32_t)mac_counters.malformed + radio_malformed() + query_refused()),
+        .malformed = capped((uint32_t)mac_counters.malformed + radio_malformed() + app_refused()),
         .loops = mac_counters.loops,
         .factory = own->factory,
     };

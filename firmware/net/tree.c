@@ -4,17 +4,16 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "lib/random.h"
+#include "net/app.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
 #include "net/namesake.h"
 #include "net/neighbours.h"
-#include "net/random.h"
 #include "net/schedule.h"
 #include "net/slots.h"
 #include "net/uplink.h"
-#include "query/query.h"
-#include "query/srt.h"
 
 /* A new parent must be better by this much: 1.5 transmissions (hysteresis against flapping). */
 #define SWITCH_GAIN 24
@@ -335,17 +334,17 @@ static void leave(void)
  * which one to take: one that fits better than this choice. */
 static struct neighbour *by_values(const struct neighbour *least, struct neighbour *choice)
 {
-    if (!srt_chooses())
+    if (!app_srt_chooses())
         return choice;
     uint16_t acceptable = path_cost(least) + VALUES_COST,
-             distance = srt_distance((uint8_t)(choice - neighbours()), choice->node == parent);
+             distance = app_srt_distance((uint8_t)(choice - neighbours()), choice->node == parent);
     uint8_t gain = choice->node == parent && settled == YOUNG_WINDOWS ? SETTLED_GAIN : VALUES_GAIN;
     for (uint8_t i = 0; i < NEIGHBOURS; i++) {
         struct neighbour *n = &neighbours()[i];
         if (n->node == parent || !eligible(n, level) || neighbour_link_cost(n) > VALUES_LINK ||
             path_cost(n) >= acceptable)
             continue;
-        uint16_t other = srt_distance(i, false);
+        uint16_t other = app_srt_distance(i, false);
         if (other + gain > distance)
             continue;
         distance = other;
@@ -436,16 +435,16 @@ static void choose(void)
         return;
     /* Not while the parent may hold a frame whose acknowledgement was lost: another would count its
      * partial states again. */
-    if (!up ||
-        (!uplink_doubtful() &&
-         path_cost(choice) + (srt_chooses() ? VALUES_SWITCH_GAIN : SWITCH_GAIN) < path_cost(up)))
+    if (!up || (!uplink_doubtful() &&
+                path_cost(choice) + (app_srt_chooses() ? VALUES_SWITCH_GAIN : SWITCH_GAIN) <
+                    path_cost(up)))
         adopt(choice);
 }
 
 /* What is below this mote in semantic routing trees; who tells of more than before has news. */
 static bool refresh_srts(bool window)
 {
-    if (tree_is_root() || !srt_refresh(window))
+    if (tree_is_root() || !app_srt_refresh(window))
         return false;
     if (news < SRT_WINDOWS)
         news = SRT_WINDOWS;
@@ -514,9 +513,9 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (beacon->parent == settings()->nodeid)
         child_age = 0;
     struct neighbour *neighbour = neighbour_beacon(source, beacon, entries, frame->lqi);
-    if (neighbour && !srt_heard((uint8_t)(neighbour - neighbours()), told + slots,
-                                (uint8_t)(beacon->srts_length - slots),
-                                beacon->query_version == dissemination_version()))
+    if (neighbour && !app_srt_heard((uint8_t)(neighbour - neighbours()), told + slots,
+                                    (uint8_t)(beacon->srts_length - slots),
+                                    beacon->query_version == dissemination_version()))
         mac_counters.malformed++;
     if (!tree_is_root())
         slots_take(told, slots);
@@ -550,7 +549,7 @@ bool tree_beacon(const struct radio_frame *frame, uint16_t source, const struct 
     if (beacon->level != WIRE_NO_LEVEL &&
         (source == parent || !tree_joined() || (beacon->level < level && clocksync_stale()))) {
         if (clocksync_stamp(source, beacon, frame->sfd)) {
-            query_time_changed();
+            app_time_changed();
             if (tree_joined())
                 net_clock_jumped();
         }
@@ -581,8 +580,8 @@ void tree_child_heard(uint16_t source, uint8_t lqi)
 void tree_child_srts(uint16_t source, const struct wire_join *join, uint8_t length)
 {
     const struct neighbour *child = neighbour_find(source);
-    if (child && !srt_heard((uint8_t)(child - neighbours()), (const uint8_t *)join->srts,
-                            (uint8_t)(length - sizeof *join), false))
+    if (child && !app_srt_heard((uint8_t)(child - neighbours()), (const uint8_t *)join->srts,
+                                (uint8_t)(length - sizeof *join), false))
         mac_counters.malformed++;
     else if (child)
         child_told();
@@ -605,7 +604,7 @@ uint8_t tree_write_beacon(struct wire_beacon *beacon)
     beacon->cost = own_cost();
     beacon->query_version = dissemination_version();
     uint8_t slots = slots_write((uint8_t *)beacon->neighbours);
-    beacon->srts_length = (uint8_t)(slots + srt_write((uint8_t *)beacon->neighbours + slots));
+    beacon->srts_length = (uint8_t)(slots + app_srt_write((uint8_t *)beacon->neighbours + slots));
     struct wire_neighbour_entry *entry =
         (struct wire_neighbour_entry *)((uint8_t *)beacon->neighbours + beacon->srts_length);
     /* Beacons are not longer for slots: poor links lose long frames more often. */
@@ -718,7 +717,7 @@ void tree_age(void)
         lose_parent();
     else
         choose();
-    if (!srt_chooses())
+    if (!app_srt_chooses())
         settled = 0;
     else if (settled < YOUNG_WINDOWS)
         settled++;

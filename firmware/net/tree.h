@@ -18,6 +18,10 @@ uint8_t tree_own_level(void);
 uint16_t tree_session(void);
 /* WIRE_NO_NODE without one. */
 uint16_t tree_own_parent(void);
+/* The attributes parent, root and level; false: NULL, as the mote is in no tree. */
+bool tree_parent(uint16_t *parent);
+bool tree_root(uint16_t *root);
+bool tree_level(uint8_t *level);
 /* What is known of it as a neighbour; NULL: nothing, or there is none. */
 struct neighbour *tree_up(void);
 /* A beacon of a neighbour; false: of another root or session, what else it says is not for this

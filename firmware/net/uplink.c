@@ -5,14 +5,15 @@
 
 #include "drivers/settings.h"
 #include "kernel/timer.h"
+#include "lib/random.h"
+#include "net/app.h"
 #include "net/frames.h"
 #include "net/mac.h"
 #include "net/outbox.h"
-#include "net/random.h"
+#include "net/queue_discipline.h"
 #include "net/schedule.h"
 #include "net/slots.h"
 #include "net/tree.h"
-#include "query/query.h"
 #include "wire.h"
 
 /* Transmissions of a frame in a cell: it has room for two. What fails waits for the next round,
@@ -46,7 +47,7 @@ bool uplink_doubtful(void) { return outstanding && doubtful; }
 
 bool uplink_outstanding(void) { return outstanding; }
 
-bool uplink_waiting(void) { return outstanding || backlog_next(true); }
+bool uplink_waiting(void) { return outstanding || discipline_next(true); }
 
 /* An acknowledgement names the frame's number alone: of two motes that send at once, one would take
  * the other's for its own where both frames had one number. Motes of a level that meet in a cell
@@ -67,8 +68,8 @@ static void build(void)
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
     reports = true;
-    while ((record = backlog_next(true))) {
-        uint8_t length = backlog_length(record);
+    while ((record = discipline_next(true))) {
+        uint8_t length = discipline_length(record);
         if (used + sizeof(struct wire_record) + length >
             WIRE_PACKET_MAXIMUM - sizeof(struct wire_header))
             break;
@@ -77,10 +78,10 @@ static void build(void)
         memcpy(entry + 1, record->body, length);
         reports = reports && record->type == WIRE_PACKET_STATUS;
         used = (uint8_t)(used + sizeof *entry + length);
-        backlog_goes(record);
-        backlog_gone(record);
+        discipline_on_transmit(record);
+        discipline_on_acked(record);
     }
-    bundle->flags = (uint8_t)((backlog_next(true) ? WIRE_BUNDLE_PENDING : 0) |
+    bundle->flags = (uint8_t)((discipline_next(true) ? WIRE_BUNDLE_PENDING : 0) |
                               (schedule_expects_more() ? WIRE_BUNDLE_LATER : 0));
     mac_finish(frame, used);
     outstanding = true;
@@ -91,7 +92,7 @@ static void build(void)
  * that had them has them twice, which is no more than the newer of two reports. */
 static void rows_first(void)
 {
-    const struct queue_record *next = backlog_next(true);
+    const struct queue_record *next = discipline_next(true);
     const uint8_t *body =
         frame->bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
     uint8_t length = (uint8_t)(frame->length - sizeof(struct wire_mac_header) -
@@ -226,7 +227,7 @@ void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length)
                     slots_mote(((const struct wire_status *)(record + 1))->level);
                 const struct wire_partial *partial = (const struct wire_partial *)(record + 1);
                 uint8_t kept = record->type == WIRE_PACKET_PARTIAL
-                                   ? query_child(source, partial, record->body_length)
+                                   ? app_child_state(source, partial, record->body_length)
                                    : record->body_length;
                 if (kept)
                     queue_push(record->type, partial, kept);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "net/app.h"
 #include "net/queue.h"
 #include "query/approximate.h"
 #include "query/row.h"
@@ -96,7 +97,7 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a,
     return true;
 }
 
-uint8_t query_partial_size(uint8_t query)
+uint8_t app_state_size(uint8_t query)
 {
     const struct slot *slot = slot_of(query);
     if (slot == NULL || !(slot_program(slot)->flags & WIRE_QUERY_AGGREGATE))
@@ -108,11 +109,11 @@ uint8_t query_partial_size(uint8_t query)
     return size_of_cells(cells);
 }
 
-bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
-                 uint8_t length)
+bool app_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
+               uint8_t length)
 {
     struct partial whole = {.header = {.query = 0}};
-    if (size < sizeof *into || size != query_partial_size(from->query) || length < sizeof *from ||
+    if (size < sizeof *into || size != app_state_size(from->query) || length < sizeof *from ||
         length > size ||
         (uint8_t)(length - sizeof *from) % sizeof(struct wire_aggregate_state) != 0 ||
         !aggregate_same_epoch(into, from))
@@ -135,16 +136,16 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
     return true;
 }
 
-bool query_superfluous(const struct wire_partial *own, uint8_t own_length,
-                       const struct wire_partial *heard, uint8_t heard_length)
+bool app_superfluous(const struct wire_partial *own, uint8_t own_length,
+                     const struct wire_partial *heard, uint8_t heard_length)
 {
     struct partial before = {.header = {.query = 0}}, merged;
-    uint8_t size = query_partial_size(heard->query);
+    uint8_t size = app_state_size(heard->query);
     if (heard_length > size)
         return false;
     memcpy(&before, heard, heard_length);
     merged = before;
-    if (!query_merge(&merged.header, size, own, own_length))
+    if (!app_merge(&merged.header, size, own, own_length))
         return false;
     /* Counts of readings grow with each merge; where a count is an address, a smaller one stands
      * before its equal. */

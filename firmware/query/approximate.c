@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "net/app.h"
 #include "net/neighbours.h"
 #include "net/queue.h"
 #include "query/aggregate.h"
-#include "query/query.h"
 #include "query/row.h"
 #include "query/slots.h"
 #include "query/wide.h"
@@ -38,7 +38,7 @@ struct state {
     struct wire_aggregate_state cells[WIRE_FIELDS_MAXIMUM];
 } __attribute__((packed));
 
-static uint8_t places(void) { return settings()->root ? QUERY_APPROXIMATE_NODES : CHILDREN; }
+static uint8_t places(void) { return settings()->root ? APP_APPROXIMATE_NODES : CHILDREN; }
 
 /* Its code: the tolerance, in units of the first cell's value. */
 static bool speaker_field(const struct slot *slot, struct program_field *field)
@@ -62,7 +62,7 @@ static struct slot *slot_with(uint8_t query, struct program_field *field)
     return slot != NULL && speaker_field(slot, field) ? slot : NULL;
 }
 
-bool query_approximates(uint8_t query)
+bool app_approximates(uint8_t query)
 {
     struct program_field field;
     return slot_with(query, &field) != NULL;
@@ -86,13 +86,13 @@ static bool is_alone(const struct wire_partial *state, uint8_t length, uint8_t s
     return true;
 }
 
-bool query_alike(const struct wire_partial *own, uint8_t own_length,
-                 const struct wire_partial *heard, uint8_t heard_length)
+bool app_alike(const struct wire_partial *own, uint8_t own_length, const struct wire_partial *heard,
+               uint8_t heard_length)
 {
     struct program_field field;
     int32_t tolerance;
     struct slot *slot = slot_with(own->query, &field);
-    uint8_t size = query_partial_size(own->query);
+    uint8_t size = app_state_size(own->query);
     /* Who names a speaker has to say it. */
     if (slot == NULL || !aggregate_same_epoch(own, heard) || own_length == size ||
         !is_alone(own, own_length, size) || !is_alone(heard, heard_length, size) ||
@@ -105,7 +105,7 @@ bool query_alike(const struct wire_partial *own, uint8_t own_length,
 static void push(uint8_t query, uint32_t epoch, uint8_t motes, int32_t value, uint16_t speaker)
 {
     struct state state = {.header = {.query = query, .epoch = epoch, .motes = motes}};
-    uint8_t size = query_partial_size(query);
+    uint8_t size = app_state_size(query);
     struct wire_aggregate_state *cell = state.cells, *last = speaker_cell(&state.header, size);
     for (; cell < last; cell++)
         cell->count = motes;
@@ -114,9 +114,9 @@ static void push(uint8_t query, uint32_t epoch, uint8_t motes, int32_t value, ui
     queue_push(WIRE_PACKET_PARTIAL, &state, size);
 }
 
-void query_name(uint8_t query, uint32_t epoch, uint16_t speaker)
+void app_name_representative(uint8_t query, uint32_t epoch, uint16_t representative)
 {
-    push(query, epoch, 0, 0, (uint16_t)(speaker + 1));
+    push(query, epoch, 0, 0, (uint16_t)(representative + 1));
 }
 
 static struct children *children_of(const struct slot *slot)
@@ -137,7 +137,7 @@ static struct child *find(struct children *children, uint16_t node)
  * NULL: it gets none. */
 static struct child *place(struct children *children, uint16_t node)
 {
-    if (settings()->root && node >= QUERY_APPROXIMATE_NODES)
+    if (settings()->root && node >= APP_APPROXIMATE_NODES)
         return NULL;
     node++;
     struct child *child = children->of, *best = child;
@@ -157,13 +157,13 @@ static struct child *place(struct children *children, uint16_t node)
     return best;
 }
 
-uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length)
+uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t length)
 {
     struct program_field field;
     const struct slot *slot = length >= sizeof *state ? slot_with(state->query, &field) : NULL;
     if (slot == NULL)
         return length;
-    uint8_t size = query_partial_size(state->query), epoch = (uint8_t)state->epoch;
+    uint8_t size = app_state_size(state->query), epoch = (uint8_t)state->epoch;
     if (length > size)
         return length;
     struct children *children = children_of(slot);
@@ -181,7 +181,7 @@ uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t len
     child->gone = false;
     if (named != 0)
         child->speaker = named;
-    if (child->is_filled && (uint8_t)(child->filled - epoch) < QUERY_APPROXIMATE_EVERY) {
+    if (child->is_filled && (uint8_t)(child->filled - epoch) < APP_APPROXIMATE_EVERY) {
         /* It was not silent, but late, and counts already: what is missing is the difference, where
          * it is still known. */
         if (alone && child->filled == epoch)
@@ -210,7 +210,7 @@ static void fill(const struct slot *slot)
             continue;
         const struct child *speaker = find(children, child->speaker);
         struct neighbour *neighbour = neighbour_find((uint16_t)(child->node - 1));
-        if ((uint8_t)(epoch - child->heard) >= QUERY_APPROXIMATE_EVERY ||
+        if ((uint8_t)(epoch - child->heard) >= APP_APPROXIMATE_EVERY ||
             (neighbour != NULL && !neighbour_is_child(neighbour))) {
             child->gone = true;
             continue;
@@ -226,7 +226,7 @@ static void fill(const struct slot *slot)
     }
 }
 
-void query_fill(void)
+void app_fill_in(void)
 {
     struct program_field field;
     for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)

@@ -7,13 +7,13 @@
 #include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
+#include "net/app.h"
 #include "net/time.h"
 #include "query/acquire.h"
 #include "query/budget.h"
 #include "query/events.h"
 #include "query/fast.h"
 #include "query/policy.h"
-#include "query/query.h"
 #include "query/slots.h"
 #include "query/srt.h"
 #include "query/storage.h"
@@ -234,7 +234,7 @@ static void update_all(void)
 {
     timer_stop(&timer);
     if (!time_known())
-        return; /* query_time_changed follows */
+        return; /* app_time_changed follows */
     plan_all();
     acquire_start();
 }
@@ -248,7 +248,7 @@ void epochs_update_later(void)
         timer_start(&timer, due, update_all);
 }
 
-void query_time_changed(void)
+void app_time_changed(void)
 {
     for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
         if (slot_fast(slot))
@@ -257,13 +257,13 @@ void query_time_changed(void)
     epochs_update_soon();
 }
 
-uint32_t query_period(uint8_t query)
+uint32_t app_period(uint8_t query)
 {
     const struct slot *slot = slot_of(query);
     return slot != NULL ? slot_program(slot)->period * policy_every(slot) : UINT32_MAX;
 }
 
-bool query_epoch_in(uint32_t second)
+bool app_epoch_in(uint32_t second)
 {
     for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
         struct net_time start;

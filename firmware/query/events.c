@@ -6,11 +6,12 @@
 #include "drivers/settings.h"
 #include "kernel/button.h"
 #include "kernel/event.h"
+#include "net/app.h"
+#include "net/net.h"
 #include "net/time.h"
 #include "query/approximate.h"
 #include "query/attribute.h"
 #include "query/epochs.h"
-#include "query/query.h"
 #include "query/row.h"
 #include "query/vm.h"
 
@@ -28,8 +29,8 @@ struct run {
 static uint8_t taken;
 /* An event that a condition is asked about before it runs anything, or NULL. */
 static const struct wire_event *weighed;
-static uint8_t raised;                 /* bit n: the query of slot n has raised its event */
-static uint8_t own = QUERY_EVENT_BOOT; /* enum query_own_event: to be raised */
+static uint8_t raised;               /* bit n: the query of slot n has raised its event */
+static uint8_t own = APP_EVENT_BOOT; /* enum app_own_event: to be raised */
 static void tell(void);
 static struct event telling = {.handler = tell};
 
@@ -126,8 +127,8 @@ static bool awaited(uint16_t number)
 static uint16_t own_number(uint8_t which)
 {
     switch (which) {
-    case QUERY_EVENT_BOOT: return WIRE_EVENT_BOOT;
-    case QUERY_EVENT_BATTERY_LOW: return WIRE_EVENT_BATTERY_LOW;
+    case APP_EVENT_BOOT: return WIRE_EVENT_BOOT;
+    case APP_EVENT_BATTERY_LOW: return WIRE_EVENT_BATTERY_LOW;
     default: return WIRE_EVENT_BUTTON;
     }
 }
@@ -147,27 +148,26 @@ static void tell(void)
         if (!raise(event_of(&field), value))
             raised |= slot_bit(slot);
     }
-    for (uint8_t which = QUERY_EVENT_BOOT; which <= (uint8_t)QUERY_EVENT_BUTTON;
+    for (uint8_t which = APP_EVENT_BOOT; which <= (uint8_t)APP_EVENT_BUTTON;
          which = (uint8_t)(which << 1)) {
         if (!(own & which))
             continue;
         bool waits = awaited(own_number(which));
         /* What began it may still be on its way to a mote that has just started. */
-        if (which == QUERY_EVENT_BOOT &&
-            (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
+        if (which == APP_EVENT_BOOT && (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
             continue;
         if (!waits || !time_known() || raise(own_number(which), INT32_MIN))
             own &= (uint8_t)~which;
     }
 }
 
-void query_own_event(enum query_own_event which)
+void app_own_event(enum app_own_event which)
 {
     own = (uint8_t)(own | which);
     event_post(&telling);
 }
 
-void button_pressed(void) { query_own_event(QUERY_EVENT_BUTTON); }
+void button_pressed(void) { app_own_event(APP_EVENT_BUTTON); }
 
 void events_changed(void)
 {
@@ -394,7 +394,7 @@ static void stop(struct slot *slot, const struct wire_event *event, uint32_t now
     }
 }
 
-void query_event(const struct wire_event *event)
+void app_event(const struct wire_event *event)
 {
     struct net_time now = time_at(clock_now());
     uint32_t next = now.seconds + (now.ticks > 0); /* whole seconds; 0 stands for never */

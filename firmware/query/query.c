@@ -1,5 +1,6 @@
 #include "query/query.h"
 
+#include "net/app.h"
 #include "query/acquire.h"
 #include "query/epochs.h"
 #include "query/events.h"
@@ -14,20 +15,20 @@ void query_init(void)
     epochs_update_soon();
 }
 
-enum query_outcome query_install(const struct wire_query_install *install, uint8_t length)
+enum app_outcome app_install(const struct wire_query_install *install, uint8_t length)
 {
-    enum query_outcome outcome = slots_install(install, length);
-    if (outcome == QUERY_COMPLETE) {
+    enum app_outcome outcome = slots_install(install, length);
+    if (outcome == APP_COMPLETE) {
         events_changed();
         epochs_update_later();
     }
     return outcome;
 }
 
-void query_stop(uint8_t query)
+void app_stop(uint8_t query)
 {
     slots_stop(query);
     epochs_update_soon();
 }
 
-uint32_t query_rows(void) { return output_rows(); }
+uint32_t app_rows(void) { return output_rows(); }

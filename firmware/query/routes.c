@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "drivers/settings.h"
+#include "net/app.h"
 #include "net/neighbours.h"
 #include "query/epochs.h"
 #include "query/events.h"
-#include "query/query.h"
 #include "query/slots.h"
 #include "query/srt.h"
 
@@ -24,7 +24,7 @@ static const struct wire_route *route_of(const struct slot *slot)
                : NULL;
 }
 
-uint8_t query_known(uint8_t *ids)
+uint8_t app_known(uint8_t *ids)
 {
     uint8_t count = 0;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
@@ -33,7 +33,7 @@ uint8_t query_known(uint8_t *ids)
     return count;
 }
 
-uint8_t query_routes(uint8_t *entries)
+uint8_t app_routes(uint8_t *entries)
 {
     struct wire_routed_query *entry = (struct wire_routed_query *)entries;
     uint8_t length = 0;
@@ -53,20 +53,20 @@ uint8_t query_routes(uint8_t *entries)
     return length;
 }
 
-void query_learn(uint16_t version, const struct wire_routed_query *entry)
+void app_learn(uint16_t version, const struct wire_routed_query *entry)
 {
     if (entry->query != 0 && entry->srt != 0 && slot_find(entry->query) == NULL)
         slots_pass(entry->query, version, (const struct wire_route *)&entry->srt);
 }
 
-bool query_spreads(uint8_t query)
+bool app_spreads(uint8_t query)
 {
     const struct slot *slot = query != 0 ? slot_find(query) : NULL;
     const struct wire_route *route = slot != NULL ? route_of(slot) : NULL;
     return route == NULL || srt_below(route) || neighbours_crowded();
 }
 
-bool query_concerns(uint8_t query, uint16_t neighbour)
+bool app_concerns(uint8_t query, uint16_t neighbour)
 {
     const struct slot *slot = slot_of(query);
     const struct wire_route *route = slot != NULL ? route_of(slot) : NULL;
@@ -74,7 +74,7 @@ bool query_concerns(uint8_t query, uint16_t neighbour)
     return route == NULL || of == NULL || srt_neighbour((uint8_t)(of - neighbours()), route);
 }
 
-bool query_wanted(void)
+bool app_wants(void)
 {
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (slot_passed(slot_any(i)) && srt_applies(&slot_any(i)->route))
@@ -82,7 +82,7 @@ bool query_wanted(void)
     return false;
 }
 
-void query_window(void)
+void app_window(void)
 {
     bool changed = false;
     events_changed();

@@ -8,6 +8,7 @@
 #include "query/attribute.h"
 #include "query/epochs.h"
 #include "query/pulse.h"
+#include "query/queue_discipline.h"
 #include "query/storage.h"
 #include "query/temporal.h"
 #include "query/vm.h"
@@ -197,6 +198,6 @@ enum row_outcome row_produce(const struct slot *slot, bool passes)
         memmove(series, &row, sizeof(struct wire_series));
         queue_push(WIRE_PACKET_SERIES, series, (uint8_t)(sizeof(struct wire_series) + used));
     } else
-        queue_row(&row.result, (uint8_t)(sizeof row.result + used));
+        discipline_row(&row.result, (uint8_t)(sizeof row.result + used));
     return ROW_MADE;
 }

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "drivers/settings.h"
-#include "net/queue.h"
+#include "net/app.h"
+#include "net/status.h"
 #include "query/approximate.h"
 #include "query/events.h"
 #include "query/policy.h"
-#include "query/query.h"
+#include "query/queue_discipline.h"
 #include "query/scan.h"
 #include "query/srt.h"
 #include "query/storage.h"
@@ -30,7 +31,7 @@ void slots_init(void)
 void slot_free(struct slot *slot)
 {
     if (slot->state & SLOT_WHOLE)
-        queue_query_ended(slot->query);
+        discipline_query_ended(slot->query);
     events_forget(slot);
     memory_release(&slot->block);
     slot->query = 0;
@@ -165,10 +166,10 @@ static bool remembered(uint8_t query)
     return false;
 }
 
-bool query_was_refused(uint8_t query) { return query != 0 && remembered(query); }
+bool app_refused_lately(uint8_t query) { return query != 0 && remembered(query); }
 
 /* Counts, and tells the gateway once. */
-static enum query_outcome refuse(uint8_t query, uint8_t reason, uint16_t missing)
+static enum app_outcome refuse(uint8_t query, uint8_t reason, uint16_t missing)
 {
     refused++;
     if (query != 0 && !remembered(query)) {
@@ -176,7 +177,7 @@ static enum query_outcome refuse(uint8_t query, uint8_t reason, uint16_t missing
         next_refusal = (uint8_t)((next_refusal + 1) % REFUSALS);
         net_query_refused(query, reason, missing);
     }
-    return QUERY_REFUSED;
+    return APP_REFUSED;
 }
 
 static void forget_refusal(uint8_t query)
@@ -240,7 +241,7 @@ static uint8_t obstacle(struct slot *slot, uint16_t *missing)
     return *missing != 0 ? WIRE_REFUSAL_MEMORY : 0;
 }
 
-static enum query_outcome complete(struct slot *slot)
+static enum app_outcome complete(struct slot *slot)
 {
     uint8_t query = slot->query, reason = WIRE_REFUSAL_MALFORMED;
     uint16_t missing = 0;
@@ -249,7 +250,7 @@ static enum query_outcome complete(struct slot *slot)
         const struct wire_route *route = srt_route(slot_program(slot), slot->length);
         if (route != NULL && !settings()->root && !srt_applies(route)) {
             slots_pass(query, slot->version, route);
-            return QUERY_PASSED;
+            return APP_PASSED;
         }
         reason = obstacle(slot, &missing);
     }
@@ -269,19 +270,19 @@ static enum query_outcome complete(struct slot *slot)
     if (period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point) && policy_of(query) == NULL)
         slot->received |= SLOT_FAST;
     srt_open(slot);
-    return QUERY_COMPLETE;
+    return APP_COMPLETE;
 }
 
-enum query_outcome slots_install(const struct wire_query_install *install, uint8_t length)
+enum app_outcome slots_install(const struct wire_query_install *install, uint8_t length)
 {
     if (!well_formed(install, length))
         return refuse(0, WIRE_REFUSAL_MALFORMED, 0);
     struct slot *slot = slot_find(install->query);
     if (slot != NULL && slot->state & SLOT_WHOLE && known(slot, install))
-        return QUERY_KNOWN;
+        return APP_KNOWN;
     if (slot != NULL && slot_passed(slot) && !newer(install->query_version, slot->version) &&
         !srt_applies(&slot->route))
-        return QUERY_KNOWN;
+        return APP_KNOWN;
     if (slot == NULL)
         slot = make_room();
     if (slot == NULL)
@@ -296,7 +297,7 @@ enum query_outcome slots_install(const struct wire_query_install *install, uint8
            fragment_size(slot->length, place(install)));
     slot->received = (uint8_t)(slot->received | (place(install) == 0 ? 1 : 2));
     return slot->received == (slot->length > WIRE_FRAGMENT_MAXIMUM ? 3 : 1) ? complete(slot)
-                                                                            : QUERY_STORED;
+                                                                            : APP_STORED;
 }
 
 void slots_stop(uint8_t query)
@@ -311,7 +312,7 @@ void slots_stop(uint8_t query)
         }
 }
 
-uint8_t query_list(uint8_t *ids)
+uint8_t app_held(uint8_t *ids)
 {
     uint8_t count = 0;
     for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
@@ -319,13 +320,13 @@ uint8_t query_list(uint8_t *ids)
     return count;
 }
 
-bool query_snoops(uint8_t query)
+bool app_snoops(uint8_t query)
 {
     const struct slot *slot = slot_of(query);
     return slot != NULL && slot_program(slot)->flags & WIRE_QUERY_SNOOP;
 }
 
-uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
+uint8_t app_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
 {
     const struct slot *slot = slot_of(query);
     if (slot == NULL || offset >= slot->length || !begins(offset))
@@ -338,4 +339,4 @@ uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install 
     return (uint8_t)(sizeof *install + size);
 }
 
-uint16_t query_refused(void) { return refused; }
+uint16_t app_refused(void) { return refused; }

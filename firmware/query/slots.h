@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include "kernel/clock.h"
+#include "net/app.h"
 #include "query/memory.h"
 #include "query/program.h"
-#include "query/query.h"
 #include "wire.h"
 
 enum slot_state {
@@ -91,8 +91,8 @@ const void *slot_first_clause(const struct slot *slot, uint8_t kind);
 
 /* Frees all slots. */
 void slots_init(void);
-/* As query_install; a program that becomes whole is not planned yet. */
-enum query_outcome slots_install(const struct wire_query_install *install, uint8_t length);
+/* As app_install; a program that becomes whole is not planned yet. */
+enum app_outcome slots_install(const struct wire_query_install *install, uint8_t length);
 void slot_free(struct slot *slot);
 /* Frees the slot of a query, whole or not; 0: all. */
 void slots_stop(uint8_t query);

@@ -5,7 +5,8 @@
 
 #include "board.h"
 #include "drivers/settings.h"
-#include "net/cobs.h"
+#include "lib/crc.h"
+#include "net/app.h"
 #include "net/neighbours.h"
 #include "query/attribute.h"
 #include "query/vm.h"
@@ -336,7 +337,7 @@ static bool possible(const struct wire_srt_entry *entry)
     return entry->srt != 0 && sound(part[0]) && sound(part[1]);
 }
 
-bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole)
+bool app_srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole)
 {
     const struct wire_srt_entry *entry = (const struct wire_srt_entry *)entries;
     uint8_t count = (uint8_t)(length / sizeof *entry);
@@ -360,14 +361,14 @@ bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool w
     return true;
 }
 
-void srt_forget(uint8_t neighbour)
+void app_srt_forget(uint8_t neighbour)
 {
     struct tree tree;
     for (uint8_t at = 0; next_tree(&at, &tree);)
         tree.state->known[neighbour] = (struct told){.set = {{NONE, NONE}}};
 }
 
-bool srt_refresh(bool window)
+bool app_srt_refresh(bool window)
 {
     bool wider = false;
     struct tree tree;
@@ -399,7 +400,7 @@ bool srt_refresh(bool window)
     return wider;
 }
 
-uint8_t srt_write(uint8_t *entries)
+uint8_t app_srt_write(uint8_t *entries)
 {
     struct wire_srt_entry *entry = (struct wire_srt_entry *)entries;
     uint8_t length = 0;
@@ -421,7 +422,7 @@ static bool choosing(struct tree *tree)
     return false;
 }
 
-bool srt_chooses(void)
+bool app_srt_chooses(void)
 {
     struct tree tree;
     return choosing(&tree);
@@ -449,7 +450,7 @@ static uint8_t added(const struct tree *tree, const struct told *known, bool par
 
 static uint8_t apart(uint8_t a, uint8_t b) { return a > b ? (uint8_t)(a - b) : (uint8_t)(b - a); }
 
-uint16_t srt_distance(uint8_t neighbour, bool parent)
+uint16_t app_srt_distance(uint8_t neighbour, bool parent)
 {
     struct tree tree;
     uint16_t sum = 0;

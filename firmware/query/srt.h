@@ -36,20 +36,4 @@ bool srt_samples(const struct wire_route *route);
 /* Whether a query may apply to a neighbour, by its place in the table, or below it. */
 bool srt_neighbour(uint8_t neighbour, const struct wire_route *route);
 
-/* ---- for net/ ---- */
-/* What a beacon or JOIN of a neighbour says; `whole`: of all trees that its sender can hold. False:
- * it cannot be, and changes nothing. */
-bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole);
-/* Another mote takes a place of the table of neighbours. */
-void srt_forget(uint8_t neighbour);
-/* Brings what this mote tells of itself up to date, `window`: at the end of a control window; true:
- * it tells of more than before. */
-bool srt_refresh(bool window);
-/* Whether a tree says how to choose among parents, and how little a neighbour is worth choosing by
- * that: 0 is best; `parent`: it is the parent already. */
-bool srt_chooses(void);
-uint16_t srt_distance(uint8_t neighbour, bool parent);
-/* Writes an entry for each tree; bytes. */
-uint8_t srt_write(uint8_t *entries);
-
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "drivers/rowstore.h"
-#include "net/cobs.h"
+#include "lib/crc.h"
 #include "query/row.h"
 
 /* Of a stored row: flash has all of it, RAM what lies behind the number and the checksum. */

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "net/random.h"
+#include "lib/random.h"
 #include "query/pulse.h"
 #include "query/wide.h"
 #include "wire.h"

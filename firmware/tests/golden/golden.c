@@ -5,7 +5,7 @@
  * with a line: the fields by name, or the bytes in hex. Numbers are decimal, bytes hex; elements of
  * a list are NAME.INDEX.FIELD. KIND is a struct of wire.h without `wire_`, "packet" (header and the
  * body its type names), or "line" (a link frame with CRC and COBS, by the firmware's own
- * net/cobs.c). */
+ * lib/cobs.c). */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/cobs.h"
+#include "lib/cobs.h"
+#include "lib/crc.h"
 #include "wire.h"
 
 #define BYTES_MAXIMUM 256

@@ -32,7 +32,7 @@ CASES = [
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """The C program that reads and writes packets through wire.h."""
-    sources = (HERE / "golden.c", host.FIRMWARE / "net" / "cobs.c")
+    sources = (HERE / "golden.c", *(host.FIRMWARE / "lib").glob("c*.c"))
     return host.build("golden", sources, host.SANITIZERS)
 
 

@@ -11,7 +11,9 @@
 #include "host.h"
 #include "kernel/clock.h"
 #include "kernel/kernel.h"
-#include "net/cobs.h"
+#include "lib/cobs.h"
+#include "lib/crc.h"
+#include "net/app.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
 #include "net/net.h"
@@ -266,6 +268,6 @@ int main(int count_of_arguments, char **arguments)
     printf("%s: %u inputs, seed %s, %u frames sent in answer\n", arguments[1], inputs, arguments[3],
            host_sent_count);
     printf("taken: bundles %u, installs %u, serial %u, rows %u, dropped %u, malformed %u\n",
-           bundles, installs, accepted, query_rows(), queue_dropped(), mac_counters.malformed);
+           bundles, installs, accepted, app_rows(), queue_dropped(), mac_counters.malformed);
     return 0;
 }

@@ -25,8 +25,8 @@ def fuzzer() -> Path:
     BUILD.mkdir(parents=True, exist_ok=True)
     sources = [
         str(path.relative_to(FIRMWARE))
-        for folder in ("net", "query", "commands", "kernel", "boards/host")
-        for path in (FIRMWARE / folder).glob("*.c")
+        for folder in ("lib", "net", "query", "commands", "kernel", "boards/host")
+        for path in (FIRMWARE / folder).rglob("*.c")
     ]
     registry = BUILD / "registry.c"
     subprocess.run(

@@ -11,11 +11,15 @@
 #include "kernel/event.h"
 #include "kernel/kernel.h"
 #include "kernel/timer.h"
+#include "net/app.h"
+#include "net/net.h"
 #include "net/queue.h"
+#include "net/status.h"
 #include "net/time.h"
 #include "net/tree.h"
 #include "query/aggregate.h"
 #include "query/query.h"
+#include "query/queue_discipline.h"
 #include "wire.h"
 
 #define RECORDS_MAXIMUM 4096
@@ -126,7 +130,7 @@ void environment_synchronise(uint32_t seconds, uint16_t ticks, int32_t ppm)
     network_base = (uint64_t)seconds << 15 | ticks;
     network_ppm = ppm;
     local_base = now;
-    query_time_changed();
+    app_time_changed();
 }
 
 /* drivers/sensor and drivers/settings. */
@@ -212,7 +216,7 @@ bool net_signal(const struct wire_event *event)
     if (!signal_room)
         return false;
     signalled++;
-    query_event(event);
+    app_event(event);
     return true;
 }
 /* The registry: commands of every number, no aggregates. */
@@ -266,7 +270,8 @@ void environment_tree(uint16_t parent, uint8_t level)
     tree_hops = level;
 }
 
-/* The queue: everything in one list, unless a test brings net/queue.c and net/backlog.c along. */
+/* The queue: everything in one list, unless a test brings net/queue.c and queue_discipline.c along.
+ */
 #define QUEUE __attribute__((weak))
 
 QUEUE uint8_t queue_length(void) { return record_count < 255 ? (uint8_t)record_count : 255; }
@@ -286,11 +291,11 @@ QUEUE bool queue_push(uint8_t type, const void *body, uint8_t length)
     return true;
 }
 
-QUEUE void queue_row(struct wire_result *row, uint8_t length)
+QUEUE void discipline_row(struct wire_result *row, uint8_t length)
 {
     queue_push(WIRE_PACKET_RESULT, row, length);
 }
-QUEUE void queue_query_ended(uint8_t query) { (void)query; }
+QUEUE void discipline_query_ended(uint8_t query) { (void)query; }
 
 uint16_t environment_records(void) { return record_count; }
 

@@ -18,7 +18,7 @@ struct environment_record {
  */
 void environment_reset(uint32_t local);
 /* Network time is `seconds` and `ticks` now and runs `ppm` faster than the local clock. Calls
- * query_time_changed. */
+ * app_time_changed. */
 void environment_synchronise(uint32_t seconds, uint16_t ticks, int32_t ppm);
 uint32_t environment_local(void);
 /* Runs the kernel for `ticks` of local time. */

@@ -10,8 +10,8 @@
 
 #include "board.h"
 #include "environment.h"
+#include "net/app.h"
 #include "net/neighbours.h"
-#include "query/query.h"
 #include "query/srt.h"
 #include "query/vm.h"
 #include "wire.h"
@@ -247,10 +247,10 @@ static uint8_t make_program(uint8_t *bytes)
     return at;
 }
 
-static enum query_outcome install(const uint8_t *program, uint8_t total, uint8_t query,
-                                  uint16_t version)
+static enum app_outcome install(const uint8_t *program, uint8_t total, uint8_t query,
+                                uint16_t version)
 {
-    enum query_outcome outcome = QUERY_REFUSED;
+    enum app_outcome outcome = APP_REFUSED;
     for (uint16_t offset = 0; offset < total; offset += WIRE_FRAGMENT_MAXIMUM) {
         uint16_t left = (uint16_t)(total - offset);
         uint8_t size = (uint8_t)(left < WIRE_FRAGMENT_MAXIMUM ? left : WIRE_FRAGMENT_MAXIMUM);
@@ -262,7 +262,7 @@ static enum query_outcome install(const uint8_t *program, uint8_t total, uint8_t
             mutate((uint8_t *)body, length);
         if (!below(16))
             length = (uint8_t)below(length + 1U); /* cut off */
-        outcome = query_install(body, length);
+        outcome = app_install(body, length);
         free(body);
     }
     return outcome;
@@ -273,26 +273,26 @@ static void fuzz_trees(void)
 {
     uint8_t entries[3 * sizeof(struct wire_srt_entry)],
         told[WIRE_QUERIES_MAXIMUM * sizeof(struct wire_srt_entry)];
-    uint8_t routes[QUERY_ROUTES_MAXIMUM], neighbour = (uint8_t)below(NEIGHBOURS),
-                                          length = (uint8_t)below(sizeof entries + 1);
+    uint8_t routes[APP_ROUTES_MAXIMUM], neighbour = (uint8_t)below(NEIGHBOURS),
+                                        length = (uint8_t)below(sizeof entries + 1);
     for (uint8_t i = 0; i < length; i++)
         entries[i] = (uint8_t)(i % sizeof(struct wire_srt_entry) == 0 ? below(5) : below(256));
     neighbour_child((uint16_t)below(30), 1, (uint8_t)below(256));
-    (void)srt_heard(neighbour, entries, length, below(2));
-    (void)srt_refresh(below(2));
-    if (srt_write(told) > BOARD_SRTS * sizeof(struct wire_srt_entry))
+    (void)app_srt_heard(neighbour, entries, length, below(2));
+    (void)app_srt_refresh(below(2));
+    if (app_srt_write(told) > BOARD_SRTS * sizeof(struct wire_srt_entry))
         abort();
-    (void)srt_distance(neighbour, below(2));
+    (void)app_srt_distance(neighbour, below(2));
     struct wire_routed_query entry = {(uint8_t)below(10),  (uint8_t)below(5),
                                       (uint8_t)below(256), (uint8_t)below(256),
                                       (uint8_t)below(256), (uint8_t)below(256)};
-    query_learn((uint16_t)below(9), &entry);
-    (void)query_concerns((uint8_t)below(10), (uint16_t)below(30));
-    (void)query_spreads((uint8_t)below(10));
-    if (query_routes(routes) > sizeof routes)
+    app_learn((uint16_t)below(9), &entry);
+    (void)app_concerns((uint8_t)below(10), (uint16_t)below(30));
+    (void)app_spreads((uint8_t)below(10));
+    if (app_routes(routes) > sizeof routes)
         abort();
-    (void)query_wanted();
-    query_window();
+    (void)app_wants();
+    app_window();
     neighbours_age();
 }
 
@@ -304,8 +304,8 @@ static bool fuzz_install(void)
     if (!below(3))
         mutate(program, total);
     if (!below(8))
-        query_stop((uint8_t)(below(64) ? 1 + below(9) : 0));
-    enum query_outcome outcome = install(program, total, (uint8_t)below(10), (uint16_t)below(50));
+        app_stop((uint8_t)(below(64) ? 1 + below(9) : 0));
+    enum app_outcome outcome = install(program, total, (uint8_t)below(10), (uint16_t)below(50));
     if (!below(16)) {
         environment_forget_records();
         environment_run(below(400000));
@@ -313,11 +313,11 @@ static bool fuzz_install(void)
     if (!below(256))
         environment_synchronise(below(200000), (uint16_t)below(32768), (int32_t)below(200) - 100);
     if (!below(32))
-        query_event(&(struct wire_event){few(), (uint16_t)below(10), (int32_t)random_number(),
-                                         (int32_t)random_number(), below(200000),
-                                         (int32_t)random_number()});
-    query_epoch_in(random_number());
-    return outcome == QUERY_COMPLETE || outcome == QUERY_KNOWN;
+        app_event(&(struct wire_event){few(), (uint16_t)below(10), (int32_t)random_number(),
+                                       (int32_t)random_number(), below(200000),
+                                       (int32_t)random_number()});
+    app_epoch_in(random_number());
+    return outcome == APP_COMPLETE || outcome == APP_KNOWN;
 }
 
 static bool fuzz_merge(void)
@@ -326,7 +326,7 @@ static bool fuzz_merge(void)
         (uint8_t)(sizeof(struct wire_partial) + below(6) * sizeof(struct wire_aggregate_state));
     if (!below(4))
         length = (uint8_t)below(112);
-    uint8_t query = (uint8_t)below(10), size = below(4) ? query_partial_size(query) : length;
+    uint8_t query = (uint8_t)below(10), size = below(4) ? app_state_size(query) : length;
     uint8_t *into = malloc(size), *from = malloc(length);
     for (uint8_t i = 0; i < size; i++)
         into[i] = (uint8_t)random_number();
@@ -340,7 +340,7 @@ static bool fuzz_merge(void)
         mutate(&from[sizeof(struct wire_partial)], (uint8_t)(length - sizeof(struct wire_partial)));
     bool merged =
         length >= sizeof(struct wire_partial) && size >= sizeof(struct wire_partial) &&
-        query_merge((struct wire_partial *)into, size, (const struct wire_partial *)from, length);
+        app_merge((struct wire_partial *)into, size, (const struct wire_partial *)from, length);
     free(into);
     free(from);
     return merged;
@@ -350,10 +350,10 @@ static bool fuzz_fragment(void)
 {
     uint8_t *body = malloc(WIRE_PACKET_MAXIMUM - sizeof(struct wire_header));
     uint8_t ids[WIRE_QUERIES_MAXIMUM];
-    query_list(ids);
-    bool given = query_fragment((uint8_t)below(10),
-                                (uint8_t)(below(4) ? below(3) * WIRE_FRAGMENT_MAXIMUM : below(256)),
-                                (struct wire_query_install *)body);
+    app_held(ids);
+    bool given = app_fragment((uint8_t)below(10),
+                              (uint8_t)(below(4) ? below(3) * WIRE_FRAGMENT_MAXIMUM : below(256)),
+                              (struct wire_query_install *)body);
     free(body);
     return given;
 }
@@ -381,6 +381,6 @@ int main(int count, char **arguments)
     printf("inputs %lu code %lu/%lu install %lu/%lu merge %lu/%lu fragment %lu/%lu rows %lu "
            "refused %u\n",
            inputs, accepted[0], tried[0], accepted[1], tried[1], accepted[2], tried[2], accepted[3],
-           tried[3], (unsigned long)query_rows(), query_refused());
+           tried[3], (unsigned long)app_rows(), app_refused());
     return 0;
 }

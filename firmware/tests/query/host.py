@@ -12,10 +12,9 @@ FIRMWARE = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 BUILD = FIRMWARE.parent / "build" / "firmware" / "host"
 QUERY = (
-    *sorted((FIRMWARE / "query").glob("*.c")),
+    *sorted(path for path in (FIRMWARE / "query").rglob("*.c") if path.name != "queue_discipline.c"),
+    *sorted((FIRMWARE / "lib").glob("*.c")),
     FIRMWARE / "kernel" / "kernel.c",
-    FIRMWARE / "net" / "random.c",
-    FIRMWARE / "net" / "cobs.c",
     FIRMWARE / "net" / "neighbours.c",
     FIRMWARE / "boards" / "host" / "rowstore.c",
     HERE / "environment.c",
@@ -50,17 +49,16 @@ def build(name: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
     return target
 
 
-def backlog_library() -> Path:
+def discipline_library() -> Path:
     """The same with the queue that motes have."""
-    net = FIRMWARE / "net"
     sources = (
         *QUERY,
         HERE / "vm_rows.c",
-        net / "queue.c",
-        net / "backlog.c",
-        FIRMWARE / "tests" / "net" / "backlog.c",
+        FIRMWARE / "net" / "queue.c",
+        *(FIRMWARE / "query").rglob("queue_discipline.c"),
+        HERE / "discipline.c",
     )
-    return build("libskerry_backlog.so", sources, TRAPS)
+    return build("libskerry_discipline.so", sources, TRAPS)
 
 
 def query_library() -> Path:

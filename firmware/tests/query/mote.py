@@ -81,17 +81,17 @@ class Mote:
     def __init__(self, library: Path, local: int = 0) -> None:
         self._c = ctypes.CDLL(str(library))
         self._c.environment_record.restype = ctypes.POINTER(_Record)
-        for name in ("environment_local", "environment_last_mask", "query_rows"):
+        for name in ("environment_local", "environment_last_mask", "app_rows"):
             getattr(self._c, name).restype = ctypes.c_uint32
-        for name in ("environment_acquisitions", "environment_reads", "environment_records", "query_refused"):
+        for name in ("environment_acquisitions", "environment_reads", "environment_records", "app_refused"):
             getattr(self._c, name).restype = ctypes.c_uint16
-        for name in ("query_list", "query_fragment", "query_child"):
+        for name in ("app_held", "app_fragment", "app_child_state"):
             getattr(self._c, name).restype = ctypes.c_uint8
         for name in (
-            "query_epoch_in",
-            "query_merge",
-            "query_superfluous",
-            "query_alike",
+            "app_epoch_in",
+            "app_merge",
+            "app_superfluous",
+            "app_alike",
             "vm_accepts",
             "environment_foreign_acquisition",
         ):
@@ -154,7 +154,7 @@ class Mote:
 
     def install_fragment(self, body: bytes) -> int:
         """One QUERY_INSTALL body; the outcome."""
-        return int(self._c.query_install(body, ctypes.c_uint8(len(body))))
+        return int(self._c.app_install(body, ctypes.c_uint8(len(body))))
 
     def install(self, data: bytes, query: int, version: int = 1) -> int:
         """A whole program; the outcome of its last fragment."""
@@ -162,23 +162,23 @@ class Mote:
 
     def stop(self, query: int) -> None:
         """Stop a query; 0: all."""
-        self._c.query_stop(ctypes.c_uint8(query))
+        self._c.app_stop(ctypes.c_uint8(query))
 
     def queries(self) -> list[int]:
         """Ids held whole."""
         ids = (ctypes.c_uint8 * QUERIES_MAXIMUM)()
-        count = self._c.query_list(ids)
+        count = self._c.app_held(ids)
         return list(ids)[:count]
 
     def fragment(self, query: int, offset: int) -> bytes:
         """QUERY_INSTALL body for a neighbour, its query_version 0; empty past the end."""
         body = (ctypes.c_uint8 * (packets.PACKET_MAXIMUM - 2))()
-        length = self._c.query_fragment(ctypes.c_uint8(query), ctypes.c_uint8(offset), body)
+        length = self._c.app_fragment(ctypes.c_uint8(query), ctypes.c_uint8(offset), body)
         return bytes(body)[:length]
 
     def epoch_in(self, second: int) -> bool:
         """Whether an epoch begins in that network second."""
-        return bool(self._c.query_epoch_in(ctypes.c_uint32(second)))
+        return bool(self._c.app_epoch_in(ctypes.c_uint32(second)))
 
     def merge(self, into: bytes, record: bytes) -> bytes | None:
         """The merged partial state record, or None where the shapes differ."""
@@ -187,30 +187,30 @@ class Mote:
 
     def _merge(self, buffer: ctypes.Array[ctypes.c_char], record: bytes) -> bool:
         sizes = [ctypes.c_uint8(len(data)) for data in (buffer, record)]
-        return bool(self._c.query_merge(buffer, sizes[0], record, sizes[1]))
+        return bool(self._c.app_merge(buffer, sizes[0], record, sizes[1]))
 
     def superfluous(self, own: bytes, heard: bytes) -> bool:
         """Whether a partial state record changes nothing in another."""
         sizes = [ctypes.c_uint8(len(data)) for data in (own, heard)]
-        return bool(self._c.query_superfluous(own, sizes[0], heard, sizes[1]))
+        return bool(self._c.app_superfluous(own, sizes[0], heard, sizes[1]))
 
     def alike(self, own: bytes, heard: bytes) -> bool:
         """Whether a mote may count as another one, of an approximate query."""
         sizes = [ctypes.c_uint8(len(data)) for data in (own, heard)]
-        return bool(self._c.query_alike(own, sizes[0], heard, sizes[1]))
+        return bool(self._c.app_alike(own, sizes[0], heard, sizes[1]))
 
     def child(self, node: int, record: bytes) -> bytes:
         """A child's partial state record comes; what of it is passed on."""
-        return record[: self._c.query_child(ctypes.c_uint16(node), record, ctypes.c_uint8(len(record)))]
+        return record[: self._c.app_child_state(ctypes.c_uint16(node), record, ctypes.c_uint8(len(record)))]
 
     def fill(self) -> None:
         """The children have sent: silent ones are counted."""
-        self._c.query_fill()
+        self._c.app_fill_in()
 
     @property
     def rows(self) -> int:
         """Rows and partial state records produced."""
-        return int(self._c.query_rows())
+        return int(self._c.app_rows())
 
     @property
     def memory_free(self) -> int:
@@ -240,7 +240,7 @@ class Mote:
 
     def window(self) -> None:
         """A control window begins."""
-        self._c.query_window()
+        self._c.app_window()
 
     @property
     def actions(self) -> tuple[int, int, int]:
@@ -253,17 +253,17 @@ class Mote:
     ) -> None:
         """An event comes in: its number, the mote that raised it and where, cm, when, network seconds, and its value (NULL)."""
         fields = {"event": number, "node": node, "x": x, "y": y, "seconds": seconds, "value": value}
-        self._c.query_event(bytes(packets.Event.build(fields)))
+        self._c.app_event(bytes(packets.Event.build(fields)))
 
     def was_refused(self, query: int) -> bool:
         """Whether the mote remembers that it refused the query."""
-        self._c.query_was_refused.restype = ctypes.c_bool
-        return bool(self._c.query_was_refused(ctypes.c_uint8(query)))
+        self._c.app_refused_lately.restype = ctypes.c_bool
+        return bool(self._c.app_refused_lately(ctypes.c_uint8(query)))
 
     @property
     def refused(self) -> int:
         """Programs refused."""
-        return int(self._c.query_refused())
+        return int(self._c.app_refused())
 
     def records(self) -> Iterator[Record]:
         """Records queued since the last call, decoded."""

@@ -41,11 +41,11 @@ class Tree:
 
     def __init__(self, mote: Mote) -> None:
         self.mote, self.c = mote, mote._c
-        for name in ("srt_heard", "srt_refresh", "query_wanted", "query_spreads"):
+        for name in ("app_srt_heard", "app_srt_refresh", "app_wants", "app_spreads"):
             getattr(self.c, name).restype = ctypes.c_bool
-        for name in ("srt_write", "query_routes", "query_known"):
+        for name in ("app_srt_write", "app_routes", "app_known"):
             getattr(self.c, name).restype = ctypes.c_uint8
-        self.c.srt_distance.restype = ctypes.c_uint16
+        self.c.app_srt_distance.restype = ctypes.c_uint16
         self.c.neighbours_clear()
 
     def child(self, place: int) -> None:
@@ -55,10 +55,10 @@ class Tree:
     def hear(self, place: int, sets: Entry, value: tuple[int, int] = (0, 0), cells: int = 0) -> bool:
         entry = bytes([1, *sets[0], *sets[1], *value]) + cells.to_bytes(4, "little")
         length = ctypes.c_uint8(ENTRY)
-        return bool(self.c.srt_heard(ctypes.c_uint8(place), entry, length, ctypes.c_bool(True)))
+        return bool(self.c.app_srt_heard(ctypes.c_uint8(place), entry, length, ctypes.c_bool(True)))
 
     def refresh(self, window: bool = False) -> bool:
-        return bool(self.c.srt_refresh(ctypes.c_bool(window)))
+        return bool(self.c.app_srt_refresh(ctypes.c_bool(window)))
 
     def told(self) -> Entry:
         entry = self.written()
@@ -69,20 +69,20 @@ class Tree:
 
     def written(self) -> bytes:
         buffer = (ctypes.c_uint8 * 64)()
-        assert self.c.srt_write(buffer) == ENTRY
+        assert self.c.app_srt_write(buffer) == ENTRY
         return bytes(buffer[:ENTRY])
 
     def known(self) -> list[int]:
         buffer = (ctypes.c_uint8 * 8)()
-        return list(buffer[: self.c.query_known(buffer)])
+        return list(buffer[: self.c.app_known(buffer)])
 
     def routes(self) -> list[tuple[int, ...]]:
         buffer = (ctypes.c_uint8 * 64)()
-        size = self.c.query_routes(buffer)
+        size = self.c.app_routes(buffer)
         return [tuple(buffer[at : at + 6]) for at in range(0, size, 6)]
 
     def distance(self, place: int, parent: bool = False) -> int:
-        return int(self.c.srt_distance(ctypes.c_uint8(place), ctypes.c_bool(parent)))
+        return int(self.c.app_srt_distance(ctypes.c_uint8(place), ctypes.c_bool(parent)))
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_what_cannot_be_changes_nothing(tree: Tree, entry: bytes) -> None:
     tree.child(0)
     tree.hear(0, ((20, 20), NONE))
     tree.refresh()
-    assert not tree.c.srt_heard(ctypes.c_uint8(0), entry, ctypes.c_uint8(len(entry)), ctypes.c_bool(True))
+    assert not tree.c.app_srt_heard(ctypes.c_uint8(0), entry, ctypes.c_uint8(len(entry)), ctypes.c_bool(True))
     assert not tree.refresh()
     assert sorted(tree.told()) == [(ME, ME), (20, 20)]
 
@@ -205,17 +205,17 @@ def test_a_query_out_of_range_is_passed_over(tree: Tree) -> None:
     assert tree.known() == [1, 2]
     assert tree.routes() == [(2, 1, 8, 9, 255, 0)]
     assert tree.mote.install(routed(8, 9), 2, version=2) == KNOWN
-    assert not tree.c.query_spreads(ctypes.c_uint8(2))
+    assert not tree.c.app_spreads(ctypes.c_uint8(2))
     tree.mote.stop(2)
     assert tree.known() == [1]
 
 
 def test_a_query_in_range_is_held_and_goes_on_only_for_children(tree: Tree) -> None:
     assert tree.mote.install(routed(3, 9), 2, version=2) == COMPLETE
-    assert not tree.c.query_spreads(ctypes.c_uint8(2))
+    assert not tree.c.app_spreads(ctypes.c_uint8(2))
     tree.child(0)
     tree.hear(0, ((9, 9), NONE))
-    assert tree.c.query_spreads(ctypes.c_uint8(2))
+    assert tree.c.app_spreads(ctypes.c_uint8(2))
 
 
 def test_two_intervals_of_a_query(tree: Tree) -> None:
@@ -225,14 +225,14 @@ def test_two_intervals_of_a_query(tree: Tree) -> None:
 
 def test_what_is_passed_over_is_wanted_when_a_child_comes(tree: Tree) -> None:
     tree.mote.install(routed(8, 9), 2, version=2)
-    assert not tree.c.query_wanted()
+    assert not tree.c.app_wants()
     tree.child(0)
     tree.hear(0, ((9, 9), NONE))
-    assert tree.c.query_wanted()
+    assert tree.c.app_wants()
     assert tree.routes() == [(2, 0, 8, 9, 255, 0)]
     assert tree.mote.install(routed(8, 9), 2, version=2) == COMPLETE
     assert tree.mote.queries() == [1, 2]
-    assert not tree.c.query_wanted()
+    assert not tree.c.app_wants()
 
 
 def test_what_applies_no_more_is_dropped_after_some_windows(tree: Tree) -> None:
@@ -241,9 +241,9 @@ def test_what_applies_no_more_is_dropped_after_some_windows(tree: Tree) -> None:
     tree.mote.install(routed(8, 9), 2, version=2)
     tree.hear(0, ((10, 10), NONE))
     for _ in range(WINDOWS):
-        tree.c.query_window()
+        tree.c.app_window()
         assert tree.mote.queries() == [1, 2]
-    tree.c.query_window()
+    tree.c.app_window()
     assert tree.mote.queries() == [1]
     assert tree.known() == [1, 2]
 

@@ -1,8 +1,9 @@
-/* Byte stuffing and the CRC of the serial line. sources: net/cobs.c net/random.c */
+/* Byte stuffing and the CRC of the serial line. sources: lib/cobs.c lib/crc.c lib/random.c */
 #include "unit.h"
 
-#include "net/cobs.h"
-#include "net/random.h"
+#include "lib/cobs.h"
+#include "lib/crc.h"
+#include "lib/random.h"
 
 static void the_crc_is_xmodem(void)
 {

@@ -2,12 +2,12 @@
  * net/dissemination.c net/frames.c */
 #include "unit.h"
 
+#include "net/app.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
 #include "net/net.h"
 #include "net/schedule.h"
 #include "net/tree.h"
-#include "query/query.h"
 #include "query/srt.h"
 
 enum { PARENT = 4, NEIGHBOUR = 6 };
@@ -17,8 +17,8 @@ static uint16_t asked; /* to whom the last frame went, what it says and how long
 static const uint8_t *said;
 static uint8_t said_length;
 static bool children;
-static uint8_t lists;                             /* queries that are held, query 1 or none */
-static enum query_outcome outcome = QUERY_PASSED; /* of an install */
+static uint8_t lists;                         /* queries that are held, query 1 or none */
+static enum app_outcome outcome = APP_PASSED; /* of an install */
 
 bool tree_is_root(void) { return false; }
 uint8_t tree_own_level(void) { return 2; }
@@ -52,58 +52,58 @@ void net_execute(const struct wire_command *command, uint8_t length)
     (void)command;
     (void)length;
 }
-void query_window(void) {}
-bool query_wanted(void) { return false; }
-bool query_spreads(uint8_t query)
+void app_window(void) {}
+bool app_wants(void) { return false; }
+bool app_spreads(uint8_t query)
 {
     (void)query;
     return true;
 }
-bool query_concerns(uint8_t query, uint16_t node)
+bool app_concerns(uint8_t query, uint16_t node)
 {
     (void)query;
     (void)node;
     return true;
 }
-bool query_was_refused(uint8_t query)
+bool app_refused_lately(uint8_t query)
 {
     (void)query;
     return false;
 }
-void query_learn(uint16_t theirs, const struct wire_routed_query *entry)
+void app_learn(uint16_t theirs, const struct wire_routed_query *entry)
 {
     (void)theirs;
     (void)entry;
 }
-void query_stop(uint8_t query) { (void)query; }
-uint8_t query_known(uint8_t *ids)
+void app_stop(uint8_t query) { (void)query; }
+uint8_t app_known(uint8_t *ids)
 {
     (void)ids;
     return 0;
 }
-uint8_t query_list(uint8_t *ids)
+uint8_t app_held(uint8_t *ids)
 {
     ids[0] = 1;
     return lists;
 }
-uint8_t query_routes(uint8_t *entries)
+uint8_t app_routes(uint8_t *entries)
 {
     (void)entries;
     return 0;
 }
-uint8_t query_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
+uint8_t app_fragment(uint8_t query, uint8_t offset, struct wire_query_install *install)
 {
     (void)query;
     install->offset = offset;
     return offset == 0;
 }
-enum query_outcome query_install(const struct wire_query_install *install, uint8_t length)
+enum app_outcome app_install(const struct wire_query_install *install, uint8_t length)
 {
     (void)install;
     (void)length;
     return outcome;
 }
-uint8_t srt_write(uint8_t *entries)
+uint8_t app_srt_write(uint8_t *entries)
 {
     (void)entries;
     return 0;
@@ -178,7 +178,7 @@ static int flooded(void)
 static void a_query_that_was_asked_for_is_flooded_for_children_alone(void)
 {
     struct wire_query_install install = {.query = 1, .query_version = 8};
-    outcome = QUERY_COMPLETE;
+    outcome = APP_COMPLETE;
     for (int asked_for = 0; asked_for < 2; asked_for++)
         for (int parent = 0; parent < 2; parent++) {
             held(7);
@@ -190,14 +190,14 @@ static void a_query_that_was_asked_for_is_flooded_for_children_alone(void)
             CHECK_EQUAL(second, floods ? 1 : 0);
             CHECK_EQUAL(flooded(), 0);
         }
-    outcome = QUERY_PASSED;
+    outcome = APP_PASSED;
 }
 
 static void who_lacks_what_was_just_flooded_has_it_flooded_again(void)
 {
     struct wire_query_install install = {.query = 1, .query_version = 8};
     struct wire_query_request older = {.query_version = 7};
-    outcome = QUERY_COMPLETE;
+    outcome = APP_COMPLETE;
     lists = 1;
     for (int windows = 1; windows <= 2; windows++) {
         held(7);
@@ -216,7 +216,7 @@ static void who_lacks_what_was_just_flooded_has_it_flooded_again(void)
         CHECK_EQUAL(others, 2); /* the program and what else is held, to the neighbour */
     }
     lists = 0;
-    outcome = QUERY_PASSED;
+    outcome = APP_PASSED;
 }
 
 static void a_command_is_flooded_twice_in_two_windows(void)
@@ -278,14 +278,14 @@ static void a_flood_of_stops_tells_of_those_before(void)
 static void changes_that_come_out_of_order_are_followed_when_none_is_missing(void)
 {
     struct wire_query_install install = {.query = 1, .query_version = 9};
-    outcome = QUERY_COMPLETE;
+    outcome = APP_COMPLETE;
     held(7);
     stop(4, 10);
     dissemination_install(&install, sizeof install + 1, false);
     CHECK_EQUAL(dissemination_version(), 7);
     stop(3, 8);
     CHECK_EQUAL(dissemination_version(), 10);
-    outcome = QUERY_PASSED;
+    outcome = APP_PASSED;
 }
 
 /* What a neighbour at version 9 sends of queries 7 to 9 that are lacking: until its summary has
@@ -294,7 +294,7 @@ static void a_query_that_repairs_makes_no_version(void)
 {
     struct wire_query_install install = {
         .query = 1, .query_version = 9, .offset = WIRE_FRAGMENT_REPAIRS};
-    outcome = QUERY_COMPLETE;
+    outcome = APP_COMPLETE;
     children = 1;
     held(7);
     dissemination_install(&install, sizeof install + 1, true);
@@ -307,7 +307,7 @@ static void a_query_that_repairs_makes_no_version(void)
     CHECK(dissemination_waiting() && dissemination_send());
     CHECK(((const struct wire_query_install *)said)->offset & WIRE_FRAGMENT_REPAIRS);
     children = 0;
-    outcome = QUERY_PASSED;
+    outcome = APP_PASSED;
 }
 
 static void only_the_last_stops_are_told(void)

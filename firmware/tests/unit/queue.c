@@ -1,11 +1,11 @@
 /* Records on their way to the root: kept in order, merged, counted when lost. sources: net/queue.c
- * net/random.c */
+ * lib/random.c */
 #include "unit.h"
 
+#include "lib/random.h"
+#include "net/app.h"
 #include "net/outbox.h"
-#include "net/random.h"
 #include "net/schedule.h"
-#include "query/query.h"
 
 static int grew;
 void schedule_queue_grew(void) { grew++; }
@@ -14,8 +14,8 @@ void schedule_queue_grew(void) { grew++; }
 static uint8_t state;
 
 /* Merges by adding up the motes; refuses beyond 100 of them. */
-bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
-                 uint8_t length)
+bool app_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
+               uint8_t length)
 {
     (void)length;
     if (size > sizeof *into && state)
@@ -27,15 +27,15 @@ bool query_merge(struct wire_partial *into, uint8_t size, const struct wire_part
 }
 
 /* Query 3's records have two states, the others' none. */
-uint8_t query_partial_size(uint8_t query)
+uint8_t app_state_size(uint8_t query)
 {
     return (uint8_t)(sizeof(struct wire_partial) +
                      (query == 3 ? 2 * sizeof(struct wire_aggregate_state) : 0));
 }
 
 /* What fewer motes say than were heard of. */
-bool query_superfluous(const struct wire_partial *own, uint8_t own_length,
-                       const struct wire_partial *heard, uint8_t heard_length)
+bool app_superfluous(const struct wire_partial *own, uint8_t own_length,
+                     const struct wire_partial *heard, uint8_t heard_length)
 {
     (void)own_length, (void)heard_length;
     return own->query == heard->query && own->epoch == heard->epoch && own->motes < heard->motes;

@@ -1,12 +1,12 @@
 /* Following another clock: drift, quantisation, jumps, silence. Network time is the root's.
- * sources: net/time.c net/random.c */
+ * sources: net/time.c lib/random.c */
 #include "unit.h"
 
 #include <math.h>
 
 #include "drivers/radio.h"
+#include "lib/random.h"
 #include "net/clocksync.h"
-#include "net/random.h"
 
 static double true_seconds, ppm;
 static ticks_t offset;

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include "drivers/settings.h"
+#include "net/app.h"
 #include "net/clocksync.h"
 #include "net/dissemination.h"
 #include "net/mac.h"
@@ -15,8 +16,6 @@
 #include "net/slots.h"
 #include "net/tree.h"
 #include "net/uplink.h"
-#include "query/query.h"
-#include "query/srt.h"
 
 enum { ME = 9, ROOT = 1, SESSION = 3 };
 
@@ -69,7 +68,7 @@ void schedule_session(bool again)
 void uplink_forget(void) {}
 static bool doubtful;
 bool uplink_doubtful(void) { return doubtful; }
-void query_time_changed(void) {}
+void app_time_changed(void) {}
 void net_joined(void) { joined++; }
 void net_left(void) { left++; }
 void net_parent_changed(void) { changed++; }
@@ -93,16 +92,16 @@ void net_renew_session(uint16_t other)
 struct mac_counters mac_counters;
 static bool wider;
 static uint8_t told[WIRE_PACKET_MAXIMUM], told_length;
-bool srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole)
+bool app_srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole)
 {
     (void)neighbour;
     (void)whole;
     memcpy(told, entries, told_length = length);
     return length != 1;
 }
-void srt_forget(uint8_t neighbour) { (void)neighbour; }
-bool srt_refresh(bool window) { return window && wider; }
-uint8_t srt_write(uint8_t *entries)
+void app_srt_forget(uint8_t neighbour) { (void)neighbour; }
+bool app_srt_refresh(bool window) { return window && wider; }
+uint8_t app_srt_write(uint8_t *entries)
 {
     memset(entries, 0x55, sizeof(struct wire_srt_entry));
     return sizeof(struct wire_srt_entry);
@@ -110,8 +109,8 @@ uint8_t srt_write(uint8_t *entries)
 
 static bool by_values;
 static uint16_t distances[256]; /* by node */
-bool srt_chooses(void) { return by_values; }
-uint16_t srt_distance(uint8_t neighbour, bool parent)
+bool app_srt_chooses(void) { return by_values; }
+uint16_t app_srt_distance(uint8_t neighbour, bool parent)
 {
     CHECK_EQUAL(parent, neighbours()[neighbour].node == tree_own_parent());
     return distances[neighbours()[neighbour].node & 255];

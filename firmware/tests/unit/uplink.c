@@ -4,14 +4,14 @@
 
 #include "drivers/settings.h"
 #include "kernel/timer.h"
+#include "lib/random.h"
+#include "net/app.h"
 #include "net/mac.h"
 #include "net/outbox.h"
-#include "net/random.h"
 #include "net/schedule.h"
 #include "net/slots.h"
 #include "net/tree.h"
 #include "net/uplink.h"
-#include "query/query.h"
 
 enum { PARENT = 4, OTHER = 6 };
 
@@ -33,14 +33,14 @@ uint16_t tree_own_parent(void) { return parent; }
 uint8_t tree_own_level(void) { return 2; }
 bool tree_is_root(void) { return false; }
 void tree_sent(bool acknowledged) { (void)acknowledged; }
-struct queue_record *backlog_next(bool partials)
+struct queue_record *discipline_next(bool partials)
 {
     (void)partials;
     return queued ? &only.record : NULL;
 }
-uint8_t backlog_length(const struct queue_record *record) { return record->length; }
-void backlog_goes(struct queue_record *record) { (void)record; }
-void backlog_gone(struct queue_record *record)
+uint8_t discipline_length(const struct queue_record *record) { return record->length; }
+void discipline_on_transmit(struct queue_record *record) { (void)record; }
+void discipline_on_acked(struct queue_record *record)
 {
     (void)record;
     queued = false;
@@ -62,7 +62,7 @@ bool queue_push(uint8_t type, const void *body, uint8_t length)
 void queue_lost(void) {}
 void queue_forget(void) {}
 uint16_t queue_room(void) { return 100; }
-uint8_t query_child(uint16_t node, const struct wire_partial *state, uint8_t length)
+uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t length)
 {
     (void)node;
     (void)state;

@@ -1,6 +1,6 @@
 /* The mote's randomness: backoffs and spreads, never secrets. Seeded by node and boot count. */
-#ifndef SKERRY_NET_RANDOM_H
-#define SKERRY_NET_RANDOM_H
+#ifndef SKERRY_LIB_RANDOM_H
+#define SKERRY_LIB_RANDOM_H
 
 #include <stdint.h>
 

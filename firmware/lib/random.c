@@ -1,4 +1,4 @@
-#include "net/random.h"
+#include "lib/random.h"
 
 /* Marsaglia's 32-bit xorshift (13, 17, 5). */
 static uint32_t state = 1;

@@ -4,9 +4,12 @@
  * that went last of those sampled before it; the row that was sampled last of all that went stays
  * in the queue for that (QUEUE_SENT). Rows of children are not touched: they have been chosen where
  * they come from, and a mote without room for them does not acknowledge. */
+#include "query/queue_discipline.h"
+
 #include <stddef.h>
 
 #include "net/outbox.h"
+#include "net/queue_discipline.h"
 #include "net/tree.h"
 #include "query/policy.h"
 
@@ -126,7 +129,7 @@ static bool fits(const struct wire_queue *clause, uint16_t size)
     return size <= OWN_MOST;
 }
 
-void queue_row(struct wire_result *row, uint8_t length)
+void discipline_row(struct wire_result *row, uint8_t length)
 {
     const struct wire_queue *clause = policy_of(row->query);
     struct wire_tally *tally = (struct wire_tally *)((uint8_t *)row + length);
@@ -165,7 +168,7 @@ void queue_row(struct wire_result *row, uint8_t length)
     record->apart = gone && last && row_of(gone)->epoch > row_of(last)->epoch;
 }
 
-struct queue_record *backlog_next(bool partials)
+struct queue_record *discipline_next(bool partials)
 {
     struct queue_record *record, *report = NULL;
     for (record = queue_next(NULL); record; record = queue_next(record)) {
@@ -192,7 +195,7 @@ struct queue_record *backlog_next(bool partials)
     return most;
 }
 
-uint8_t backlog_length(const struct queue_record *record)
+uint8_t discipline_length(const struct queue_record *record)
 {
     if (!record->own)
         return record->length;
@@ -203,7 +206,7 @@ uint8_t backlog_length(const struct queue_record *record)
     return (uint8_t)(record->length - without);
 }
 
-void backlog_goes(struct queue_record *record)
+void discipline_on_transmit(struct queue_record *record)
 {
     if (record->type == WIRE_PACKET_STATUS)
         rows_before = 0;
@@ -225,7 +228,7 @@ void backlog_goes(struct queue_record *record)
         heir->apart = true;
 }
 
-void backlog_gone(struct queue_record *record)
+void discipline_on_acked(struct queue_record *record)
 {
     const struct wire_queue *clause = record->own ? policy_of(query_of(record)) : NULL;
     if (clause && clause->policy == WIRE_QUEUE_DELTA) {
@@ -244,13 +247,13 @@ void backlog_gone(struct queue_record *record)
     queue_remove(record);
 }
 
-void backlog_again(struct queue_record *record)
+void discipline_on_requeue(struct queue_record *record)
 {
     record->in_flight = false;
     record->own = false; /* its score is lost, and it has been counted as gone */
 }
 
-void queue_query_ended(uint8_t query)
+void discipline_query_ended(uint8_t query)
 {
     struct queue_record *sent = NULL; /* there is one at most */
     struct queue_record *last = NULL;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "net/outbox.h"
+#include "net/queue_discipline.h"
 #include "net/schedule.h"
 #include "net/tree.h"
 
@@ -9,14 +10,14 @@ void schedule_queue_grew(void) {}
 
 static bool children;
 bool tree_has_children(void) { return children; }
-void backlog_children(bool there);
-void backlog_children(bool there) { children = there; }
+void queue_children(bool there);
+void queue_children(bool there) { children = there; }
 
-void backlog_forget(void);
-uint8_t backlog_take(uint8_t *body);
+void queue_empty(void);
+uint8_t queue_take(uint8_t *body);
 
 /* Empties the queue. */
-void backlog_forget(void)
+void queue_empty(void)
 {
     queue_forget();
     while (queue_any(NULL))
@@ -25,14 +26,14 @@ void backlog_forget(void)
 
 /* As uplink takes a record for its frame; returns the length of what travels, 0 where nothing may
  * go. */
-uint8_t backlog_take(uint8_t *body)
+uint8_t queue_take(uint8_t *body)
 {
-    struct queue_record *record = backlog_next(true);
+    struct queue_record *record = discipline_next(true);
     if (!record)
         return 0;
-    uint8_t length = backlog_length(record);
+    uint8_t length = discipline_length(record);
     memcpy(body, record->body, length);
-    backlog_goes(record);
-    backlog_gone(record);
+    discipline_on_transmit(record);
+    discipline_on_acked(record);
     return length;
 }

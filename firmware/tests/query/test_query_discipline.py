@@ -44,9 +44,9 @@ class Sender(Mote):
     """A mote with the real queue, whose radio is the test."""
 
     def __init__(self) -> None:
-        super().__init__(host.backlog_library())
-        self._c.backlog_take.restype = ctypes.c_uint8
-        self._c.backlog_forget()
+        super().__init__(host.discipline_library())
+        self._c.queue_take.restype = ctypes.c_uint8
+        self._c.queue_empty()
         self.children(False)
         self._c.queue_dropped.restype = ctypes.c_uint16
         self._dropped = self._c.queue_dropped()
@@ -74,16 +74,16 @@ class Sender(Mote):
 
     def children(self, there: bool) -> None:
         """Whether other motes send through this one."""
-        self._c.backlog_children(ctypes.c_bool(there))
+        self._c.queue_children(ctypes.c_bool(there))
 
     def refresh_trees(self) -> None:
         """Its semantic routing trees ask for its own values; there are no neighbours."""
         self._c.neighbours_clear()
-        self._c.srt_refresh(ctypes.c_bool(True))
+        self._c.app_srt_refresh(ctypes.c_bool(True))
 
     def window(self) -> None:
         """A control window begins."""
-        self._c.query_window()
+        self._c.app_window()
 
     @property
     def room(self) -> int:
@@ -94,7 +94,7 @@ class Sender(Mote):
     def packets(self) -> Iterator[tuple[int, int]]:
         """Length and query of all that may go."""
         body = (ctypes.c_uint8 * 128)()
-        while length := self._c.backlog_take(body):
+        while length := self._c.queue_take(body):
             yield length, body[0]
 
     def length(self) -> int:
@@ -104,7 +104,7 @@ class Sender(Mote):
     def take(self) -> Row | None:
         """The next row that goes."""
         body = (ctypes.c_uint8 * 128)()
-        length = self._c.backlog_take(body)
+        length = self._c.queue_take(body)
         if length == 0:
             return None
         result = Result.parse(bytes(body[:length]))

@@ -1,11 +1,9 @@
-/* Consistent overhead byte stuffing (Cheshire and Baker 1999), and the CRC-16/XMODEM inside. */
-#ifndef SKERRY_NET_COBS_H
+/* Consistent overhead byte stuffing (Cheshire and Baker 1999). */
+#ifndef SKERRY_LIB_COBS_H
 #define SKERRY_NET_COBS_H
 
 #include <stdint.h>
 
-/* One byte into a CRC-16/XMODEM: polynomial 0x1021, start 0. */
-uint16_t crc_xmodem(uint16_t crc, uint8_t byte);
 /* Stuffs `length` (<= 253) bytes into `out` (length + 2 bytes), closing zero included; bytes
  * written. They may lie in `out`, from its second byte on. */
 uint8_t cobs_encode(const uint8_t *data, uint8_t length, uint8_t *out);
