@@ -7,6 +7,7 @@
 #include "net/neighbours.h"
 #include "net/queue.h"
 #include "query/aggregate.h"
+#include "query/clauses.h"
 #include "query/row.h"
 #include "query/slots.h"
 #include "query/wide.h"
@@ -47,10 +48,10 @@ static bool speaker_field(const struct slot *slot, struct program_field *field)
            slot_clause(slot, WIRE_AGGREGATE_SPEAKER, 0, field);
 }
 
-uint16_t approximate_size(const struct slot *slot)
+static uint16_t children_size(const struct slot *slot, const struct program_field *field)
 {
-    struct program_field field;
-    return speaker_field(slot, &field)
+    (void)field;
+    return slot_program(slot)->flags & WIRE_QUERY_SNOOP
                ? (uint16_t)(sizeof(struct children) + places() * sizeof(struct child))
                : 0;
 }
@@ -121,7 +122,7 @@ void app_name_representative(uint8_t query, uint32_t epoch, uint16_t representat
 
 static struct children *children_of(const struct slot *slot)
 {
-    return (struct children *)(slot->block.bytes + slot->block.size - approximate_size(slot));
+    return (struct children *)slot_state(slot, WIRE_AGGREGATE_SPEAKER);
 }
 
 static struct child *find(struct children *children, uint16_t node)
@@ -249,3 +250,5 @@ static bool keep(struct wire_aggregate_state *into, const struct wire_aggregate_
 }
 
 const IN_FLASH struct aggregate aggregate_speaker = {1, begin, keep};
+const IN_FLASH struct clause clause_speaker = {WIRE_AGGREGATE_SPEAKER, NULL, NULL,
+                                               children_size,          NULL, NULL};

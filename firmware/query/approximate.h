@@ -16,12 +16,8 @@
 #include "wire.h"
 
 struct aggregate;
-struct slot;
 /* The cell that names a mote's speaker: its `count` is the speaker's address + 1, 0: none is named.
  */
 extern const IN_FLASH struct aggregate aggregate_speaker;
-
-/* Bytes that a query's state takes besides its program; 0: it is not approximate. */
-uint16_t approximate_size(const struct slot *slot);
 
 #endif

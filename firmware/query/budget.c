@@ -1,14 +1,18 @@
 #include "query/budget.h"
 
+#include <stddef.h>
+
 #include "drivers/sensor.h"
+#include "query/clauses.h"
 #include "query/wide.h"
 #include "wire.h"
 
 #define MICROWATTS 1000000UL
 
-bool budget_check(const struct program_field *field)
+static bool budget_check(const struct program_field *field, struct program_facts *facts)
 {
     const struct wire_budget *budget = (const struct wire_budget *)field->code.bytes;
+    facts->attributes |= (uint32_t)1 << WIRE_ATTRIBUTE_VOLTAGE;
     return field->code.length == sizeof *budget && budget->full > budget->empty && budget->most > 0;
 }
 
@@ -43,3 +47,6 @@ uint8_t budget_divisor(const struct wire_budget *budget, uint32_t period_ms, uin
     uint32_t divisor = needed / power + (needed % power > power / 2);
     return divisor < 1 ? 1 : divisor > budget->most ? budget->most : (uint8_t)divisor;
 }
+
+const IN_FLASH struct clause clause_budget = {
+    WIRE_AGGREGATE_BUDGET, budget_check, NULL, NULL, NULL, NULL};

@@ -12,8 +12,6 @@
 
 #include "query/program.h"
 
-/* Whether the field is a budget that makes sense. */
-bool budget_check(const struct program_field *field);
 /* Epochs from one in which to take part to the next, 1..255, at network second `now` of a query
  * that ends at `end`. 0: the battery's voltage has not been read yet; such a query reads it with
  * its row. */

@@ -107,7 +107,7 @@ static bool affordable(struct slot *slot, uint32_t now)
 /* Whether this mote itself has a part in the query, and not only motes below it. */
 static bool concerned(const struct slot *slot)
 {
-    const struct wire_route *route = srt_route(slot_program(slot), slot->length);
+    const struct wire_route *route = slot_route(slot);
     return route == NULL ||
            (settings()->root && slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) ||
            srt_samples(route);

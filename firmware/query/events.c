@@ -9,8 +9,8 @@
 #include "net/app.h"
 #include "net/net.h"
 #include "net/time.h"
-#include "query/approximate.h"
 #include "query/attribute.h"
+#include "query/clauses.h"
 #include "query/epochs.h"
 #include "query/row.h"
 #include "query/vm.h"
@@ -39,32 +39,27 @@ static const struct wire_on_event *on_event(const struct program_field *field)
     return (const struct wire_on_event *)field->code.bytes;
 }
 
-static bool on_event_check(const struct program_field *field)
+static bool on_event_check(const struct program_field *field, struct program_facts *facts)
 {
     const struct wire_on_event *on = on_event(field);
+    (void)facts;
     return field->code.length == sizeof *on && on->lasts > 0 && on->group < 8 &&
            !((on->flags & ONLY_TIMED) && on->step == 0);
 }
 
 /* A number of an event, and an expression or nothing. */
-static bool numbered_check(const struct program_field *field, uint32_t *attributes)
+static bool numbered_check(const struct program_field *field, struct program_facts *facts)
 {
     uint8_t length = field->code.length;
     return length == sizeof(uint16_t) ||
            (length > sizeof(uint16_t) &&
             vm_check(field->code.bytes + sizeof(uint16_t), (uint8_t)(length - sizeof(uint16_t)),
-                     attributes));
+                     &facts->attributes));
 }
 
-bool events_check(const struct program_field *field, uint32_t *attributes)
+static bool action_check(const struct program_field *field, struct program_facts *facts)
 {
-    switch (field->aggregate) {
-    case WIRE_AGGREGATE_ON_EVENT: return on_event_check(field);
-    case WIRE_AGGREGATE_STOP_ON:
-    case WIRE_AGGREGATE_SIGNAL: return numbered_check(field, attributes);
-    case WIRE_AGGREGATE_ACTION: return vm_check(field->code.bytes, field->code.length, attributes);
-    default: return false;
-    }
+    return vm_check(field->code.bytes, field->code.length, &facts->attributes);
 }
 
 static uint16_t event_of(const struct program_field *field)
@@ -97,7 +92,8 @@ void events_row(struct slot *slot)
     slot->state |= SLOT_RAISED;
 }
 
-void events_forget(const struct slot *slot) { raised &= (uint8_t)~slot_bit(slot); }
+/* What it has raised, and found no room, is not told. */
+static void signal_close(const struct slot *slot) { raised &= (uint8_t)~slot_bit(slot); }
 
 void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
 
@@ -183,15 +179,24 @@ static uint8_t run_count(const struct slot *slot)
     return on->flags & WIRE_EVENT_FLAG_EACH ? WIRE_EVENT_RUNS : 1;
 }
 
-bool events_each(const struct slot *slot) { return run_count(slot) > 1; }
+static uint16_t runs_size(const struct slot *slot, const struct program_field *field)
+{
+    (void)field;
+    return run_count(slot) * sizeof(struct run);
+}
 
-uint16_t events_size(const struct slot *slot) { return run_count(slot) * sizeof(struct run); }
+static void runs_open(struct slot *slot, const struct program_field *field)
+{
+    (void)field;
+    if (run_count(slot) > 1)
+        slot->received |= SLOT_EACH;
+}
 
 /* The runs of a slot, *count of them. */
 static struct run *runs_of(const struct slot *slot, uint8_t *count)
 {
     *count = run_count(slot);
-    return (struct run *)(slot->block.bytes + slot->block.size - approximate_size(slot)) - *count;
+    return *count > 0 ? (struct run *)slot_state(slot, WIRE_AGGREGATE_ON_EVENT) : NULL;
 }
 
 const struct wire_event *events_event(const struct slot *slot)
@@ -200,8 +205,10 @@ const struct wire_event *events_event(const struct slot *slot)
     const struct run *run = runs_of(slot, &count);
     if (weighed != NULL)
         return weighed;
+    if (count == 0)
+        return NULL;
     run += taken < count ? taken : 0;
-    return count > 0 && run->begun != 0 ? &run->event : NULL;
+    return run->begun != 0 ? &run->event : NULL;
 }
 
 /* Whether an epoch from network second `start` on is one of those that the run's event lets begin.
@@ -406,3 +413,12 @@ void app_event(const struct wire_event *event)
     }
     epochs_update_soon();
 }
+
+const IN_FLASH struct clause clause_on_event = {
+    WIRE_AGGREGATE_ON_EVENT, on_event_check, NULL, runs_size, runs_open, NULL};
+const IN_FLASH struct clause clause_stop_on = {
+    WIRE_AGGREGATE_STOP_ON, numbered_check, NULL, NULL, NULL, NULL};
+const IN_FLASH struct clause clause_signal = {
+    WIRE_AGGREGATE_SIGNAL, numbered_check, NULL, NULL, NULL, signal_close};
+const IN_FLASH struct clause clause_action = {
+    WIRE_AGGREGATE_ACTION, action_check, NULL, NULL, NULL, NULL};

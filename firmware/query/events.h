@@ -9,9 +9,6 @@
 
 #include "query/slots.h"
 
-/* Whether the field is a clause about events or actions that makes sense; attributes that it reads
- * are added to *attributes. */
-bool events_check(const struct program_field *field, uint32_t *attributes);
 /* A row of the slot's query is due: does what its OUTPUT clauses say. A signal is raised by the
  * first of several such rows in a row. */
 void events_row(struct slot *slot);
@@ -29,15 +26,9 @@ bool events_concern(const struct slot *slot, uint32_t start);
 bool events_take(const struct slot *slot, uint8_t *run);
 /* The event of which the slot's row is made, or that its condition is asked about; NULL: none. */
 const struct wire_event *events_event(const struct slot *slot);
-/* Whether events of several motes run the slot's whole program side by side; bytes of the state
- * that its events need at the end of its block. */
-bool events_each(const struct slot *slot);
-uint16_t events_size(const struct slot *slot);
 /* Whether a later epoch may run without another event, though that of `start` does not: it waits
  * for a timer, or its epochs are aligned. */
 bool events_goes_on(const struct slot *slot, uint32_t start);
-/* The slot's query ends: what it has raised, and found no room, is not told. */
-void events_forget(const struct slot *slot);
 /* Queries or network time have become known, or floods have found room: what waits for them can be
  * raised. */
 void events_changed(void);

@@ -3,15 +3,18 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "query/clauses.h"
+#include "query/queue_discipline.h"
 #include "query/row.h"
 #include "query/slots.h"
 #include "query/wide.h"
 
-bool policy_check(const struct program_field *field, uint32_t period)
+static bool queue_check(const struct program_field *field, struct program_facts *facts)
 {
     const struct wire_queue *clause = (const struct wire_queue *)field->code.bytes;
-    return field->code.length == sizeof *clause && clause->policy <= WIRE_QUEUE_DELTA &&
-           clause->every <= WIRE_PERIOD_MAXIMUM_MS / period;
+    return !(facts->program->flags & WIRE_QUERY_AGGREGATE) &&
+           field->code.length == sizeof *clause && clause->policy <= WIRE_QUEUE_DELTA &&
+           clause->every <= WIRE_PERIOD_MAXIMUM_MS / facts->program->period;
 }
 
 static const struct wire_queue *clause_of(const struct slot *slot)
@@ -83,3 +86,20 @@ void policy_average(struct wire_result *into, uint16_t weight, const struct wire
     }
     into->nulls &= from->nulls;
 }
+
+/* Its rows are chosen one by one: none waits in a series, and the first waits for an epoch in which
+ * one may go. */
+static void queue_open(struct slot *slot, const struct program_field *field)
+{
+    uint8_t every = policy_every(slot);
+    (void)field;
+    slot->received &= (uint8_t)~SLOT_FAST;
+    slot_rows_each(slot, slot_program(slot)->period * every);
+    if (every > 1)
+        slot->state |= SLOT_HELD;
+}
+
+static void queue_close(const struct slot *slot) { discipline_query_ended(slot->query); }
+
+const IN_FLASH struct clause clause_queue = {WIRE_AGGREGATE_QUEUE, queue_check, NULL, NULL,
+                                             queue_open,           queue_close};

@@ -11,8 +11,6 @@
 
 struct slot;
 
-/* Whether the field is a QUEUE that makes sense for a query of this sample period, in ms. */
-bool policy_check(const struct program_field *field, uint32_t period);
 /* The clause of a query that this mote holds; NULL without. */
 const struct wire_queue *policy_of(uint8_t query);
 /* Epochs from one in which a row may go to the next; 1 where any may. */

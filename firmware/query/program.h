@@ -20,9 +20,27 @@ struct program_field {
     struct program_code code;
 };
 
-/* Whether a mote may run the `length` (<= WIRE_PROGRAM_MAXIMUM) bytes; the attributes it reads, bit
- * n for attribute n, into *attributes, and the bytes of its windows' state into *windows. */
-bool program_check(const uint8_t *bytes, uint8_t length, uint32_t *attributes, uint16_t *windows);
+/* What lies in one place of a query's state: a program has one of them at most. */
+enum program_keeps {
+    PROGRAM_KEEPS_ROWS = 1 << 0, /* its rows stay on the mote */
+    PROGRAM_KEEPS_JOIN = 1 << 1, /* it joins rows of storage points */
+    PROGRAM_KEEPS_TREE = 1 << 2, /* it is a semantic routing tree */
+};
+
+/* What the checks of a program's parts find out together. */
+struct program_facts {
+    const struct wire_query_program *program;
+    uint32_t attributes; /* that it reads: bit n for attribute n, and VM_POINT */
+    uint16_t windows;    /* bytes of its windows' state */
+    uint8_t columns;     /* of a row, or cells of a partial state record */
+    uint8_t sources;     /* storage points that it joins */
+    uint8_t keeps;       /* of enum program_keeps */
+};
+
+/* Whether a mote may run the `length` (<= WIRE_PROGRAM_MAXIMUM) bytes. */
+bool program_check(const uint8_t *bytes, uint8_t length, struct program_facts *facts);
+/* Whether a field that is a column makes sense; adds to the facts. Implemented by query/column. */
+bool column_check(const struct program_field *field, struct program_facts *facts);
 
 /* Before the first field. */
 static inline void program_start(struct program_field *field) { field->code.bytes = NULL; }

@@ -19,9 +19,7 @@ static const struct wire_route *route_of(const struct slot *slot)
 {
     if (slot_passed(slot))
         return &slot->route;
-    return slot->query != 0 && slot->state & SLOT_WHOLE
-               ? srt_route(slot_program(slot), slot->length)
-               : NULL;
+    return slot->query != 0 && slot->state & SLOT_WHOLE ? slot_route(slot) : NULL;
 }
 
 uint8_t app_known(uint8_t *ids)
@@ -42,7 +40,7 @@ uint8_t app_routes(uint8_t *entries)
         const struct wire_route *route = route_of(slot);
         if (route == NULL)
             continue;
-        bool wanted = slot_passed(slot) && srt_applies(route);
+        bool wanted = slot_passed(slot) && route_applies(route);
         entry->query = slot->query;
         memcpy(&entry->srt, route, sizeof *route);
         if (wanted)
@@ -77,7 +75,7 @@ bool app_concerns(uint8_t query, uint16_t neighbour)
 bool app_wants(void)
 {
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (slot_passed(slot_any(i)) && srt_applies(&slot_any(i)->route))
+        if (slot_passed(slot_any(i)) && route_applies(&slot_any(i)->route))
             return true;
     return false;
 }
@@ -90,7 +88,7 @@ void app_window(void)
         const struct wire_route *route = !settings()->root ? route_of(slot) : NULL;
         if (route == NULL)
             continue;
-        if (srt_applies(route))
+        if (route_applies(route))
             slot->idle = 0;
         else if (slot->idle < IDLE_WINDOWS)
             slot->idle++;

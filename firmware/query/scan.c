@@ -9,6 +9,7 @@
 #include "kernel/timer.h"
 #include "net/queue.h"
 #include "query/attribute.h"
+#include "query/clauses.h"
 #include "query/epochs.h"
 #include "query/output.h"
 #include "query/row.h"
@@ -32,7 +33,7 @@ struct source {
     uint32_t next, first, end; /* numbers of rows */
 } __attribute__((packed));
 
-/* In the slot's memory, behind its windows. */
+/* The clause's state. */
 struct scan {
     bool any;       /* a row has been produced */
     uint32_t nulls; /* bit n: attribute n is NULL */
@@ -69,17 +70,25 @@ static uint8_t count_below(uint32_t mask, uint8_t bit)
     return count;
 }
 
-uint16_t scan_size(const struct slot *slot)
+static bool from_check(const struct program_field *field, struct program_facts *facts)
 {
-    if (!scan_joins(slot))
-        return 0;
+    const struct wire_from *from = (const struct wire_from *)field->code.bytes;
+    facts->keeps |= PROGRAM_KEEPS_JOIN;
+    return ++facts->sources <= WIRE_SOURCES_MAXIMUM && field->code.length >= sizeof *from &&
+           field->code.length <= sizeof *from + WIRE_FIELDS_MAXIMUM &&
+           from->match <= WIRE_MATCH_COMBINE;
+}
+
+static uint16_t from_size(const struct slot *slot, const struct program_field *field)
+{
+    (void)field;
     return (uint16_t)(sizeof(struct scan) +
                       count_below(slot->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
 }
 
 static struct scan *scan_of(const struct slot *slot)
 {
-    return (struct scan *)(slot_windows(slot) + slot->windows);
+    return (struct scan *)slot_state(slot, WIRE_AGGREGATE_FROM);
 }
 
 static bool source(const struct slot *slot, uint8_t index, struct program_field *field)
@@ -346,3 +355,6 @@ static void work(void)
     if (busy || waiting)
         timer_start(&retry, clock_now() + (busy ? 0 : RETRY), work);
 }
+
+const IN_FLASH struct clause clause_from = {WIRE_AGGREGATE_FROM, from_check, NULL,
+                                            from_size,           NULL,       NULL};

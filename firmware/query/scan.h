@@ -9,8 +9,7 @@
 
 #include "query/slots.h"
 
-/* Bytes that a whole program needs for its joining; 0: it joins nothing. */
-uint16_t scan_size(const struct slot *slot);
+/* Whether a query joins rows of storage points. */
 bool scan_joins(const struct slot *slot);
 /* An epoch begins: the rows that are stored by now are those it will meet. */
 void scan_begin(struct slot *slot);

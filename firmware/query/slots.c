@@ -6,13 +6,7 @@
 #include "drivers/settings.h"
 #include "net/app.h"
 #include "net/status.h"
-#include "query/approximate.h"
-#include "query/events.h"
-#include "query/policy.h"
-#include "query/queue_discipline.h"
-#include "query/scan.h"
-#include "query/srt.h"
-#include "query/storage.h"
+#include "query/clauses.h"
 
 static struct slot slots[WIRE_QUERIES_MAXIMUM];
 static uint16_t refused;
@@ -31,8 +25,7 @@ void slots_init(void)
 void slot_free(struct slot *slot)
 {
     if (slot->state & SLOT_WHOLE)
-        discipline_query_ended(slot->query);
-    events_forget(slot);
+        clauses_close(slot);
     memory_release(&slot->block);
     slot->query = 0;
     slot->state = 0;
@@ -79,6 +72,21 @@ const void *slot_first_clause(const struct slot *slot, uint8_t kind)
     return slot_clause(slot, kind, 0, &field) ? field.code.bytes : NULL;
 }
 
+const struct wire_route *slot_route(const struct slot *slot)
+{
+    return slot_first_clause(slot, WIRE_AGGREGATE_ROUTE);
+}
+
+void slot_rows_each(struct slot *slot, uint32_t milliseconds)
+{
+    slot->period_seconds = milliseconds % 1000 == 0 ? milliseconds / 1000 : 0;
+}
+
+uint8_t *slot_state(const struct slot *slot, uint8_t kind)
+{
+    return slot_windows(slot) + slot->windows + clauses_size(slot, kind);
+}
+
 struct slot *slot_any(uint8_t index) { return &slots[index]; }
 
 struct slot *slot_find(uint8_t query)
@@ -110,8 +118,8 @@ static struct slot *make_room(void)
             continue;
         if (!(slot->state & SLOT_WHOLE))
             half = slot;
-        else if (slot->state & SLOT_FINISHED && storage_point(slot) == NULL)
-            finished = slot;
+        else if (slot->state & SLOT_FINISHED && !slot_first_clause(slot, WIRE_AGGREGATE_STORE))
+            finished = slot; /* a storage point's rows are read until it is stopped */
     }
     return half != NULL ? half : finished;
 }
@@ -228,48 +236,48 @@ bool slots_pass(uint8_t query, uint16_t version, const struct wire_route *route)
 /* Why a whole program cannot run here, or 0; *missing: bytes that are short. */
 static uint8_t obstacle(struct slot *slot, uint16_t *missing)
 {
-    const struct wire_query_program *program = slot_program(slot);
-    if (srt_too_many(program, slot->length))
-        return WIRE_REFUSAL_TREES;
-    /* A storage point's rows take 56 KB at most, all else less than 8. */
-    uint16_t state =
-        (uint16_t)(slot->windows + storage_size(slot) + srt_size(program, slot->length) +
-                   scan_size(slot) + approximate_size(slot) + events_size(slot));
-    *missing = storage_lacking(slot);
-    if (*missing == 0 && !memory_grow(&slot->block, state))
-        *missing = missing_bytes(state);
-    return *missing != 0 ? WIRE_REFUSAL_MEMORY : 0;
+    uint8_t reason = clauses_refusal(slot, missing);
+    if (reason != 0)
+        return reason;
+    uint16_t state = (uint16_t)(slot->windows + clauses_size(slot, CLAUSES_ALL));
+    if (memory_grow(&slot->block, state))
+        return 0;
+    *missing = missing_bytes(state);
+    return WIRE_REFUSAL_MEMORY;
+}
+
+/* A whole program that is accepted and has its memory begins; its clauses may have it otherwise. */
+static void begin_query(struct slot *slot)
+{
+    uint32_t period = slot_program(slot)->period;
+    slot->state = SLOT_WHOLE;
+    slot->received = period < WIRE_PERIOD_MINIMUM_MS ? SLOT_FAST : 0;
+    slot_rows_each(slot, period);
+    clauses_open(slot);
 }
 
 static enum app_outcome complete(struct slot *slot)
 {
     uint8_t query = slot->query, reason = WIRE_REFUSAL_MALFORMED;
     uint16_t missing = 0;
+    struct program_facts facts;
     slot->idle = 0;
-    if (program_check(slot->block.bytes, slot->length, &slot->attributes, &slot->windows)) {
-        const struct wire_route *route = srt_route(slot_program(slot), slot->length);
-        if (route != NULL && !settings()->root && !srt_applies(route)) {
+    if (program_check(slot->block.bytes, slot->length, &facts)) {
+        const struct wire_route *route = slot_route(slot);
+        if (route != NULL && !settings()->root && !route_applies(route)) {
             slots_pass(query, slot->version, route);
             return APP_PASSED;
         }
+        slot->attributes = facts.attributes;
+        slot->windows = facts.windows;
         reason = obstacle(slot, &missing);
     }
     if (reason != 0) {
         slot_free(slot);
         return refuse(query, reason, missing);
     }
-    storage_open(slot);
     forget_refusal(query);
-    const struct slot *point;
-    uint32_t period = slot_program(slot)->period;
-    uint8_t every = policy_every(slot);
-    if (period * every % 1000 == 0)
-        slot->period_seconds = period * every / 1000;
-    slot->received = events_each(slot) ? SLOT_EACH : 0;
-    slot->state = every > 1 ? SLOT_WHOLE | SLOT_HELD : SLOT_WHOLE;
-    if (period < WIRE_PERIOD_MINIMUM_MS && !storage_takes(slot, &point) && policy_of(query) == NULL)
-        slot->received |= SLOT_FAST;
-    srt_open(slot);
+    begin_query(slot);
     return APP_COMPLETE;
 }
 
@@ -281,7 +289,7 @@ enum app_outcome slots_install(const struct wire_query_install *install, uint8_t
     if (slot != NULL && slot->state & SLOT_WHOLE && known(slot, install))
         return APP_KNOWN;
     if (slot != NULL && slot_passed(slot) && !newer(install->query_version, slot->version) &&
-        !srt_applies(&slot->route))
+        !route_applies(&slot->route))
         return APP_KNOWN;
     if (slot == NULL)
         slot = make_room();

@@ -59,8 +59,7 @@ struct slot {
     /* events that have come since it last started: bit n for the n-th ON_EVENT */
     uint8_t come;
     uint16_t windows; /* bytes of its windows' state */
-    /* its program, the state of its windows, the rows it keeps or the state of its join, its events
-     */
+    /* its program, the state of its windows, and that of its clauses */
     struct memory_block block;
     /* control windows since it last applied here; SLOT_PASSED: its route leads past this mote */
     uint8_t idle;
@@ -88,6 +87,15 @@ bool slot_next_column(const struct slot *slot, struct program_field *field);
 bool slot_clause(const struct slot *slot, uint8_t kind, uint8_t n, struct program_field *field);
 /* The code of the first clause of a kind; NULL: there is none. */
 const void *slot_first_clause(const struct slot *slot, uint8_t kind);
+/* The state of a clause of a whole program (query/clauses.h). */
+uint8_t *slot_state(const struct slot *slot, uint8_t kind);
+/* Where its program goes; NULL: everywhere. */
+const struct wire_route *slot_route(const struct slot *slot);
+/* Rows of the slot's query may go each so many ms. */
+void slot_rows_each(struct slot *slot, uint32_t milliseconds);
+/* Whether a query of this route applies to this mote or below it; true where its tree is not held.
+ * Implemented by query/srt. */
+bool route_applies(const struct wire_route *route);
 
 /* Frees all slots. */
 void slots_init(void);

@@ -9,6 +9,7 @@
 #include "net/app.h"
 #include "net/neighbours.h"
 #include "query/attribute.h"
+#include "query/clauses.h"
 #include "query/vm.h"
 
 #define AXES 2
@@ -48,7 +49,7 @@ _Static_assert(sizeof(struct told) ==
                    sizeof(struct wire_srt_entry) - offsetof(struct wire_srt_entry, low),
                "told");
 
-/* Behind the tree's program. */
+/* The clause's state. */
 struct state {
     struct told mine;
     struct set own;   /* of what is sampled, the last value */
@@ -63,25 +64,19 @@ struct tree {
     struct state *state;
 };
 
-static bool is_tree(const struct wire_query_program *program, uint8_t length,
-                    struct program_field *field)
-{
-    return program_clause(program, length, WIRE_AGGREGATE_SRT, 0, field);
-}
-
 /* The next tree held, from slot *at on. */
 static bool next_tree(uint8_t *at, struct tree *tree)
 {
     while (*at < WIRE_QUERIES_MAXIMUM) {
         const struct slot *slot = slot_at((*at)++);
         struct program_field field;
-        if (slot == NULL || !is_tree(slot_program(slot), slot->length, &field))
+        if (slot == NULL || !slot_clause(slot, WIRE_AGGREGATE_SRT, 0, &field))
             continue;
         tree->slot = slot;
         tree->srt = (const struct wire_srt *)field.code.bytes;
         tree->axes =
             (uint8_t)((field.code.length - sizeof *tree->srt) / sizeof(struct wire_srt_axis));
-        tree->state = (struct state *)(slot_windows(slot) + slot->windows);
+        tree->state = (struct state *)slot_state(slot, WIRE_AGGREGATE_SRT);
         return true;
     }
     return false;
@@ -95,12 +90,17 @@ static bool find(uint8_t number, struct tree *tree)
     return false;
 }
 
-bool srt_check(const struct program_field *field, uint32_t *attributes)
+static bool route_check(const struct program_field *field, struct program_facts *facts)
+{
+    const struct wire_route *route = (const struct wire_route *)field->code.bytes;
+    (void)facts;
+    return field->code.length == sizeof *route && route->srt != 0;
+}
+
+static bool srt_check(const struct program_field *field, struct program_facts *facts)
 {
     const struct wire_srt *srt = (const struct wire_srt *)field->code.bytes;
-    const struct wire_route *route = (const struct wire_route *)field->code.bytes;
-    if (field->aggregate == WIRE_AGGREGATE_ROUTE)
-        return field->code.length == sizeof *route && route->srt != 0;
+    facts->keeps |= PROGRAM_KEEPS_TREE;
     uint8_t axes = (uint8_t)((field->code.length - sizeof *srt) / sizeof(struct wire_srt_axis));
     if (field->code.length != sizeof *srt + axes * sizeof(struct wire_srt_axis) || axes < 1 ||
         axes > AXES || srt->srt == 0)
@@ -112,25 +112,26 @@ bool srt_check(const struct program_field *field, uint32_t *attributes)
             (!sampled && (attribute < WIRE_ATTRIBUTE_OWN || attribute >= WIRE_ATTRIBUTE_END)))
             return false;
         if (sampled)
-            *attributes |= (uint32_t)1 << attribute;
+            facts->attributes |= (uint32_t)1 << attribute;
     }
     return true;
 }
 
-uint16_t srt_size(const struct wire_query_program *program, uint8_t length)
+static uint16_t srt_size(const struct slot *slot, const struct program_field *field)
 {
-    struct program_field field;
-    return is_tree(program, length, &field) ? sizeof(struct state) : 0;
+    (void)slot, (void)field;
+    return sizeof(struct state);
 }
 
-bool srt_too_many(const struct wire_query_program *program, uint8_t length)
+static uint8_t srt_refusal(const struct slot *slot, const struct program_field *field,
+                           uint16_t *missing)
 {
-    struct program_field field;
     struct tree tree;
     uint8_t held = 0;
+    (void)slot, (void)field, (void)missing;
     for (uint8_t at = 0; next_tree(&at, &tree);)
         held++;
-    return held >= BOARD_SRTS && is_tree(program, length, &field);
+    return held >= BOARD_SRTS ? WIRE_REFUSAL_TREES : 0;
 }
 
 static struct set everything(const struct tree *tree)
@@ -138,8 +139,10 @@ static struct set everything(const struct tree *tree)
     return (struct set){{ALL, tree->axes == 1 ? NONE : ALL}};
 }
 
-void srt_open(struct slot *slot)
+/* Nothing is known of the neighbours that there are. */
+static void srt_open(struct slot *slot, const struct program_field *field)
 {
+    (void)field;
     struct tree tree;
     for (uint8_t at = 0; next_tree(&at, &tree);) {
         if (tree.slot != slot)
@@ -282,14 +285,6 @@ static uint32_t cells_of(const struct tree *tree, const uint8_t *codes)
 }
 
 /* ---- routes ---- */
-const struct wire_route *srt_route(const struct wire_query_program *program, uint8_t length)
-{
-    struct program_field field;
-    return program_clause(program, length, WIRE_AGGREGATE_ROUTE, 0, &field)
-               ? (const struct wire_route *)field.code.bytes
-               : NULL;
-}
-
 bool srt_neighbour(uint8_t neighbour, const struct wire_route *route)
 {
     struct tree tree;
@@ -309,7 +304,7 @@ static bool here(const struct tree *tree, const struct wire_route *route)
     return overlap(tree, own(tree), route);
 }
 
-bool srt_applies(const struct wire_route *route)
+bool route_applies(const struct wire_route *route)
 {
     struct tree tree;
     return !find(route->srt, &tree) || here(&tree, route) || srt_below(route);
@@ -468,3 +463,8 @@ uint16_t app_srt_distance(uint8_t neighbour, bool parent)
                ? sum
                : (uint16_t)(sum / 2 + CELL_WEIGHT * added(&tree, known, parent));
 }
+
+const IN_FLASH struct clause clause_srt = {WIRE_AGGREGATE_SRT, srt_check, srt_refusal,
+                                           srt_size,           srt_open,  NULL};
+const IN_FLASH struct clause clause_route = {
+    WIRE_AGGREGATE_ROUTE, route_check, NULL, NULL, NULL, NULL};

@@ -14,21 +14,7 @@
 #include "query/slots.h"
 #include "wire.h"
 
-/* Whether the code of an SRT or a ROUTE is well formed; the attributes of a tree are added to
- * *attributes. */
-bool srt_check(const struct program_field *field, uint32_t *attributes);
-/* Bytes of a tree's state; 0: the program is none. */
-uint16_t srt_size(const struct wire_query_program *program, uint8_t length);
-/* Whether the program is a tree, and as many are held as there is room for. */
-bool srt_too_many(const struct wire_query_program *program, uint8_t length);
-/* A tree has become whole: nothing is known of the neighbours that there are. */
-void srt_open(struct slot *slot);
-
-/* The route of a whole program; NULL: it goes everywhere. */
-const struct wire_route *srt_route(const struct wire_query_program *program, uint8_t length);
-/* Whether a query applies to this mote or below it; true where its tree is not held. */
-bool srt_applies(const struct wire_route *route);
-/* … below it. */
+/* Whether a query applies below this mote, as route_applies (query/slots.h). */
 bool srt_below(const struct wire_route *route);
 /* Whether this mote has to sample for it: false only where what the tree indexes needs no sensor.
  */

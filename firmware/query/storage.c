@@ -5,13 +5,14 @@
 
 #include "drivers/rowstore.h"
 #include "lib/crc.h"
+#include "query/clauses.h"
 #include "query/row.h"
 
 /* Of a stored row: flash has all of it, RAM what lies behind the number and the checksum. */
 #define FLASH_HEADER offsetof(struct stored_row, seconds)
 #define HEADER (offsetof(struct stored_row, values) - FLASH_HEADER)
 
-/* In the slot's memory, behind its windows; in RAM the rows follow. */
+/* The clause's state; in RAM the rows follow. */
 struct ring {
     uint32_t next; /* number of the next row */
     uint16_t used; /* rows kept */
@@ -39,22 +40,25 @@ static uint8_t width(const struct slot *slot)
     return (uint8_t)(HEADER + column.offset);
 }
 
-bool storage_check(const struct program_field *field, uint8_t *sources)
+/* Partial state records go on; rows stay here. */
+static bool keeps_rows(struct program_facts *facts)
+{
+    facts->keeps |= PROGRAM_KEEPS_ROWS;
+    return !(facts->program->flags & WIRE_QUERY_AGGREGATE);
+}
+
+static bool store_check(const struct program_field *field, struct program_facts *facts)
 {
     const struct wire_store *store = (const struct wire_store *)field->code.bytes;
-    const struct wire_from *from = (const struct wire_from *)field->code.bytes;
-    switch (field->aggregate) {
-    case WIRE_AGGREGATE_STORE:
-        return field->code.length == sizeof *store && store->rows >= 1 &&
-               store->rows <= WIRE_STORE_ROWS_MAXIMUM &&
-               !(store->flags & ~(WIRE_STORE_CIRCULAR | WIRE_STORE_FLASH)) &&
-               (!(store->flags & WIRE_STORE_FLASH) || store->blocks >= 2);
-    case WIRE_AGGREGATE_FROM:
-        return ++*sources <= WIRE_SOURCES_MAXIMUM && field->code.length >= sizeof *from &&
-               field->code.length <= sizeof *from + WIRE_FIELDS_MAXIMUM &&
-               from->match <= WIRE_MATCH_COMBINE;
-    default: return field->code.length == sizeof(uint16_t);
-    }
+    return keeps_rows(facts) && field->code.length == sizeof *store && store->rows >= 1 &&
+           store->rows <= WIRE_STORE_ROWS_MAXIMUM &&
+           !(store->flags & ~(WIRE_STORE_CIRCULAR | WIRE_STORE_FLASH)) &&
+           (!(store->flags & WIRE_STORE_FLASH) || store->blocks >= 2);
+}
+
+static bool into_check(const struct program_field *field, struct program_facts *facts)
+{
+    return keeps_rows(facts) && field->code.length == sizeof(uint16_t);
 }
 
 /* Where the rows of a storage point are. */
@@ -70,7 +74,7 @@ static bool in_flash(const struct wire_store *store) { return store->flags & WIR
 static void locate(const struct slot *slot, const struct wire_store *store, struct place *place)
 {
     place->store = store;
-    place->ring = (struct ring *)(slot_windows(slot) + slot->windows);
+    place->ring = (struct ring *)slot_state(slot, WIRE_AGGREGATE_STORE);
     place->flash =
         (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(slot) + FLASH_HEADER)};
     place->places = in_flash(store) ? rowstore_places(&place->flash) : capacity(store);
@@ -80,26 +84,29 @@ _Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLAS
                        sizeof(struct ring) <=
                    UINT16_MAX,
                "bytes of a point");
-uint16_t storage_size(const struct slot *slot)
+/* The rows it keeps or, in flash, knowing where they are. */
+static uint16_t store_size(const struct slot *slot, const struct program_field *field)
 {
-    const struct wire_store *store = storage_point(slot);
-    if (store == NULL)
-        return 0;
+    const struct wire_store *store = (const struct wire_store *)field->code.bytes;
     return (uint16_t)(sizeof(struct ring) + (in_flash(store) ? 0 : capacity(store) * width(slot)));
 }
 
-uint16_t storage_lacking(const struct slot *slot)
+/* Bytes of flash that it wants and this board does not have. */
+static uint8_t store_refusal(const struct slot *slot, const struct program_field *field,
+                             uint16_t *missing)
 {
-    const struct wire_store *store = storage_point(slot);
+    const struct wire_store *store = (const struct wire_store *)field->code.bytes;
     struct place place;
-    if (store == NULL || !in_flash(store))
+    if (!in_flash(store))
         return 0;
     locate(slot, store, &place);
     uint16_t blocks = (uint16_t)(place.flash.block + place.flash.blocks), there = rowstore_blocks(),
              rows = capacity(place.store);
     if (blocks > there)
-        return (uint16_t)((blocks - there) * WIRE_STORE_BLOCK);
-    return rows > place.places ? (uint16_t)((rows - place.places) * place.flash.size) : 0;
+        *missing = (uint16_t)((blocks - there) * WIRE_STORE_BLOCK);
+    else if (rows > place.places)
+        *missing = (uint16_t)((rows - place.places) * place.flash.size);
+    return *missing != 0 ? WIRE_REFUSAL_MEMORY : 0;
 }
 
 static uint16_t checksum(const struct place *place, const struct stored_row *row)
@@ -120,7 +127,7 @@ static uint8_t *in_ram(const struct place *place, uint16_t index)
 /* Reads what is in the place of a row, whose number may be another; false: none of this point. */
 static bool read(const struct place *place, uint32_t number, struct stored_row *row)
 {
-    /* a point that runs has places: storage_lacking
+    /* a point that runs has places: store_refusal
      * NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     uint16_t index = (uint16_t)(number % place->places);
     if (!in_flash(place->store)) {
@@ -132,12 +139,21 @@ static bool read(const struct place *place, uint32_t number, struct stored_row *
     return row->checksum == checksum(place, row) && row->number % place->places == index;
 }
 
-void storage_open(struct slot *slot)
+/* Rows that go nowhere have no series. */
+static void stay_here(struct slot *slot, const struct program_field *field)
 {
-    const struct wire_store *store = storage_point(slot);
+    (void)field;
+    slot->received &= (uint8_t)~SLOT_FAST;
+}
+
+/* Finds the rows that were kept over a restart. */
+static void store_open(struct slot *slot, const struct program_field *field)
+{
+    const struct wire_store *store = (const struct wire_store *)field->code.bytes;
     struct place place;
     struct stored_row row;
-    if (store == NULL || !in_flash(store))
+    stay_here(slot, field);
+    if (!in_flash(store))
         return;
     locate(slot, store, &place);
     struct ring *now = place.ring;
@@ -237,3 +253,8 @@ bool storage_value(const struct slot *point, const struct stored_row *row, uint8
     }
     return false;
 }
+
+const IN_FLASH struct clause clause_store = {WIRE_AGGREGATE_STORE, store_check, store_refusal,
+                                             store_size,           store_open,  NULL};
+const IN_FLASH struct clause clause_into = {WIRE_AGGREGATE_INTO, into_check, NULL, NULL,
+                                            stay_here,           NULL};

@@ -23,17 +23,6 @@ struct stored_row {
     uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)];
 } __attribute__((packed));
 
-/* Whether a STORE, FROM or INTO makes sense; the points that a FROM may name are counted in
- * *sources. */
-bool storage_check(const struct program_field *field, uint8_t *sources);
-/* Bytes that a program needs for the rows it keeps and, in flash, for knowing where they are; 0: it
- * is no storage point. */
-uint16_t storage_size(const struct slot *slot);
-/* Bytes of flash that a program wants and this board does not have. */
-uint16_t storage_lacking(const struct slot *slot);
-/* A program is whole and has its memory: finds the rows that were kept over a restart. */
-void storage_open(struct slot *slot);
-
 /* What a slot's STORE says; NULL: it is no storage point. */
 const struct wire_store *storage_point(const struct slot *slot);
 /* The storage point of a number, or NULL. */

@@ -17,11 +17,16 @@ from elftools.elf.sections import SymbolTableSection
 from footprint.calls import Calls, Function
 from footprint.image import ALLOCATED, Image, Unbounded
 
-#: Whose calls go through pointers, by module, and of what types: a typedef, a member of a struct, or for a call over a distance the
-#: function that is called so.
+#: Whose calls go through pointers, by module, or by one function of it, and of what types: a typedef, a member of a struct, or for a
+#: call over a distance the function that is called so.
 CALLERS: dict[str, tuple[str, ...]] = {
     "kernel/kernel": ("event_handler", "timer_handler"),
     "net/mac": ("mac_handler",),
+    "query/clauses: clauses_check": ("clause.check",),
+    "query/clauses: clauses_refusal": ("clause.refusal",),
+    "query/clauses: clauses_open": ("clause.open",),
+    "query/clauses: clauses_close": ("clause.close",),
+    "query/clauses: clauses_size": ("clause.state_size",),
     "query/vm": ("vm_reader",),
     "query/aggregate": ("aggregate.initialise", "aggregate.merge"),
     "drivers/cc2538/flash": ("command",),
@@ -154,17 +159,18 @@ class Pointers:
         for function in self._calls.functions.values():
             if not function.indirect:
                 continue
-            if function.module not in CALLERS:
+            callers = CALLERS.get(f"{function.module}: {function.name}", CALLERS.get(function.module))
+            if callers is None:
                 raise Unbounded(
                     f"{function.module}: {function.name} calls through a pointer: CALLERS in tools/footprint/pointers.py says of what type"
                 )
-            wanted = {self.types[name] for name in CALLERS[function.module] if name in self.types}
+            wanted = {self.types[name] for name in callers if name in self.types}
             of_type = {address for address in taken if self.functions.get(address) in wanted}
             # A call over a distance takes no address but its own.
             of_type |= {
                 f.address
                 for f in self._calls.functions.values()
-                if f.module == function.module and f.name in CALLERS[function.module]
+                if f.module == function.module and f.name in callers
             }
             function.calls |= of_type
             reached |= of_type
