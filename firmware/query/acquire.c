@@ -33,9 +33,10 @@ static void produce(struct slot *slot, bool passes)
 /* Whether a condition is true of any event that the epoch belongs to. */
 static bool holds(struct slot *slot, const struct program_code *code)
 {
+    struct eval_context context = row_context(slot);
     int32_t value;
-    for (uint8_t run = 0; events_take(slot, &run);)
-        if (row_compute(slot, code, &value) && value != 0)
+    for (uint8_t run = 0; events_next(&context, &run);)
+        if (program_compute(code, &context, &value) && value != 0)
             return true;
     return false;
 }

@@ -5,8 +5,7 @@
 #include "drivers/settings.h"
 #include "net/app.h"
 #include "net/queue.h"
-#include "query/approximate.h"
-#include "query/row.h"
+#include "query/slots.h"
 
 struct partial {
     struct wire_partial header;
@@ -42,12 +41,12 @@ uint8_t aggregate_cells(const struct program_field *field)
     return cells <= WIRE_FIELDS_MAXIMUM ? cells : 0;
 }
 
-static void start_state(const struct program_field *field, const struct slot *slot,
+static void start_state(const struct program_field *field, const struct eval_context *context,
                         struct wire_aggregate_state *state)
 {
     int32_t reading = 0;
     /* COUNT(*) has no code: every row counts. */
-    if (field->code.length == 0 || row_compute(slot, &field->code, &reading))
+    if (field->code.length == 0 || program_compute(&field->code, context, &reading))
         aggregate_find(field->aggregate)
             ->initialise(state, aggregate_cells(field), reading, settings()->nodeid);
 }
@@ -57,16 +56,17 @@ static uint8_t size_of_cells(uint8_t cells)
     return (uint8_t)(sizeof(struct wire_partial) + cells * sizeof(struct wire_aggregate_state));
 }
 
-void aggregate_produce(const struct slot *slot, bool passes, bool counts)
+void aggregate_produce(const struct eval_context *context, bool passes, bool counts)
 {
+    const struct slot *slot = context->query;
     struct partial partial = {
-        .header = {.query = slot->query, .epoch = slot->epoch, .motes = counts}};
+        .header = {.query = slot->query, .epoch = context->epoch, .motes = counts}};
     struct program_field field;
     uint8_t cells = 0;
     for (program_start(&field); slot_next_column(slot, &field);
          cells = (uint8_t)(cells + aggregate_cells(&field))) {
         if (passes)
-            start_state(&field, slot, &partial.states[cells]);
+            start_state(&field, context, &partial.states[cells]);
         else if (field.aggregate == WIRE_AGGREGATE_GROUP)
             partial.states[cells].value = WIRE_NO_GROUP;
     }

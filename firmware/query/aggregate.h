@@ -51,6 +51,7 @@ extern const IN_FLASH struct aggregate aggregate_bottom;
 extern const IN_FLASH struct aggregate aggregate_histogram;
 extern const IN_FLASH struct aggregate aggregate_quantiles;
 extern const IN_FLASH struct aggregate aggregate_distinct;
+extern const IN_FLASH struct aggregate aggregate_speaker; /* approximate.c */
 
 /* Those from outside this tree, in the generated registry.c; NULL: unknown. */
 const IN_FLASH struct aggregate *aggregate_outside(uint8_t aggregate);
@@ -71,9 +72,9 @@ bool aggregate_one_sided(struct wire_aggregate_state *into,
                          const struct wire_aggregate_state *from);
 /* Merges sums of one cell, those over no reading too; false: beyond 32 bits. */
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from);
-/* Queues the partial state record of this mote's own readings for the slot's epoch, in whose
+/* Queues the partial state record of this mote's own readings for the context's epoch, in whose
  * `motes` it `counts` or not. A row that does not pass its conditions counts in `motes` only; where
  * rows are grouped that is the record of no group. */
-void aggregate_produce(const struct slot *slot, bool passes, bool counts);
+void aggregate_produce(const struct eval_context *context, bool passes, bool counts);
 
 #endif

@@ -1,5 +1,12 @@
-#include "query/approximate.h"
-
+/* Aggregates that a query asks for within a tolerance (APPROXIMATE WITHIN; TinyDB 2005, 6.3.2, and
+ * a step beyond).
+ *
+ * A mote that stands for its own reading alone names, in the last cell of its state, a sibling
+ * whose reading it heard and that is within the tolerance of its own: its speaker. From then on it
+ * may be silent where it hears its speaker's reading, is within the tolerance of it, and both have
+ * the same parent; each eighth epoch it says something all the same. The parent keeps who named
+ * whom, and counts a silent child as its speaker a second time. So no reading counts by more than
+ * the tolerance too much or too little, whatever other siblings report. */
 #include <string.h>
 
 #include "drivers/settings.h"
@@ -8,7 +15,6 @@
 #include "net/queue.h"
 #include "query/aggregate.h"
 #include "query/clauses.h"
-#include "query/row.h"
 #include "query/slots.h"
 #include "query/wide.h"
 
@@ -96,8 +102,10 @@ bool app_alike(const struct wire_partial *own, uint8_t own_length, const struct 
     uint8_t size = app_state_size(own->query);
     /* Who names a speaker has to say it. */
     if (slot == NULL || !aggregate_same_epoch(own, heard) || own_length == size ||
-        !is_alone(own, own_length, size) || !is_alone(heard, heard_length, size) ||
-        !row_compute(slot, &field.code, &tolerance))
+        !is_alone(own, own_length, size) || !is_alone(heard, heard_length, size))
+        return false;
+    struct eval_context context = slot_context(slot);
+    if (!program_compute(&field.code, &context, &tolerance))
         return false;
     return wide_distance(own->states[0].value, heard->states[0].value) <= (uint32_t)tolerance;
 }
@@ -249,6 +257,8 @@ static bool keep(struct wire_aggregate_state *into, const struct wire_aggregate_
     return true;
 }
 
+/* The cell that names a mote's speaker: its `count` is the speaker's address + 1, 0: none is named.
+ */
 const IN_FLASH struct aggregate aggregate_speaker = {1, begin, keep};
 const IN_FLASH struct clause clause_speaker = {WIRE_AGGREGATE_SPEAKER, NULL, NULL,
                                                children_size,          NULL, NULL};

@@ -8,11 +8,6 @@
 #include "net/queue.h"
 #include "net/status.h"
 #include "net/tree.h"
-#include "query/events.h"
-#include "query/row.h"
-#include "query/scan.h"
-#include "query/slots.h"
-#include "query/vm.h"
 #include "wire.h"
 
 uint32_t attribute_sensors(uint32_t mask) { return mask & sensor_available(); }
@@ -50,22 +45,15 @@ static bool of_event(uint8_t attribute, const struct wire_event *event, int32_t 
     return true;
 }
 
-bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
+bool attribute_read(uint8_t attribute, int32_t *value, const struct eval_context *context)
 {
-    const struct slot *slot = context;
-    if (attribute & VM_STORED)
-        return scan_stored(attribute & (uint8_t)~VM_STORED, value);
-    if (attribute & VM_WINDOW)
-        return row_changes(slot, attribute & (uint8_t)~VM_WINDOW, value);
-    if (slot->state & SLOT_SCANNING && attribute < WIRE_ATTRIBUTE_EVENT_NODEID)
-        return scan_attribute(slot, attribute, value);
     /* Without a default, so that the compiler names an attribute that nobody reads. */
     switch ((enum wire_attribute)attribute) {
     case WIRE_ATTRIBUTE_NODEID: *value = settings()->nodeid; return true;
     case WIRE_ATTRIBUTE_PARENT:
     case WIRE_ATTRIBUTE_VIA: return above(attribute, value);
     case WIRE_ATTRIBUTE_LEVEL: return level(value);
-    case WIRE_ATTRIBUTE_EPOCH: *value = (int32_t)slot->epoch; return *value >= 0;
+    case WIRE_ATTRIBUTE_EPOCH: *value = (int32_t)context->epoch; return *value >= 0;
     case WIRE_ATTRIBUTE_XPOS: *value = settings()->x; return true;
     case WIRE_ATTRIBUTE_YPOS: *value = settings()->y; return true;
     case WIRE_ATTRIBUTE_ROOM: *value = settings()->room; return true;
@@ -85,7 +73,7 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:
     case WIRE_ATTRIBUTE_EVENT_NETWORK_TIME:
-    case WIRE_ATTRIBUTE_EVENT_VALUE: return of_event(attribute, events_event(slot), value);
+    case WIRE_ATTRIBUTE_EVENT_VALUE: return of_event(attribute, context->event, value);
     case WIRE_ATTRIBUTE_LIGHT:
     case WIRE_ATTRIBUTE_TEMP:
     case WIRE_ATTRIBUTE_HUMIDITY:
@@ -101,3 +89,5 @@ bool attribute_read(uint8_t attribute, int32_t *value, const void *context)
     }
     return false;
 }
+
+const IN_FLASH struct vm_readers attribute_readers = {.attribute = attribute_read};

@@ -16,7 +16,6 @@
 #include "query/policy.h"
 #include "query/slots.h"
 #include "query/srt.h"
-#include "query/storage.h"
 #include "query/wide.h"
 
 /* Longest sleep between looks at network time, in s: clocks 60 ppm apart move less than 2 ms in it,
@@ -35,7 +34,7 @@ static void update_all(void);
 /* In which a flood that brought a query is passed on. */
 #define LATER_TICKS CLOCK_MS(20)
 
-static struct event soon = {.handler = update_all};
+struct event queries_changed = {.handler = update_all};
 
 static bool before(const struct net_time *a, const struct net_time *b)
 {
@@ -52,23 +51,11 @@ static bool epoch_from(uint32_t seconds, uint16_t milliseconds, uint32_t period,
     return fits;
 }
 
-/* False: beyond network time's 32 bits. */
-static bool start_in(const struct slot *slot, uint32_t epoch, uint32_t *seconds,
-                     uint32_t *milliseconds)
-{
-    return wide_divide((uint64_t)epoch * slot_program(slot)->period, 1000, seconds, milliseconds);
-}
-
-void epochs_start(const struct slot *slot, uint32_t *seconds, uint32_t *milliseconds)
-{
-    start_in(slot, slot->epoch, seconds, milliseconds);
-}
-
-/* Likewise; false: beyond 32 bits. */
+/* Network time at which an epoch starts; false: beyond 32 bits. */
 static bool start_of(const struct slot *slot, uint32_t epoch, struct net_time *start)
 {
     uint32_t milliseconds;
-    if (!start_in(slot, epoch, &start->seconds, &milliseconds))
+    if (!slot_epoch_start(slot, epoch, &start->seconds, &milliseconds))
         return false;
     start->ticks = (uint16_t)(milliseconds * WIRE_TICKS_PER_SECOND / 1000);
     return true;
@@ -195,7 +182,7 @@ static void update(struct slot *slot, const struct net_time *now, bool due, tick
             slot->state & (SLOT_WAITING | SLOT_SAMPLING | SLOT_SCANNING))
             slot->expires = now->seconds + LINGER_SECONDS;
         slot->state |= SLOT_FINISHED;
-        if (storage_point(slot) != NULL)
+        if (slot_first_clause(slot, WIRE_AGGREGATE_STORE) != NULL)
             return; /* its rows are read until it is dropped */
         /* over, or further away than it can be */
         if (slot->expires - now->seconds - 1 >= LINGER_SECONDS) {
@@ -239,8 +226,6 @@ static void update_all(void)
     acquire_start();
 }
 
-void epochs_update_soon(void) { event_post(&soon); }
-
 void epochs_update_later(void)
 {
     ticks_t due = clock_now() + LATER_TICKS;
@@ -254,7 +239,7 @@ void app_time_changed(void)
         if (slot_fast(slot))
             slot->left = 0;
     events_changed();
-    epochs_update_soon();
+    event_post(&queries_changed);
 }
 
 uint32_t app_period(uint8_t query)

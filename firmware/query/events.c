@@ -11,8 +11,7 @@
 #include "net/time.h"
 #include "query/attribute.h"
 #include "query/clauses.h"
-#include "query/epochs.h"
-#include "query/row.h"
+#include "query/slots.h"
 #include "query/vm.h"
 
 /* A query that comes later than this after the start has not waited for `boot`. */
@@ -25,10 +24,6 @@ struct run {
     struct wire_event event;
 } __attribute__((packed));
 
-/* Run of events_event. */
-static uint8_t taken;
-/* An event that a condition is asked about before it runs anything, or NULL. */
-static const struct wire_event *weighed;
 static uint8_t raised;               /* bit n: the query of slot n has raised its event */
 static uint8_t own = APP_EVENT_BOOT; /* enum app_own_event: to be raised */
 static void tell(void);
@@ -70,19 +65,21 @@ static uint16_t event_of(const struct program_field *field)
 }
 
 /* The expression behind the number; false: there is none, or it is NULL. */
-static bool value_of(const struct slot *slot, const struct program_field *field, int32_t *value)
+static bool value_of(const struct eval_context *context, const struct program_field *field,
+                     int32_t *value)
 {
     struct program_code code = {field->code.bytes + sizeof(uint16_t),
                                 (uint8_t)(field->code.length - sizeof(uint16_t))};
-    return code.length > 0 && row_compute(slot, &code, value);
+    return code.length > 0 && program_compute(&code, context, value);
 }
 
-void events_row(struct slot *slot)
+void events_row(const struct eval_context *context)
 {
+    struct slot *slot = context->query;
     struct program_field field;
     for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ACTION, n, &field); n++) {
         int32_t value;
-        if (row_compute(slot, &field.code, &value))
+        if (program_compute(&field.code, context, &value))
             (void)command_run(field.format, value);
     }
     if (!(slot->state & SLOT_RAISED) && slot_first_clause(slot, WIRE_AGGREGATE_SIGNAL) != NULL) {
@@ -134,12 +131,14 @@ static void tell(void)
 {
     uint8_t of_queries = raised;
     raised = 0;
-    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
         struct program_field field;
         int32_t value;
         if (!(of_queries & slot_bit(slot)) || !slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
             continue;
-        if (!value_of(slot, &field, &value))
+        struct eval_context context = slot_context(slot);
+        context.event = events_event(slot);
+        if (!value_of(&context, &field, &value))
             value = INT32_MIN;
         if (!raise(event_of(&field), value))
             raised |= slot_bit(slot);
@@ -203,12 +202,7 @@ const struct wire_event *events_event(const struct slot *slot)
 {
     uint8_t count;
     const struct run *run = runs_of(slot, &count);
-    if (weighed != NULL)
-        return weighed;
-    if (count == 0)
-        return NULL;
-    run += taken < count ? taken : 0;
-    return run->begun != 0 ? &run->event : NULL;
+    return count > 0 && run->begun != 0 ? &run->event : NULL;
 }
 
 /* Whether an epoch from network second `start` on is one of those that the run's event lets begin.
@@ -234,19 +228,19 @@ bool events_concern(const struct slot *slot, uint32_t start)
     return false;
 }
 
-bool events_take(const struct slot *slot, uint8_t *run)
+bool events_next(struct eval_context *context, uint8_t *run)
 {
     uint32_t start = 0, milliseconds;
     uint8_t count;
+    const struct slot *slot = context->query;
     const struct run *all = runs_of(slot, &count);
-    taken = *run;
     if (count <= 1)
         return (*run)++ == 0;
-    epochs_start(slot, &start, &milliseconds);
+    slot_epoch_start(slot, context->epoch, &start, &milliseconds);
     const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
     for (; *run < count; ++*run)
         if (within(on, &all[*run], start)) {
-            taken = (*run)++;
+            context->event = &all[(*run)++].event;
             return true;
         }
     return false;
@@ -313,7 +307,7 @@ static bool complete(const struct slot *slot, uint8_t group)
 }
 
 /* What stays as it is while an event's query runs; all else is unknown yet. */
-static bool read_settled(uint8_t attribute, int32_t *value, const void *slot)
+static bool read_settled(uint8_t attribute, int32_t *value, const struct eval_context *context)
 {
     switch (attribute) {
     case WIRE_ATTRIBUTE_NODEID:
@@ -323,30 +317,33 @@ static bool read_settled(uint8_t attribute, int32_t *value, const void *slot)
     case WIRE_ATTRIBUTE_EVENT_XPOS:
     case WIRE_ATTRIBUTE_EVENT_YPOS:
     case WIRE_ATTRIBUTE_EVENT_NETWORK_TIME:
-    case WIRE_ATTRIBUTE_EVENT_VALUE: return attribute_read(attribute, value, slot);
+    case WIRE_ATTRIBUTE_EVENT_VALUE: return attribute_read(attribute, value, context);
     default: return false;
     }
 }
 
+static const IN_FLASH struct vm_readers settled_readers = {.attribute = read_settled};
+
 /* Whether no row of this mote can pass for an event: a condition is false whatever is unknown. IS
  * NULL takes what is unknown for known: where it stands, or seems to, nothing is said. */
-static bool elsewhere(const struct slot *slot, const struct wire_event *event)
+static bool elsewhere(struct slot *slot, const struct wire_event *event)
 {
+    struct eval_context context = slot_context(slot);
     struct program_code code;
     int32_t value;
     bool none = false;
-    weighed = event;
+    context.readers = &settled_readers;
+    context.event = event;
     for (uint8_t i = 0; !none && program_condition(slot_program(slot), i, &code); i++)
         none = memchr(code.bytes, WIRE_OP_IS_NULL, code.length) == NULL &&
-               vm_run(code.bytes, code.length, read_settled, slot, &value) && value == 0;
-    weighed = NULL;
+               program_compute(&code, &context, &value) && value == 0;
     return none;
 }
 
 /* The event runs the slot from now on, beside those of other motes; where there are too many, in
  * place of the one that ends first. */
-static void keep(const struct slot *slot, const struct wire_on_event *on,
-                 const struct wire_event *event, uint32_t now)
+static void keep(struct slot *slot, const struct wire_on_event *on, const struct wire_event *event,
+                 uint32_t now)
 {
     uint8_t count;
     struct run *run = runs_of(slot, &count), *place = run;
@@ -389,13 +386,13 @@ static void start(struct slot *slot, const struct wire_event *event, uint32_t no
 static void stop(struct slot *slot, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
+    struct eval_context context = slot_context(slot);
+    context.event = event; /* a condition may speak of it */
     for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
         int32_t value = 1;
         if (event_of(&field) != event->event)
             continue;
-        weighed = event; /* its condition may speak of the event */
-        bool known = field.code.length == sizeof(uint16_t) || value_of(slot, &field, &value);
-        weighed = NULL;
+        bool known = field.code.length == sizeof(uint16_t) || value_of(&context, &field, &value);
         if (known && value != 0)
             slot->stopped = now;
     }
@@ -411,7 +408,7 @@ void app_event(const struct wire_event *event)
         stop(slot, event, next);
         start(slot, event, next);
     }
-    epochs_update_soon();
+    event_post(&queries_changed);
 }
 
 const IN_FLASH struct clause clause_on_event = {

@@ -9,9 +9,9 @@
 
 #include "query/slots.h"
 
-/* A row of the slot's query is due: does what its OUTPUT clauses say. A signal is raised by the
+/* A row of the context's query is due: does what its OUTPUT clauses say. A signal is raised by the
  * first of several such rows in a row. */
-void events_row(struct slot *slot);
+void events_row(const struct eval_context *context);
 /* A row of the slot's query did not pass. */
 void events_no_row(struct slot *slot);
 /* Whether an epoch that starts at network second `start` belongs to the slot's query: always,
@@ -21,11 +21,11 @@ bool events_runs(const struct slot *slot, uint32_t start);
  * SLOT_EACH runs everywhere, so that rows of others find their way, and makes rows where an event
  * of those that it reads about lets it. */
 bool events_concern(const struct slot *slot, uint32_t start);
-/* Makes the next event that the slot's present epoch belongs to that of events_event, from *run = 0
- * on; false past the last. Without SLOT_EACH an epoch belongs to one, or to none. */
-bool events_take(const struct slot *slot, uint8_t *run);
-/* The event of which the slot's row is made, or that its condition is asked about; NULL: none. */
+/* An event that lets the slot's query run; NULL: none does. */
 const struct wire_event *events_event(const struct slot *slot);
+/* The events that the context's epoch belongs to, one after the other, from *run = 0 on; false past
+ * the last. Without SLOT_EACH it belongs to one, or to none: the context keeps what it has. */
+bool events_next(struct eval_context *context, uint8_t *run);
 /* Whether a later epoch may run without another event, though that of `start` does not: it waits
  * for a timer, or its epochs are aligned. */
 bool events_goes_on(const struct slot *slot, uint32_t start);

@@ -28,6 +28,12 @@ _Static_assert((WIRE_PERIOD_MINIMUM_MS - 1) * (TICKS_IN_MS * PARTS - PARTS_IN_MS
 static struct timer timer;
 static uint8_t planned; /* bit n: slot n has epochs that are planned */
 
+static bool passes(struct slot *slot)
+{
+    struct eval_context context = row_context(slot);
+    return program_passes(slot_program(slot), &context);
+}
+
 /* Whether its conditions are the same in all epochs of a second: they read no sensor, nor what the
  * mote counts. */
 static bool steady(const struct slot *slot)
@@ -46,11 +52,11 @@ bool fast_plan(struct slot *slot, const struct net_time *start)
     slot->epoch = slot->next;
     slot->received = SLOT_FAST;
     if (steady(slot)) {
-        if (!row_passes(slot))
+        if (!passes(slot))
             return false;
         slot->received = SLOT_FAST | SLOT_CHOSEN;
     }
-    epochs_start(slot, &seconds, &within);
+    slot_epoch_start(slot, slot->epoch, &seconds, &within);
     slot->due = time_local(*start);
     slot->part = (uint8_t)(within * PARTS_IN_MS % PARTS);
     slot->left = (uint8_t)((1000 - (uint16_t)within + period - 1) / period);
@@ -96,10 +102,10 @@ static void run(void)
         uint32_t lacking = attribute_sensors(slot->attributes) & ~fresh;
         if (lacking == 0 || sensor_read(lacking)) {
             fresh |= lacking;
-            output_epoch(slot, slot->received & SLOT_CHOSEN || row_passes(slot));
+            output_epoch(slot, slot->received & SLOT_CHOSEN || passes(slot));
         }
         if (slot->left == 0)
-            epochs_update_soon();
+            event_post(&queries_changed);
     }
     fast_start();
 }

@@ -11,7 +11,7 @@ void output_init(void);
 /* An epoch of a query that joins nothing: its tuple passes its conditions, or not. */
 void output_epoch(struct slot *slot, bool passes);
 /* A tuple of a join that passes. */
-void output_joined(struct slot *slot);
+void output_joined(const struct eval_context *context);
 /* The last tuple of a join's epoch has been met; `any` of them passed. */
 void output_end(struct slot *slot, bool any);
 /* Rows and partial state records produced since output_init. */

@@ -22,6 +22,23 @@ bool program_condition(const struct wire_query_program *program, uint8_t index,
     return false;
 }
 
+bool program_compute(const struct program_code *code, const struct eval_context *context,
+                     int32_t *value)
+{
+    return vm_run(code->bytes, code->length, context, value);
+}
+
+bool program_passes(const struct wire_query_program *program, const struct eval_context *context)
+{
+    struct program_code code;
+    for (uint8_t i = 0; program_condition(program, i, &code); i++) {
+        int32_t value;
+        if (!program_compute(&code, context, &value) || value == 0)
+            return false;
+    }
+    return true;
+}
+
 static bool conditions_check(const struct wire_query_program *program, uint32_t *attributes)
 {
     const uint8_t *end = program->fields + program->where_length;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "query/eval_context.h"
 #include "wire.h"
 
 /* Code of an expression; length 0: none. */
@@ -53,6 +54,11 @@ bool program_next_field(const struct wire_query_program *program, uint8_t length
  * from 0 on; false past the last. */
 bool program_condition(const struct wire_query_program *program, uint8_t index,
                        struct program_code *code);
+/* What code comes to; false: NULL. */
+bool program_compute(const struct program_code *code, const struct eval_context *context,
+                     int32_t *value);
+/* Whether all conditions are true. */
+bool program_passes(const struct wire_query_program *program, const struct eval_context *context);
 /* The n-th field of a kind that is no column, from 0; false: there are not so many. */
 bool program_clause(const struct wire_query_program *program, uint8_t length, uint8_t kind,
                     uint8_t n, struct program_field *field);

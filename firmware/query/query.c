@@ -12,7 +12,7 @@ void query_init(void)
     slots_init();
     acquire_init();
     output_init();
-    epochs_update_soon();
+    event_post(&queries_changed);
 }
 
 enum app_outcome app_install(const struct wire_query_install *install, uint8_t length)
@@ -28,7 +28,7 @@ enum app_outcome app_install(const struct wire_query_install *install, uint8_t l
 void app_stop(uint8_t query)
 {
     slots_stop(query);
-    epochs_update_soon();
+    event_post(&queries_changed);
 }
 
 uint32_t app_rows(void) { return output_rows(); }

@@ -6,7 +6,6 @@
 #include "drivers/settings.h"
 #include "net/app.h"
 #include "net/neighbours.h"
-#include "query/epochs.h"
 #include "query/events.h"
 #include "query/slots.h"
 #include "query/srt.h"
@@ -96,5 +95,5 @@ void app_window(void)
             changed |= slots_pass(slot->query, slot->version, route);
     }
     if (changed)
-        epochs_update_soon();
+        event_post(&queries_changed);
 }

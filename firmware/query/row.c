@@ -6,7 +6,7 @@
 #include "kernel/calls.h"
 #include "net/queue.h"
 #include "query/attribute.h"
-#include "query/epochs.h"
+#include "query/events.h"
 #include "query/pulse.h"
 #include "query/queue_discipline.h"
 #include "query/storage.h"
@@ -65,26 +65,19 @@ bool row_next_column(struct row_column *column)
     return true;
 }
 
-bool row_compute(const struct slot *slot, const struct program_code *code, int32_t *value)
-{
-    return vm_run(code->bytes, code->length, attribute_read, slot, value);
-}
+static const IN_FLASH struct vm_readers row_readers = {.attribute = attribute_read,
+                                                       .changes = row_changes};
 
-bool row_passes(const struct slot *slot)
+struct eval_context row_context(struct slot *slot)
 {
-    struct program_code code;
-    for (uint8_t i = 0; program_condition(slot_program(slot), i, &code); i++) {
-        int32_t value;
-        if (!row_compute(slot, &code, &value) || value == 0)
-            return false;
-    }
-    return true;
+    return (struct eval_context){&row_readers, slot, slot->epoch, events_event(slot)};
 }
 
 /* Gives its windows the readings of the epoch, if it passes. What is due is a row where nothing has
  * passed in any window, or it has none. */
-static enum row_outcome take_readings(const struct slot *slot, bool passes)
+static enum row_outcome take_readings(const struct eval_context *context, bool passes)
 {
+    const struct slot *slot = context->query;
     struct program_field field;
     uint8_t *windows = slot_windows(slot);
     bool due = true, counts = false, empty = true, pulses = false, ended = false;
@@ -93,15 +86,15 @@ static enum row_outcome take_readings(const struct slot *slot, bool passes)
             continue;
         struct program_code code = temporal_code(&field);
         int32_t reading;
-        if (!passes || !row_compute(slot, &code, &reading))
+        if (!passes || !program_compute(&code, context, &reading))
             reading = TEMPORAL_NOTHING;
         if (pulse_is(field.aggregate)) {
             pulses = true;
-            ended |= pulse_take(&field, windows, slot->epoch,
+            ended |= pulse_take(&field, windows, context->epoch,
                                 reading != 0 && reading != TEMPORAL_NOTHING);
             continue;
         }
-        due = temporal_take(&field, windows, slot->epoch, passes, reading) && due;
+        due = temporal_take(&field, windows, context->epoch, passes, reading) && due;
         if (temporal_counts_epochs(&field)) {
             counts = true;
             empty &= temporal_empty(&field, windows);
@@ -121,8 +114,9 @@ bool row_counts_epochs(const struct slot *slot)
     return false;
 }
 
-bool row_changes(const struct slot *slot, uint8_t column, int32_t *value)
+bool row_changes(uint8_t column, int32_t *value, const struct eval_context *context)
 {
+    const struct slot *slot = context->query;
     struct program_field field;
     const uint8_t *windows = slot_windows(slot);
     for (program_start(&field); slot_next_column(slot, &field); windows += temporal_size(&field)) {
@@ -130,20 +124,20 @@ bool row_changes(const struct slot *slot, uint8_t column, int32_t *value)
             continue;
         if (!temporal_is(field.aggregate))
             return false;
-        *value = temporal_changes(&field, windows, slot->epoch, *value);
+        *value = temporal_changes(&field, windows, context->epoch, *value);
         return true;
     }
     return false;
 }
 
-static bool field_value(const struct slot *slot, const struct program_field *field, uint8_t *window,
-                        int32_t *value)
+static bool field_value(const struct eval_context *context, const struct program_field *field,
+                        uint8_t *window, int32_t *value)
 {
     if (pulse_is(field->aggregate))
         return pulse_value(field, window, value);
     if (field->aggregate != WIRE_AGGREGATE_NONE)
         return temporal_value(field, window, value);
-    return row_compute(slot, &field->code, value);
+    return program_compute(&field->code, context, value);
 }
 
 /* Keeps the row where it belongs to a storage point. */
@@ -154,7 +148,7 @@ static NOT_INLINED bool keep_row(const struct slot *slot, const struct row *row,
     uint32_t seconds, milliseconds;
     if (!storage_takes(slot, &point))
         return false;
-    epochs_start(slot, &seconds, &milliseconds);
+    slot_epoch_start(slot, slot->epoch, &seconds, &milliseconds);
     stored.seconds = seconds;
     stored.milliseconds = (uint16_t)milliseconds;
     stored.nulls = row->result.nulls;
@@ -166,22 +160,23 @@ static NOT_INLINED bool keep_row(const struct slot *slot, const struct row *row,
     return true;
 }
 
-enum row_outcome row_produce(const struct slot *slot, bool passes)
+enum row_outcome row_produce(const struct eval_context *context, bool passes)
 {
+    const struct slot *slot = context->query;
     struct row row;
     struct row_column column;
-    enum row_outcome outcome = take_readings(slot, passes);
+    enum row_outcome outcome = take_readings(context, passes);
     if (outcome != ROW_MADE)
         return outcome;
     uint8_t *windows = slot_windows(slot);
     row.result.query = slot->query;
     row.result.node = settings()->nodeid;
-    row.result.epoch = slot->epoch;
+    row.result.epoch = context->epoch;
     row.result.nulls = 0;
     for (row_start(&column, slot); row_next_column(&column);
          windows += temporal_size(&column.field)) {
         int32_t value;
-        if (!field_value(slot, &column.field, windows, &value) ||
+        if (!field_value(context, &column.field, windows, &value) ||
             !fits(value, column.field.format)) {
             row.result.nulls |= column.bit;
             value = 0;

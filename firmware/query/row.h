@@ -30,17 +30,15 @@ enum row_outcome {
     ROW_EMPTY, /* they are due, and no epoch in them passed */
 };
 
-/* What code of a slot's query comes to with what has been acquired; false: NULL. */
-bool row_compute(const struct slot *slot, const struct program_code *code, int32_t *value);
-/* Whether the conditions of the slot's query are true of what has been acquired. */
-bool row_passes(const struct slot *slot);
+/* To evaluate code of the slot's query for its present epoch: of what has been acquired, its
+ * windows and the event that lets it run. */
+struct eval_context row_context(struct slot *slot);
 
-/* Evaluates the columns of the slot's query from what has been acquired, and queues the row if
+/* Evaluates the columns of the context's query, and queues the row if
  * windows are due; rows of a storage point, or for one, are kept there. `passes`: the epoch's
  * conditions are true; else its readings are in no window. */
-enum row_outcome row_produce(const struct slot *slot, bool passes);
-/* What a CHANGES opcode says of a reading in *value: whether it can change the window in a column.
- * False: there is no window. */
-bool row_changes(const struct slot *slot, uint8_t column, int32_t *value);
+enum row_outcome row_produce(const struct eval_context *context, bool passes);
+/* A vm_reader of CHANGES; false: the column is no window. */
+bool row_changes(uint8_t column, int32_t *value, const struct eval_context *context);
 
 #endif

@@ -10,7 +10,6 @@
 #include "net/queue.h"
 #include "query/attribute.h"
 #include "query/clauses.h"
-#include "query/epochs.h"
 #include "query/output.h"
 #include "query/row.h"
 #include "query/storage.h"
@@ -111,7 +110,7 @@ bool scan_joins(const struct slot *slot)
 static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
 {
     uint32_t seconds, milliseconds;
-    epochs_start(slot, &seconds, &milliseconds);
+    slot_epoch_start(slot, slot->epoch, &seconds, &milliseconds);
     uint32_t apart = seconds - row->seconds;
     int16_t rest = (int16_t)((uint16_t)milliseconds - row->milliseconds);
     if (row->seconds > seconds || (apart == 0 && rest < 0))
@@ -162,6 +161,7 @@ void scan_begin(struct slot *slot)
 void scan_start(struct slot *slot)
 {
     struct scan *scan = scan_of(slot);
+    struct eval_context now = slot_context(slot);
     uint8_t index = 0;
     scan->any = false;
     scan->nulls = 0;
@@ -170,7 +170,7 @@ void scan_start(struct slot *slot)
         int32_t value = 0;
         if (!(slot->attributes & bit))
             continue;
-        if (!attribute_read(attribute, &value, slot))
+        if (!attribute_read(attribute, &value, &now))
             scan->nulls |= bit;
         scan->values[index++] = value;
     }
@@ -178,8 +178,12 @@ void scan_start(struct slot *slot)
     event_post(&working);
 }
 
-bool scan_attribute(const struct slot *slot, uint8_t attribute, int32_t *value)
+/* What is sampled, as it was when the epoch began. */
+static bool read_attribute(uint8_t attribute, int32_t *value, const struct eval_context *context)
 {
+    const struct slot *slot = context->query;
+    if (attribute >= WIRE_ATTRIBUTE_EVENT_NODEID)
+        return attribute_read(attribute, value, context);
     const struct scan *scan = scan_of(slot);
     *value = scan->values[count_below(slot->attributes, attribute)];
     return !(scan->nulls >> attribute & 1);
@@ -212,8 +216,10 @@ static bool combined(const struct met *of, uint8_t aggregate, uint8_t field, int
     }
 }
 
-bool scan_stored(uint8_t operand, int32_t *value)
+/* A field of the rows met at this moment. */
+static bool read_stored(uint8_t operand, int32_t *value, const struct eval_context *context)
 {
+    (void)context;
     uint8_t index = operand >> 4, field = operand & 15;
     const struct met *of = &met[index];
     if (index >= WIRE_SOURCES_MAXIMUM || of->point == NULL)
@@ -232,6 +238,8 @@ bool scan_stored(uint8_t operand, int32_t *value)
     *value = last.value;
     return last.known;
 }
+
+static const IN_FLASH struct vm_readers join_readers = {read_attribute, row_changes, read_stored};
 
 /* Makes the values of a row those that are `at` of `span` on the way to the next one's; NULL where
  * one of both is. */
@@ -317,8 +325,10 @@ static bool pair(struct slot *slot)
         scan->sources[0].next++;
         return true;
     }
-    if (row_passes(slot)) {
-        output_joined(slot);
+    struct eval_context context = row_context(slot);
+    context.readers = &join_readers;
+    if (program_passes(slot_program(slot), &context)) {
+        output_joined(&context);
         scan->any = true;
     }
     scan->sources[two ? 1 : 0].next++;

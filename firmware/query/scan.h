@@ -16,9 +16,5 @@ void scan_begin(struct slot *slot);
 /* All that the slot's query reads of the mote has been acquired: goes on in the background until
  * the slot leaves SLOT_SCANNING. */
 void scan_start(struct slot *slot);
-/* While SLOT_SCANNING: an attribute as it was when the epoch began. */
-bool scan_attribute(const struct slot *slot, uint8_t attribute, int32_t *value);
-/* Field `operand` of a STORED opcode in the rows met at this moment; false: NULL. */
-bool scan_stored(uint8_t operand, int32_t *value);
 
 #endif

@@ -7,6 +7,7 @@
 #include "net/app.h"
 #include "net/status.h"
 #include "query/clauses.h"
+#include "query/wide.h"
 
 static struct slot slots[WIRE_QUERIES_MAXIMUM];
 static uint16_t refused;
@@ -75,6 +76,17 @@ const void *slot_first_clause(const struct slot *slot, uint8_t kind)
 const struct wire_route *slot_route(const struct slot *slot)
 {
     return slot_first_clause(slot, WIRE_AGGREGATE_ROUTE);
+}
+
+struct eval_context slot_context(struct slot *slot)
+{
+    return (struct eval_context){&attribute_readers, slot, slot->epoch, NULL};
+}
+
+bool slot_epoch_start(const struct slot *slot, uint32_t epoch, uint32_t *seconds,
+                      uint32_t *milliseconds)
+{
+    return wide_divide((uint64_t)epoch * slot_program(slot)->period, 1000, seconds, milliseconds);
 }
 
 void slot_rows_each(struct slot *slot, uint32_t milliseconds)

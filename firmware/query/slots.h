@@ -6,7 +6,9 @@
 #include <stdint.h>
 
 #include "kernel/clock.h"
+#include "kernel/event.h"
 #include "net/app.h"
+#include "query/attribute.h"
 #include "query/memory.h"
 #include "query/program.h"
 #include "wire.h"
@@ -91,11 +93,20 @@ const void *slot_first_clause(const struct slot *slot, uint8_t kind);
 uint8_t *slot_state(const struct slot *slot, uint8_t kind);
 /* Where its program goes; NULL: everywhere. */
 const struct wire_route *slot_route(const struct slot *slot);
+/* To evaluate code that reads attributes alone, whatever event lets the query run. */
+struct eval_context slot_context(struct slot *slot);
+/* Network time at which an epoch of the slot's query starts; false: beyond its 32 bits. */
+bool slot_epoch_start(const struct slot *slot, uint32_t epoch, uint32_t *seconds,
+                      uint32_t *milliseconds);
 /* Rows of the slot's query may go each so many ms. */
 void slot_rows_each(struct slot *slot, uint32_t milliseconds);
 /* Whether a query of this route applies to this mote or below it; true where its tree is not held.
  * Implemented by query/srt. */
 bool route_applies(const struct wire_route *route);
+
+/* To be posted where queries have come or gone, or may run at other times than was known. Owned by
+ * query/epochs, which plans them. */
+extern struct event queries_changed;
 
 /* Frees all slots. */
 void slots_init(void);

@@ -58,7 +58,7 @@ struct state {
 };
 
 struct tree {
-    const struct slot *slot;
+    struct slot *slot;
     const struct wire_srt *srt;
     uint8_t axes;
     struct state *state;
@@ -68,7 +68,7 @@ struct tree {
 static bool next_tree(uint8_t *at, struct tree *tree)
 {
     while (*at < WIRE_QUERIES_MAXIMUM) {
-        const struct slot *slot = slot_at((*at)++);
+        struct slot *slot = slot_at((*at)++);
         struct program_field field;
         if (slot == NULL || !slot_clause(slot, WIRE_AGGREGATE_SRT, 0, &field))
             continue;
@@ -257,11 +257,12 @@ static bool is_sampled(const struct wire_srt_axis *axis)
 /* This mote's own values now. */
 static const struct set *own(const struct tree *tree)
 {
+    struct eval_context context = slot_context(tree->slot);
     for (uint8_t i = 0; i < tree->axes; i++) {
         const struct wire_srt_axis *axis = &tree->srt->axes[i];
         struct interval *part = &tree->state->own.part[i];
         int32_t value;
-        if (!attribute_read(axis->attribute, &value, tree->slot)) {
+        if (!attribute_read(axis->attribute, &value, &context)) {
             /* What is sampled keeps its value while it is acquired. No condition on one attribute
              * is true of NULL. */
             if (!is_sampled(axis))

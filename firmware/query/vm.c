@@ -1,6 +1,9 @@
 #include "query/vm.h"
 
+#include <stddef.h>
+
 #include "kernel/calls.h"
+#include "query/eval_context.h"
 #include "query/wide.h"
 #include "wire.h"
 
@@ -174,7 +177,13 @@ static bool unary(uint8_t op, int32_t a, uint8_t operand, int32_t *value)
     }
 }
 
-static bool push_operand(uint8_t op, const uint8_t *operand, vm_reader *read, const void *context,
+static bool read(vm_reader *reader, uint8_t operand, int32_t *value,
+                 const struct eval_context *context)
+{
+    return reader != NULL && reader(operand, value, context);
+}
+
+static bool push_operand(uint8_t op, const uint8_t *operand, const struct eval_context *context,
                          int32_t *value)
 {
     switch (op) {
@@ -186,28 +195,28 @@ static bool push_operand(uint8_t op, const uint8_t *operand, vm_reader *read, co
         *value = (int32_t)(operand[0] | (uint32_t)operand[1] << 8 | (uint32_t)operand[2] << 16 |
                            (uint32_t)operand[3] << 24);
         return true;
-    case WIRE_OP_ATTR: return read(operand[0], value, context);
-    case WIRE_OP_STORED: return read(operand[0] | VM_STORED, value, context);
+    case WIRE_OP_ATTR: return read(context->readers->attribute, operand[0], value, context);
+    case WIRE_OP_STORED: return read(context->readers->stored, operand[0], value, context);
     default: /* NULL */ return false;
     }
 }
 
 /* NOLINTBEGIN(clang-analyzer-core.*): vm_check has seen that no opcode takes what is not there. */
-static void step(struct stack *stack, uint8_t op, const uint8_t *operand, vm_reader *read,
-                 const void *context)
+static void step(struct stack *stack, uint8_t op, const uint8_t *operand,
+                 const struct eval_context *context)
 {
     uint8_t takes = values_taken(op);
     uint8_t first = (uint8_t)(stack->depth - takes);
     bool known = !(stack->nulls & NULL_BIT(first));
     int32_t value = 0;
     if (takes == 0) {
-        known = push_operand(op, operand, read, context, &value);
+        known = push_operand(op, operand, context, &value);
     } else if (op == WIRE_OP_IS_NULL) {
         value = !known;
         known = true;
     } else if (op == WIRE_OP_CHANGES) {
         value = known ? stack->values[first] : INT32_MIN; /* no reading's value */
-        known = read(*operand | VM_WINDOW, &value, context);
+        known = read(context->readers->changes, *operand, &value, context);
     } else if (takes == 1) {
         known = known && unary(op, stack->values[first], *operand, &value);
     } else {
@@ -226,8 +235,7 @@ static void step(struct stack *stack, uint8_t op, const uint8_t *operand, vm_rea
     stack->depth = (uint8_t)(first + 1);
 }
 
-bool vm_run(const uint8_t *code, uint8_t length, vm_reader *read, const void *context,
-            int32_t *value)
+bool vm_run(const uint8_t *code, uint8_t length, const struct eval_context *context, int32_t *value)
 {
     static const uint8_t no_operand;
     /* values are written before they are read: zeroing them took a fifth of a condition's cycles */
@@ -237,7 +245,7 @@ bool vm_run(const uint8_t *code, uint8_t length, vm_reader *read, const void *co
     while (at < length) {
         uint8_t op = code[at++];
         uint8_t size = operand_size(op);
-        step(&stack, op, size > 0 ? &code[at] : &no_operand, read, context);
+        step(&stack, op, size > 0 ? &code[at] : &no_operand, context);
         at = (uint8_t)(at + size);
     }
     *value = stack.values[0];

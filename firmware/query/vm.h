@@ -8,21 +8,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* For a reader, what a STORED opcode names: this and its operand. */
-#define VM_STORED 0x80
-/* Likewise a CHANGES opcode; the reading that it is about is in *value, INT32_MIN for NULL. */
-#define VM_WINDOW 0x40
 /* In a mask of attributes: the code reads rows of storage point 0 or 1 that the program joins. */
 #define VM_POINT(point) ((uint32_t)1 << (WIRE_ATTRIBUTE_MAXIMUM + 1 + (point)))
 
-/* Value of an attribute; false: NULL. */
-typedef bool vm_reader(uint8_t attribute, int32_t *value, const void *context);
+struct eval_context;
+/* The value of what an opcode's operand names; false: NULL. */
+typedef bool vm_reader(uint8_t operand, int32_t *value, const struct eval_context *context);
+
+/* Who reads what lies outside the code. What a reader is NULL for is NULL. */
+struct vm_readers {
+    vm_reader *attribute; /* ATTR */
+    /* CHANGES: whether the reading in *value, INT32_MIN for NULL, can change the window in a column
+     */
+    vm_reader *changes;
+    vm_reader *stored; /* STORED: a field of the rows that a join has met */
+};
 
 /* Whether vm_run may run the code: known opcodes, operands whole and in range, stack never below
  * empty nor above WIRE_STACK_DEPTH, one value left. Adds the attributes it reads to *attributes. */
 bool vm_check(const uint8_t *code, uint8_t length, uint32_t *attributes);
 /* Runs code that vm_check accepted, at most 255 instructions. False: the value is NULL. */
-bool vm_run(const uint8_t *code, uint8_t length, vm_reader *read, const void *context,
+bool vm_run(const uint8_t *code, uint8_t length, const struct eval_context *context,
             int32_t *value);
 
 #endif
