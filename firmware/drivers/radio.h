@@ -55,8 +55,10 @@ void radio_accept_unicast(bool accept);
 void radio_snoop(bool snoop);
 /* Clear-channel assessment, then transmission at once; radio must be on. `stamp` is the offset in
  * the PSDU of RADIO_STAMP_SIZE bytes that radio_stamp fills with the network time of the frame's
- * SFD, or RADIO_NO_STAMP. radio_sent follows from the main loop. False when a transmission is still
- * under way. The bytes are copied to the chip before it returns. */
+ * SFD, or RADIO_NO_STAMP. radio_sent follows from the main loop. False, and nothing is sent
+ * nor was the channel assessed, when a transmission is still under way, or when interrupts kept a
+ * stamped frame from the ticks it might have gone at: try again. The bytes are copied to the chip
+ * before it returns. */
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp);
 /* Output power: the level nearest to so many dBm that the chip has. */
 void radio_set_power(int8_t dbm);

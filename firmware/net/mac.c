@@ -76,7 +76,8 @@ static void attempt(void)
 {
     if (!current)
         return;
-    /* Not LISTENING yet: the last outcome is still on its way. */
+    /* The last outcome is still on its way, or a stamped frame missed its tick: neither says that
+     * the channel is busy. */
     if (with_radio || !radio_send(current->bytes, current->length, current->stamp))
         timer_after(&backoff_timer, UNIT_TICKS, attempt);
     else

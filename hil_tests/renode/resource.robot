@@ -11,15 +11,16 @@ ${PYTHON}         ${PROJECT}/.venv/bin/python
 ${SKERRY}         ${PROJECT}/.venv/bin/skerry
 ${NETWORK}        ${CURDIR}/three_motes.toml
 ${PORT}           34567
-# Lock-step quantum; an acknowledgement waits for two of them and has 0.98 ms.
-${QUANTUM}        0.2ms
+# Lock-step quantum: a tick of the motes' clock, so that it goes on as on the chip. An acknowledgement waits for two of them and
+# has 0.98 ms: 0.2ms is enough for that, and in time with the wall clock.
+${QUANTUM}        0.03ms
 ${SCRIPT}         ${TEMPDIR}/skerry-renode-${PORT}.resc
 
 *** Keywords ***
 Create Network
     [Documentation]    All motes of ${NETWORK}, loaded and at virtual time 0; the root's UART is on ${PORT}.
-    [Arguments]    ${speed}=max
-    ${made}=    Run Process    ${SKERRY}    renode    ${NETWORK}    --speed    ${speed}    --quantum    ${QUANTUM}
+    [Arguments]    ${speed}=max    ${quantum}=${QUANTUM}
+    ${made}=    Run Process    ${SKERRY}    renode    ${NETWORK}    --speed    ${speed}    --quantum    ${quantum}
     ...    --port    ${PORT}    stdout=${SCRIPT}
     Should Be Equal As Integers    ${made.rc}    0    msg=${made.stderr}
     Execute Command    include @${SCRIPT}

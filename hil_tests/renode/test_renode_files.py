@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from robot.api import TestSuite as Suite
 
 from hil_tests.renode import compare
-from skerry_protocol.packets import Settings
+from skerry_protocol import codec, mac
+from skerry_protocol.packets import PacketType, Settings
 from skerry_testbed.built import BUILD, PROJECT
-from skerry_testbed.network import Environment, Fault, Field, Network, NetworkError, Radio, check, load
+from skerry_testbed.network import Environment, Fault, Field, Mote, Network, NetworkError, Radio, check, load
 from skerry_testbed.pytest import MakeNetwork, disc, line_of
 from skerry_testbed.queries import ask, rows
 from skerry_testbed.renode import FILES, script
@@ -296,15 +299,118 @@ def test_what_the_suite_asks_of_renode_the_testbed_answers(three: Network, port:
     assert any(int(row.split(",")[1]) == 2 for row in rows), "the third mote's rows come by a hop"
 
 
+def four() -> Network:
+    """Differs from THREE in ids, number, links as a matrix, and frames that could collide."""
+    ids = [10, 19, 34, 74]
+    pairs = [pair for a, b in itertools.pairwise(ids) for pair in ((a, b), (b, a))]
+    radio = Radio(model="matrix", links=[(sender, receiver, 1.0) for sender, receiver in pairs])
+    motes = [Mote(id=node, x=9.0 * i, y=0.0, board="cc2538", root=i == 0) for i, node in enumerate(ids)]
+    return check(Network(mote=motes, radio=radio, seed=5, clock_ppm=0, boot_spread=0))
+
+
+# Not four at 0.2 ms: there a mote then meets another's frame, a fifth of a millisecond earlier than it would.
+@pytest.mark.parametrize(
+    ("which", "quantum_s"), [("three", 0.000_03), ("three", 0.000_2), ("four", 0.000_03)]
+)
+def test_a_coarse_clock_and_a_radio_that_seems_to_send_on_change_no_frame(
+    three: Network, which: str, quantum_s: float
+) -> None:
+    """Renode's model of the chip, as far as it was found to make motes draw other waits."""
+    described = three if which == "three" else four()
+    exact, until, disturbed = compare.from_testbed(described, 60.0)
+    assert until >= 15, disturbed
+    coarse, until_coarse, _ = compare.from_testbed(described, until, compare.Coarse(quantum_s, 4))
+    assert until_coarse == until
+    exact = [frame for frame in exact if frame.at is not None and frame.at <= until]
+    assert len({frame.node for frame in exact}) == len(described.mote)
+    assert len(exact) > 15
+    assert compare.differences(exact, coarse, 0.01, until) == []
+
+
 def test_two_runs_agree_or_the_comparison_says_where_they_do_not(three: Network, tmp_path: Path) -> None:
-    here, until = compare.from_testbed(three, 40.0)
+    here, until, _ = compare.from_testbed(three, 40.0)
     assert until >= 20
-    assert len([frame for frame in here if frame.at <= until]) > 15
+    timed = [(at, frame) for frame in here if (at := frame.at) is not None and at <= until]
+    assert len(timed) > 15
     assert compare.differences(here, here, 0.01, until) == []
-    late = [*here[:5], compare.Sent(here[5].at + 0.02, here[5].node, here[5].what), *here[6:]]
+    at, sixth = timed[5]
+    late = [*here[:5], compare.Sent(at + 0.02, sixth.node, sixth.what), *here[6:]]
     assert len(compare.differences(here, late, 0.01, until)) == 1
     assert any("frames here" in line for line in compare.differences(here, here[:-6], 0.01, 60.0))
     file = tmp_path / "frames.txt"
     file.write_text("12.5 7 zz\n")
     with pytest.raises(ValueError, match=r"frames\.txt:1: '12\.5 7 zz': expected"):
         compare.from_file(file, 40.0)
+
+
+def test_acknowledgements_of_which_nobody_knows_the_time_are_held_by_their_order(tmp_path: Path) -> None:
+    """1.15.3 dates them 0.0."""
+    file = tmp_path / "frames.txt"
+    file.write_text("1000.5 7 0200112233\n0.0 7 0200122233\n0.0 7 0200132233\n41000.0 7 0200142233\n")
+    there = compare.from_file(file, 40.0)
+    assert [(frame.at, frame.what) for frame in there] == [
+        (1.0005, "acknowledgement 17"), (None, "acknowledgement 18"), (None, "acknowledgement 19")
+    ]  # fmt: skip
+    here = [compare.Sent(1.0, 7, "acknowledgement 17"), compare.Sent(9.0, 7, "acknowledgement 18")]
+    assert compare.differences(here, there, 0.01, 40.0) == []
+    other = [here[0], compare.Sent(9.0, 7, "acknowledgement 23")]
+    assert compare.differences(other, there, 0.01, 40.0) == [
+        "mote 7 at 9.0000 s: 'acknowledgement 23' here, 'acknowledgement 18' there"
+    ]
+
+
+def test_what_differs_at_each_start_is_no_difference_of_beacons() -> None:
+    def beacon(offset: int, level: int) -> bytes:
+        packet = codec.encode(
+            PacketType.BEACON, root=1, session=9, sequence=1, root_sequence=2, level=level, parent=1, cost=16, seconds=5, ticks=6,
+            offset=offset, skew=0, query_version=0, srts=b"", neighbours=[],
+        )  # fmt: skip
+        return mac.encode(mac.MacFrame(1, 0xFFFF, 5, packet))
+
+    assert compare.describe(beacon(65500, 1)) == compare.describe(beacon(17, 1))
+    assert compare.describe(beacon(65500, 1)) != compare.describe(beacon(65500, 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"boot_spread": "2 s"}, "boot_spread = '2 s': two emulators cannot be compared; expected 0"),
+        ({"clock_ppm": 40}, "clock_ppm = 40: two emulators cannot be compared; expected 0"),
+        ({"boot": "3 s"}, "mote 2: boot = '3 s': two emulators cannot be compared; expected 0"),
+        ({"mote_ppm": -5}, "mote 2: clock_ppm = -5: two emulators cannot be compared; expected 0"),
+        ({"reception": 0.9}, "radio.reception = 0.9: two emulators cannot be compared; expected 1"),
+        (
+            {"fault": True},
+            "fault at 5: kind = 'kill': two emulators cannot be compared; expected no faults",
+        ),
+        (
+            {"links": [(1, 2, 0.5), (2, 1, 1.0)]},
+            "radio.links: 1 2 0.5: two emulators cannot be compared; expected a probability of 0 or 1",
+        ),
+        (
+            {"model": "log-distance"},
+            "radio.model = 'log-distance': two emulators cannot be compared; expected 'disc' or 'matrix'",
+        ),
+    ],
+)
+def test_a_network_that_two_emulators_run_differently_is_refused(
+    change: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    model = change.get("model", "matrix" if "links" in change else "disc")
+    lines = [
+        f"boot_spread = {change.get('boot_spread', 0)!r}", f"clock_ppm = {change.get('clock_ppm', 0)}", "[radio]", f"model = '{model}'",
+        f"links = {[list(link) for link in change['links']]}" if "links" in change else "",
+        f"reception = {change['reception']}" if "reception" in change else "",
+        "[[mote]]", "id = 1", "x = 0.0", "y = 0.0", "board = 'cc2538'", "root = true",
+        "[[mote]]", "id = 2", "x = 9.0", "y = 0.0", "board = 'cc2538'",
+        f"boot = {change['boot']!r}" if "boot" in change else "",
+        f"clock_ppm = {change['mote_ppm']}" if "mote_ppm" in change else "",
+        "[[fault]]\nat = 5\nkind = 'kill'\nmote = 2" if "fault" in change else "",
+    ]  # fmt: skip
+    description = tmp_path / "network.toml"
+    description.write_text("\n".join(lines))
+    asked = subprocess.run(
+        [sys.executable, "-m", "hil_tests.renode.compare", str(description), "--list"],
+        cwd=PROJECT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (asked.returncode, asked.stderr) == (1, f"compare: {says}\n")

@@ -16,7 +16,7 @@ Rows Of All Motes Come Out Of The Root's Serial Line
     Should Have Succeeded    ${asked}
 
 The Gateway Works Against It Unchanged
-    Create Network    speed=1
+    Create Network    speed=1    quantum=0.2ms
     Start Emulation
     Remove Directory    ${TEMPDIR}/skerry-renode-data    recursive=True
     Start Process    ${SKERRY}    gateway    --link    socket://127.0.0.1:${PORT}    --listen    ${HTTP}

@@ -278,6 +278,7 @@ static void transmit_end(struct radio *radio, uint64_t now)
     if (!flag)
         return;
     enter(chip, now, CC2538_RX, now + TURNAROUND_NS);
+    chip->tail = chip->tail_reads;
     raise_flags(chip, 0, flag);
 }
 
@@ -304,8 +305,13 @@ static uint32_t status(struct cc2538_radio *chip, uint64_t now)
     if (chip->loaded && !clear)
         chip->radio.mote->counters.cca_busy++;
     chip->loaded = false;
-    return (chip->state == CC2538_TX || chip->state == CC2538_ACKNOWLEDGING ? STATUS_TX : 0) |
-           (clear ? STATUS_CLEAR : 0) | (chip->radio.receiving >= 0 ? STATUS_SFD : 0) |
+    bool sending = chip->state == CC2538_TX || chip->state == CC2538_ACKNOWLEDGING;
+    if (!sending && chip->tail) {
+        chip->tail--;
+        sending = true;
+    }
+    return (sending ? STATUS_TX : 0) | (clear ? STATUS_CLEAR : 0) |
+           (chip->radio.receiving >= 0 ? STATUS_SFD : 0) |
            (chip->rx_count || chip->overflow ? STATUS_FIFOP : 0) |
            (chip->rx_count && !chip->overflow ? STATUS_FIFO : 0);
 }

@@ -102,6 +102,9 @@ struct cc2538_radio {
     bool overflow;
     /* a frame was put into the TX FIFO, and nobody has asked for the channel since */
     bool loaded;
+    /* of another emulator's model: FSMSTAT1 shows TX active for so many reads after a send, of
+     * which so many are left */
+    uint8_t tail_reads, tail;
 };
 extern const struct radio_model cc2538_model;
 enum skerry_access cc2538_radio_read(struct cc2538_radio *chip, uint64_t now, uint32_t offset,

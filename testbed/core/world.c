@@ -489,6 +489,26 @@ int skerry_mote_clock(skerry_world *world, uint32_t index, double ppm)
     return 0;
 }
 
+int skerry_mote_coarse(skerry_world *world, uint32_t index, uint64_t timer_step_ns,
+                       uint32_t tail_reads)
+{
+    struct mote *mote = world_mote(world, index);
+    if (!mote)
+        return -1;
+    if (!mote->backend->timer_step || mote->backend->radio != SKERRY_RADIO_CC2538)
+        return world_fail("mote %u: the back-end %s has no coarse model", mote->node,
+                          mote->backend->name);
+    if (tail_reads > UINT8_MAX)
+        return world_fail("mote %u: tail_reads = %u: expected at most %u", mote->node, tail_reads,
+                          UINT8_MAX);
+    catch_up(mote, world->now);
+    mote->backend->timer_step(mote->cpu, timer_step_ns);
+    mote->cc2538.tail_reads = (uint8_t)tail_reads;
+    if (mote->alive)
+        mote->next = world->now; /* what it waits for comes at another time now */
+    return 0;
+}
+
 int skerry_mote_button(skerry_world *world, uint32_t index, int down)
 {
     struct mote *mote = world_mote(world, index);

@@ -191,6 +191,11 @@ class World:
         """Error of the crystal from now on."""
         self._check(self._lib.skerry_mote_clock(self._world, mote, ppm))
 
+    def set_coarse(self, mote: int, timer_step_ns: int, tail_reads: int) -> None:
+        """Model a CC2538 mote more simply from now on, as Renode does: its sleep timer goes on in steps of so many ns,
+        and its radio shows itself as sending for so many reads of FSMSTAT1 (0 to 255) after a frame."""
+        self._check(self._lib.skerry_mote_coarse(self._world, mote, timer_step_ns, tail_reads))
+
     def alive(self, mote: int) -> bool:
         """Powered and not crashed."""
         return self.powered(mote) and not self.fault(mote)

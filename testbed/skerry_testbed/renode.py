@@ -1,6 +1,6 @@
 """A network description as a script for Renode: the same images on somebody else's model of the chip.
 
-Renode knows less than the testbed does: its radio sends in no time, its channel is always clear, frames do not collide,
+Renode knows less than the testbed does: its radio sends in no time, nobody else's frame makes the channel busy, frames do not collide,
 and a radio that is off still receives. What is exported: images, settings, positions, who hears whom and how well,
 crystals, readings, and those faults that it can do.
 """

@@ -3,8 +3,9 @@
  * The chip filters frames and acknowledges them by itself. It is used so that the image also runs
  * where the chip is modelled more simply (Renode sends in no time, knows no TX FIFO memory, and
  * stores what is written to the flag registers, where silicon clears): flags are cleared by a plain
- * 0 after a read that was not 0, then the state is read from FSMSTAT1; the FIFO is filled in order,
- * so the time stamp is fixed before it. */
+ * 0 after a read that was not 0, then the state is read from FSMSTAT1, past the reads for which a
+ * frame that is over still shows there; the FIFO is filled in order, so the time stamp is fixed
+ * before it. */
 #include <string.h>
 
 #include "board.h"
@@ -42,6 +43,9 @@ void rf_isr(void);
 /* +3 dBm, as the IRIS sends with (table of SmartRF Studio in the data sheet SWRS096D). */
 #define POWER_3_DBM 0xD5
 #define STAMPS 4
+/* Renode shows TX_ACTIVE for up to so many reads of FSMSTAT1 after a send. On silicon the bit goes
+ * with the send (23.11), so that these reads, 1 us, change nothing. */
+#define TX_READS 4
 
 static enum { ASLEEP, LISTENING, SENDING, AWAITING_ACK } mode;
 static bool accept_unicast = true, snooping, off_wanted, retune_wanted, ack_requested;
@@ -94,6 +98,14 @@ static void flush_received(void)
     strobe(ISFLUSHRX);
     strobe(ISFLUSHRX);
     stamp_out = stamp_in;
+}
+
+static uint32_t state(void)
+{
+    uint32_t status = RFCORE_XREG_FSMSTAT1;
+    for (uint8_t i = 0; i < TX_READS && status & FSMSTAT1_TX; i++)
+        status = RFCORE_XREG_FSMSTAT1;
+    return status;
 }
 
 static bool acknowledging(void) { return accept_unicast && !snooping; }
@@ -223,8 +235,7 @@ void radio_off(void)
 {
     if (mode == ASLEEP)
         return;
-    if (mode == LISTENING &&
-        !(RFCORE_XREG_FSMSTAT1 & (FSMSTAT1_SFD | FSMSTAT1_TX | FSMSTAT1_FIFOP)) &&
+    if (mode == LISTENING && !(state() & (FSMSTAT1_SFD | FSMSTAT1_TX | FSMSTAT1_FIFOP)) &&
         !interrupt_event.pending) {
         sleep_now();
         return;
@@ -295,31 +306,46 @@ static void upload(const uint8_t *psdu, uint8_t length, uint8_t stamp, ticks_t s
 
 static bool channel_clear(void)
 {
-    uint32_t status = RFCORE_XREG_FSMSTAT1;
+    uint32_t status = state();
     return status & FSMSTAT1_CLEAR && !(status & (FSMSTAT1_SFD | FSMSTAT1_TX));
 }
 
-/* Fills the FIFO and sends; a stamped frame at the very tick its stamp speaks of, on which an
- * interrupt may cost another try. */
-static enum radio_outcome start(const uint8_t *psdu, uint8_t length, uint8_t stamp)
+/* By how many ticks the clock goes on at once where that is more than one, as an emulator's may;
+ * else 0. Waits for it to go on, with interrupts off so that none passes for a step. */
+static ticks_t coarseness(void)
 {
+    board_interrupts interrupts = board_interrupts_off();
+    ticks_t before = clock_now(), now = before;
+    while (now == before)
+        now = clock_now();
+    board_interrupts_restore(interrupts);
+    return now - before > 1 ? now - before : 0;
+}
+
+/* Fills the FIFO and sends; a stamped frame at the very tick its stamp speaks of. An interrupt may
+ * cost another try; a clock that does not show that tick cannot be waited for to it, and the frame
+ * goes with the first one that it shows. False when no try was in time. */
+static bool start(const uint8_t *psdu, uint8_t length, uint8_t stamp, bool *clear)
+{
+    ticks_t step = 0;
     for (uint8_t tries = 0; tries < 3; tries++) {
         ticks_t at = clock_now() + STAMP_LEAD;
         upload(psdu, length, stamp, at + SFD_DELAY);
         if (stamp != RADIO_NO_STAMP)
             while (!clock_reached(clock_now(), at - 1)) {}
-        board_interrupts state = board_interrupts_off();
-        bool in_time = stamp == RADIO_NO_STAMP || !clock_reached(clock_now(), at);
+        board_interrupts interrupts = board_interrupts_off();
+        bool in_time = stamp == RADIO_NO_STAMP || !clock_reached(clock_now(), at + step);
         if (in_time && stamp != RADIO_NO_STAMP)
             while (!clock_reached(clock_now(), at)) {}
-        bool clear = in_time && channel_clear();
-        if (clear)
+        *clear = in_time && channel_clear();
+        if (*clear)
             strobe(ISTXON);
-        board_interrupts_restore(state);
+        board_interrupts_restore(interrupts);
         if (in_time)
-            return clear ? RADIO_SENT : RADIO_BUSY;
+            return true;
+        step = coarseness();
     }
-    return RADIO_BUSY;
+    return false;
 }
 
 bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
@@ -331,7 +357,12 @@ bool radio_send(const uint8_t *psdu, uint8_t length, uint8_t stamp)
     ack_requested = psdu[0] & 0x20;
     sent = false;
     mode = SENDING;
-    if (interrupt_event.pending || start(psdu, length, stamp) != RADIO_SENT) {
+    bool clear = false;
+    if (!interrupt_event.pending && !start(psdu, length, stamp, &clear)) {
+        mode = LISTENING;
+        return false;
+    }
+    if (!clear) {
         finish(RADIO_BUSY);
         return true;
     }

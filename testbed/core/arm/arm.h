@@ -84,6 +84,7 @@ struct skerry_cpu {
     uint64_t crystal_ns;
     uint64_t crystal_ticks;
     double tick_ns;
+    uint64_t timer_step_ns; /* in which the sleep timer goes on; 0: with each tick */
     bool powered, sleeping, deep, first_block, stopped, reset_wanted;
     bool halted; /* by a debugger, within a block whose time has been counted */
     uint32_t block;

@@ -466,6 +466,13 @@ static void set_clock(skerry_cpu *cpu, double ppm)
         sleep_timer_schedule(cpu);
 }
 
+static void timer_step(skerry_cpu *cpu, uint64_t ns)
+{
+    cpu->timer_step_ns = ns;
+    if (cpu->timer.due != NEVER && cpu->powered)
+        sleep_timer_schedule(cpu);
+}
+
 static int settings_write(skerry_cpu *cpu, const uint8_t *data, uint32_t length)
 {
     if (length > FLASH_PAGE)
@@ -521,6 +528,7 @@ const skerry_backend *skerry_backend_get(void)
                                            get_fault,
                                            get_resets,
                                            memory,
-                                           &arm_debug};
+                                           &arm_debug,
+                                           timer_step};
     return &backend;
 }

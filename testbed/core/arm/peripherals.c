@@ -63,10 +63,23 @@ uint64_t sleep_timer_ticks(const skerry_cpu *cpu, uint64_t now)
     return cpu->crystal_ticks + (uint64_t)((double)(now - cpu->crystal_ns) / cpu->tick_ns);
 }
 
+/* The beginning of the step that a time lies in. */
+static uint64_t stepped(const skerry_cpu *cpu, uint64_t time)
+{
+    return cpu->timer_step_ns ? time - time % cpu->timer_step_ns : time;
+}
+
+/* The time that the timer shows: never one before its crystal started. */
+static uint64_t shown(const skerry_cpu *cpu)
+{
+    uint64_t time = stepped(cpu, cpu_now(cpu));
+    return time > cpu->crystal_ns ? time : cpu->crystal_ns;
+}
+
 /* The compare value lies ahead; what equals the count comes round again after 36 hours. */
 void sleep_timer_schedule(skerry_cpu *cpu)
 {
-    uint64_t ticks = sleep_timer_ticks(cpu, cpu_now(cpu));
+    uint64_t ticks = sleep_timer_ticks(cpu, shown(cpu));
     uint64_t ahead = (uint32_t)(cpu->timer.compare - (uint32_t)ticks);
     if (!ahead)
         ahead = 1ULL << 32;
@@ -76,12 +89,14 @@ void sleep_timer_schedule(skerry_cpu *cpu)
      * interrupt would come for ever at one and the same time. */
     while (sleep_timer_ticks(cpu, cpu->timer.due) < ticks + ahead)
         cpu->timer.due++;
+    if (cpu->timer_step_ns)
+        cpu->timer.due = stepped(cpu, cpu->timer.due + cpu->timer_step_ns - 1);
 }
 
 static uint32_t sleep_timer_read(skerry_cpu *cpu, uint32_t byte)
 {
     if (byte == 0)
-        cpu->timer.latched = (uint32_t)sleep_timer_ticks(cpu, cpu_now(cpu));
+        cpu->timer.latched = (uint32_t)sleep_timer_ticks(cpu, shown(cpu));
     return cpu->timer.latched >> 8 * byte & 0xFF;
 }
 

@@ -569,6 +569,7 @@ const skerry_backend *skerry_backend_get(void)
                                            get_fault,
                                            get_resets,
                                            memory,
-                                           &avr_debug};
+                                           &avr_debug,
+                                           NULL};
     return &backend;
 }

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define SKERRY_BACKEND_ABI 4
+#define SKERRY_BACKEND_ABI 5
 
 /* Output pins that the board gives a meaning. */
 enum skerry_pin {
@@ -138,6 +138,9 @@ typedef struct {
     uint64_t (*memory)(const skerry_cpu *cpu);
     /* NULL: no debugger for this CPU. */
     const skerry_debug *debug;
+    /* From now on the crystal's timer is read, and its alarms come, in steps of so many ns; 0: in
+     * its ticks. NULL where nobody emulates it so. */
+    void (*timer_step)(skerry_cpu *cpu, uint64_t ns);
 } skerry_backend;
 
 const skerry_backend *skerry_backend_get(void);

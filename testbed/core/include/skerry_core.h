@@ -131,6 +131,11 @@ int skerry_mote_reboot(skerry_world *world, uint32_t mote);
 /* … that is erased and written before it has power again: as at a first start */
 int skerry_mote_flash(skerry_world *world, uint32_t mote, const uint8_t *data, uint32_t length);
 int skerry_mote_clock(skerry_world *world, uint32_t mote, double ppm);
+/* From now on a CC2538 mote is modelled as simply as Renode's is: its sleep timer goes on in
+ * steps of so many ns, and the radio shows itself as sending for `tail_reads` (at most 255) reads
+ * of FSMSTAT1 after a frame. 0, 0 ends it. -1 for a mote of another board. */
+int skerry_mote_coarse(skerry_world *world, uint32_t mote, uint64_t timer_step_ns,
+                       uint32_t tail_reads);
 /* Presses the mote's button, or lets it go. */
 int skerry_mote_button(skerry_world *world, uint32_t mote, int down);
 /* What its firmware has switched on: bit 0 the red LED, 1 the green, 2 the yellow, 3 the actuator

@@ -199,6 +199,7 @@ const skerry_backend *skerry_backend_get(void)
                                            fault,
                                            resets,
                                            memory,
+                                           NULL,
                                            NULL};
     return &backend;
 }
