@@ -7,7 +7,7 @@ import pytest
 from skerry_protocol.packets import PacketType, SlotsEntry
 from skerry_testbed.pytest import NetworkHandle
 
-#: Lengths that slots may have, in cells, and the last level of each band that has one length (firmware/net/slots.c).
+#: Lengths that slots may have, in cells, and the last level of each band that has one length (firmware/net/mac/slot_table.c).
 SIZES = [3, 4, 5, 6, 8, 10, 12, 15, 18, 20, 24, 30, 36, 48, 64, 88]
 BANDS = [1, 2, 3, 4, 8, 30]
 

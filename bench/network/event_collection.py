@@ -7,7 +7,7 @@ root.
 
 Radios are on for more than frames: a parent listens in its child's cell, whether or not something comes. A mote that sends elsewhere
 leaves its parent an empty cell in each round of the epoch. What the two ways differ by is reckoned from that and from the frames saved,
-for which the most is taken that a frame keeps two radios on (firmware/net/schedule.c). What else collecting would take is left out:
+for which the most is taken that a frame keeps two radios on (firmware/net/schedule). What else collecting would take is left out:
 finding the ways, listening to who has nothing to send to this mote, the round by which the answer comes later.
 """
 
@@ -37,7 +37,7 @@ SETTLE_S, ARRIVE_S, BETWEEN_S = 90.0, 25.0, 45.0
 PERIOD_S, LASTS_S = 4, 24
 #: Links that deliver at least so much, both ways, may be hops of the way to the mote that collects.
 HEARD_LEAST = 0.5
-#: Of firmware/net/slots.h and schedule.c: a cell; how early who listens is; how long it stays on behind a frame.
+#: Of firmware/net/mac/slot_table.h and schedule.c: a cell; how early who listens is; how long it stays on behind a frame.
 CELL_MS, GUARD_MS, LINGER_MS = 8, 2, 10
 #: A cell in which nothing comes, in each round from one epoch to the next.
 EMPTY_MS = CELL_MS * (PERIOD_S - 1)

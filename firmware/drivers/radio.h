@@ -16,7 +16,7 @@
 #define RADIO_HELD 3
 /* No time stamp in this frame. */
 #define RADIO_NO_STAMP 0xFF
-/* Bytes of a time stamp: see net/time.h. */
+/* Bytes of a time stamp: see net/mac/time.h. */
 #define RADIO_STAMP_SIZE 6
 
 enum radio_outcome {

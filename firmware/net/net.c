@@ -11,18 +11,19 @@
 #include "kernel/timer.h"
 #include "lib/random.h"
 #include "net/app.h"
-#include "net/clocksync.h"
-#include "net/dissemination.h"
-#include "net/link.h"
-#include "net/mac.h"
-#include "net/namesake.h"
-#include "net/neighbours.h"
-#include "net/queue.h"
-#include "net/schedule.h"
-#include "net/slots.h"
-#include "net/status.h"
-#include "net/tree.h"
-#include "net/uplink.h"
+#include "net/health/status.h"
+#include "net/mac/clocksync.h"
+#include "net/mac/mac.h"
+#include "net/mac/slot_table.h"
+#include "net/root/serial_link.h"
+#include "net/routing/namesake.h"
+#include "net/routing/neighbours.h"
+#include "net/routing/routing_ops.h"
+#include "net/routing/tree.h"
+#include "net/schedule/schedule.h"
+#include "net/transport/dissemination.h"
+#include "net/transport/queue.h"
+#include "net/transport/uplink.h"
 
 /* The acknowledgement of REBOOT travels first. */
 /* Tokens of floods that motes begin; the gateway numbers its commands from below. */
@@ -84,8 +85,8 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         uplink_bundle(source, body, length);
         schedule_bundle(source, ((const struct wire_bundle *)body)->flags);
         if (tree_is_root()) {
-            slots_traffic(length);
-            link_pump();
+            slot_table_traffic(length);
+            serial_link_pump();
         }
         return;
     case WIRE_PACKET_JOIN:
@@ -93,7 +94,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
             break;
         /* What it would send is of a session that is over, or has not been heard of here. */
         if (((const struct wire_join *)body)->session != tree_session()) {
-            net_stale_neighbour();
+            schedule_beacon_now();
             return;
         }
         if (((const struct wire_join *)body)->level == WIRE_NO_LEVEL) {
@@ -121,7 +122,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
             break;
         schedule_heard(false);
         if (tree_is_root())
-            link_pump();
+            serial_link_pump();
         return;
     case WIRE_PACKET_QUERY_INSTALL:
     case WIRE_PACKET_QUERY_STOP:
@@ -197,7 +198,7 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
         if (!tree_is_root())
             return;
         queue_push(WIRE_PACKET_EVENT, command->arguments, sizeof(struct wire_event));
-        link_pump();
+        serial_link_pump();
         return;
     }
     struct wire_command_ack answer = {
@@ -206,33 +207,63 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
     if (command->op == WIRE_COMMAND_PING || command->op == WIRE_COMMAND_SET_POSITION)
         status_report();
     if (tree_is_root())
-        link_pump();
+        serial_link_pump();
 }
 
-void net_joined(void)
+/* ---- what routing asks of the layers above it ---- */
+void routing_request_beacon(void) { schedule_beacon_now(); }
+
+void routing_send_soon(void) { schedule_control(); }
+
+void routing_send_join(uint16_t parent, bool again) { dissemination_greet(parent, again); }
+
+void routing_request_sequence_number(uint16_t neighbour, uint8_t after)
+{
+    dissemination_seek(neighbour, after);
+}
+
+void routing_request_queries(void) { dissemination_want(); }
+
+void routing_report_namesake(const struct wire_namesake *record)
+{
+    queue_push(WIRE_PACKET_NAMESAKE, record, sizeof *record);
+}
+
+bool routing_may_switch(void) { return !uplink_doubtful(); }
+
+uint16_t routing_query_version(void) { return dissemination_version(); }
+
+bool routing_network_slow(void) { return schedule_slow(); }
+
+void routing_session_begins(bool again)
+{
+    schedule_session(again);
+    dissemination_forget();
+    uplink_forget();
+}
+
+void routing_joined(void)
 {
     app_time_changed();
     status_report();
     event_post(&restart_event);
 }
 
-void net_left(void)
+void routing_left(void)
 {
     status_log(2, "parent lost");
     event_post(&restart_event);
 }
 
-void net_parent_changed(void) { status_report(); }
+void routing_parent_changed(void) { status_report(); }
 
-void net_stale_neighbour(void) { schedule_beacon_now(); }
+void routing_clock_jumped(void) { event_post(&restart_event); }
 
-void net_renew_session(uint16_t other)
+void routing_renew_session(uint16_t other)
 {
     settings_renew(other);
     board_reboot();
 }
-
-void net_clock_jumped(void) { event_post(&restart_event); }
 
 void net_init(void)
 {
@@ -242,7 +273,7 @@ void net_init(void)
     if (tree_is_root()) {
         clocksync_start_root();
         status_report();
-        link_init();
+        serial_link_init();
     }
     schedule_init();
 }

@@ -4,7 +4,7 @@
 
 #include "drivers/settings.h"
 #include "net/app.h"
-#include "net/queue.h"
+#include "net/transport/queue.h"
 #include "query/slots.h"
 
 struct partial {

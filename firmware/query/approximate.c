@@ -11,8 +11,8 @@
 
 #include "drivers/settings.h"
 #include "net/app.h"
-#include "net/neighbours.h"
-#include "net/queue.h"
+#include "net/routing/neighbours.h"
+#include "net/transport/queue.h"
 #include "query/aggregate.h"
 #include "query/clauses.h"
 #include "query/slots.h"

@@ -5,9 +5,9 @@
 #include "board.h"
 #include "drivers/sensor.h"
 #include "drivers/settings.h"
-#include "net/queue.h"
-#include "net/status.h"
-#include "net/tree.h"
+#include "net/health/status.h"
+#include "net/routing/tree.h"
+#include "net/transport/queue.h"
 #include "wire.h"
 
 uint32_t attribute_sensors(uint32_t mask) { return mask & sensor_available(); }

@@ -8,7 +8,7 @@
 #include "kernel/event.h"
 #include "kernel/timer.h"
 #include "net/app.h"
-#include "net/time.h"
+#include "net/mac/time.h"
 #include "query/acquire.h"
 #include "query/budget.h"
 #include "query/events.h"

@@ -4,7 +4,7 @@
 #ifndef SKERRY_QUERY_FAST_H
 #define SKERRY_QUERY_FAST_H
 
-#include "net/time.h"
+#include "net/mac/time.h"
 #include "query/slots.h"
 
 /* Plans the epochs of a SLOT_FAST from its `next`, which starts at `start`, to the end of that

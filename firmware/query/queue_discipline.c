@@ -8,9 +8,9 @@
 
 #include <stddef.h>
 
-#include "net/outbox.h"
-#include "net/queue_discipline.h"
-#include "net/tree.h"
+#include "net/routing/tree.h"
+#include "net/transport/outbox.h"
+#include "net/transport/queue_discipline.h"
 #include "query/policy.h"
 
 /* Bytes that own rows of queries with a QUEUE clause take at most on a mote with children, so that

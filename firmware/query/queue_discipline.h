@@ -1,6 +1,6 @@
 /* What a query's QUEUE clause makes of the mote's own rows while they wait (TinyDB 2005, 6.3.1):
  * which give way when there is no room, and which go first. The network's side of it is
- * net/queue_discipline.h. */
+ * net/transport/queue_discipline.h. */
 #ifndef SKERRY_QUERY_QUEUE_DISCIPLINE_H
 #define SKERRY_QUERY_QUEUE_DISCIPLINE_H
 

@@ -5,7 +5,7 @@
 
 #include "drivers/settings.h"
 #include "net/app.h"
-#include "net/neighbours.h"
+#include "net/routing/neighbours.h"
 #include "query/events.h"
 #include "query/slots.h"
 #include "query/srt.h"

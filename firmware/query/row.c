@@ -4,7 +4,7 @@
 
 #include "drivers/settings.h"
 #include "kernel/calls.h"
-#include "net/queue.h"
+#include "net/transport/queue.h"
 #include "query/attribute.h"
 #include "query/events.h"
 #include "query/pulse.h"

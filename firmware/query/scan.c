@@ -7,7 +7,7 @@
 #include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
-#include "net/queue.h"
+#include "net/transport/queue.h"
 #include "query/attribute.h"
 #include "query/clauses.h"
 #include "query/output.h"

@@ -5,7 +5,7 @@
 
 #include "drivers/settings.h"
 #include "net/app.h"
-#include "net/status.h"
+#include "net/health/status.h"
 #include "query/clauses.h"
 #include "query/wide.h"
 

@@ -7,7 +7,7 @@
 #include "drivers/settings.h"
 #include "lib/crc.h"
 #include "net/app.h"
-#include "net/neighbours.h"
+#include "net/routing/neighbours.h"
 #include "query/attribute.h"
 #include "query/clauses.h"
 #include "query/vm.h"

@@ -96,7 +96,7 @@ def test_a_session_that_only_looks_changes_nothing(description: Path, tmp_path: 
             said = gdb.wait()
         assert bed.process.wait(LIMIT_S) == 0
     assert re.search(r"^Breakpoint 1, main \(\)", said, re.MULTILINE), said
-    assert re.search(r"^Breakpoint 2, status_report \(\) at net/status.c:", said, re.MULTILINE)
+    assert re.search(r"^Breakpoint 2, status_report \(\) at net/health/status.c:", said, re.MULTILINE)
     # From the report through the kernel to the start: the stack is unwound to its end.
     assert re.search(
         r"#0 +status_report \(\).*\n(#.*\n)+#\d+ .*kernel_run \(\).*\n#\d+ .*main \(\) at main.c", said

@@ -14,10 +14,10 @@
 #include "lib/cobs.h"
 #include "lib/crc.h"
 #include "net/app.h"
-#include "net/dissemination.h"
-#include "net/mac.h"
+#include "net/mac/mac.h"
 #include "net/net.h"
-#include "net/outbox.h"
+#include "net/transport/dissemination.h"
+#include "net/transport/outbox.h"
 #include "query/query.h"
 
 static uint64_t state;

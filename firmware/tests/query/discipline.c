@@ -1,12 +1,11 @@
 /* The queue's end towards the radio, for tests of what its policies do. */
 #include <string.h>
 
-#include "net/outbox.h"
-#include "net/queue_discipline.h"
-#include "net/schedule.h"
-#include "net/tree.h"
+#include "net/routing/tree.h"
+#include "net/transport/outbox.h"
+#include "net/transport/queue_discipline.h"
 
-void schedule_queue_grew(void) {}
+void queue_grew(void) {}
 
 static bool children;
 bool tree_has_children(void) { return children; }

@@ -12,11 +12,12 @@
 #include "kernel/kernel.h"
 #include "kernel/timer.h"
 #include "net/app.h"
+#include "net/health/status.h"
+#include "net/mac/time.h"
 #include "net/net.h"
-#include "net/queue.h"
-#include "net/status.h"
-#include "net/time.h"
-#include "net/tree.h"
+#include "net/routing/neighbours.h"
+#include "net/routing/tree.h"
+#include "net/transport/queue.h"
 #include "query/aggregate.h"
 #include "query/query.h"
 #include "query/queue_discipline.h"
@@ -245,6 +246,8 @@ void environment_root(bool root) { mote.root = root; }
 bool tree_is_root(void) { return mote.root; }
 uint16_t tree_own_parent(void) { return tree_parent_node; }
 uint8_t tree_own_level(void) { return tree_hops; }
+bool neighbour_is_parent(uint16_t node) { return node == tree_parent_node; }
+uint16_t neighbour_worth(const struct neighbour *neighbour) { return neighbour->heard; }
 
 bool tree_parent(uint16_t *parent)
 {
@@ -270,7 +273,8 @@ void environment_tree(uint16_t parent, uint8_t level)
     tree_hops = level;
 }
 
-/* The queue: everything in one list, unless a test brings net/queue.c and queue_discipline.c along.
+/* The queue: everything in one list, unless a test brings net/transport/queue.c and
+ * queue_discipline.c along.
  */
 #define QUEUE __attribute__((weak))
 

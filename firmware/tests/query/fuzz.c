@@ -11,7 +11,7 @@
 #include "board.h"
 #include "environment.h"
 #include "net/app.h"
-#include "net/neighbours.h"
+#include "net/routing/neighbours.h"
 #include "query/eval_context.h"
 #include "query/srt.h"
 #include "wire.h"

@@ -15,7 +15,7 @@ QUERY = (
     *sorted(path for path in (FIRMWARE / "query").rglob("*.c") if path.name != "queue_discipline.c"),
     *sorted((FIRMWARE / "lib").glob("*.c")),
     FIRMWARE / "kernel" / "kernel.c",
-    FIRMWARE / "net" / "neighbours.c",
+    FIRMWARE / "net" / "routing" / "neighbours.c",
     FIRMWARE / "boards" / "host" / "rowstore.c",
     HERE / "environment.c",
 )
@@ -54,7 +54,7 @@ def discipline_library() -> Path:
     sources = (
         *QUERY,
         HERE / "vm_rows.c",
-        FIRMWARE / "net" / "queue.c",
+        FIRMWARE / "net" / "transport" / "queue.c",
         *(FIRMWARE / "query").rglob("queue_discipline.c"),
         HERE / "discipline.c",
     )

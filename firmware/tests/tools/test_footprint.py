@@ -241,7 +241,7 @@ def test_a_jump_through_a_pointer_is_followed_as_a_call_is(
         "event_", "mac_"
     )
     mac = mac.replace("waiting();", "waiting(5);")
-    size, path = stack_of(program.measure(program=source, net__mac=mac))
+    size, path = stack_of(program.measure(program=source, net__mac__mac=mac))
     assert path == "main > run > handle"
     assert size > 90
 
@@ -251,6 +251,12 @@ def test_a_call_through_a_pointer_must_be_declared(program: Program) -> None:
     assert (
         "other: run calls through a pointer: CALLERS in tools/footprint/pointers.py says of what type" in said
     )
+
+
+def test_a_jump_table_that_reads_as_a_call_is_none(tmp_path: Path) -> None:
+    """Words of it lie behind the table of interrupts, without a symbol; 0x9419 is `eijmp`."""
+    table = '__asm__(".pushsection .progmem.gcc_sw_table,\\"a\\"\\n.word 0x9419\\n.popsection");\n'
+    stack_of(Program(tmp_path, "avr").measure(program=table + "int main(void) { return 0; }\n"))
 
 
 def test_any_register_may_hold_the_pointer(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-/* Which channel at what time. sources: net/channels.c */
+/* Which channel at what time. sources: net/mac/channels.c */
 #include <stdbool.h>
 
 #include "unit.h"
 
 #include "drivers/settings.h"
-#include "net/channels.h"
+#include "net/mac/channels.h"
 
 static struct wire_settings own = {
     .pan = WIRE_PAN_DEFAULT, .channel = WIRE_CHANNEL_DEFAULT, .channels = WIRE_CHANNELS_DEFAULT};

@@ -1,14 +1,12 @@
 /* Who has heard of queries that it lacks, and for how long it looks out for them. sources:
- * net/dissemination.c net/frames.c */
+ * net/transport/dissemination.c net/mac/frames.c */
 #include "unit.h"
 
 #include "net/app.h"
-#include "net/dissemination.h"
-#include "net/mac.h"
+#include "net/mac/mac.h"
 #include "net/net.h"
-#include "net/schedule.h"
-#include "net/tree.h"
-#include "query/srt.h"
+#include "net/routing/tree.h"
+#include "net/transport/dissemination.h"
 
 enum { PARENT = 4, NEIGHBOUR = 6 };
 

@@ -1,14 +1,13 @@
-/* Records on their way to the root: kept in order, merged, counted when lost. sources: net/queue.c
- * lib/random.c */
+/* Records on their way to the root: kept in order, merged, counted when lost. sources:
+ * net/transport/queue.c lib/random.c */
 #include "unit.h"
 
 #include "lib/random.h"
 #include "net/app.h"
-#include "net/outbox.h"
-#include "net/schedule.h"
+#include "net/transport/outbox.h"
 
 static int grew;
-void schedule_queue_grew(void) { grew++; }
+void queue_grew(void) { grew++; }
 
 /* Last byte that merging leaves, where there are states. */
 static uint8_t state;

@@ -1,5 +1,5 @@
 /* The choice of a parent, and when it is given up.
- * sources: net/tree.c net/neighbours.c net/slots.c */
+ * sources: net/routing/tree.c net/routing/neighbours.c net/mac/slot_table.c */
 #include "tree_mote.h"
 
 static void the_first_beacon_of_a_root_is_joined(void)
@@ -187,8 +187,9 @@ static void a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told(voi
 {
     tree_init();
     hear(2, 1, ROOT, 16, 255);
+    beacons = 0;
     CHECK(!beacon_of(5, 1, ROOT, 16, 255, SESSION - 1));
-    CHECK_EQUAL(stale, 1);
+    CHECK_EQUAL(beacons, 1);
     CHECK_EQUAL(tree_own_parent(), 2);
     restarted = 0;
     CHECK(beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 255, SESSION + 1));
@@ -388,14 +389,14 @@ static void slots_are_told_on_and_those_that_cannot_be_are_refused(void)
     CHECK(!tree_beacon(&frame, 8, heard, length));
     CHECK_EQUAL(mac_counters.malformed, malformed + 1);
     CHECK(neighbour_find(8) == NULL);
-    CHECK_EQUAL(slots_cells(1), 36);
+    CHECK_EQUAL(slot_table_cells(1), 36);
     slots->table = 0x0200001F;
     heard->root++;
     CHECK(!tree_beacon(&frame, 8, heard, length)); /* another network's */
-    CHECK_EQUAL(slots_cells(1), 36);
+    CHECK_EQUAL(slot_table_cells(1), 36);
     heard->root--;
     CHECK(tree_beacon(&frame, 8, heard, length));
-    CHECK_EQUAL(slots_cells(1), 88);
+    CHECK_EQUAL(slot_table_cells(1), 88);
     CHECK_EQUAL(told_length, 0); /* no entries of trees */
     CHECK(!tree_beacon_due(4));  /* with the next beacon that it sends anyway */
     length = tree_write_beacon((struct wire_beacon *)bytes);
@@ -407,9 +408,9 @@ static void slots_are_told_on_and_those_that_cannot_be_are_refused(void)
     CHECK(tree_write_beacon((struct wire_beacon *)bytes) <=
           sizeof *heard + sizeof(struct wire_srt_entry) + 12 * sizeof(struct wire_neighbour_entry));
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255); /* one that has told nothing */
-    CHECK_EQUAL(slots_cells(1), 88);
+    CHECK_EQUAL(slot_table_cells(1), 88);
     beacon_of(ROOT, 0, WIRE_NO_NODE, 0, 255, SESSION + 1);
-    CHECK_EQUAL(slots_cells(1), 36);
+    CHECK_EQUAL(slot_table_cells(1), 36);
 }
 
 static void beacons_that_cannot_be_change_nothing(void)

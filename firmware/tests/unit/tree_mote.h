@@ -7,21 +7,19 @@
 
 #include "drivers/settings.h"
 #include "net/app.h"
-#include "net/clocksync.h"
-#include "net/dissemination.h"
-#include "net/mac.h"
-#include "net/namesake.h"
-#include "net/neighbours.h"
-#include "net/schedule.h"
-#include "net/slots.h"
-#include "net/tree.h"
-#include "net/uplink.h"
+#include "net/mac/clocksync.h"
+#include "net/mac/mac.h"
+#include "net/mac/slot_table.h"
+#include "net/routing/namesake.h"
+#include "net/routing/neighbours.h"
+#include "net/routing/routing_ops.h"
+#include "net/routing/tree.h"
 
 enum { ME = 9, ROOT = 1, SESSION = 3 };
 
 static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = ME};
 static bool clock_is_known;
-static int joined, left, changed, stale, stamped, restarted;
+static int joined, left, changed, stamped, restarted;
 static uint16_t greeted;
 static int asked_again;
 
@@ -40,40 +38,37 @@ static bool clock_is_stale;
 bool clocksync_stale(void) { return clock_is_stale; }
 struct clocksync_relation clocksync_relation(void) { return (struct clocksync_relation){0}; }
 void clocksync_lose(void) { clock_is_known = false; }
-void dissemination_forget(void) {}
-void dissemination_greet(uint16_t to, bool again)
+void routing_send_join(uint16_t to, bool again)
 {
     greeted = to;
     asked_again += again;
 }
-uint16_t dissemination_version(void) { return 0; }
+uint16_t routing_query_version(void) { return 0; }
 static int wanted, beacons;
-void dissemination_want(void) { wanted++; }
+void routing_request_queries(void) { wanted++; }
 static uint16_t sought_from;
 static uint8_t sought_after;
-void dissemination_seek(uint16_t node, uint8_t after)
+void routing_request_sequence_number(uint16_t node, uint8_t after)
 {
     sought_from = node;
     sought_after = after;
 }
-void schedule_beacon_now(void) { beacons++; }
-void schedule_control(void) {}
+void routing_request_beacon(void) { beacons++; }
+void routing_send_soon(void) {}
 static bool slow;
-bool schedule_slow(void) { return slow; }
-void schedule_session(bool again)
+bool routing_network_slow(void) { return slow; }
+void routing_session_begins(bool again)
 {
     (void)again;
     restarted++;
 }
-void uplink_forget(void) {}
 static bool doubtful;
-bool uplink_doubtful(void) { return doubtful; }
+bool routing_may_switch(void) { return !doubtful; }
 void app_time_changed(void) {}
-void net_joined(void) { joined++; }
-void net_left(void) { left++; }
-void net_parent_changed(void) { changed++; }
-void net_stale_neighbour(void) { stale++; }
-void net_clock_jumped(void) {}
+void routing_joined(void) { joined++; }
+void routing_left(void) { left++; }
+void routing_parent_changed(void) { changed++; }
+void routing_clock_jumped(void) {}
 static int namesakes;
 void namesake_heard(uint16_t source)
 {
@@ -83,7 +78,7 @@ void namesake_heard(uint16_t source)
 void namesake_age(void) {}
 static int renewed;
 static uint16_t renewed_after;
-void net_renew_session(uint16_t other)
+void routing_renew_session(uint16_t other)
 {
     renewed++;
     renewed_after = other;

@@ -1,5 +1,5 @@
-/* Ways to the root: who has left the tree, news of the root, no loops. sources: net/tree.c
- * net/neighbours.c net/slots.c */
+/* Ways to the root: who has left the tree, news of the root, no loops. sources: net/routing/tree.c
+ * net/routing/neighbours.c net/mac/slot_table.c */
 #include "tree_mote.h"
 
 static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)

@@ -1,17 +1,16 @@
 /* Which frame the parent may have, though it has not said so, and by which number it would.
- * sources: net/uplink.c net/frames.c */
+ * sources: net/transport/uplink.c net/mac/frames.c */
 #include "unit.h"
 
 #include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "lib/random.h"
 #include "net/app.h"
-#include "net/mac.h"
-#include "net/outbox.h"
-#include "net/schedule.h"
-#include "net/slots.h"
-#include "net/tree.h"
-#include "net/uplink.h"
+#include "net/mac/mac.h"
+#include "net/mac/slot_table.h"
+#include "net/routing/tree.h"
+#include "net/transport/outbox.h"
+#include "net/transport/uplink.h"
 
 enum { PARENT = 4, OTHER = 6 };
 
@@ -68,13 +67,13 @@ uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t
     (void)state;
     return length;
 }
-bool schedule_expects_more(void) { return false; }
-uint8_t slots_cells(uint8_t level)
+bool uplink_expects_more(void) { return false; }
+uint8_t slot_table_cells(uint8_t level)
 {
     (void)level;
     return 20;
 }
-void slots_mote(uint8_t level) { (void)level; }
+void slot_table_mote(uint8_t level) { (void)level; }
 void uplink_done(void) {}
 void uplink_sent(uint8_t flags) { (void)flags; }
 uint16_t random_below(uint16_t bound)

@@ -52,11 +52,20 @@ ARCHITECTURES = {
     ),
 }  # fmt: skip
 
+_ADDRESS = re.compile(r" *([0-9a-f]+):\t")
 _HEAD = re.compile(r"^([0-9a-f]+) <([^>]+)>:$")
 _AVR_PUSH = re.compile(r"\tpush\t")
 _AVR_ROOM = re.compile(r"\trcall\t\.\+0\b")
 _ARM_PUSH = re.compile(r"\t(?:push|stmdb\tsp!,)\S*\t?\s*\{([^}]*)\}")
 _ARM_ROOM = re.compile(r"\tsub(?:\.w|w)?\tsp, (?:sp, )?#(\d+)|\tstrd?(?:\.w)?\t.*\[sp, #-(\d+)\]!")
+
+
+def _is_table(image: Image, line: str) -> bool:
+    """Whether a line of the disassembly is of data that the compiler keeps in flash without a symbol: the jump tables of switches. Read as
+    code, one of their words may happen to be a call."""
+    address = _ADDRESS.match(line)
+    piece = image.piece(int(address[1], 16)) if address else None
+    return piece is not None and piece.name.startswith(".progmem")
 
 
 @dataclass
@@ -128,7 +137,7 @@ class Calls:
                 module = START if piece is None or piece.name.startswith((".init", ".fini")) else piece.module
                 self.functions[current] = Function(current, match[2], module)
                 lines[current] = []
-            elif current >= 0 and "\t" in line:
+            elif current >= 0 and "\t" in line and not _is_table(image, line):
                 lines[current].append(line)
         self._starts = sorted(self.functions)
         for address, function in self.functions.items():

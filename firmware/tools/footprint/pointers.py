@@ -21,7 +21,7 @@ from footprint.image import ALLOCATED, Image, Unbounded
 #: call over a distance the function that is called so.
 CALLERS: dict[str, tuple[str, ...]] = {
     "kernel/kernel": ("event_handler", "timer_handler"),
-    "net/mac": ("mac_handler",),
+    "net/mac/mac": ("mac_handler",),
     "query/clauses: clauses_check": ("clause.check",),
     "query/clauses: clauses_refusal": ("clause.refusal",),
     "query/clauses: clauses_open": ("clause.open",),

@@ -1,4 +1,4 @@
-"""How long queries are on their way to the motes: their floods go some hops on in each control window (firmware/net/schedule.c).
+"""How long queries are on their way to the motes: their floods go some hops on in each control window (firmware/net/schedule).
 
 Measured on emulated motes in lines, strips and grids of up to 21 hops, whose links lose none, one or two frames of ten.
 """

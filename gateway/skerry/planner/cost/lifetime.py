@@ -29,7 +29,7 @@ class _Upkeep:
     epoch: int
 
 
-#: From this sample period on, where no other query is faster, a network has fewer control windows (firmware/net/schedule.c). In ms.
+#: From this sample period on, where no other query is faster, a network has fewer control windows (firmware/net/schedule). In ms.
 SLOW_MS = 10_000
 _SLOW, _FAST = _Upkeep(360, 2_500_000), _Upkeep(1070, 1_200_000)
 _MOST = 255

@@ -1,7 +1,7 @@
 """Which aggregates motes may leave unsent when they have heard a state that makes theirs superfluous.
 
 Those of which each answer is one of the readings (exemplary) and that further readings move in one direction only (monotonic): TinyDB 2005,
-table I and section 6.3.2. The firmware side is ``firmware/net/snoop.c``.
+table I and section 6.3.2. The firmware side is ``firmware/net/transport/snoop.c``.
 """
 
 from __future__ import annotations

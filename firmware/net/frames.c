@@ -1,4 +1,0 @@
-#include "net/frames.h"
-
-struct mac_frame control_frame;
-union role_frames role_frames;

@@ -1,0 +1,150 @@
+#include "net/health/status.h"
+
+#include <string.h>
+
+#include "board.h"
+#include "drivers/radio.h"
+#include "drivers/sensor.h"
+#include "drivers/settings.h"
+#include "kernel/clock.h"
+#include "net/app.h"
+#include "net/mac/mac.h"
+#include "net/mac/time.h"
+#include "net/routing/neighbours.h"
+#include "net/routing/tree.h"
+#include "net/schedule/schedule.h"
+#include "net/transport/dissemination.h"
+#include "net/transport/outbox.h"
+
+#define TEXT_MAXIMUM 60
+/* mV: the event battery_low is raised below, and again after the battery was above. */
+#define BATTERY_LOW 2200
+#define BATTERY_RECOVERED 2300
+
+/* Attributes that need no sensor. */
+#define OWN_ATTRIBUTES                                                                             \
+    (1UL << WIRE_ATTRIBUTE_NODEID | 1UL << WIRE_ATTRIBUTE_PARENT | 1UL << WIRE_ATTRIBUTE_LEVEL |   \
+     1UL << WIRE_ATTRIBUTE_EPOCH | 1UL << WIRE_ATTRIBUTE_XPOS | 1UL << WIRE_ATTRIBUTE_YPOS |       \
+     1UL << WIRE_ATTRIBUTE_FREE_RAM | 1UL << WIRE_ATTRIBUTE_QUEUE_LENGTH |                         \
+     1UL << WIRE_ATTRIBUTE_LINK | 1UL << WIRE_ATTRIBUTE_NEIGHBOURS |                               \
+     1UL << WIRE_ATTRIBUTE_RADIO_DUTY | 1UL << WIRE_ATTRIBUTE_RESETS |                             \
+     1UL << WIRE_ATTRIBUTE_UPTIME | 1UL << WIRE_ATTRIBUTE_DROPPED)
+
+static uint16_t supply;
+static bool supply_low;
+
+static void watch_supply(void)
+{
+    bool was_low = supply_low;
+    supply_low = supply > 0 && supply < (was_low ? BATTERY_RECOVERED : BATTERY_LOW);
+    if (supply_low && !was_low)
+        app_own_event(APP_EVENT_BATTERY_LOW);
+}
+
+static uint8_t link_quality(void)
+{
+    const struct neighbour *up = tree_up();
+    return !up ? 0 : up->used ? up->acknowledged : up->heard;
+}
+
+static uint16_t capped(uint32_t value) { return value > UINT16_MAX ? UINT16_MAX : (uint16_t)value; }
+
+void status_report(void)
+{
+    const struct wire_settings *own = settings();
+    int32_t voltage;
+    /* where a query's is under way, the last value does */
+    (void)sensor_acquire(1UL << WIRE_ATTRIBUTE_VOLTAGE);
+    if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage))
+        supply = (uint16_t)voltage;
+    watch_supply();
+    struct wire_status status = {
+        .node = own->nodeid,
+        .boots = own->boots,
+        .reset_cause = board_reset_cause(),
+        .board = BOARD_ID,
+        .attributes = OWN_ATTRIBUTES | sensor_available(),
+        .parent = tree_own_parent(),
+        .level = tree_own_level(),
+        .link = link_quality(),
+        .neighbours = neighbour_count(),
+        .query_version = dissemination_version(),
+        .x = own->x,
+        .y = own->y,
+        .voltage = supply,
+        .free_ram = board_free_ram(),
+        .queue_length = queue_length(),
+        .seconds = time_at(clock_now()).seconds,
+        .radio_on = radio_on_time(),
+        .uptime = clock_uptime(),
+        .rows = app_rows(),
+        .dropped = queue_dropped(),
+        .sent = mac_counters.sent,
+        .repeated = mac_counters.repeated,
+        .malformed = capped((uint32_t)mac_counters.malformed + radio_malformed() + app_refused()),
+        .loops = mac_counters.loops,
+        .factory = own->factory,
+    };
+    queue_push(WIRE_PACKET_STATUS, &status, sizeof status);
+}
+
+/* Powers of two. */
+uint16_t schedule_report_rounds(void) { return schedule_slow() ? STATUS_SELDOM : STATUS_EVERY; }
+
+void schedule_round_begins(uint16_t round)
+{
+    /* Numbers side by side are not to report side by side. */
+    uint16_t turn = (uint16_t)(settings()->nodeid * 37U);
+    if (((round + turn) & (uint16_t)(schedule_report_rounds() - 1)) == 0)
+        status_report();
+}
+
+/* Radio's share of the time since boot, in 1/10000. */
+static uint16_t radio_duty(void)
+{
+    uint32_t uptime = clock_uptime(), on = radio_on_time();
+    return uptime == 0 ? 10000 : capped(on / uptime * 10 + on % uptime * 10 / uptime);
+}
+
+/* mJ that the radio and the sleeping mote have taken since boot. */
+static uint32_t energy(void)
+{
+    uint32_t on = radio_on_time();
+    return on / 1000 * BOARD_RADIO_DMW / 10 + on % 1000 * BOARD_RADIO_DMW / 10000 +
+           clock_uptime() / 10 * BOARD_STANDBY_UW / 100;
+}
+
+bool net_health(uint8_t attribute, int32_t *value)
+{
+    switch (attribute) {
+    case WIRE_ATTRIBUTE_LINK:
+        *value = link_quality() * 100 / 255;
+        return tree_own_parent() != WIRE_NO_NODE;
+    case WIRE_ATTRIBUTE_NEIGHBOURS: *value = neighbour_count(); return true;
+    case WIRE_ATTRIBUTE_RADIO_DUTY: *value = radio_duty(); return true;
+    case WIRE_ATTRIBUTE_RESETS: *value = settings()->boots; return true;
+    case WIRE_ATTRIBUTE_UPTIME: *value = (int32_t)(clock_uptime() & INT32_MAX); return true;
+    case WIRE_ATTRIBUTE_ENERGY: *value = (int32_t)(energy() & INT32_MAX); return true;
+    case WIRE_ATTRIBUTE_CONTENTION: *value = mac_contention(); return true;
+    case WIRE_ATTRIBUTE_DROPPED: *value = queue_dropped(); return true;
+    default: return false;
+    }
+}
+
+void net_query_refused(uint8_t query, uint8_t reason, uint16_t missing)
+{
+    struct wire_refusal refusal = {
+        .node = settings()->nodeid, .query = query, .reason = reason, .missing = missing};
+    queue_push(WIRE_PACKET_REFUSAL, &refusal, sizeof refusal);
+}
+
+void status_log(uint8_t severity, const char *text)
+{
+    uint8_t bytes[sizeof(struct wire_log) + TEXT_MAXIMUM];
+    struct wire_log *log = (struct wire_log *)bytes;
+    uint8_t length = (uint8_t)strnlen(text, TEXT_MAXIMUM);
+    log->node = settings()->nodeid;
+    log->severity = severity;
+    memcpy(log->text, text, length);
+    queue_push(WIRE_PACKET_LOG, bytes, (uint8_t)(sizeof *log + length));
+}

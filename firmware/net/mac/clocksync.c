@@ -1,0 +1,175 @@
+/* Follows the parent's clock by the stamps of its beacons. The rate is the parent's, as it says,
+ * and that between the two crystals, measured by the parent's own clock: were it measured by
+ * network time, each mote would take its parent's corrections for a change of rate and pass them on
+ * enlarged, to tens of ms after twenty hops (Lenzen, Sommer, Wattenhofer 2009: PulseSync, on FTSP).
+ */
+#include "net/mac/time.h"
+
+#include <string.h>
+
+#include "drivers/radio.h"
+#include "net/mac/clocksync.h"
+
+/* Rates are kept in 2^-24, and are below 2^-12, 244 ppm: the quotient's 24 bits begin with zeros.
+ * Of two tuning forks in a room and at -40 degC one is 144 ppm slower, and each may be off by 40.
+ */
+#define RATE_BITS 12
+/* Below this the quantisation of two stamps, 60 us, spoils the rate. */
+#define RATE_BASE CLOCK_MS(3500)
+/* The newest rate counts for 1/8, over longer times for more: it is more exact, and by the next one
+ * temperatures change. */
+#define RATE_LONG CLOCK_MS(10000)
+#define RATE_LONGEST CLOCK_MS(32000)
+/* Two beacons of a parent that is heard well come within this, also in a steady network. */
+#define STALE CLOCK_MS(100000)
+/* So long without a stamp, rates a few ppm off add up to 10 ms. */
+#define SILENCE_SECONDS 1800L
+
+static bool known;
+static ticks_t reference;     /* local */
+static struct net_time there; /* network time at `reference` */
+static uint16_t source;       /* of the stamp */
+static uint16_t offset;       /* of its network time to its own clock */
+static uint8_t rates;         /* measured, up to 8 */
+static int16_t rate;          /* by which the source's clock gains on this one */
+static int16_t skew;          /* by which network time does */
+
+bool time_known(void) { return known; }
+
+void clocksync_start_root(void)
+{
+    known = true;
+    reference = clock_now();
+    there = (struct net_time){0, 0};
+    rate = skew = 0;
+}
+
+void clocksync_lose(void)
+{
+    known = false;
+    rate = skew = 0;
+}
+
+/* From the network time at `reference` on, in ticks modulo 2^32: a forged time may be 18 hours
+ * away. */
+static uint32_t since(struct net_time time)
+{
+    return ((time.seconds - there.seconds) << 15) + time.ticks - there.ticks;
+}
+
+/* ticks * skew / 2^24, rounded: what is cut off would be lost at every hop. By halves, as the
+ * product has 45 bits. */
+static uint32_t correction(uint32_t ticks)
+{
+    int32_t low = (int32_t)(uint16_t)ticks * skew + (1L << 23);
+    return (uint32_t)(((int32_t)(int16_t)(ticks >> 16) * skew + (low >> 16)) >> 8);
+}
+
+struct net_time time_at(ticks_t local)
+{
+    uint32_t passed = local - reference;
+    int32_t ticks = (int32_t)(passed + correction(passed) + there.ticks);
+    return (struct net_time){there.seconds + (uint32_t)(ticks >> 15), (uint16_t)(ticks & 32767)};
+}
+
+ticks_t time_local(struct net_time time)
+{
+    uint32_t ahead = since(time);
+    return reference + ahead - correction(ahead);
+}
+
+/* The root moves the reference close, so that local ticks never wrap past it. */
+void clocksync_tick(bool root)
+{
+    ticks_t now = clock_now();
+    if ((int32_t)(now - reference) < (int32_t)(SILENCE_SECONDS * 32768L))
+        return;
+    if (!root) {
+        clocksync_lose();
+        return;
+    }
+    there = time_at(now);
+    reference = now;
+}
+
+struct clocksync_relation clocksync_relation(void)
+{
+    uint16_t ahead = (uint16_t)((there.seconds << 15) + there.ticks - reference);
+    return (struct clocksync_relation){
+        (uint16_t)(ahead + (uint16_t)correction(clock_now() - reference)), skew};
+}
+
+/* Two stamps: `ahead` by the other clock, in the time that passed by this one. False: it was none.
+ */
+static bool measure(int32_t ahead, int32_t passed)
+{
+    uint32_t rest = (uint32_t)(ahead < 0 ? -ahead : ahead);
+    int16_t size = 0;
+    /* More is no crystal: the mote has begun anew in between. */
+    if (rest >= (uint32_t)passed >> RATE_BITS)
+        return false;
+    rest <<= 24 - RATE_BITS;
+    for (uint8_t bit = 0; bit < RATE_BITS; bit++) {
+        size = (int16_t)(size << 1);
+        rest <<= 1;
+        if (rest >= (uint32_t)passed) {
+            rest -= (uint32_t)passed;
+            size++;
+        }
+    }
+    if (ahead < 0)
+        size = (int16_t)-size;
+    uint8_t share = passed < (int32_t)RATE_LONG ? 8 : passed < (int32_t)RATE_LONGEST ? 4 : 2;
+    if (rates < 8)
+        rates++;
+    rate += (int16_t)((size - rate) / (rates < share ? rates : share));
+    return true;
+}
+
+bool clocksync_stale(void)
+{
+    return known && clock_now() - reference > (rates ? STALE : RATE_LONGEST);
+}
+
+bool clocksync_stamp(uint16_t from, const struct wire_beacon *beacon, ticks_t local)
+{
+    struct net_time heard = {beacon->seconds, beacon->ticks};
+    bool jump = !known;
+    if (known) {
+        int32_t passed = (int32_t)(local - reference),
+                ahead = (int32_t)(since(heard) - (uint32_t)passed);
+        int32_t error = ahead - (int32_t)correction((uint32_t)passed);
+        jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
+        if (!jump && passed < (int32_t)RATE_BASE)
+            return false;
+        if (jump)
+            rate = 0;
+        else if (from == source)
+            (void)measure(ahead - (int16_t)(beacon->offset - offset), passed);
+        /* Once, where there is no rate at all, network time has to do; over a time that makes
+         * little of what two motes differ by. */
+        else if (!rates && passed > (int32_t)RATE_LONGEST && measure(ahead, passed))
+            rate = (int16_t)(rate - beacon->skew);
+        else
+            rate = (int16_t)(skew - beacon->skew);
+    }
+    if (jump)
+        rates = 0;
+    known = true;
+    source = from;
+    offset = beacon->offset;
+    int16_t sum = (int16_t)(beacon->skew + rate);
+    skew = sum > CLOCKSYNC_SKEW_MAXIMUM    ? CLOCKSYNC_SKEW_MAXIMUM
+           : sum < -CLOCKSYNC_SKEW_MAXIMUM ? -CLOCKSYNC_SKEW_MAXIMUM
+                                           : sum;
+    there = heard;
+    reference = local;
+    return jump;
+}
+
+void radio_stamp(uint8_t stamp[RADIO_STAMP_SIZE], ticks_t sfd)
+{
+    struct net_time time = time_at(sfd);
+    memcpy(stamp, &time.seconds, 4);
+    memcpy(stamp + 4, &time.ticks, 2);
+}

@@ -1,0 +1,568 @@
+/* The set of queries has a version that the gateway raises with each install and stop. A mote that
+ * hears of a newer one than its own sends the neighbour a summary of what it holds; the neighbour
+ * answers with what is lacking and its own summary, which also says what to drop. Floods only make
+ * that fast: losing them costs time, never a query. */
+#include "net/transport/dissemination.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "net/app.h"
+#include "net/mac/frames.h"
+#include "net/mac/mac.h"
+#include "net/routing/tree.h"
+
+#define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
+#define ARGUMENTS_MAXIMUM sizeof(struct wire_event)
+/* Commands on their way at once, and tokens remembered: a flood's echoes come within two control
+ * windows. */
+#define COMMANDS 4
+#define TOKENS 38
+/* Transmissions of each flooded frame by each mote: two, and one kept for the next control window,
+ * when what collided in this one meets another order of things; two of commands, as nobody asks for
+ * those. */
+#define NEW 3
+#define HELD 1
+#define LAST 4
+#define LAST_COMMANDS 5
+/* More windows for a command that nobody has been heard to repeat: hidden from each other, several
+ * that begin at once meet at whoever hears them. */
+#define UNHEARD_WINDOWS 6
+#define UNICAST_TRIES 4
+/* Windows for which a mote is awake more often because it has heard of a newer version: one that
+ * nobody holds, as in a forged beacon, is not heard of again. */
+#define BEHIND_WINDOWS 32
+
+static uint16_t version, newest; /* held here; heard of */
+static uint8_t behind;           /* windows */
+static bool version_known;
+/* Motes that have not heard of what floods are awake in this window. */
+static bool common;
+
+/* Floods waiting: fragments of queries by bit, stops, commands. Where there is none `repeats` is
+ * 0, and so is the query. */
+static struct install {
+    uint8_t query, fragments, repeats;
+    bool repairs; /* the version is that of a set, and not the one that the query made */
+    uint16_t version;
+} installs[WIRE_QUERIES_MAXIMUM];
+/* The last stops, newest first. A flood tells of all: a set follows the versions one by one, and of
+ * stops that come in one window the first would else be heard by nobody but those next to the root.
+ */
+static struct {
+    struct wire_stopped last[WIRE_STOPS_MAXIMUM];
+    uint8_t count, repeats;
+} stops;
+static struct command_flood {
+    uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM];
+    uint8_t length, repeats, unheard;
+} command_floods[COMMANDS];
+static uint16_t tokens[TOKENS];
+static uint8_t token_next, token_count;
+/* One neighbour at a time is asked or answered. */
+static struct {
+    uint16_t node;
+    uint8_t lacks[WIRE_QUERIES_MAXIMUM];
+    uint8_t count, next, fragment;
+} repair = {.node = WIRE_NO_NODE};
+/* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window.
+ */
+static uint16_t greeted = WIRE_NO_NODE;
+static bool greeting_due, greeting_blocks;
+static uint16_t sought_from = WIRE_NO_NODE;
+static uint8_t sought_after;
+
+/* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
+static bool due(uint8_t repeats) { return common && repeats > HELD; }
+static uint8_t spent(uint8_t repeats) { return repeats == LAST ? 0 : (uint8_t)(repeats - 1); }
+static void release(uint8_t *repeats, uint8_t last)
+{
+    if (common && *repeats == HELD)
+        *repeats = last;
+}
+
+void dissemination_greet(uint16_t parent, bool again)
+{
+    if (greeted == parent)
+        return;
+    greeted = parent;
+    greeting_blocks = !again;
+    greeting_due = parent != WIRE_NO_NODE;
+}
+
+void dissemination_seek(uint16_t node, uint8_t after)
+{
+    sought_from = node;
+    sought_after = after;
+}
+
+bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
+
+/* Begins with the summary alone. */
+static void begin_repair(uint16_t node)
+{
+    repair.node = node;
+    repair.count = repair.next = repair.fragment = 0;
+}
+
+/* The parent has what applies here now, or asks for it as well. */
+void dissemination_want(void)
+{
+    if (repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && app_wants())
+        begin_repair(tree_own_parent());
+}
+
+void dissemination_window(bool all_awake)
+{
+    common = all_awake;
+    if (behind)
+        behind--;
+    app_window();
+    dissemination_want();
+    greeting_due = greeted != WIRE_NO_NODE;
+    release(&stops.repeats, LAST);
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        release(&installs[i].repeats, LAST);
+    for (uint8_t i = 0; i < COMMANDS; i++)
+        release(&command_floods[i].repeats, LAST_COMMANDS);
+}
+
+uint16_t dissemination_version(void) { return version; }
+
+static bool newer(uint16_t theirs) { return !version_known || (int16_t)(theirs - version) > 0; }
+
+bool dissemination_behind(void) { return version_known && behind > 0 && newer(newest); }
+
+/* The flood of a query, or, of 0, a place for one; NULL: there is none. */
+static struct install *install_of(uint8_t query)
+{
+    for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++)
+        if (install->query == query)
+            return install;
+    return NULL;
+}
+
+bool dissemination_settled(uint8_t query) { return !install_of(query); }
+
+/* Whether a change that has been heard makes this version. */
+static bool heard_of(uint16_t change)
+{
+    for (const struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM;
+         install++)
+        if (install->query != 0 && !install->repairs && install->version == change)
+            return true;
+    for (uint8_t i = 0; i < stops.count; i++)
+        if (stops.last[i].query_version == change)
+            return true;
+    return false;
+}
+
+/* A set may take over a version only when it lacks nothing before it; those behind it may have been
+ * heard already. */
+static void follow(uint16_t theirs)
+{
+    if (!tree_is_root() && !(version_known && theirs == (uint16_t)(version + 1)))
+        return;
+    version = theirs;
+    version_known = true;
+    while (heard_of((uint16_t)(version + 1)))
+        version++;
+}
+
+static void flood(uint8_t query, uint16_t with, bool repairs)
+{
+    struct install *install = install_of(query);
+    if (!install)
+        install = install_of(0);
+    if (!install)
+        return;
+    install->query = query;
+    install->version = with;
+    install->repairs = repairs;
+    install->fragments = (1 << FRAGMENTS) - 1;
+    install->repeats = NEW;
+}
+
+void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked)
+{
+    if (!newer(install->query_version) && install->query_version != version)
+        return;
+    enum app_outcome outcome = app_install(install, length);
+    /* Of a set that repairs, other queries may be missing still: its summary tells. */
+    bool repairs = install->offset & WIRE_FRAGMENT_REPAIRS;
+    if (outcome == APP_PASSED && !repairs)
+        follow(install->query_version);
+    /* The gateway may install again what the root holds. Motes that hold it find the new version
+     * out by the summary: one fragment known says nothing of the others. */
+    if (outcome != APP_COMPLETE &&
+        !(outcome == APP_KNOWN && tree_is_root() && newer(install->query_version)))
+        return;
+    if (!repairs)
+        follow(install->query_version);
+    /* What a mote without children asked for, others near it have: to flood it would only keep back
+     * what is news, such as its start. */
+    if (app_spreads(install->query) && (!asked || tree_has_children()))
+        flood(install->query, install->query_version, repairs);
+}
+
+static bool is_known_stop(const struct wire_stopped *stop)
+{
+    for (uint8_t i = 0; i < stops.count; i++)
+        if (memcmp(&stops.last[i], stop, sizeof *stop) == 0)
+            return true;
+    return false;
+}
+
+static void take_stop(const struct wire_stopped *stop)
+{
+    if (!newer(stop->query_version) || (!version_known && !tree_is_root()))
+        return;
+    /* With a gap in the versions it stays newer than ours: once is enough all the same. */
+    if (is_known_stop(stop)) {
+        follow(stop->query_version);
+        return;
+    }
+    if (app_spreads(stop->query))
+        stops.repeats = NEW;
+    app_stop(stop->query);
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (stop->query == 0 || installs[i].query == stop->query)
+            installs[i].query = installs[i].repeats = 0;
+    follow(stop->query_version);
+    if (stops.count < WIRE_STOPS_MAXIMUM)
+        stops.count++;
+    memmove(stops.last + 1, stops.last, (stops.count - 1U) * sizeof *stop);
+    stops.last[0] = *stop;
+}
+
+void dissemination_stop(const struct wire_stopped *heard, uint8_t count)
+{
+    while (count-- > 0)
+        take_stop(&heard[count]);
+}
+
+/* Where a command is kept that is to be flooded: in place of none, or of one that has been sent in
+ * a window already. COMMANDS: nowhere. */
+static uint8_t flood_place(void)
+{
+    uint8_t place = COMMANDS;
+    for (uint8_t i = 0; i < COMMANDS; i++) {
+        uint8_t repeats = command_floods[i].repeats;
+        if (repeats == 0)
+            return i;
+        if (repeats == HELD || repeats >= LAST)
+            place = i;
+    }
+    return place;
+}
+
+void dissemination_command(const struct wire_command *command, uint8_t length)
+{
+    uint8_t arguments = (uint8_t)(length - sizeof *command), place;
+    for (uint8_t i = 0; i < COMMANDS; i++)
+        if (((const struct wire_command *)command_floods[i].bytes)->token == command->token)
+            command_floods[i].unheard = 0;
+    for (uint8_t i = 0; i < token_count; i++)
+        if (tokens[i] == command->token)
+            return;
+    tokens[token_next] = command->token;
+    token_next = (uint8_t)((token_next + 1) % TOKENS);
+    if (token_count < TOKENS)
+        token_count++;
+    net_execute(command, arguments);
+    if (arguments > ARGUMENTS_MAXIMUM || (place = flood_place()) == COMMANDS)
+        return;
+    memcpy(command_floods[place].bytes, command, length);
+    command_floods[place].length = length;
+    command_floods[place].repeats = NEW;
+    command_floods[place].unheard = UNHEARD_WINDOWS;
+}
+
+bool dissemination_signal_room(void) { return flood_place() < COMMANDS; }
+
+bool dissemination_command_room(void)
+{
+    uint8_t place = flood_place();
+    return place < COMMANDS && !command_floods[place].repeats;
+}
+
+void dissemination_heard(uint16_t source, uint16_t theirs)
+{
+    if (tree_is_root() || !newer(theirs))
+        return;
+    if (theirs == 0) {
+        version_known = true; /* nothing has been asked of this network yet */
+        return;
+    }
+    newest = theirs;
+    behind = BEHIND_WINDOWS;
+    if (repair.node != WIRE_NO_NODE)
+        return;
+    begin_repair(source);
+}
+
+/* A summary's parts: ids of queries that its sender holds, and what it knows of those with a route.
+ */
+struct names {
+    const uint8_t *held;
+    const struct wire_routed_query *routed;
+    uint8_t held_count, routed_count;
+};
+
+static bool read_names(const struct wire_query_request *summary, uint8_t length,
+                       struct names *names)
+{
+    uint8_t count = (uint8_t)(length - sizeof *summary);
+    const uint8_t *end = memchr(summary->queries, 0, count);
+    names->held = summary->queries;
+    names->held_count = (uint8_t)(end ? end - summary->queries : count);
+    uint8_t rest = end ? (uint8_t)(count - names->held_count - 1) : 0;
+    names->routed = (const struct wire_routed_query *)(summary->queries + names->held_count + 1);
+    names->routed_count = (uint8_t)(rest / sizeof *names->routed);
+    return names->held_count <= WIRE_QUERIES_MAXIMUM &&
+           names->routed_count <= WIRE_QUERIES_MAXIMUM && rest % sizeof *names->routed == 0;
+}
+
+static const struct wire_routed_query *routed(const struct names *names, uint8_t query)
+{
+    for (uint8_t i = 0; i < names->routed_count; i++)
+        if (names->routed[i].query == query)
+            return &names->routed[i];
+    return NULL;
+}
+
+static bool among(const uint8_t *ids, uint8_t count, uint8_t query)
+{
+    return memchr(ids, query, count) != NULL;
+}
+
+static bool holds(const struct names *names, uint8_t query)
+{
+    return among(names->held, names->held_count, query);
+}
+
+/* Drops what it does not name, and learns of what has a route; with all it names, takes its version
+ * over. */
+static void catch_up(uint16_t theirs, const struct names *names)
+{
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], known = app_known(ids);
+    for (uint8_t i = 0; i < known; i++)
+        if (!holds(names, ids[i]) && !routed(names, ids[i]))
+            app_stop(ids[i]);
+    for (uint8_t i = 0; i < names->routed_count; i++)
+        app_learn(theirs, &names->routed[i]);
+    known = app_known(ids);
+    for (uint8_t i = 0; i < names->held_count + names->routed_count; i++) {
+        uint8_t query =
+            i < names->held_count ? names->held[i] : names->routed[i - names->held_count].query;
+        if (!among(ids, known, query) && !app_refused_lately(query))
+            return;
+    }
+    version = theirs;
+    version_known = true;
+}
+
+/* What is held here and the neighbour lacks: it wants it, or knows nothing of it. */
+static uint8_t lacks(uint16_t neighbour, const struct names *names, uint8_t *ids)
+{
+    uint8_t held = app_held(ids), count = 0;
+    for (uint8_t i = 0; i < held; i++) {
+        const struct wire_routed_query *entry = routed(names, ids[i]);
+        if (holds(names, ids[i]) || (entry ? entry->srt != 0 : !app_concerns(ids[i], neighbour)))
+            continue;
+        ids[count++] = ids[i];
+    }
+    return count;
+}
+
+/* Newer than ours: catch up. Else send what it lacks. */
+void dissemination_summary(uint16_t source, const struct wire_query_request *summary,
+                           uint8_t length)
+{
+    uint8_t ids[WIRE_QUERIES_MAXIMUM];
+    struct names names;
+    if (!read_names(summary, length, &names)) {
+        mac_counters.malformed++;
+        return;
+    }
+    if (newer(summary->query_version) && summary->query_version != 0) {
+        if (tree_is_root())
+            return;
+        catch_up(summary->query_version, &names);
+        dissemination_want(); /* a neighbour that does not need it itself cannot send it */
+        return;
+    }
+    if (!version_known || repair.node != WIRE_NO_NODE)
+        return;
+    uint8_t count = lacks(source, &names, ids);
+    if (summary->query_version == version && count == 0)
+        return;
+    begin_repair(source);
+    memcpy(repair.lacks, ids, count);
+    repair.count = count;
+    /* Who lacks what has just been flooded may be one of many that ask all at once, of whom hardly
+     * one is heard: they are awake now. */
+    struct install *flooded = count ? install_of(ids[0]) : NULL;
+    if (!flooded)
+        return;
+    flooded->repeats = NEW;
+    common = true;
+}
+
+bool dissemination_waiting(void)
+{
+    if (greeting_due || sought_from != WIRE_NO_NODE || due(stops.repeats) ||
+        repair.node != WIRE_NO_NODE)
+        return true;
+    for (uint8_t i = 0; i < COMMANDS; i++)
+        if (due(command_floods[i].repeats))
+            return true;
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
+        if (due(installs[i].repeats))
+            return true;
+    return false;
+}
+
+static void sent(enum radio_outcome outcome)
+{
+    if (outcome != RADIO_SENT &&
+        ((const struct wire_mac_header *)control_frame.bytes)->destination != WIRE_BROADCAST)
+        repair.node = WIRE_NO_NODE;
+    dissemination_sent();
+}
+
+static void greeting_sent(enum radio_outcome outcome)
+{
+    if (((const struct wire_mac_header *)control_frame.bytes)->destination == greeted) {
+        if (outcome == RADIO_SENT)
+            greeted = WIRE_NO_NODE;
+        if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)
+            tree_greeted(outcome == RADIO_SENT);
+    }
+    dissemination_sent();
+}
+
+static void seek_sent(enum radio_outcome outcome)
+{
+    (void)outcome;
+    dissemination_sent();
+}
+
+static struct wire_join *begin_join(uint16_t to, uint8_t level, uint8_t after)
+{
+    struct wire_join *join = mac_begin(&control_frame, to, WIRE_PACKET_JOIN);
+    join->level = level;
+    join->session = tree_session();
+    join->root_sequence = after;
+    return join;
+}
+
+static bool send(uint8_t length)
+{
+    mac_finish(&control_frame, length);
+    return mac_send(&control_frame, UNICAST_TRIES, sent);
+}
+
+static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment, uint16_t with,
+                          bool repairs)
+{
+    struct wire_query_install *install =
+        mac_begin(&control_frame, destination, WIRE_PACKET_QUERY_INSTALL);
+    uint8_t length = app_fragment(query, (uint8_t)(fragment * WIRE_FRAGMENT_MAXIMUM), install);
+    install->query_version = with;
+    if (repairs)
+        install->offset |= WIRE_FRAGMENT_REPAIRS;
+    return length && send(length);
+}
+
+/* The next query that the neighbour lacks, fragment by fragment, then the summary. */
+static bool send_repair(void)
+{
+    for (; repair.next < repair.count; repair.next++, repair.fragment = 0)
+        while (repair.fragment < FRAGMENTS)
+            if (send_fragment(repair.node, repair.lacks[repair.next], repair.fragment++, version,
+                              true))
+                return true;
+    struct wire_query_request *summary =
+        mac_begin(&control_frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
+    summary->query_version = version;
+    uint8_t held = app_held(summary->queries), routes = app_routes(summary->queries + held + 1);
+    summary->queries[held] = 0;
+    repair.node = WIRE_NO_NODE;
+    return send((uint8_t)(sizeof *summary + held + (routes ? 1U + routes : 0U)));
+}
+
+static bool send_install(void)
+{
+    for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++) {
+        while (due(install->repeats)) {
+            uint8_t query = install->query, fragment = 0;
+            bool repairs = install->repairs;
+            for (uint8_t left = install->fragments; !(left & 1); left >>= 1)
+                fragment++;
+            install->fragments = (uint8_t)(install->fragments & (install->fragments - 1));
+            if (!install->fragments) {
+                install->fragments = (1 << FRAGMENTS) - 1;
+                install->repeats = spent(install->repeats);
+                if (!install->repeats)
+                    install->query = 0;
+            }
+            if (send_fragment(WIRE_BROADCAST, query, fragment, install->version, repairs))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool dissemination_send(void)
+{
+    if (mac_busy())
+        return true;
+    if (greeting_due) {
+        greeting_due = false;
+        struct wire_join *join = begin_join(greeted, tree_own_level(), 0);
+        mac_finish(&control_frame, (uint8_t)(sizeof *join + app_srt_write((uint8_t *)join->srts)));
+        return mac_send(&control_frame, UNICAST_TRIES, greeting_sent);
+    }
+    if (sought_from != WIRE_NO_NODE) {
+        begin_join(sought_from, WIRE_NO_LEVEL, sought_after);
+        sought_from = WIRE_NO_NODE;
+        mac_finish(&control_frame, sizeof(struct wire_join));
+        return mac_send(&control_frame, UNICAST_TRIES, seek_sent);
+    }
+    if (due(stops.repeats)) {
+        uint8_t length = (uint8_t)(stops.count * sizeof stops.last[0]);
+        stops.repeats = spent(stops.repeats);
+        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP), stops.last,
+               length);
+        return send(length);
+    }
+    if (send_install())
+        return true;
+    for (struct command_flood *flood = command_floods; flood < command_floods + COMMANDS; flood++) {
+        if (!due(flood->repeats))
+            continue;
+        flood->repeats = spent(flood->repeats);
+        if (!flood->repeats && flood->unheard) {
+            flood->unheard--;
+            flood->repeats = HELD;
+        }
+        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_COMMAND), flood->bytes,
+               flood->length);
+        return send(flood->length);
+    }
+    return repair.node != WIRE_NO_NODE && send_repair();
+}
+
+/* Another session of the root numbers its versions anew. */
+void dissemination_forget(void)
+{
+    version_known = false;
+    version = newest = 0;
+    memset(installs, 0, sizeof installs);
+    memset(&stops, 0, sizeof stops);
+    memset(command_floods, 0, sizeof command_floods);
+    token_count = token_next = 0;
+    repair.node = WIRE_NO_NODE;
+    app_stop(0);
+}

@@ -1,0 +1,241 @@
+#include "net/transport/uplink.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "drivers/settings.h"
+#include "kernel/timer.h"
+#include "lib/random.h"
+#include "net/app.h"
+#include "net/mac/frames.h"
+#include "net/mac/mac.h"
+#include "net/mac/slot_table.h"
+#include "net/routing/tree.h"
+#include "net/transport/outbox.h"
+#include "net/transport/queue_discipline.h"
+#include "wire.h"
+
+/* Transmissions of a frame in a cell: it has room for two. What fails waits for the next round,
+ * unless the parent is known to go on listening: the root, and who has just been told that more
+ * follows. */
+#define TRIES 2
+#define GOES 4
+/* Numbers of frames that tell motes apart: a parent knows a repetition by the number of the last
+ * frame, and numbers come again after 64. */
+#define MEETING 4
+/* From one go to the next, up to so many ms more: not again with whom it collided. */
+#define SPREAD_AGAIN 12
+
+/* The one frame that the parent has not acknowledged. It is repeated to the letter, in later rounds
+ * too, so that a parent that had it knows it again. */
+static struct mac_frame *const frame = &role_frames.uplink;
+static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
+/* outstanding, and the parent may have it all the same */
+static bool doubtful;
+/* handed to the radio, which has not said yet what came of it */
+static bool under_way;
+static bool reports; /* it holds nothing but health reports */
+/* the last frame of this slot said that another follows */
+static bool told_more;
+static uint8_t goes;
+static struct timer pause;
+
+static void step(void);
+
+bool uplink_doubtful(void) { return outstanding && doubtful; }
+
+bool uplink_outstanding(void) { return outstanding; }
+
+bool uplink_waiting(void) { return outstanding || discipline_next(true); }
+
+/* An acknowledgement names the frame's number alone: of two motes that send at once, one would take
+ * the other's for its own where both frames had one number. Motes of a level that meet in a cell
+ * differ in what is counted here, and so do those whose cells follow each other: what fails goes
+ * again when the next cell has begun. */
+static uint8_t meeting(void)
+{
+    uint16_t node = settings()->nodeid, cells = slot_table_cells(tree_own_level());
+    return (uint8_t)(node / cells + node % cells) % MEETING;
+}
+
+/* Moves as many records as fit from the queue into the frame. */
+static void build(void)
+{
+    struct wire_bundle *bundle = mac_begin(frame, tree_own_parent(), WIRE_PACKET_BUNDLE);
+    uint8_t *number = &((struct wire_mac_header *)frame->bytes)->sequence;
+    *number = (uint8_t)(*number * MEETING + meeting());
+    uint8_t used = sizeof *bundle;
+    struct queue_record *record;
+    reports = true;
+    while ((record = discipline_next(true))) {
+        uint8_t length = discipline_length(record);
+        if (used + sizeof(struct wire_record) + length >
+            WIRE_PACKET_MAXIMUM - sizeof(struct wire_header))
+            break;
+        struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
+        *entry = (struct wire_record){.type = record->type, .body_length = length};
+        memcpy(entry + 1, record->body, length);
+        reports = reports && record->type == WIRE_PACKET_STATUS;
+        used = (uint8_t)(used + sizeof *entry + length);
+        discipline_on_transmit(record);
+        discipline_on_acked(record);
+    }
+    bundle->flags = (uint8_t)((discipline_next(true) ? WIRE_BUNDLE_PENDING : 0) |
+                              (uplink_expects_more() ? WIRE_BUNDLE_LATER : 0));
+    mac_finish(frame, used);
+    outstanding = true;
+    doubtful = false;
+}
+
+/* Reports under way let rows that have come since go first, too: they are queued again. A parent
+ * that had them has them twice, which is no more than the newer of two reports. */
+static void rows_first(void)
+{
+    const struct queue_record *next = discipline_next(true);
+    const uint8_t *body =
+        frame->bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
+    uint8_t length = (uint8_t)(frame->length - sizeof(struct wire_mac_header) -
+                               sizeof(struct wire_header)),
+            at = sizeof(struct wire_bundle);
+    if (!outstanding || !reports || !next || next->type == WIRE_PACKET_STATUS ||
+        frame->length > queue_room())
+        return;
+    for (const struct wire_record *record; (record = uplink_record(body, length, &at));)
+        queue_append(record->type, record + 1, record->body_length);
+    outstanding = false;
+}
+
+/* The cell is over: what its last go says of the parent. */
+static void judge(void)
+{
+    if (refused)
+        tree_sent(false);
+    refused = false;
+}
+
+static void sent(enum radio_outcome outcome)
+{
+    under_way = false;
+    refused = outcome == RADIO_NO_ACK;
+    doubtful |= refused;
+    if (outcome == RADIO_SENT) {
+        uint8_t flags =
+            ((const struct wire_bundle *)(frame->bytes + sizeof(struct wire_mac_header) +
+                                          sizeof(struct wire_header)))
+                ->flags;
+        outstanding = false;
+        goes = 0;
+        told_more = flags & WIRE_BUNDLE_PENDING;
+        uplink_sent(flags);
+        tree_sent(true);
+    } else if (++goes >= GOES || !(told_more || tree_own_level() == 1)) {
+        running = false;
+        uplink_done();
+        judge();
+        return;
+    }
+    if (running)
+        timer_after(&pause,
+                    (outcome == RADIO_SENT
+                         ? 1
+                         : random_between(CLOCK_MS(2), CLOCK_MS(2) + CLOCK_MS(SPREAD_AGAIN))),
+                    step);
+}
+
+static void step(void)
+{
+    if (!running)
+        return;
+    if (!uplink_waiting() || tree_own_parent() == WIRE_NO_NODE) {
+        running = false;
+        uplink_done();
+        return;
+    }
+    rows_first();
+    if (!outstanding)
+        build();
+    /* The parent may have changed since the frame was built. */
+    ((struct wire_mac_header *)frame->bytes)->destination = tree_own_parent();
+    under_way = mac_send(frame, TRIES, sent);
+    if (!under_way)
+        timer_after(&pause, CLOCK_MS(2), step);
+}
+
+void uplink_start(void)
+{
+    running = true;
+    mac_cell_begins();
+    refused = told_more = false;
+    goes = 0;
+    step();
+}
+
+void uplink_stop(void)
+{
+    if (!running)
+        return;
+    running = false;
+    timer_stop(&pause);
+    mac_cancel();
+    /* Its acknowledgement may have been on the way when the cell ended: to another parent it would
+     * be a second frame. */
+    doubtful |= under_way;
+    under_way = false;
+    judge();
+}
+
+void uplink_forget(void)
+{
+    refused = false;
+    uplink_stop();
+    uint8_t end = (uint8_t)(frame->length - sizeof(struct wire_mac_header)),
+            at = sizeof(struct wire_header) + sizeof(struct wire_bundle);
+    const uint8_t *packet = frame->bytes + sizeof(struct wire_mac_header);
+    for (; outstanding && at < end;
+         at = (uint8_t)(at + sizeof(struct wire_record) + packet[at + 1]))
+        queue_lost();
+    outstanding = false;
+    queue_forget();
+}
+
+const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uint8_t *at)
+{
+    const struct wire_record *record = (const struct wire_record *)(body + *at);
+    if (*at + sizeof *record > length || *at + sizeof *record + record->body_length > length ||
+        record->type < WIRE_PACKET_RESULT || record->type > WIRE_PACKET_NAMESAKE)
+        return NULL;
+    *at = (uint8_t)(*at + sizeof *record + record->body_length);
+    return record;
+}
+
+void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length)
+{
+    uint16_t needed = 0;
+    for (uint8_t pass = 0; pass < 2; pass++) {
+        for (uint8_t at = sizeof(struct wire_bundle); at < length;) {
+            const struct wire_record *record = uplink_record(body, length, &at);
+            if (!record) {
+                mac_counters.malformed++;
+                return;
+            }
+            if (pass == 0)
+                needed += (uint16_t)(sizeof(struct queue_record) + record->body_length);
+            else {
+                if (record->type == WIRE_PACKET_STATUS &&
+                    record->body_length == sizeof(struct wire_status) && tree_is_root())
+                    slot_table_mote(((const struct wire_status *)(record + 1))->level);
+                const struct wire_partial *partial = (const struct wire_partial *)(record + 1);
+                uint8_t kept = record->type == WIRE_PACKET_PARTIAL
+                                   ? app_child_state(source, partial, record->body_length)
+                                   : record->body_length;
+                if (kept)
+                    queue_push(record->type, partial, kept);
+            }
+        }
+        /* schedule stops acknowledging before this can happen; a last line of defence. */
+        if (needed > queue_room()) {
+            queue_lost();
+            return;
+        }
+    }
+}
