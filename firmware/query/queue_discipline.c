@@ -10,6 +10,7 @@
 
 #include "net/routing/tree.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 #include "net/transport/queue_discipline.h"
 #include "query/policy.h"
 

@@ -15,6 +15,7 @@
 #include "net/schedule/schedule.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 
 #define TEXT_MAXIMUM 60
 /* mV: the event battery_low is raised below, and again after the battery was above. */

@@ -18,6 +18,7 @@
 #include "net/schedule/schedule.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 #include "net/transport/queue_discipline.h"
 
 static uint8_t *const out = role_frames.link.out, *const in = role_frames.link.in;

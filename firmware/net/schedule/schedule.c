@@ -17,6 +17,7 @@
 #include "net/schedule/search.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 #include "net/transport/snoop.h"
 #include "net/transport/uplink.h"
 

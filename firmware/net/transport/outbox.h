@@ -3,7 +3,7 @@
 #ifndef SKERRY_NET_OUTBOX_H
 #define SKERRY_NET_OUTBOX_H
 
-#include "net/transport/queue.h"
+#include <stdint.h>
 
 struct queue_record {
     uint8_t length; /* of body */

@@ -11,6 +11,7 @@
 #include "net/routing/neighbours.h"
 #include "net/routing/tree.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 #include "net/transport/uplink.h"
 
 /* Cells to listen in. */

@@ -12,6 +12,7 @@
 #include "net/mac/slot_table.h"
 #include "net/routing/tree.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 #include "net/transport/queue_discipline.h"
 #include "wire.h"
 
