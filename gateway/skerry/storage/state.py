@@ -50,46 +50,12 @@ class DataDirectory:
 
     def load(self, name: str) -> dict[str, Any] | None:
         """The JSON object last saved under a name, with what was added to it since."""
-        file = self.path / f"{name}.json"
-        try:
-            data: dict[str, Any] = json.loads(file.read_text())
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise DataError(f"{file}: {error.strerror}") from None
-        except ValueError as error:
-            raise self.damaged(name, str(error)) from None
-        try:
-            self._number = data.pop(_NUMBER, 0)
-            for change in self._changes(name):
-                _apply(data, change)
-        except OSError as error:
-            raise DataError(f"{self._journal(name)}: {error.strerror}") from None
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise self.damaged(name, f"{type(error).__name__}: {error}") from None
+        data, self._number = _read(self.path, name)
         return data
 
     def damaged(self, name: str, why: str) -> DataError:
         """What to do with an object that is not as it was saved."""
-        file, journal = self.path / f"{name}.json", self._journal(name)
-        # Rows of the log are understood by it: without it they would be taken for those of other queries.
-        files = f"{file}, with {journal.name}," if journal.exists() else str(file)
-        return DataError(
-            f"{files} is not as the gateway wrote it ({' '.join(why.split())}): put it back from a copy, or take another data directory"
-        )
-
-    def _changes(self, name: str) -> Iterator[dict[str, Any]]:
-        """What has changed since the object was replaced; a line that a crash tore is none."""
-        try:
-            lines = self._journal(name).read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return
-        for line in lines[:-1]:
-            change = json.loads(line)
-            number = change.pop(_NUMBER)
-            if number > self._number:
-                self._number = number
-                yield change
+        return _damaged(self.path, name, why)
 
     def save(
         self,
@@ -114,11 +80,8 @@ class DataDirectory:
         self._number += 1
         self._parts = parts
 
-    def _journal(self, name: str) -> Path:
-        return self.path / f"{name}.changes"
-
     def _add(self, name: str, text: str) -> None:
-        file, line = self._journal(name), text.encode() + b"\n"
+        file, line = _journal(self.path, name), text.encode() + b"\n"
         try:
             with file.open("ab") as out:
                 out.truncate(self._added)
@@ -150,7 +113,7 @@ class DataDirectory:
         self._saved, self._added = len(text), 0
         # Its lines are older than the file, and would not be read again.
         with suppress(OSError):
-            self._journal(name).unlink(missing_ok=True)
+            _journal(self.path, name).unlink(missing_ok=True)
 
     def _sync(self) -> None:
         """The directory itself: that the new file is the one of this name."""
@@ -172,6 +135,84 @@ class DataDirectory:
     def close(self) -> None:
         """Release the lock."""
         self._lock.close()
+
+
+def remembered(path: Path, name: str) -> dict[str, Any] | None:
+    """What the gateway of a data directory, which may be running, saved last under a name: for other processes, which leave everything as
+    it is. Raises DataError."""
+    while True:
+        before = version(path, name)
+        try:
+            data, _ = _read(path, name)
+        except DataError:
+            if version(path, name) == before:
+                raise
+            continue
+        # Else what was added may be to another object than was read.
+        if version(path, name)[0] == before[0]:
+            return data
+
+
+def version(path: Path, name: str) -> tuple[tuple[int, int, int] | None, ...]:
+    """Differs from what it was before, once an object was saved: of the file that is replaced, and of what was added to it."""
+    found: list[tuple[int, int, int] | None] = []
+    for file in (path / f"{name}.json", _journal(path, name)):
+        try:
+            known = file.stat()
+            found.append((known.st_ino, known.st_mtime_ns, known.st_size))
+        except FileNotFoundError:
+            found.append(None)
+        except OSError as error:
+            raise DataError(f"{file}: {error.strerror}") from None
+    return tuple(found)
+
+
+def _read(path: Path, name: str) -> tuple[dict[str, Any] | None, int]:
+    """An object with what was added to it, and how often it was saved. Raises DataError."""
+    file = path / f"{name}.json"
+    try:
+        data: dict[str, Any] = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None, 0
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+    except ValueError as error:
+        raise _damaged(path, name, str(error)) from None
+    try:
+        saved: int = data.pop(_NUMBER, 0)
+        for change in _changes(_journal(path, name)):
+            number = change.pop(_NUMBER)
+            if number > saved:
+                saved = number
+                _apply(data, change)
+    except OSError as error:
+        raise DataError(f"{_journal(path, name)}: {error.strerror}") from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _damaged(path, name, f"{type(error).__name__}: {error}") from None
+    return data, saved
+
+
+def _journal(path: Path, name: str) -> Path:
+    return path / f"{name}.changes"
+
+
+def _changes(journal: Path) -> Iterator[dict[str, Any]]:
+    """What was added since the object was replaced; a line that a crash tore is nothing."""
+    try:
+        lines = journal.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return
+    for line in lines[:-1]:
+        yield json.loads(line)
+
+
+def _damaged(path: Path, name: str, why: str) -> DataError:
+    file, journal = path / f"{name}.json", _journal(path, name)
+    # Rows of the log are understood by it: without it they would be taken for those of other queries.
+    files = f"{file}, with {journal.name}," if journal.exists() else str(file)
+    return DataError(
+        f"{files} is not as the gateway wrote it ({' '.join(why.split())}): put it back from a copy, or take another data directory"
+    )
 
 
 def _apply(data: dict[str, Any], change: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from skerry.expressions.evaluate import averages
 from skerry.expressions.expression import Expr, Kind, render
 from skerry.expressions.temporal import is_temporal
 from skerry.planner.model.plans import Column, MoteQuery, Output
-from skerry.storage.log.record import Records
+from skerry.storage.log.record import RECORD, Records
 from skerry.streams.stream import Stream
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
 from skerry_protocol.packets import Aggregate
@@ -32,6 +32,8 @@ MEANINGS = {
 }
 Int64 = npt.NDArray[np.int64]
 
+_NO_ROWS, _NO_RECORDS = np.empty(0, np.int64), np.empty(0, RECORD)
+_NO_STREAM = Stream(0, 0, 0, MoteQuery(1, False, False, (), None))
 _UTC = pa.timestamp("us", tz="UTC")
 _IN_EVERY_ROW = (BY_NAME["nodeid"].number, BY_NAME["epoch"].number)
 #: Attributes of the sensors table, in the catalog's order.
@@ -90,6 +92,16 @@ def stream_table(rows: Int64, records: Records, stream: Stream) -> pa.Table:
             unit, digits = (output.unit, output.digits) if output is not None else ("", 0)
             columns.setdefault(name, (_field(name, array.type, unit, digits), array))
     return _table(columns)
+
+
+def sensors_schema() -> pa.Schema:
+    """Columns of :func:`sensors_table`."""
+    return sensors_table(_NO_ROWS, _NO_RECORDS, _NO_STREAM).schema
+
+
+def stream_schema(stream: Stream) -> pa.Schema:
+    """Columns of :func:`stream_table`."""
+    return stream_table(_NO_ROWS, _NO_RECORDS, stream).schema
 
 
 def _common(rows: Int64, records: Records, stream: Stream) -> dict[str, tuple[pa.Field, pa.Array]]:

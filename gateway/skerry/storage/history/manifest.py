@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
 
 NAME = "manifest.json"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Manifest:
     """``rows``: those of the log before it are in the files. ``files`` by path below the history's directory,
     ``streams``: what the directories hold. ``gone``: the last day that was dropped for its age or for room. ``shifts``: what has been
     added to times, in us, by the first row of those that have it (:mod:`skerry.storage.log.dating`); ``moving``: files that still lie
-    beside those whose places they take."""
+    beside those whose places they take. ``dropped``: by directory, the row number up to which some of its rows have gone with their
+    files."""
 
     rows: int = 0
     files: dict[str, DayFile] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Manifest:
     gone: str | None = None
     shifts: dict[str, int] = field(default_factory=dict)
     moving: list[str] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -53,6 +56,15 @@ class Manifest:
             if path.startswith(f"{directory}/")
         }
 
+    def without(self, names: Collection[str]) -> Manifest:
+        """Of the same history when these files have gone."""
+        dropped = dict(self.dropped)
+        for name in names:
+            directory = directory_of(name)
+            dropped[directory] = max(dropped.get(directory, 0), self.files[name].last + 1)
+        files = {name: file for name, file in self.files.items() if name not in names}
+        return dataclasses.replace(self, files=files, dropped=dropped)
+
     @classmethod
     def load(cls, directory: Path) -> Manifest:
         """The manifest of a history; an empty one where there is none. Raises DataError."""
@@ -62,9 +74,8 @@ class Manifest:
             if data["version"] != VERSION:
                 raise DataError(f"{path}: version {data['version']}, and this skerry reads version {VERSION}")
             files = {name: DayFile(**file) for name, file in data["files"].items()}
-            return cls(
-                data["rows"], files, data["streams"], data["gone"], dict(data["shifts"]), list(data["moving"])
-            )
+            shifts, moving, dropped = dict(data["shifts"]), list(data["moving"]), dict(data["dropped"])
+            return cls(data["rows"], files, data["streams"], data["gone"], shifts, moving, dropped)
         except FileNotFoundError:
             return cls()
         except OSError as error:
@@ -89,3 +100,8 @@ def path_of(directory: str, day: str) -> str:
 def day_of(path: str) -> str:
     """The day of a file's path."""
     return path.rpartition("/")[2].removesuffix(".parquet")
+
+
+def directory_of(path: str) -> str:
+    """The directory of a file's path."""
+    return path.rpartition("/")[0]

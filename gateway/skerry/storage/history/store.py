@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
-from skerry.storage.history.manifest import NAME, DayFile, Manifest, path_of
+from skerry.storage.history.manifest import NAME, DayFile, Manifest, day_of, path_of
 from skerry.storage.history.redating import move, redated
 from skerry.storage.history.retention import GIGABYTE, Retention
 from skerry.storage.log import stream_log
@@ -68,13 +68,13 @@ class History:
         gone = sorted(name for name in self.manifest.files if not (self.path / name).exists())
         if gone:
             log.warning("history: gone, with their rows: %s", ", ".join(gone))
-            files = {name: file for name, file in self.manifest.files.items() if name not in gone}
-            self.manifest = replace(self.manifest, files=files)
+            self.manifest = self.manifest.without(gone)
         if self.manifest.rows < first:
             log.warning(
                 "history: rows %d to %d are in no file, and not in the log", self.manifest.rows, first - 1
             )
-            self.manifest = replace(self.manifest, rows=first)
+            dropped = dict.fromkeys(self.manifest.streams, first)
+            self.manifest = replace(self.manifest, rows=first, dropped=dropped)
 
     def _remove_unlisted(self) -> None:
         """What a crash left: files half written, new ones whose pass did not end, dropped ones."""
@@ -224,7 +224,7 @@ class History:
         oldest = day_text(int(max(0.0, now - self.retention.history_days * 86400)) // 86400)
         by_day: dict[str, list[str]] = {}
         for name in self.manifest.files:
-            by_day.setdefault(name.rpartition("/")[2].removesuffix(".parquet"), []).append(name)
+            by_day.setdefault(day_of(name), []).append(name)
         left, dropped = self.manifest.bytes, set[str]()
         gone = self.manifest.gone
         for day, names in sorted(by_day.items()):
@@ -236,8 +236,7 @@ class History:
         if not dropped:
             return
         log.info("history: %d files up to %s go", len(dropped), gone)
-        files = {name: file for name, file in self.manifest.files.items() if name not in dropped}
-        manifest = replace(self.manifest, files=files, gone=gone)
+        manifest = replace(self.manifest.without(dropped), gone=gone)
         manifest.save(self.path)
         self.manifest = manifest
         for name in dropped:
@@ -258,7 +257,7 @@ class History:
     def status(self, log_path: Path, end: int) -> dict[str, Any]:
         """For people: what there is and how long it is kept."""
         manifest = self.manifest
-        days = sorted({name.rpartition("/")[2].removesuffix(".parquet") for name in manifest.files})
+        days = sorted({day_of(name) for name in manifest.files})
         return {
             "compacted": manifest.rows,
             "waiting": end - manifest.rows,

@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,9 @@ from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
 
 _log = logging.getLogger(__name__)
+
+#: Rows ``first`` .. ``end`` - 1 of the log, and what has to be added to their times, in us.
+Shift = tuple[int, int, int]
 
 FILE = "clock.json"
 #: A clock that is set by less, in s, dates as before: rows are dated to the second in any case while one is slewed.
@@ -220,36 +225,18 @@ class Dating:
                 known |= fits
         return clocks
 
-    def shifts(self, row: int) -> list[tuple[int, int, int]]:
+    def shifts(self, row: int) -> list[Shift]:
         """(first row, end, us) of all rows before ``row``: what has to be added to their times; the ends ascend."""
         with self._lock:
             self._look()
-            ends = [span.first for span in self._spans[1:]] + [row]
-            return [
-                (span.first, min(end, row), self._shift(span))
-                for span, end in zip(self._spans, ends, strict=False)
-                if span.first < row
-            ]
-
-    def _shift(self, span: Span) -> int:
-        right_us = next((run.right_us for run in self._runs if run.boot == span.boot), span.started_us)
-        shift = right_us - span.started_us
-        return shift if abs(shift) >= SET_S * 1e6 else 0
+            return _shifts(self._spans, self._runs, row)
 
     def _shown(self) -> float:
         return self._clock.started() + self._clock.since_start()
 
     def dated(self, start: int, records: Records) -> Records:
         """Records of the log from number ``start`` on, dated by the clock that is right as far as is known."""
-        found = records
-        for first, end, shift in self.shifts(start + len(records)):
-            if shift and end > start:
-                if found is records:
-                    found = records.copy()
-                chosen = slice(max(first - start, 0), end - start)
-                for name in ("sample", "arrival"):
-                    found[name][chosen] += shift
-        return found
+        return shifted(start, records, self.shifts(start + len(records)))
 
     # ---- what goes by the clock ----
 
@@ -295,20 +282,13 @@ class Dating:
     # ---- on disk ----
 
     def _load(self) -> None:
-        try:
-            data = json.loads(self._path.read_text())
-            self._spans = [Span(**span) for span in data["spans"]]
-            self._runs, self._doubt = [Run(**run) for run in data["runs"]], float(data["doubt_s"])
-            self._sets = [(by, at) for by, at in data["sets"]]
-        except FileNotFoundError:
+        data = _read(self._path)
+        if data is None:
             return
-        except OSError as error:
-            raise DataError(f"{self._path}: {error.strerror}") from None
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{self._path} is not as the gateway wrote it ({type(error).__name__}: {error}): put it back from a copy, or take it away: "
-                "rows then stay dated as they are"
-            ) from None
+        with _understood(self._path):
+            self._spans, self._runs = _spans_and_runs(data)
+            self._doubt = float(data["doubt_s"])
+            self._sets = [(by, at) for by, at in data["sets"]]
 
     def _save(self) -> None:
         data = {
@@ -319,3 +299,67 @@ class Dating:
         }
         with Replacement(self._path) as file:
             file.write(json.dumps(data, indent=1).encode())
+
+
+def noted_shifts(data: Path, row: int) -> list[Shift]:
+    """:meth:`Dating.shifts` as the gateway of a data directory has noted them, for other processes. Raises DataError."""
+    found = _read(data / FILE)
+    if found is None:
+        return []
+    with _understood(data / FILE):
+        return _shifts(*_spans_and_runs(found), row)
+
+
+def shifted(start: int, records: Records, shifts: Sequence[Shift]) -> Records:
+    """Records of the log from number ``start`` on, with these added to their times."""
+    found = records
+    for first, end, shift in shifts:
+        if shift and end > start:
+            if found is records:
+                found = records.copy()
+            chosen = slice(max(first - start, 0), end - start)
+            for name in ("sample", "arrival"):
+                found[name][chosen] += shift
+    return found
+
+
+def _shifts(spans: Sequence[Span], runs: Sequence[Run], row: int) -> list[Shift]:
+    ends = [span.first for span in spans[1:]] + [row]
+    return [
+        (span.first, min(end, row), _shift(span, runs))
+        for span, end in zip(spans, ends, strict=False)
+        if span.first < row
+    ]
+
+
+def _shift(span: Span, runs: Sequence[Run]) -> int:
+    right_us = next((run.right_us for run in runs if run.boot == span.boot), span.started_us)
+    shift = right_us - span.started_us
+    return shift if abs(shift) >= SET_S * 1e6 else 0
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What was noted; None: nothing yet."""
+    try:
+        with _understood(path):
+            found: dict[str, Any] = json.loads(path.read_text())
+            return found
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+
+
+def _spans_and_runs(data: Mapping[str, Any]) -> tuple[list[Span], list[Run]]:
+    return [Span(**span) for span in data["spans"]], [Run(**run) for run in data["runs"]]
+
+
+@contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{path} is not as the gateway wrote it ({type(error).__name__}: {error}): put it back from a copy, or take it away: "
+            "rows then stay dated as they are"
+        ) from None

@@ -1,0 +1,368 @@
+"""The data source ``skerry``: a user's own Spark job beside a gateway reads what DuckDB reads of the same directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_of
+from gateway.tests.published import Written
+from gateway.tests.spark.sessions import users_session
+from pyspark_skerry.options import reading_of
+from pyspark_skerry.readers import LiveReader, PastReader
+from pyspark_skerry.reading import LostError
+from skerry.storage.log.record import Kind
+from skerry.storage.state import DataError
+
+pytestmark = pytest.mark.spark
+
+PLAIN = stream_of(1, "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s")
+NEXT = stream_of(2, "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s", since_ms=900_000)
+AVERAGE = stream_of(3, "SELECT AVG(temp), COUNT(*) FROM sensors SAMPLE PERIOD 30 s")
+STREAMS = [ended(PLAIN, 900_000), NEXT, AVERAGE]
+COMPACTED = 800
+ROW = StructType().add("row", "long")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = users_session(tmp_path_factory.mktemp("user"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    """Two days, of which all is compacted but the last rows; of some epochs two revisions."""
+    made = Written(tmp_path_factory.mktemp("data"), STREAMS)
+    revised = plain_records(AVERAGE, range(3, 6), [0], seed=9)
+    revised["revision"], revised["kind"] = 1, Kind.REVISED
+    averages = plain_records(AVERAGE, range(50), [0])
+    averages["kind"], averages["motes"] = Kind.TOLD, 3
+    parts = plain_records(AVERAGE, range(50), [1])
+    parts["kind"] = Kind.PART
+    rows = [
+        plain_records(PLAIN, range(185), [1, 2, 3]), plain_records(NEXT, range(85, 180), [1, 2, 3]), averages, revised, parts,
+    ]  # fmt: skip
+    made.append(shuffled(rows))
+    made.compact(COMPACTED)
+    yield made
+    made.close()
+
+
+def numbers(written: Written | Path, **options: str) -> list[int]:
+    """Of all rows, read in this process."""
+    data = written.data if isinstance(written, Written) else written
+    given = {"data": str(data), "stream": "sensors"} | {name.lower(): v for name, v in options.items()}
+    reader = PastReader(reading_of(given, ROW))
+    return [
+        row for part in reader.partitions() for batch in reader.read(part) for row in batch["row"].to_pylist()
+    ]
+
+
+def read(spark: SparkSession, written: Written, stream: str = "sensors", **options: object) -> DataFrame:
+    return spark.read.format("skerry").options(data=str(written.data), stream=stream, **options).load()  # type: ignore[arg-type]
+
+
+def whole(written: Written, directory: Path, stream: str) -> duckdb.DuckDBPyRelation:
+    """What the files are once all is compacted, for DuckDB."""
+    copy = directory / "copy"
+    if not copy.exists():
+        shutil.copytree(written.data, copy)
+        made = Written(copy, written.streams)
+        made.compact()
+        made.close()
+    return duckdb.sql(f"SELECT * FROM '{copy}/history/{stream}/*.parquet' ORDER BY row")
+
+
+def plain(rows: list[Any]) -> list[tuple[Any, ...]]:
+    """Rows of Spark's or DuckDB's."""
+    return [
+        tuple(v.astimezone(UTC) if isinstance(v, datetime) else v for v in row)
+        for row in sorted(rows, key=lambda row: row[0])
+    ]
+
+
+@pytest.mark.parametrize("stream", ["sensors", "stream-3"])
+def test_rows_are_those_that_duckdb_reads(
+    spark: SparkSession, written: Written, tmp_path: Path, stream: str
+) -> None:
+    there = whole(written, tmp_path, stream)
+    names = there.columns
+    got = read(spark, written, stream)
+    assert set(got.columns) == {*names, "root", "epoch"}
+    expected = there.fetchall()
+    assert len(expected) > 40
+    assert plain(got.select(*[F.col(f"`{name}`") for name in names]).collect()) == plain(expected)
+    # Some of them are in the log alone.
+    assert max(row[0] for row in expected) >= COMPACTED
+
+
+def test_columns_have_types_and_units(spark: SparkSession, written: Written) -> None:
+    got = read(spark, written)
+    assert got.columns[:9] == [
+        "row", "root", "session", "stream", "nodeid", "epoch", "time", "arrival", "network_ms",
+    ]  # fmt: skip
+    types = dict(got.dtypes)
+    assert [types[name] for name in ("row", "time", "temp", "light")] == [
+        "bigint",
+        "timestamp",
+        "double",
+        "bigint",
+    ]
+    assert got.schema["temp"].metadata == {"unit": "degC", "digits": 2}
+    row = got.first()
+    assert row is not None
+    periods = {stream.number: stream.mote_query.period_ms for stream in STREAMS}
+    assert row["epoch"] * periods[row["stream"]] == row["network_ms"]
+    assert got.filter("temp IS NULL").count() > 0
+
+
+# ---- what is asked of rows ----
+
+MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
+DAYS = [f"sensors/{MIDNIGHT - timedelta(days=1):%Y-%m-%d}.parquet", f"sensors/{MIDNIGHT:%Y-%m-%d}.parquet"]
+
+
+@pytest.fixture
+def first_day_damaged(written: Written, tmp_path: Path) -> Path:
+    """Who opens the file of the first day is told so."""
+    data = tmp_path / "data"
+    shutil.copytree(written.data, data)
+    (data / "history" / DAYS[0]).write_bytes(b"PAR1 and nothing else")
+    return data
+
+
+def test_a_frame_can_be_used_in_several_ways(
+    spark: SparkSession, written: Written, first_day_damaged: Path
+) -> None:
+    """What one use asks of it is not asked of others, whatever Spark is set to."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    rows = read(spark, written, columns="nodeid,row,time")
+    some = [rows.filter(f"nodeid = {mote}") for mote in (1, 2)]
+    counts = [frame.count() for frame in some]
+    assert rows.count() > sum(counts)
+    assert some[0].union(some[1]).count() == sum(counts)
+    late = rows.filter("time >= '2026-11-19 19:00:00'").count()
+    assert late == rows.filter(F.col("time") >= F.lit(MIDNIGHT)).count(), "it is the session's zone"
+    with pytest.raises(Exception, match=f"{DAYS[0]}: .*put it back from a copy"):
+        spark.read.format("skerry").options(data=str(first_day_damaged), stream="sensors").load().collect()
+
+
+def test_files_without_such_rows_are_not_opened(
+    spark: SparkSession, written: Written, first_day_damaged: Path
+) -> None:
+    assert sorted(name for name in written.history.manifest.files if name.startswith("sensors")) == DAYS
+    options = {"stream": "sensors", "startTime": f"{MIDNIGHT:%Y-%m-%dT%H:%M:%S}", "motes": "1, 3"}
+    columns = "time,temp, nodeid"
+    rows = spark.read.format("skerry").options(data=str(first_day_damaged), columns=columns, **options).load()
+    assert rows.columns == ["time", "temp", "nodeid"]
+    all_rows = read(spark, written).select("time", "temp", "nodeid")
+    expected = [r for r in all_rows.collect() if r.nodeid != 2 and r.time.astimezone(UTC) >= MIDNIGHT]
+    assert sorted(map(str, rows.collect())) == sorted(map(str, expected))
+    exact = spark.read.format("skerry").options(data=str(first_day_damaged), **options)
+    [(least,)] = exact.schema("temp decimal(8, 2)").load().agg(F.min("temp")).collect()
+    assert float(least) == min(row.temp for row in expected if row.temp is not None)
+    until = {**options, "endTime": f"{MIDNIGHT + timedelta(minutes=5):%Y-%m-%dT%H:%M:%SZ}"}
+    early = spark.read.format("skerry").options(data=str(written.data), **until).load().collect()
+    assert {row.time.astimezone(UTC) < MIDNIGHT + timedelta(minutes=5) for row in early} == {True}
+
+
+def test_only_needed_rows_reach_spark(written: Written) -> None:
+    options = {"data": str(written.data), "stream": "2", "columns": "row,nodeid", "motes": "2"}
+    schema = StructType().add("row", "long").add("nodeid", "long").add("stream", "long")
+    reader = PastReader(reading_of(options, schema))
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    records = written.log.tail(written.log.rows)
+    assert len(rows) == int(((records["stream"] == 2) & (records["node"] == 2)).sum())
+    assert {(row["stream"], row["nodeid"]) for row in rows} == {(2, 2)}
+
+
+# ---- as rows come ----
+
+
+def live(spark: SparkSession, data: Path, stream: str = "sensors", **options: str) -> DataFrame:
+    return spark.readStream.format("skerry").options(data=str(data), stream=stream, **options).load()
+
+
+class Sink:
+    """What a streaming query brings, until it has all there is."""
+
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
+        self._spark, self._directory = spark, directory
+
+    def take(self, rows: DataFrame) -> list[int]:
+        """Numbers of the rows that are new."""
+        path = self._directory / "rows"
+        before = self._read(path)
+        query = (
+            rows.select("row")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(self._directory / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(path))
+        )
+        query.awaitTermination()
+        got = self._read(path)
+        assert len(got) == len(set(got)), "a row came twice"
+        return sorted(set(got) - set(before))
+
+    def _read(self, path: Path) -> list[int]:
+        return [row for (row,) in self._spark.read.parquet(str(path)).collect()] if path.exists() else []
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[Written]:
+    """Rows of one mote and one stream come."""
+    made = Written(tmp_path / "data", [PLAIN], segment_rows=20)
+    yield made
+    made.close()
+
+
+def test_a_stream_begins_in_the_past_and_goes_on_from_a_checkpoint(
+    spark: SparkSession, growing: Written, tmp_path: Path
+) -> None:
+    sink = Sink(spark, tmp_path)
+    growing.append(plain_records(PLAIN, range(100), [1]))
+    growing.compact(70)
+    rows = live(spark, growing.data, maxRowsPerTrigger="45")
+    assert sink.take(rows) == list(range(100))
+    growing.append(plain_records(PLAIN, range(100, 130), [1]))
+    # The rows are in the files meanwhile, and the log has others alone.
+    growing.compact()
+    growing.keep(log_bytes=0)
+    assert growing.log.first == 100
+    growing.append(plain_records(PLAIN, range(130, 150), [1]))
+    assert sink.take(rows) == list(range(100, 150))
+    assert sink.take(rows) == []
+
+
+def streamed(written: Written, upto: int | None = None, **options: str) -> list[int]:
+    """Numbers of the rows of a stream's first batch, read in this process; up to one of the log's."""
+    given = {name.lower(): value for name, value in options.items()}
+    reading = reading_of({"data": str(written.data), "stream": "sensors", **given}, ROW)
+    reader = LiveReader(reading)
+    start = reader.initialOffset()
+    limit = ReadMaxRows(upto - start["row"]) if upto is not None else ReadAllAvailable()
+    parts = reader.partitions(start, reader.latestOffset(start, limit))
+    return sorted(row for part in parts for batch in reader.read(part) for row in batch["row"].to_pylist())
+
+
+def test_a_stream_begins_where_it_is_told(growing: Written) -> None:
+    growing.append(plain_records(PLAIN, range(200), [1]))
+    growing.compact(150)
+    moment = datetime.fromtimestamp(ORIGIN / 1e6 + 140 * 5, UTC)
+    assert streamed(growing) == streamed(growing, startRow="earliest") == list(range(200))
+    assert streamed(growing, 180, startRow="160") == list(range(160, 180))
+    assert streamed(growing, startTime=moment.isoformat()) == list(range(140, 200))
+    assert streamed(growing, startRow="latest") == []
+
+
+def test_rows_come_once_whatever_is_compacted_meanwhile(growing: Written) -> None:
+    """Tasks share out what the log has, which has it no longer when they read."""
+    for first in range(0, 200, 20):
+        growing.append(plain_records(PLAIN, range(first, first + 20), [1]))
+    growing.compact(90)
+    reader = PastReader(reading_of({"data": str(growing.data), "stream": "sensors"}, ROW))
+    parts = reader.partitions()
+    growing.compact()
+    growing.keep(log_bytes=0)
+    assert growing.log.first > 90
+    got = [row for part in parts for batch in reader.read(part) for row in batch["row"].to_pylist()]
+    assert sorted(got) == list(range(200))
+
+
+def test_rows_that_are_gone_are_told_of(spark: SparkSession, growing: Written, tmp_path: Path) -> None:
+    # Ten minutes of the first day, and some of the second.
+    growing.append(plain_records(PLAIN, range(40), [1]))
+    sink, rows = Sink(spark, tmp_path / "first"), live(spark, growing.data)
+    assert len(sink.take(rows)) == 40
+    growing.append(plain_records(PLAIN, range(40, 160), [1]))
+    growing.compact()
+    growing.keep(MIDNIGHT.timestamp() + 0.9 * 86_400, history_days=0.5, log_bytes=0)
+    assert growing.history.manifest.gone == "2026-11-19"
+    said = r"of the rows from {} on some are gone.*the first row that is still there is row 120\."
+    for options, start in (
+        ({"startRow": "50"}, "row 50"),
+        ({"startTime": "2026-11-19T23:55"}, "2026-11-19T23:55:00Z"),
+    ):
+        with pytest.raises(LostError, match=said.format(start)):
+            streamed(growing, **options)
+        assert streamed(growing, failOnDataLoss="false", **options) == list(range(120, 160))
+        with pytest.raises(LostError, match=said.format(start)):
+            numbers(growing, **options)
+    # Who does not say where to begin has all that there is.
+    assert streamed(growing) == streamed(growing, startRow="120") == list(range(120, 160))
+    with pytest.raises(StreamingQueryException, match=said.format("row 40")):
+        sink.take(rows)
+    assert sink.take(live(spark, growing.data, failOnDataLoss="false")) == list(range(120, 160))
+
+
+# ---- what cannot be read ----
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "option stream is missing: give 'sensors'"),
+        ({"stream": "sensor"}, r"has no stream sensor: it has sensors \(a row for each.*stream-3 \(SUM"),
+        ({"stream": "7"}, "has no stream 7: .*by their numbers 1, 2, 3"),
+        ({"stream": "sensors", "startRow": "-1"}, "option startRow is '-1': give the number of a row"),
+        ({"stream": "sensors", "startRow": "5000"}, "option startRow is 5000, and .* end before row 943"),
+        ({"stream": "sensors", "startTime": "now"}, "option startTime is 'now': give UTC as 2026-11-21"),
+        (
+            {"stream": "sensors", "startTime": "2026-11-20", "endTime": "2026-11-19"},
+            "option endTime is '2026-11-19', which is not after startTime '2026-11-20'",
+        ),
+        ({"stream": "sensors", "motes": "1;2"}, "option motes is '1;2', and '1;2' is no mote"),
+        ({"stream": "stream-3", "motes": "1"}, "option motes is '1', and rows of stream stream-3 are of no mote"),
+        ({"stream": "sensors", "columns": "temp,hum"}, "option columns has 'hum': there are row, root"),
+        ({"stream": "sensors", "failOnDataLoss": "no"}, "option failOnDataLoss is 'no': give true or false"),
+        ({"stream": "sensors", "maxRowsPerTrigger": "0"}, "option maxRowsPerTrigger is '0': give a number"),
+        ({"stream": "sensors", "starttimes": "1"}, r"option starttimes \('1'\).*did you mean startTime\?"),
+    ],
+)  # fmt: skip
+def test_options_that_are_wrong_are_named(written: Written, options: dict[str, str], said: str) -> None:
+    given = {name.lower(): value for name, value in options.items()}
+    with pytest.raises(DataError, match=said):
+        LiveReader(reading_of({"data": str(written.data), **given}, None)).initialOffset()
+
+
+def test_spark_shows_what_was_said(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "pictures").touch()
+    for data, said in (
+        (tmp_path / "nowhere", f"data directory {tmp_path}/nowhere: there is no such directory"),
+        (tmp_path, f"data directory {tmp_path}: no gateway has written it: it has no log, but .*pictures"),
+    ):
+        with pytest.raises(AnalysisException, match=said):
+            live(spark, data)
+
+
+def test_a_directory_that_is_damaged_is_named(written: Written, tmp_path: Path) -> None:
+    for name in ("history/manifest.json", "gateway.json", "clock.json"):
+        shutil.copytree(written.data, tmp_path / "data", dirs_exist_ok=True)
+        (tmp_path / "data" / name).write_text("{")
+        with pytest.raises(DataError, match=f"data/{name} is not as the gateway wrote it"):
+            numbers(tmp_path / "data")
+        (tmp_path / "data" / name).unlink()
+
+
+def test_nothing_is_written_and_the_gateway_may_run(written: Written) -> None:
+    def files() -> dict[Path, tuple[int, int]]:
+        found = [path for path in written.data.rglob("*") if path.is_file()]
+        return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in found}
+
+    before = files()
+    assert len(numbers(written)) > 500
+    assert files() == before
