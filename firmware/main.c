@@ -2,6 +2,7 @@
 #include "board.h"
 #include "drivers/radio.h"
 #include "drivers/settings.h"
+#include "kernel/assert.h"
 #include "kernel/kernel.h"
 #include "net/net.h"
 #include "query/query.h"
@@ -9,6 +10,7 @@
 int main(void)
 {
     board_init();
+    invariant_init();
     const struct wire_settings *own = settings_load();
     radio_init(own->pan, own->nodeid, own->channel);
     query_init();

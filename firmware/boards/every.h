@@ -14,7 +14,9 @@
 
 /* Clocks, pins, the timer of the 32,768 Hz crystal. First call in main. */
 void board_init(void);
-/* Why it started: the chip's flags, see board.c. */
+/* Why it started: the chip's flags, see board.h. Nothing but BOARD_RESET_BY_FIRMWARE on every board
+ * where the RAM has kept what it held: the firmware has called board_reboot, or it hung. */
+#define BOARD_RESET_BY_FIRMWARE (1U << 3)
 uint8_t board_reset_cause(void);
 void board_reboot(void) __attribute__((noreturn));
 /* Takes some ms, after board_init: bits that differ from chip to chip and from start to start. For

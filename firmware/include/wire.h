@@ -148,6 +148,17 @@ enum wire_refusal_reason {
     WIRE_REFUSAL_TREES = 0x04,
 };
 
+/* What must hold on a mote whatever it receives; where it does not, the mote starts anew and its STATUS says what it was. */
+enum wire_invariant {
+    WIRE_INVARIANT_MAIN_LOOP = 0x01,
+    WIRE_INVARIANT_CPU_FAULT = 0x02,
+    WIRE_INVARIANT_EVENTS = 0x03,
+    WIRE_INVARIANT_TIMERS = 0x04,
+    WIRE_INVARIANT_QUEUE = 0x05,
+    WIRE_INVARIANT_QUERY_MEMORY = 0x06,
+    WIRE_INVARIANT_RADIO_HELD = 0x07,
+};
+
 /* Bits of a storage point's flags. */
 enum wire_store_flag {
     WIRE_STORE_CIRCULAR = 0x01,
@@ -604,6 +615,7 @@ struct wire_status {
     uint16_t node; /* short address */
     uint16_t boots; /* boot count, kept in EEPROM */
     uint8_t reset_cause; /* the chip's reset flags (MCUSR on AVR) */
+    uint8_t invariant; /* why the firmware ended its last run, see Invariant; 0: it did not, or was asked to */
     uint8_t board; /* 1 iris, 2 cc2538, 255 host */
     uint32_t attributes; /* bit n set: attribute number n can be acquired here */
     uint16_t parent; /* short address; 65535 none (the root) */
@@ -627,7 +639,7 @@ struct wire_status {
     uint16_t loops; /* parents that were given up for standing below the mote itself */
     uint32_t factory; /* factory number: no two motes have one */
 } __attribute__((packed));
-_Static_assert(sizeof(struct wire_status) == 64, "wire_status");
+_Static_assert(sizeof(struct wire_status) == 65, "wire_status");
 
 /* COMMAND_ACK. */
 struct wire_command_ack {

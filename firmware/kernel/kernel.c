@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "board.h"
+#include "kernel/assert.h"
 #include "kernel/event.h"
 #include "kernel/power.h"
 #include "kernel/timer.h"
@@ -32,6 +33,7 @@ static struct event *event_take(void)
     board_interrupts state = board_interrupts_off();
     struct event *event = first_event;
     if (event) {
+        INVARIANT(event->pending, EVENTS);
         first_event = event->next;
         event->pending = false;
     }
@@ -44,8 +46,10 @@ void timer_stop(struct timer *timer)
     if (!timer->running)
         return;
     struct timer **at = &timers;
-    while (*at != timer)
+    while (*at != timer) {
+        INVARIANT(*at, TIMERS);
         at = &(*at)->next;
+    }
     *at = timer->next;
     timer->running = false;
 }

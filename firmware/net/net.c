@@ -6,6 +6,7 @@
 #include "board.h"
 #include "commands/command.h"
 #include "drivers/settings.h"
+#include "kernel/assert.h"
 #include "kernel/calls.h"
 #include "kernel/event.h"
 #include "kernel/timer.h"
@@ -159,7 +160,7 @@ static NOT_INLINED uint8_t execute(const struct wire_command *command, uint8_t a
         settings_keep(&changed);
         return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_REBOOT:
-        timer_start(&reboot_timer, clock_now() + REBOOT_DELAY, board_reboot);
+        timer_start(&reboot_timer, clock_now() + REBOOT_DELAY, kernel_restart);
         return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_RUN:
         if (arguments != 1 + sizeof *values)
@@ -262,7 +263,7 @@ void routing_clock_jumped(void) { event_post(&restart_event); }
 void routing_renew_session(uint16_t other)
 {
     settings_renew(other);
-    board_reboot();
+    kernel_restart();
 }
 
 void net_init(void)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "kernel/assert.h"
 #include "query/slots.h"
 
 static uint8_t bytes[MEMORY_BYTES];
@@ -13,6 +14,7 @@ uint16_t memory_free(void) { return (uint16_t)(MEMORY_BYTES - used); }
 /* Moves everything from `from` on by so many bytes, up or down. */
 static void move(uint8_t *from, int16_t by)
 {
+    INVARIANT(from >= bytes && from <= bytes + used && used <= MEMORY_BYTES, QUERY_MEMORY);
     memmove(from + by, from, (size_t)(bytes + used - from));
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
         struct memory_block *block = &slot_any(i)->block;

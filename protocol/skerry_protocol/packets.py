@@ -199,6 +199,18 @@ class RefusalReason(IntEnum):
     TREES = 4  # as many semantic routing trees are held as the board has room for
 
 
+class Invariant(IntEnum):
+    """What must hold on a mote whatever it receives; where it does not, the mote starts anew and its STATUS says what it was."""
+
+    MAIN_LOOP = 1  # the main loop comes round within two seconds
+    CPU_FAULT = 2  # the processor can execute what comes next
+    EVENTS = 3  # what waits in the list of events is marked as waiting
+    TIMERS = 4  # a timer that runs is in the list of timers
+    QUEUE = 5  # the queue's records end where the bytes in use do
+    QUERY_MEMORY = 6  # a query's memory lies within that of all
+    RADIO_HELD = 7  # as many frames wait for the main loop as there is room for
+
+
 class QueryFlag(IntEnum):
     """Bits of a query program's flags."""
 
@@ -526,6 +538,9 @@ Status = Struct(
     "node" / Int16ul * "short address",
     "boots" / Int16ul * "boot count, kept in EEPROM",
     "reset_cause" / Int8ul * "the chip's reset flags (MCUSR on AVR)",
+    "invariant"
+    / Int8ul
+    * "why the firmware ended its last run, see Invariant; 0: it did not, or was asked to",
     "board" / Int8ul * "1 iris, 2 cc2538, 255 host",
     "attributes" / Int32ul * "bit n set: attribute number n can be acquired here",
     "parent" / Int16ul * "short address; 65535 none (the root)",

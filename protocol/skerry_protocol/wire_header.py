@@ -98,6 +98,7 @@ _ENUMS: tuple[tuple[str, type[enum.IntEnum]], ...] = (
     ("AGGREGATE", packets.Aggregate),
     ("QUERY", packets.QueryFlag),
     ("REFUSAL", packets.RefusalReason),
+    ("INVARIANT", packets.Invariant),
     ("STORE", packets.StoreFlag),
     ("EVENT_FLAG", packets.EventFlag),
     ("MATCH", packets.Match),

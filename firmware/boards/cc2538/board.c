@@ -3,6 +3,7 @@
 #include "board.h"
 
 #include "drivers/cc2538/registers.h"
+#include "kernel/assert.h"
 #include "kernel/button.h"
 #include "kernel/clock.h"
 
@@ -68,7 +69,7 @@ void board_clock_wait(void)
 
 void board_init(void)
 {
-    reset_cause = reset_mark == RESET_BY_FIRMWARE ? 1 << 3 : 1 << 0;
+    reset_cause = reset_mark == RESET_BY_FIRMWARE ? BOARD_RESET_BY_FIRMWARE : 1 << 0;
     reset_mark = 0;
     SYS_CTRL_CLOCK_CTRL = CLOCK_CRYSTAL;
     IOC_PA3_OVER = IOC_PULL_UP;
@@ -134,7 +135,7 @@ void sleep_timer_isr(void)
 void systick_isr(void)
 {
     if (++wraps >= HANG_WRAPS)
-        board_reboot();
+        invariant_broken(WIRE_INVARIANT_MAIN_LOOP);
 }
 
 void board_watchdog(void) { wraps = 0; }

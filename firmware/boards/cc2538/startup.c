@@ -3,6 +3,7 @@
 
 #include "board.h"
 #include "drivers/cc2538/registers.h"
+#include "kernel/assert.h"
 
 #define STACK_PAINT 0xC5C5C5C5UL
 
@@ -63,4 +64,4 @@ void reset_handler(void)
     board_reboot();
 }
 
-void fault_handler(void) { board_reboot(); }
+void fault_handler(void) { invariant_broken(WIRE_INVARIANT_CPU_FAULT); }

@@ -10,6 +10,7 @@
 #include "board.h"
 #include "drivers/radio.h"
 #include "drivers/rf230/pins.h"
+#include "kernel/assert.h"
 #include "kernel/event.h"
 #include "kernel/power.h"
 #include "kernel/timer.h"
@@ -488,6 +489,7 @@ static bool passes(const struct received *received)
 
 static void deliver(void)
 {
+    INVARIANT(waiting_count <= WAITING + 1, RADIO_HELD);
     while (waiting_count > 0) {
         if (passes(&waiting[waiting_first]))
             radio_received(&waiting[waiting_first].frame);

@@ -6,6 +6,7 @@
 #include "drivers/radio.h"
 #include "drivers/sensor.h"
 #include "drivers/settings.h"
+#include "kernel/assert.h"
 #include "kernel/clock.h"
 #include "net/app.h"
 #include "net/mac/mac.h"
@@ -63,6 +64,7 @@ void status_report(void)
         .node = own->nodeid,
         .boots = own->boots,
         .reset_cause = board_reset_cause(),
+        .invariant = invariant_last(),
         .board = BOARD_ID,
         .attributes = OWN_ATTRIBUTES | sensor_available(),
         .parent = tree_own_parent(),

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernel/assert.h"
 #include "net/app.h"
 #include "net/transport/outbox.h"
 
@@ -21,6 +22,7 @@ static uint16_t dropped;
 static uint8_t *behind(struct queue_record *record) { return record->body + record->length; }
 static struct queue_record *at(uint8_t *place)
 {
+    INVARIANT(place <= end, QUEUE);
     return place < end ? (struct queue_record *)place : NULL;
 }
 

@@ -117,16 +117,32 @@ LAYOUT(aggregate_state, NULL, NULL, NULL);
 static const struct member partial_members[] = {MEMBER(partial, query), MEMBER(partial, epoch),
                                                 MEMBER(partial, motes), MEMBER(partial, overflow)};
 LAYOUT(partial, NULL, "states", &aggregate_state);
-static const struct member status_members[] = {
-    MEMBER(status, node),          MEMBER(status, boots),      MEMBER(status, reset_cause),
-    MEMBER(status, board),         MEMBER(status, attributes), MEMBER(status, parent),
-    MEMBER(status, level),         MEMBER(status, link),       MEMBER(status, neighbours),
-    MEMBER(status, query_version), MEMBER(status, x),          MEMBER(status, y),
-    MEMBER(status, voltage),       MEMBER(status, free_ram),   MEMBER(status, queue_length),
-    MEMBER(status, seconds),       MEMBER(status, radio_on),   MEMBER(status, uptime),
-    MEMBER(status, rows),          MEMBER(status, dropped),    MEMBER(status, sent),
-    MEMBER(status, repeated),      MEMBER(status, malformed),  MEMBER(status, loops),
-    MEMBER(status, factory)};
+static const struct member status_members[] = {MEMBER(status, node),
+                                               MEMBER(status, boots),
+                                               MEMBER(status, reset_cause),
+                                               MEMBER(status, invariant),
+                                               MEMBER(status, board),
+                                               MEMBER(status, attributes),
+                                               MEMBER(status, parent),
+                                               MEMBER(status, level),
+                                               MEMBER(status, link),
+                                               MEMBER(status, neighbours),
+                                               MEMBER(status, query_version),
+                                               MEMBER(status, x),
+                                               MEMBER(status, y),
+                                               MEMBER(status, voltage),
+                                               MEMBER(status, free_ram),
+                                               MEMBER(status, queue_length),
+                                               MEMBER(status, seconds),
+                                               MEMBER(status, radio_on),
+                                               MEMBER(status, uptime),
+                                               MEMBER(status, rows),
+                                               MEMBER(status, dropped),
+                                               MEMBER(status, sent),
+                                               MEMBER(status, repeated),
+                                               MEMBER(status, malformed),
+                                               MEMBER(status, loops),
+                                               MEMBER(status, factory)};
 LAYOUT(status, NULL, NULL, NULL);
 static const struct member command_ack_members[] = {
     MEMBER(command_ack, node), MEMBER(command_ack, token), MEMBER(command_ack, status)};

@@ -7,6 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of programs that do not test kernel/assert.c itself: a broken invariant fails the test. */
+void invariant_broken(unsigned char which) __attribute__((weak, noreturn));
+void invariant_broken(unsigned char which)
+{
+    fprintf(stderr, "invariant %d is broken (enum wire_invariant)\n", which);
+    exit(1);
+}
+
 struct test {
     const char *name;
     void (*run)(void);

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from skerry.catalog.event_rates import Events
+from skerry.catalog.invariants import invariant_name
 from skerry.catalog.namesakes import Namesakes
 from skerry_protocol.attributes import BY_NAME, Attribute
 from skerry_protocol.bytecode import ATTRIBUTE_OWN
@@ -19,6 +20,8 @@ from skerry_protocol.packets import NO_LEVEL, NO_NODE
 MOVES, MOVES_S = 4, 600.0
 #: A mote that has not been heard for so long, in s, is taken to be gone.
 GONE_S = 86_400.0
+#: So long after its start, in s, a mote's reason to reset itself is news.
+TOLD_S = 86_400
 BOARDS = {1: "iris", 2: "cc2538", 255: "host"}
 
 
@@ -60,6 +63,8 @@ class Mote:
     factory: int = 0
     #: The root that this report came through; None: of a gateway that knew but one.
     root: int | None = None
+    #: Name of what was broken so that the firmware ended its run before this one; None: nothing.
+    invariant: str | None = None
 
     @property
     def radio_duty_cycle(self) -> float | None:
@@ -114,6 +119,14 @@ class Catalog:
             nodeid: (min(moves[-1][1:]), max(moves[-1][1:]))
             for nodeid, moves in self._moves.items()
             if len(moves) == MOVES and now - moves[0][0] < MOVES_S
+        }
+
+    def broken(self) -> dict[int, str]:
+        """Motes that have reset themselves within the last day before their latest report, and the invariants that were broken."""
+        return {
+            mote.nodeid: mote.invariant
+            for mote in self._motes.values()
+            if mote.invariant is not None and mote.uptime < TOLD_S
         }
 
     def tell_namesake(self, nodeid: int, factory: int, other: int, now: float) -> None:
@@ -233,6 +246,7 @@ def _mote(status: Mapping[str, Any], received: float, root: int | None) -> Mote:
         voltage=status["voltage"] / 1000 or None,
         root=root,
         radio_on=status["radio_on"] / 1000,
+        invariant=invariant_name(status["invariant"]),
         **{name: status[name] for name in same},
     )
 

@@ -81,7 +81,7 @@ def motes(
         None if near is None else _place(near), within, has or (), dict(map(_assignment, tag or ()))
     )
     shown = ("nodeid", "level", "parent", "x", "y", "distance", "voltage", "link", "neighbours", "queue_length", "dropped",
-             "uptime", "silent", "tags")  # fmt: skip
+             "uptime", "reset by", "silent", "tags")  # fmt: skip
     described = [
         {
             **row,
@@ -90,11 +90,14 @@ def motes(
             "link": f"{row['link']:.2f}",
             "distance": f"{row['distance']:.1f}" if near is not None else None,
             "silent": "yes" if row["silent"] else "",
+            "reset by": row["invariant"],
             "tags": ", ".join(f"{key}={value}" for key, value in row["tags"].items()),
         }
         for row in rows
     ]
-    table(described, [name for name in shown if name != "distance" or near is not None])
+    hidden = {"distance"} if near is None else set()
+    hidden |= set() if any(row["invariant"] for row in rows) else {"reset by"}
+    table(described, [name for name in shown if name not in hidden])
 
 
 def substitutes(

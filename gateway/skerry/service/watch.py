@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from skerry.catalog import Catalog
+from skerry.catalog.invariants import invariant_text
 from skerry.network.root import Root
 from skerry.service.alarms import Alarms
 
@@ -51,7 +52,7 @@ class Watch:
         )
 
     def motes(self, catalog: Catalog, roots: Collection[int]) -> None:
-        """Whether each has an address of its own. ``roots``: addresses of the roots."""
+        """Whether each has an address of its own, and none has reset itself. ``roots``: addresses of the roots."""
         self._tell("namesakes", _named(catalog.namesakes(time.time()), catalog, roots))
         found = [
             f"mote {nodeid} reports through roots {a} and {b} in turn"
@@ -59,6 +60,11 @@ class Watch:
         ]
         why = "there seem to be two of that number; rows of both are kept, but give one of them another"
         self._tell("motes", f"{'; '.join(found)}: {why}" if found else None)
+        broken = [
+            f"mote {nodeid}: {invariant_text(name)}" for nodeid, name in sorted(catalog.broken().items())
+        ]
+        why = "a fault of the firmware, which started anew and lost the rows that waited; please report it"
+        self._tell("invariants", f"{'; '.join(broken)}: {why}" if broken else None)
 
     def _tell(self, name: str, trouble: str | None) -> None:
         if trouble is None:

@@ -8,18 +8,21 @@ from typing import Any
 import pytest
 
 from skerry.catalog.catalog import Catalog
+from skerry.catalog.invariants import invariant_text
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
+from skerry.service.alarms import Alarms
 from skerry.service.explain import explain, explain_text
+from skerry.service.watch import Watch
 from skerry.sharing.demand import Demand
 from skerry_protocol.codec import decode, encode
-from skerry_protocol.packets import PacketType
+from skerry_protocol.packets import Invariant, PacketType
 
 
 def status(**fields: Any) -> Any:
     """A STATUS body as it comes off the line."""
     everything = {
-        "node": 7, "boots": 2, "reset_cause": 1, "board": 1, "attributes": 0b11_1111_1111_1111, "parent": 3,
+        "node": 7, "boots": 2, "reset_cause": 1, "invariant": 0, "board": 1, "attributes": 0b11_1111_1111_1111, "parent": 3,
         "level": 2, "link": 255, "neighbours": 5, "query_version": 4, "x": 150, "y": -25, "voltage": 2950,
         "free_ram": 900, "queue_length": 1, "seconds": 500, "radio_on": 4000, "uptime": 400, "rows": 10,
         "dropped": 0, "sent": 12, "repeated": 2, "malformed": 0, "loops": 0, "factory": 9,
@@ -35,6 +38,35 @@ def test_a_mote_is_told_in_si() -> None:
     assert (mote["xpos"], mote["ypos"], mote["voltage"], mote["link"]) == (1.5, -0.25, 2.95, 1.0)
     assert mote["radio_duty_cycle"] == pytest.approx(0.01)
     assert mote["received"] == 1e9
+
+
+def test_a_mote_that_has_reset_itself_is_told_for_a_day_or_until_its_next_start() -> None:
+    catalog, alarms = Catalog(), Alarms()
+    watch = Watch(alarms)
+
+    def told() -> list[str]:
+        watch.motes(catalog, roots=[0])
+        return [alarm["text"] for alarm in alarms.active() if alarm["name"] == "invariants"]
+
+    catalog.update(status(), 0)
+    assert (catalog.motes()[0]["invariant"], told()) == (None, [])
+    catalog.update(status(boots=3, uptime=5, invariant=Invariant.TIMERS), 1)
+    catalog.update(status(node=8, uptime=5, invariant=77), 1)
+    assert [mote["invariant"] for mote in catalog.motes()] == ["TIMERS", "invariant 77"]
+    assert told() == [
+        "mote 7: its list of timers was broken (TIMERS); mote 8: invariant 77, which this gateway does not know: "
+        "a fault of the firmware, which started anew and lost the rows that waited; please report it"
+    ]
+    catalog.update(status(node=8, boots=3, uptime=5), 2)
+    assert len(told()) == 1
+    assert "mote 8" not in told()[0]
+    catalog.update(status(boots=3, uptime=86_400, invariant=Invariant.TIMERS), 3)
+    assert told() == []
+
+
+@pytest.mark.parametrize("invariant", Invariant)
+def test_each_invariant_has_words(invariant: Invariant) -> None:
+    assert invariant_text(invariant.name).endswith(f"({invariant.name})")
 
 
 def test_no_parent_no_level_no_voltage() -> None:

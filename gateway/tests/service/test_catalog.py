@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def report(peer: RootPeer, **fields: Any) -> None:
     """A mote's STATUS."""
     everything = {
-        "boots": 1, "reset_cause": 1, "board": 1, "attributes": 0x3FFF, "parent": 0, "level": 1, "link": 255,
+        "boots": 1, "reset_cause": 1, "invariant": 0, "board": 1, "attributes": 0x3FFF, "parent": 0, "level": 1, "link": 255,
         "neighbours": 2, "query_version": 0, "y": 0, "voltage": 2950, "free_ram": 900, "queue_length": 0, "seconds": 5,
         "radio_on": 40, "uptime": 40, "rows": 0, "dropped": 0, "sent": 0, "repeated": 0, "malformed": 0, "loops": 0, "factory": 9,
     }  # fmt: skip

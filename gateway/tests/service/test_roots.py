@@ -112,7 +112,7 @@ def test_rows_come_once_whichever_root_and_gateway_are_lost(both: Daemon, roots:
 
 def status(node: int, seconds: int, factory: int = 9) -> bytes:
     return codec.encode(
-        PacketType.STATUS, node=node, uptime=seconds, x=node * 100, y=0, boots=1, reset_cause=1, board=1, attributes=0x3FFF,
+        PacketType.STATUS, node=node, uptime=seconds, x=node * 100, y=0, boots=1, reset_cause=1, invariant=0, board=1, attributes=0x3FFF,
         parent=0, level=1, link=255, neighbours=2, query_version=0, voltage=2950, free_ram=900, queue_length=0, seconds=seconds,
         radio_on=1000, rows=5, dropped=0, sent=9, repeated=0, malformed=0, loops=0, factory=factory,
     )  # fmt: skip
