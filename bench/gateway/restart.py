@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -33,11 +31,6 @@ class Log(Options):
 
 def measure(options: Log, recorder: Recorder) -> None:
     """Once with rows that nobody has processed, then with rows that have been."""
-    recorder.progress("making the archive of classes")
-    # As a gateway has it that has run for a minute before.
-    subprocess.run(
-        [sys.executable, "-m", "skerry.spark.class_archive"], check=True, stdout=subprocess.DEVNULL
-    )
     with gateway_and_root() as (daemon, root):
         daemon.start()
         query = daemon.client("u").query("SELECT temp FROM sensors WHERE temp > 20 SAMPLE PERIOD 1 s").id

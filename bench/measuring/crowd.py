@@ -14,7 +14,7 @@ import numpy as np
 from bench.measuring.plans import plan_of, query_of
 from skerry.delivery.engine import Engine
 from skerry.planner.model.plans import Feed, QueryPlan
-from skerry.spark.streaming import StreamingQuery
+from skerry.spark.supervisor import SparkDriver
 from skerry.storage.log.record import RECORD, Block, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
@@ -53,7 +53,7 @@ class Crowd:
         path = Path(self._directory.name)
         self.log = StreamLog(path)
         self.engine = Engine({1: shared_stream()}.get)
-        self.spark = StreamingQuery("local[2]", path, self.log.path, self._process)
+        self.spark = SparkDriver("local[2]", path, self.log.path, self._process)
         self._positions: dict[str, int] = {}
         self._awake: set[str] = set()
         self._some = threading.Condition()

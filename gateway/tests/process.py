@@ -48,18 +48,37 @@ class Daemon:
         """A client for a user."""
         return skerry.connect(self.url, user=user, token=self.token)
 
-    def child(self, name: str) -> int:
-        """Process id of its child of this name."""
+    def started(self) -> list[int]:
+        """Process ids of all that it, or one that it started, has started."""
         assert self.process is not None
-        lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        children = [int(pid) for text in lists for pid in text.read_text().split()]
-        [found] = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+        return _started_by(self.process.pid)
+
+    @property
+    def driver(self) -> int:
+        """Process id of its Spark driver."""
+        [found] = [
+            pid
+            for pid in self.started()
+            if b"skerry.spark.driver" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+        return found
+
+    def child(self, name: str) -> int:
+        """Process id of the one of these that has this name."""
+        [found] = [pid for pid in self.started() if Path(f"/proc/{pid}/comm").read_text().strip() == name]
         return found
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         assert self.process is not None
         self.process.send_signal(number)
         self.process.wait(120)
+
+
+def _started_by(pid: int) -> list[int]:
+    """All processes behind one."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for text in lists for child in text.read_text().split()]
+    return [*children, *(later for child in children for later in _started_by(child))]
 
 
 def wait_for(condition: Any, limit_s: float = 240) -> None:

@@ -39,8 +39,7 @@ from skerry.service.reader import BACKLOG_ROWS, Reader
 from skerry.service.reader import Past as PastOf
 from skerry.service.restore import restore
 from skerry.service.watch import Watch
-from skerry.spark.class_archive import Archiving
-from skerry.spark.streaming import StreamingQuery
+from skerry.spark.supervisor import SparkDriver
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError
 from skerry.storage.history.history_service import HistoryService
@@ -96,7 +95,8 @@ class Gateway:
         self._ingest = Ingest(Reorder(data, self._network.held_ms), self._network)
         by_utc = len(links) > 1
         self.engine = Engine(self._network.stream, self._rows, self._compacted, by_utc=by_utc, speed=speed)
-        self.tables = TableStore(tables or data / "tables", lambda: self.spark.session)
+        self.spark = SparkDriver(master, data, self._log.path, self.engine.process)
+        self.tables = TableStore(tables or data / "tables", self.spark.read)
         self._joins: dict[str, Joiner] = {}
         self.history = HistoryService(
             data,
@@ -120,8 +120,6 @@ class Gateway:
         self._lines = Lines(data)
         for root in self.roots:
             root.link.endpoint.remember(self._lines.of(root.network.root).stored(self._log))
-        self.spark = StreamingQuery(master, data, self._log.path, self.engine.process)
-        self._archiving = Archiving()
         self._advanced = 0.0
         #: Whether something has changed that is not on the disk yet.
         self._unsaved = False
@@ -144,13 +142,11 @@ class Gateway:
         # Databases are asked in the background from now on.
         self.tables.schemas()
         self.history.start()
-        self._archiving.start()
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
         for root in self.roots:
             root.link.close()
-        self._archiving.stop()
         self.tables.close()
         self.spark.stop()
         self.history.stop()
@@ -282,6 +278,7 @@ class Gateway:
     def _on_idle(self, root: Root) -> None:
         self._watch.root(root)
         self._watch.delivery(self.engine.done, self._through(), self._log.rows, self.spark.state)
+        self._watch.spark(self.spark.trouble)
         self._watch.history(self.history.trouble)
         self._watch.clock(self.history.clock())
         self._watch.windows(self.engine.lacking)

@@ -37,6 +37,10 @@ class Watch:
                 "delivery", f"rows wait in the log: Spark has taken none for {STALLED_S:g} s ({state})"
             )
 
+    def spark(self, trouble: str | None) -> None:
+        """Why Spark does not run; None: it does, or begins."""
+        self._tell("spark", trouble)
+
     def history(self, trouble: str | None) -> None:
         """Why the log is not compacted; None: it is."""
         self._tell("history", None if trouble is None else f"the log is not compacted: {trouble}")

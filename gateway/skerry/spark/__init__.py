@@ -1,1 +1,1 @@
-"""Spark: one session, one streaming query over the log, whatever the number of users."""
+"""Spark: one driver, one streaming query over the log, whatever the number of users."""

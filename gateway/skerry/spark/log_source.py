@@ -1,9 +1,4 @@
-"""Spark's view of the log: a Python Data Source whose offsets are row numbers.
-
-Records travel as blocks, each the bytes of some thousand of them: Spark moves rows one by one, at a cost
-for every column, and the proxy wants them as arrays anyway. It copies their bytes several times on the way; most are zeros, so that
-packing them costs less than it saves.
-"""
+"""Spark's view of the log: a Python Data Source whose offsets are row numbers. Records travel as :mod:`skerry.spark.blocks`."""
 
 from __future__ import annotations
 
@@ -11,15 +6,14 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from skerry.spark.blocks import packed
 from skerry.storage.log import stream_log
 from skerry.storage.log.partition import Partition
-from skerry.storage.log.record import NUMBERED, RECORD, Block
 
 #: Records of one block, and of one trigger of the streaming query at most.
 BLOCK = 8192
@@ -27,8 +21,6 @@ BATCH = 524_288
 #: From so many records on, a batch of one root is read in two parts.
 SHARED = 65536
 
-#: How blocks are packed.
-CODEC = "lz4"
 #: A block: the bytes of records with their numbers, packed; how many records they are, and how many the whole batch has.
 SCHEMA = StructType(
     [
@@ -99,8 +91,7 @@ class LogReader(DataSourceStreamReader):
             rows = partition.partition.read(start, min(start + BLOCK, partition.end))
             seen += len(rows)
             if len(rows):
-                packed = pa.compress(rows, codec=CODEC, asbytes=True)
-                block = {"records": [packed], "count": [len(rows)], "whole": [partition.whole]}
+                block = {"records": [packed(rows)], "count": [len(rows)], "whole": [partition.whole]}
                 yield pa.RecordBatch.from_pydict(block)
         # A worker on another machine may see an older state of a shared directory, or another directory.
         if seen < partition.count:
@@ -126,24 +117,3 @@ class LogSource(DataSource):
         """For readStream."""
         del schema
         return LogReader(self.options["path"])
-
-
-def block_of(table: pa.Table) -> Block:
-    """The records of a batch of the stream, in order. Raises ValueError if some of them are not there, or come twice."""
-    blocks = [
-        np.frombuffer(pa.decompress(block.as_buffer(), count * NUMBERED.itemsize, codec=CODEC), NUMBERED)
-        for block, count in zip(table.column("records"), table.column("count").to_pylist(), strict=True)
-        if block.is_valid
-    ]
-    if not blocks:
-        return Block(0, np.empty(0, RECORD))
-    first = min(int(block["row"][0]) for block in blocks)
-    end = max(int(block["row"][-1]) for block in blocks) + 1
-    came, whole = sum(map(len, blocks)), table.column("whole")[0].as_py()
-    begins = sorted(int(block["row"][0]) for block in blocks)
-    # A row that is damaged may bear the number of another partition's.
-    if came != whole or len({bytes(block[:1]) for block in blocks}) < len(blocks):
-        raise ValueError(
-            f"the batch that begins at row {first} is not whole: {came} of {whole} rows came, in blocks that begin at {begins}"
-        )
-    return Block(first, stream_log.in_order(blocks, first, end))

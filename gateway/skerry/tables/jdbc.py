@@ -26,9 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from skerry.tables.columns import TableError
 
@@ -42,8 +39,6 @@ SILENT_S = 60
 #: Rows that come at a time.
 _FETCHED = 10_000
 _SECRET = "password"
-#: What is raised where the database is to blame. Anything else is a fault of the gateway's.
-_EXPECTED = (TableError, PySparkException, Py4JError, OSError, pa.ArrowException)
 _KEYS = ("url", "user", _SECRET, "password_file", "driver", "jar", "tables", "every", "changed")
 
 
@@ -152,6 +147,13 @@ def _password(path: Path, said: Mapping[str, Any]) -> str:
 #: What was read last: tables by name, or what is the matter; and how many readings there were, negative where the last is too
 #: long ago.
 Reading = tuple[Mapping[str, pa.Table], str | None, int]
+#: Reads a table, by its driver's file and Spark's options, of so many rows at most and one more; None: Spark is not there yet. Raises
+#: DatabaseError.
+Read = Callable[[Path, dict[str, str], int], pa.Table | None]
+
+
+class DatabaseError(Exception):
+    """What a database, its driver or Spark says, in a line."""
 
 
 class Database:
@@ -160,12 +162,12 @@ class Database:
     def __init__(
         self,
         connection: Connection,
-        spark: Callable[[], SparkSession | None],
+        read: Read,
         most: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``spark``: the session, None while there is none; ``most``: rows of a table."""
-        self._connection, self._spark, self._most, self._clock = connection, spark, most, clock
+        """``most``: rows of a table."""
+        self._connection, self._ask, self._most, self._clock = connection, read, most, clock
         self._reading: Reading = {}, "it has not answered yet", 0
         self._answered = clock()
         self._mark: object = None
@@ -200,10 +202,9 @@ class Database:
         """Read what has changed, once there is a session."""
         known, trouble, number = self._reading
         try:
-            spark = self._spark()
-            if spark is None:
+            found = self._read(None if trouble is not None else known)
+            if found is None:
                 return
-            found = self._read(spark, None if trouble is not None else known)
         except Exception as error:  # whatever it is, it is tried again
             text = self._connection.redacted(" ".join(_reason(error).split()))
             if text != trouble:
@@ -215,18 +216,21 @@ class Database:
                 self._reading = found, None, number + 1
         self._answered = self._clock()
 
-    def _read(self, spark: SparkSession, known: Mapping[str, pa.Table] | None) -> Mapping[str, pa.Table]:
-        """The tables; ``known`` itself where nothing has changed."""
-        # In each thread that reads, as the class loader is a thread's.
-        spark.sql(f"ADD JAR '{str(self._connection.jar).replace(chr(39), chr(92) + chr(39))}'")
+    def _read(self, known: Mapping[str, pa.Table] | None) -> Mapping[str, pa.Table] | None:
+        """The tables; ``known`` itself where nothing has changed; None: Spark is not there yet."""
         mark = None
         if self._connection.changed is not None:
-            mark = self._table(spark, f"({self._connection.changed}) changed").to_pylist()
+            table = self._table(f"({self._connection.changed}) changed")
+            if table is None:
+                return None
+            mark = table.to_pylist()
             if known is not None and mark == self._mark:
                 return known
         found = {}
         for name in self._connection.tables:
-            table = self._table(spark, name)
+            table = self._table(name)
+            if table is None:
+                return None
             if table.num_rows > self._most:
                 raise TableError(f"{name} has more than {self._most} rows")
             found[_called(name)] = table
@@ -236,23 +240,18 @@ class Database:
         )
         return known if same and known is not None else found
 
-    def _table(self, spark: SparkSession, what: str) -> pa.Table:
+    def _table(self, what: str) -> pa.Table | None:
         connection = self._connection
-        reader = spark.read.format("jdbc").options(
-            url=connection.url, dbtable=what, user=connection.user, password=connection.password,
-            driver=connection.driver, fetchsize=str(_FETCHED), queryTimeout=str(SILENT_S), preferTimestampNTZ="true",
-        )  # fmt: skip
-        return reader.load().limit(self._most + 1).toArrow().replace_schema_metadata(None)
+        options = {
+            "url": connection.url, "dbtable": what, "user": connection.user, "password": connection.password,
+            "driver": connection.driver, "fetchsize": str(_FETCHED), "queryTimeout": str(SILENT_S), "preferTimestampNTZ": "true",
+        }  # fmt: skip
+        return self._ask(connection.jar, options, self._most)
 
 
 def _reason(error: Exception) -> str:
-    """What the database or its driver says, where one of them does: the first cause's message."""
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    if cause is None:
-        said = next(iter(str(error).splitlines()), "")
-        # Of what no database or table is to blame for, its kind tells more.
-        return said if isinstance(error, _EXPECTED) and said else f"{type(error).__name__}: {said}"
-    while cause.getCause() is not None:
-        cause = cause.getCause()
-    said = str(cause.getMessage() or cause.getClass().getSimpleName())
-    return said.splitlines()[0]
+    """What the database or its driver says, where one of them does."""
+    said = next(iter(str(error).splitlines()), "")
+    # Of what no database or table is to blame for, its kind tells more.
+    expected = isinstance(error, TableError | DatabaseError | OSError | pa.ArrowException)
+    return said if expected and said else f"{type(error).__name__}: {said}"

@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from skerry.planner.model.joined_tables import TableSchema, Trouble
 from skerry.tables import csv_files, files, jdbc, sqlite
@@ -97,12 +96,16 @@ class _Entry:
         return self.name if name == self.own else f"{self.name}, table {name}"
 
 
-class TableStore:
-    """The tables of a directory, which is made where it is not there. May be called from any thread. ``spark``: its session,
-    if there is one, for databases."""
+def _no_spark(jar: Path, options: dict[str, str], most: int) -> None:
+    del jar, options, most
 
-    def __init__(self, directory: Path, spark: Callable[[], SparkSession | None] = lambda: None) -> None:
-        self.directory, self._spark = directory, spark
+
+class TableStore:
+    """The tables of a directory, which is made where it is not there. May be called from any thread. ``read``: how
+    databases are read."""
+
+    def __init__(self, directory: Path, read: jdbc.Read = _no_spark) -> None:
+        self.directory, self._read_database = directory, read
         # Whoever looks where tables belong finds the place. What stands in the way is said when it is listed.
         with suppress(OSError):
             directory.mkdir(parents=True, exist_ok=True)
@@ -225,7 +228,7 @@ class TableStore:
                 raise TableError(file.trouble)
             if file.path.suffix.lower() == jdbc.SUFFIX:
                 connection = jdbc.connection_of(file.path)
-                entry.database = jdbc.Database(connection, self._spark, files.ROWS_MAXIMUM)
+                entry.database = jdbc.Database(connection, self._read_database, files.ROWS_MAXIMUM)
                 entry.database.start()
                 entry.troubles[entry.own] = "its database has not answered yet"
             else:

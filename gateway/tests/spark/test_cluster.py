@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from gateway.tests.cluster import Cluster, session_of
 from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
@@ -23,7 +21,7 @@ from gateway.tests.users import User, users
 from skerry.delivery.engine import Engine
 from skerry.planner.model.plans import Feed
 from skerry.spark.log_source import SHARED
-from skerry.spark.streaming import StreamingQuery
+from skerry.spark.supervisor import SparkDriver
 from skerry.storage.log.record import RECORD, Block, Records
 from skerry.storage.log.stream_log import StreamLog
 
@@ -51,10 +49,10 @@ class Flow:
     """A log and its streaming query on the cluster. Each example has rows of its own at the end of the log."""
 
     def __init__(self, cluster: Cluster, directory: Path) -> None:
-        self._log = StreamLog(directory)
-        self._spark = StreamingQuery(cluster.url, directory, self._log.path, self._process)
+        self._log, self._progress = StreamLog(directory), directory / "checkpoint"
+        self.spark = SparkDriver(cluster.url, directory, self._log.path, self._process)
         self.begin(Engine(STREAMS.get))
-        self._spark.start()
+        self.spark.start()
 
     @property
     def directory(self) -> Path:
@@ -64,7 +62,16 @@ class Flow:
     @property
     def state(self) -> str:
         """The streaming query's."""
-        return self._spark.state
+        return self.spark.state
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a batch has begun that is not done."""
+        last = {
+            part: max((int(file.name) for file in (self._progress / part).glob("[0-9]*")), default=-1)
+            for part in ("offsets", "commits")
+        }
+        return last["offsets"] > last["commits"]
 
     def begin(self, engine: Engine) -> None:
         """The next example's engine, whose first row is the next one."""
@@ -91,7 +98,7 @@ class Flow:
         wait_for(lambda: self._then is None and self.engine.done == self._log.rows - self._base)
 
     def close(self) -> None:
-        self._spark.stop()
+        self.spark.stop()
         self._log.close()
 
 
@@ -99,7 +106,6 @@ class Flow:
 def flow(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     """Has all cores of the cluster."""
     made = Flow(cluster, tmp_path_factory.mktemp("flow"))
-    # Else the tests would make contexts of their own.
     wait_for(lambda: made.state == "running")
     yield made
     made.close()
@@ -174,7 +180,7 @@ class TestWorkersAreLost:
         rows = np.zeros(2 * SHARED, RECORD)
         rows["stream"], rows["epoch"], rows["node"] = 1, np.arange(len(rows)), np.arange(len(rows)) % 100
         flow.append(rows)
-        wait_for(SparkContext.getOrCreate().statusTracker().getActiveJobsIds)
+        wait_for(lambda: flow.under_way)
         cluster.lose_worker()
         cluster.add_worker()
         flow.wait()
@@ -190,34 +196,19 @@ class TestWorkersAreLost:
         flow.append(np.zeros(10, RECORD))
         flow.wait()
 
-    def test_a_session_that_has_ended_by_itself_is_replaced(self, flow: Flow) -> None:
+    def test_a_driver_that_ends_by_itself_is_replaced(self, flow: Flow) -> None:
         flow.begin(Engine(STREAMS.get))
-        context = SparkContext.getOrCreate()
-        before = context.applicationId
-        # What its JVM does when the cluster gives the application up.
-        context._jsc.sc().stop()  # type: ignore[attr-defined]
+        before = flow.spark.pid
+        assert before is not None
+        os.kill(before, signal.SIGKILL)
+        # … and another one while it begins.
+        wait_for(lambda: flow.spark.pid not in (None, before))
+        began = flow.spark.pid
+        assert began is not None
+        os.kill(began, signal.SIGKILL)
         flow.append(np.zeros(10, RECORD))
         flow.wait()
-        assert SparkContext.getOrCreate().applicationId != before
-
-    def test_one_that_ends_while_it_begins_is_replaced(
-        self, flow: Flow, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        flow.begin(Engine(STREAMS.get))
-        stopped: list[SparkContext] = []
-        begin = SparkSession.__init__
-
-        def ends(session: SparkSession, context: SparkContext, *arguments: Any, **options: Any) -> None:
-            if not stopped:
-                stopped.append(context)
-                context._jsc.sc().stop()  # type: ignore[attr-defined]
-            begin(session, context, *arguments, **options)
-
-        monkeypatch.setattr(SparkSession, "__init__", ends)
-        SparkContext.getOrCreate()._jsc.sc().stop()  # type: ignore[attr-defined]
-        flow.append(np.zeros(10, RECORD))
-        flow.wait()
-        assert stopped
+        assert flow.spark.pid not in (before, began)
 
 
 def test_a_gateway_loses_and_doubles_nothing_and_leaves_nothing_on_the_workers(

@@ -11,7 +11,7 @@ import pytest
 from gateway.tests.ports import free_port
 from gateway.tests.process import COMMAND
 from skerry.spark.master import check_master
-from skerry.spark.streaming import own_address
+from skerry.spark.session import own_address
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skerry.spark.log_source import BLOCK, LogPartition, LogReader, UnreadableError, block_of
+from skerry.spark.blocks import block_of
+from skerry.spark.log_source import BLOCK, LogPartition, LogReader, UnreadableError
 from skerry.storage.log.record import NUMBERED, RECORD, Block, Records, numbered, seal
 from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, partition_of, partitions, read
 from skerry.storage.state import DataError

@@ -1,0 +1,157 @@
+"""The Spark driver: a process of its own beside the gateway, with one session and one streaming query over the log, whatever the number
+of users.
+
+``python -m skerry.spark.driver DESCRIPTOR``, as :mod:`skerry.spark.supervisor` starts it; DESCRIPTOR is that of its end of a socket to the
+gateway, which is told what :mod:`skerry.spark.messages` has. It ends when the gateway does, in whatever way that happens.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from skerry.spark import databases
+from skerry.spark.blocks import to_bytes
+from skerry.spark.log_source import LogSource, UnreadableError
+from skerry.spark.messages import (
+    Batch,
+    DatabaseAnswer,
+    DatabaseRequest,
+    Failed,
+    Job,
+    Started,
+    Stop,
+    Taken,
+)
+from skerry.spark.session import session
+
+#: How the line of a worker's traceback begins that says why it cannot read the log.
+WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
+#: After a batch that the gateway could not take, so long until it comes again, in s.
+_AGAIN_S = 1.0
+
+
+class _RefusedError(Exception):
+    """The gateway could not take a batch."""
+
+
+class Driver:
+    """Serves a gateway over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._job: Job = connection.recv()
+        self._spark: SparkSession | None = None
+        self._query: Any = None
+        self._stopping = threading.Event()
+        self._answered = threading.Event()
+        self._taken = self._refused = False
+
+    def serve(self) -> None:
+        """Until the gateway says that it is over, or is gone."""
+        threading.Thread(target=self._stream, name="stream", daemon=True).start()
+        while True:
+            try:
+                word = self._connection.recv()
+            except (EOFError, OSError):
+                # Nobody is left for whom anything could be put in order. Java ends with this process.
+                os._exit(1)
+            match word:
+                case Taken(done):
+                    self._taken = done
+                    self._answered.set()
+                case DatabaseRequest():
+                    threading.Thread(target=self._read, args=(word,), daemon=True).start()
+                case Stop():
+                    return self._stop()
+
+    def _stream(self) -> None:
+        try:
+            self._spark = session(self._job.master, self._job.directory, self._job.local)
+            self._spark.dataSource.register(LogSource)
+            while not self._stopping.is_set():
+                self._run_query(self._spark)
+        except Exception as error:
+            if self._stopping.is_set():
+                return
+            self._say(Failed(cause(error)))
+            # What is left of Spark, such as a JVM that has ended, is no better than a process of its own that begins anew.
+            os._exit(1)
+
+    def _run_query(self, spark: SparkSession) -> None:
+        """Until a batch is refused: then the next query begins with that one."""
+        self._refused = False
+        self._query = (
+            spark.readStream.format(LogSource.name())
+            .option("path", self._job.log)
+            .load()
+            .writeStream.foreachBatch(self._batch)
+            .option("checkpointLocation", self._job.checkpoint)
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+        self._say(Started())
+        try:
+            self._query.awaitTermination()
+        except PySparkException:
+            if not self._refused:
+                raise
+            self._stopping.wait(_AGAIN_S)
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        del number
+        table = frame.toArrow()
+        self._answered.clear()
+        self._say(Batch(to_bytes(table)))
+        self._answered.wait()
+        if not self._taken:
+            self._refused = True
+            raise _RefusedError("the gateway has not taken the batch")
+
+    def _read(self, asked: DatabaseRequest) -> None:
+        try:
+            if self._spark is None:
+                raise ConnectionError("Spark has not started yet")
+            answer = DatabaseAnswer(asked.number, to_bytes(databases.read(self._spark, asked)))
+        except Exception as error:  # whatever it is, who asked tries again
+            answer = DatabaseAnswer(asked.number, None, databases.reason(error))
+        self._say(answer)
+
+    def _say(self, word: object) -> None:
+        try:
+            with self._sending:
+                self._connection.send(word)
+        except OSError:
+            os._exit(1)
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        # A batch that the gateway is not done with is given up, and comes again.
+        self._taken = False
+        self._answered.set()
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        if self._query is not None:
+            self._query.stop()
+        if self._spark is not None:
+            self._spark.stop()
+
+
+def cause(error: Exception) -> str:
+    """Why a session or its query ended, in a line: what a worker says about the log, else what Spark does."""
+    lines = str(error).splitlines()
+    told = [line for line in lines if line.startswith(WORKERS_SAY)]
+    if told:
+        return told[-1].removeprefix(WORKERS_SAY)
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines and lines[0] else type(error).__name__
+
+
+if __name__ == "__main__":
+    Driver(Connection(int(sys.argv[1]))).serve()

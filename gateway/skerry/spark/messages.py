@@ -1,0 +1,67 @@
+"""What the gateway and its Spark driver say to each other, over a socket that only these two processes have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Job:
+    """The gateway's first word: what the driver is to read, all paths absolute. ``local``: a directory for Spark's own files, whose
+    path has no comma."""
+
+    master: str
+    directory: str
+    local: str
+    log: str
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """The streaming query runs."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of the stream, as an Arrow IPC stream of :data:`skerry.spark.log_source.SCHEMA`. The driver waits for :class:`Taken`."""
+
+    table: bytes
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Whether the gateway is done with the batch. One that it could not take comes again."""
+
+    done: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why the driver ends, in a line: its last word."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class DatabaseRequest:
+    """A table to be read over JDBC, of at most ``most`` rows. ``number`` comes back in its :class:`DatabaseAnswer`."""
+
+    number: int
+    jar: str
+    most: int
+    options: dict[str, str]
+
+
+@dataclass(frozen=True)
+class DatabaseAnswer:
+    """The table as an Arrow IPC stream, or in a line why there is none."""
+
+    number: int
+    table: bytes | None
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The gateway's last word: end, and leave nothing behind."""

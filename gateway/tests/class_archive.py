@@ -1,0 +1,44 @@
+"""Lays out the Java classes of a Spark driver in an archive, with which each start takes half the time: ``python -m
+gateway.tests.class_archive`` does so where there is none. Source: JDK 17, the java command, application class-data sharing."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import numpy as np
+
+from gateway.tests.java import ARCHIVE, BRIEF, CACHE
+from skerry.spark.supervisor import SparkDriver
+from skerry.storage.log.record import RECORD, Block
+from skerry.storage.log.stream_log import StreamLog
+
+
+def make() -> None:
+    """Of the classes that a driver takes which has had a batch."""
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{BRIEF} -XX:ArchiveClassesAtExit={ARCHIVE}"
+    came = threading.Event()
+
+    def process(block: Block) -> int:
+        came.set()
+        return len(block.records)
+
+    # Java looks whether the jars are still there by the names that they had then.
+    directory = CACHE / "spark"
+    log = StreamLog(directory)
+    log.append(np.zeros(10, RECORD))
+    driver = SparkDriver("local[2]", directory, log.path, process)
+    driver.start()
+    assert came.wait(300), driver.trouble
+    driver.stop()
+    log.close()
+    # Java writes it when all else has ended. Without it, starts take longer.
+    for _ in range(600):
+        if ARCHIVE.exists() and time.time() - ARCHIVE.stat().st_mtime > 5:
+            return
+        time.sleep(0.1)
+
+
+if __name__ == "__main__" and not ARCHIVE.exists():
+    make()
