@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pyspark_skerry.bounds import Bounds
+from pyspark_skerry.query_rows import QueryRows, plan_of
 from pyspark_skerry.reading import Reading, Start
 from pyspark_skerry.stream_rows import StreamRows
 from skerry.storage.history.snapshot import Snapshot
@@ -57,16 +58,28 @@ def _rows(data: Path, given: Mapping[str, str]) -> Reading:
         raise DataError(
             f"options stream ('{given['stream']}') and query ('{given['query']}') are both given: give one of them"
         )
-    if not given.get("stream"):
+    reading: Reading
+    if given.get("query"):
+        plan, position = plan_of(snapshot, given["query"])
+        alone, what = not plan.aggregate, f"query {given['query']}"
+        reading = QueryRows(
+            data, bounds, start, lossless, names, most,
+            query=given["query"], plan_of_query=plan, position=position,
+        )  # fmt: skip
+        whole = reading.whole_schema(snapshot)
+    elif given.get("stream"):
+        selection = snapshot.select(given["stream"])
+        reading = StreamRows(data, bounds, start, lossless, names, most, selection=selection)
+        whole = reading.whole_schema(snapshot)
+        alone, what = "nodeid" in whole.names, f"stream {given['stream']}"
+    else:
         raise DataError(
-            "option stream is missing: give 'sensors' for all readings of motes, or the number of a stream, as 'skerry status' shows it"
+            "options stream and query are missing: give stream 'sensors' for all readings of motes, the number of a stream as 'skerry "
+            "status' shows it, or a query that 'skerry list' shows"
         )
-    selection = snapshot.select(given["stream"])
-    reading = StreamRows(data, bounds, start, lossless, names, most, selection=selection)
-    whole = reading.whole_schema(snapshot)
-    if bounds.motes is not None and "nodeid" not in whole.names:
+    if bounds.motes is not None and not alone:
         raise DataError(
-            f"option motes is '{given['motes']}', and rows of stream {given['stream']} are of no mote alone: leave it out"
+            f"option motes is '{given['motes']}', and rows of {what} are of no mote alone: leave it out"
         )
     reading.choose(whole)
     return reading

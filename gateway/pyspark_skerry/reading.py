@@ -6,7 +6,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
@@ -84,6 +84,10 @@ class Reading(ABC):
         """The number before which some of the rows may have been, and are no longer there."""
 
     @abstractmethod
+    def has_lost(self, snapshot: Snapshot, since_us: int) -> bool:
+        """Whether rows that were sampled from a time on, UTC, are no longer there."""
+
+    @abstractmethod
     def plan(self, snapshot: Snapshot, start: int, end: int) -> list[InputPartition]:
         """The rows ``start`` .. ``end`` - 1, for tasks to share."""
 
@@ -136,13 +140,12 @@ class Reading(ABC):
 
     def check_start(self, snapshot: Snapshot) -> None:
         """Raises LostError where somebody asked for rows that are gone."""
-        since, gone = self.bounds.since_us, snapshot.manifest.gone
+        since = self.bounds.since_us
         if self.start.row is not None:
             self.check_lost(snapshot, self.start.row, 0)
-        elif since is not None and gone is not None and self.fail_on_loss:
+        elif since is not None and self.fail_on_loss and self.has_lost(snapshot, since):
             time = _EPOCH + timedelta(microseconds=since)
-            if self.dropped(snapshot) and time.date() <= date.fromisoformat(gone):
-                raise self.lost(snapshot, f"{time:%Y-%m-%dT%H:%M:%SZ}", self.dropped(snapshot))
+            raise self.lost(snapshot, f"{time:%Y-%m-%dT%H:%M:%SZ}", self.dropped(snapshot))
 
     def check_lost(self, snapshot: Snapshot, start: int, known: int) -> None:
         """Raises LostError where rows from number ``start`` on are gone that were there once, but those before number ``known``."""
@@ -163,7 +166,7 @@ class Reading(ABC):
 
     def _there(self, snapshot: Snapshot, row: int) -> int | None:
         """The first row from this number on, as far as tasks could read it now."""
-        everything = replace(self, bounds=EVERYTHING)
+        everything = replace(self, bounds=EVERYTHING, fail_on_loss=False)
         for partition in everything.plan(snapshot, row, snapshot.end):
             for table in everything.tables(partition, ["row"]):
                 if table.num_rows:

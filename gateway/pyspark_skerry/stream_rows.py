@@ -16,7 +16,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark_skerry.bounds import Bounds
 from pyspark_skerry.reading import PIECE_ROWS, LogRows, LostError, Reading, records_of
 from skerry.storage.history.damaged_files import damaged, naming
-from skerry.storage.history.day_files import GROUP_ROWS, fitted
+from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, directory_of
 from skerry.storage.history.snapshot import HISTORY, Selection, Snapshot, settled_manifest
 from skerry.storage.history.store import tables
@@ -65,6 +65,11 @@ class StreamRows(Reading):
     def dropped(self, snapshot: Snapshot) -> int:
         """By the manifest."""
         return snapshot.dropped(self.selection)
+
+    def has_lost(self, snapshot: Snapshot, since_us: int) -> bool:
+        """By the last day that went."""
+        gone = snapshot.manifest.gone
+        return bool(self.dropped(snapshot)) and gone is not None and day_text(since_us // DAY_US) <= gone
 
     def plan(self, snapshot: Snapshot, start: int, end: int) -> list[InputPartition]:
         """Files that may have some, of large ones parts, and the log's newest part."""

@@ -23,8 +23,7 @@ class Written:
         self.data, self.streams = data, list(streams)
         self._directory = DataDirectory(data)
         self.remember()
-        roots = {stream.number: int(roots_of(stream.session)) for stream in streams}
-        self.log = StreamLog(data, segment_rows, roots.__getitem__)
+        self.log = StreamLog(data, segment_rows, self._root_of)
         self.history = History(data)
 
     def remember(self, queries: dict[str, dict[str, Any]] | None = None) -> None:
@@ -34,6 +33,9 @@ class Written:
             "queries": {name: json.dumps(entry) for name, entry in (queries or {}).items()},
         }
         self._directory.save("gateway", {}, None, lambda: entries)
+
+    def _root_of(self, number: int) -> int:
+        return next(int(roots_of(stream.session)) for stream in self.streams if stream.number == number)
 
     def append(self, records: Records) -> int:
         """Rows come."""

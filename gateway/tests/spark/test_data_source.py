@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,14 +20,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_of
+from gateway.tests.pasts import ORIGIN, ended, plain_records, plan_of, shuffled, stream_of
 from gateway.tests.published import Written
 from gateway.tests.spark.sessions import users_session
+from pyspark_skerry.columns import spark_schema
 from pyspark_skerry.options import reading_of
 from pyspark_skerry.readers import LiveReader, PastReader
 from pyspark_skerry.reading import LostError
-from skerry.storage.log.record import Kind
+from skerry.planner.model.plans import Feed
+from skerry.service.queries import UserQuery
+from skerry.storage.log.record import Kind, Records
 from skerry.storage.state import DataError
+from skerry.streams.stream import Stream
 
 pytestmark = pytest.mark.spark
 
@@ -61,14 +69,24 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
     made.close()
 
 
-def numbers(written: Written | Path, **options: str) -> list[int]:
-    """Of all rows, read in this process."""
+def rows_of(written: Written | Path, names: Sequence[str], **options: str) -> list[tuple[Any, ...]]:
+    """All rows that there are, read in this process."""
     data = written.data if isinstance(written, Written) else written
-    given = {"data": str(data), "stream": "sensors"} | {name.lower(): v for name, v in options.items()}
-    reader = PastReader(reading_of(given, ROW))
+    given = {"data": str(data)} | {name.lower(): value for name, value in options.items()}
+    fields = reading_of(given, None).schema()
+    schema = spark_schema(pa.schema([fields.field(name) for name in names]))
+    reader = PastReader(reading_of(given, schema))
     return [
-        row for part in reader.partitions() for batch in reader.read(part) for row in batch["row"].to_pylist()
+        tuple(row[name] for name in names)
+        for part in reader.partitions()
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
     ]
+
+
+def numbers(written: Written | Path, **options: str) -> list[int]:
+    """Of all rows of sensors."""
+    return [row for (row,) in rows_of(written, ["row"], stream="sensors", **options)]
 
 
 def read(spark: SparkSession, written: Written, stream: str = "sensors", **options: object) -> DataFrame:
@@ -88,10 +106,14 @@ def whole(written: Written, directory: Path, stream: str) -> duckdb.DuckDBPyRela
 
 def plain(rows: list[Any]) -> list[tuple[Any, ...]]:
     """Rows of Spark's or DuckDB's."""
-    return [
-        tuple(v.astimezone(UTC) if isinstance(v, datetime) else v for v in row)
-        for row in sorted(rows, key=lambda row: row[0])
-    ]
+    return sorted((tuple(map(in_utc, row)) for row in rows), key=lambda row: row[0])
+
+
+def in_utc(value: object) -> object:
+    """Times in one zone; what Spark writes into files bears none."""
+    if not isinstance(value, datetime):
+        return value
+    return value.astimezone(UTC) if value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("stream", ["sensors", "stream-3"])
@@ -309,13 +331,103 @@ def test_rows_that_are_gone_are_told_of(spark: SparkSession, growing: Written, t
     assert sink.take(live(spark, growing.data, failOnDataLoss="false")) == list(range(120, 160))
 
 
+# ---- a user's query ----
+
+QUERIES = {
+    "1": ("SELECT nodeid, temp * 2 AS twice, light FROM sensors WHERE temp > 20 SAMPLE PERIOD 10 s", PLAIN),
+    "2": ("SELECT AVG(temp) AS mean, COUNT(*) AS rows FROM sensors SAMPLE PERIOD 30 s", AVERAGE),
+    "3": ("SELECT AVG(temp, 5 min) FROM sensors SAMPLE PERIOD 5 s", PLAIN),
+    "4": ("SELECT nodeid, temp FROM sensors HISTORY 1 day SAMPLE PERIOD 5 s", PLAIN),
+}
+
+
+@pytest.fixture
+def asked(growing: Written) -> Written:
+    """Four users ask: of a hundred rows the first twenty were there before."""
+    growing.streams += [AVERAGE]
+    entries = {}
+    for name, (sql, stream) in QUERIES.items():
+        plan = plan_of(sql)
+        feed = Feed("ada", stream.query, plan.period_ms, stream.mote_query.period_ms, 0)
+        query = UserQuery(name, "ada", sql, plan, 0.0, 20, feeds={stream.number: feed})
+        entries[name] = json.loads(query.text())
+    growing.remember(entries)
+    revised = plain_records(AVERAGE, range(6), [0], seed=9)
+    revised["revision"], revised["kind"] = 1, Kind.REVISED
+    averages = plain_records(AVERAGE, range(10), [0], seed=4)
+    averages["kind"], averages["motes"] = Kind.TOLD, 2
+    rows = np.concatenate([plain_records(PLAIN, range(42), [1, 2]), averages, revised])
+    for first in range(0, 100, 20):
+        growing.append(rows[first : first + 20])
+    return growing
+
+
+def test_a_query_has_the_rows_and_columns_of_its_user(asked: Written, tmp_path: Path) -> None:
+    whole(asked, tmp_path, "sensors")
+    files = f"{tmp_path}/copy/history"
+    expected = duckdb.sql(f"""
+        SELECT row, nodeid, 2 * temp AS twice, light, time FROM '{files}/sensors/*.parquet'
+        WHERE row >= 20 AND temp > 20 AND network_ms % 10000 = 0 ORDER BY row
+    """)
+    reading = reading_of({"data": str(asked.data), "query": "1"}, None)
+    assert reading.schema().names == [
+        "row", "root", "session", "stream", "epoch", "time", "arrival", "nodeid", "twice", "light",
+    ]  # fmt: skip
+    assert reading.schema().field("twice").metadata == {b"unit": b"degC", b"digits": b"2"}
+    got = rows_of(asked, expected.columns, query="1")
+    assert len(got) > 5
+    assert plain(got) == plain(expected.fetchall())
+    expected = duckdb.sql(f"""
+        SELECT row, "AVG(temp)" AS mean, "COUNT(*)" AS rows, motes, revision
+        FROM '{files}/stream-3/*.parquet' WHERE revision = 0 ORDER BY row
+    """)
+    got = rows_of(asked, expected.columns, query="2")
+    assert len(got) == 10, "it does not ask for revisions"
+    assert plain(got) == plain(expected.fetchall())
+    assert rows_of(asked, ["row"], query="1", startRow="60", motes="1") == [
+        (row,) for row, mote in rows_of(asked, ["row", "nodeid"], query="1") if row >= 60 and mote == 1
+    ]
+
+
+def test_a_query_reaches_back_as_far_as_its_feed(asked: Written) -> None:
+    there = [row for (row,) in rows_of(asked, ["row"], query="1")]
+    asked.compact()
+    asked.keep(log_bytes=10_000)
+    first = asked.log.first
+    assert 20 < first < 80
+    left = [row for row in there if row >= first]
+    assert [row for (row,) in rows_of(asked, ["row"], query="1")] == left
+    said = f"from row 20 on some are gone.*the first row that is still there is row {left[0]}"
+    with pytest.raises(LostError, match=said):
+        rows_of(asked, ["row"], query="1", startRow="20")
+    assert len(rows_of(asked, ["row"], query="1", startRow="20", failOnDataLoss="false")) == len(left)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("3", r"query 3 \(SELECT AVG.*\): its rows are windows, which the gateway makes: read one of its"),
+        ("4", r"query 4 \(SELECT .*\): its rows begin in the past"),
+        ("5", r"has no query 5: it has 1 \(SELECT nodeid, temp \* 2 AS twice.*\); 2 \(.*\); 3"),
+    ],
+)
+def test_queries_that_cannot_be_read_are_named(asked: Written, query: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        rows_of(asked, ["row"], query=query)
+
+
 # ---- what cannot be read ----
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "option stream is missing: give 'sensors'"),
+        ({}, "options stream and query are missing: give stream 'sensors'"),
+        (
+            {"stream": "sensors", "query": "1"},
+            r"options stream \('sensors'\) and query \('1'\) are both given",
+        ),
+        ({"query": "9"}, "has no query 9: it has none"),
         ({"stream": "sensor"}, r"has no stream sensor: it has sensors \(a row for each.*stream-3 \(SUM"),
         ({"stream": "7"}, "has no stream 7: .*by their numbers 1, 2, 3"),
         ({"stream": "sensors", "startRow": "-1"}, "option startRow is '-1': give the number of a row"),
@@ -366,3 +478,111 @@ def test_nothing_is_written_and_the_gateway_may_run(written: Written) -> None:
     before = files()
     assert len(numbers(written)) > 500
     assert files() == before
+
+
+# ---- what docs/spark.md shows ----
+
+TEXT = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+#: Files that it names, from where it is run.
+NAMED = re.compile(r'(, |=|: )"((?:data|means|pairs|odd)(?:-progress)?)"')
+INSIDE = stream_of(1, "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s")
+OUTSIDE = stream_of(2, "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s", session=(1 << 16) + 1)
+
+
+def test_no_example_is_left_out() -> None:
+    assert len(EXAMPLES) == 4
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two roots, whose rows come in turn over twenty minutes and a midnight; light warms, but for a few."""
+    root = tmp_path_factory.mktemp("docs")
+    made = Written(root / "data", [INSIDE, OUTSIDE])
+    for first in range(0, 240, 12):
+        parts = [of_root(stream, range(first, first + 12)) for stream in (INSIDE, OUTSIDE)]
+        made.append(np.concatenate(parts))
+        if first == 180:
+            made.compact()
+    made.close()
+    copy = Written(Path(shutil.copytree(root / "data", root / "copy")), [INSIDE, OUTSIDE])
+    copy.compact()
+    copy.close()
+    return root
+
+
+def of_root(stream: Stream, epochs: Sequence[int]) -> Records:
+    """Two motes' rows, of the same times for both roots."""
+    rows = plain_records(stream, epochs, [1, 2], seed=stream.number * 1000 + epochs[0])
+    rows["sample"] = ORIGIN + rows["epoch"].astype(np.int64) * 5_000_000
+    rows["arrival"] = rows["sample"] + 100_000
+    columns = [column.name for column in stream.mote_query.columns]
+    temp, light = columns.index("temp"), columns.index("light")
+    odd = rows["epoch"] % 97 == 5
+    rows["value"][:, temp] = 1500 + rows["value"][:, light] % 1000 + 900 * odd
+    rows["nulls"] &= ~np.uint16(1 << temp)
+    return rows
+
+
+@pytest.fixture
+def here(spark: SparkSession, shown: Path, capfd: pytest.CaptureFixture[str]) -> Callable[[int], str]:
+    """Runs an example as if it were begun beside the data directory."""
+
+    def run(number: int) -> str:
+        code = NAMED.sub(lambda found: f'{found[1]}"{shown / found[2]}"', EXAMPLES[number])
+        assert str(shown / "data") in code
+        exec(compile(code, f"docs/spark.md, example {number}", "exec"), {"__name__": "__main__"})
+        return capfd.readouterr().out
+
+    assert spark is SparkSession.builder.getOrCreate()
+    return run
+
+
+def answers(shown: Path, sql: str) -> list[tuple[Any, ...]]:
+    found = duckdb.sql(sql.format(rows=f"'{shown}/copy/history/sensors/*.parquet'")).fetchall()
+    return sorted(tuple(map(in_utc, row)) for row in found)
+
+
+def test_rows_are_counted(here: Callable[[int], str]) -> None:
+    assert re.search(r"1\| +480\|\n\| +2\| +480", here(0))
+
+
+def test_windows_with_a_watermark(here: Callable[[int], str], shown: Path) -> None:
+    here(1)
+    got = answers(shown, f"SELECT \"window\".start, nodeid, mean, readings FROM '{shown}/means/*.parquet'")
+    expected = """
+        SELECT time_bucket(INTERVAL 5 minute, time) AS start, nodeid, avg(temp), count(temp) FROM {rows}
+        WHERE time < (SELECT time_bucket(INTERVAL 5 minute, max(time) - INTERVAL 1 minute) FROM {rows})
+        GROUP BY start, nodeid
+    """
+    there = answers(shown, expected)
+    assert len(there) == 6
+    assert [row[:2] for row in got] == [row[:2] for row in there]
+    assert [row[2:] for row in got] == [(pytest.approx(mean), count) for *_, mean, count in there]
+
+
+def test_two_roots_joined(here: Callable[[int], str], shown: Path) -> None:
+    here(2)
+    got = answers(
+        shown, f"SELECT inner_mote, inner_time, outer_mote, outer_time FROM '{shown}/pairs/*.parquet'"
+    )
+    expected = """
+        SELECT i.nodeid, i.time, o.nodeid, o.time FROM {rows} i JOIN {rows} o
+        ON i.nodeid = o.nodeid AND i.session = 1 AND o.session > 65536 AND o.time >= i.time AND o.time < i.time + INTERVAL 5 second
+    """
+    assert len(got) == 240 * 2
+    assert got == answers(shown, expected)
+
+
+def test_a_model_scored_on_a_stream(here: Callable[[int], str], shown: Path) -> None:
+    here(3)
+    got = answers(shown, f"SELECT row FROM '{shown}/odd/*.parquet'")
+    past = "(SELECT * FROM {rows} WHERE time < TIMESTAMPTZ '2026-11-20 00:00:00+00')"
+    expected = f"""
+        WITH line AS (SELECT regr_slope(temp, light) AS a, regr_intercept(temp, light) AS b FROM {past}),
+        spread AS (SELECT stddev_pop(temp - (a * light + b)) AS s FROM {past}, line WHERE light IS NOT NULL)
+        SELECT row FROM {{rows}}, line, spread
+        WHERE time >= TIMESTAMPTZ '2026-11-20 00:00:00+00' AND abs(temp - (a * light + b)) / s > 3
+    """
+    assert 0 < len(got) < 30
+    assert got == answers(shown, expected)
