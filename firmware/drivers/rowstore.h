@@ -1,6 +1,6 @@
 /* Rows in EEPROM or flash: rings of fixed-size places, each over some of the blocks of
  * WIRE_STORE_BLOCK bytes that the board gives. What a ring means, and which of its places hold
- * rows, is query/storage's affair. */
+ * rows, is query/operators/storage's affair. */
 #ifndef SKERRY_DRIVERS_ROWSTORE_H
 #define SKERRY_DRIVERS_ROWSTORE_H
 

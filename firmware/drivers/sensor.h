@@ -22,7 +22,7 @@ bool sensor_read(uint32_t mask);
  * failed). */
 bool sensor_value(uint8_t attribute, int32_t *value);
 
-/* Implemented by query/acquire. All attributes of the mask have a value or failed. */
+/* Implemented by query/sampling/acquire. All attributes of the mask have a value or failed. */
 void sensor_done(void);
 
 #endif

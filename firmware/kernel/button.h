@@ -6,7 +6,7 @@
 /* From the board's interrupt handler: the pin is low. */
 void button_interrupt(void);
 
-/* From the main loop. Implemented by query/events. */
+/* From the main loop. Implemented by query/events/events. */
 void button_pressed(void);
 
 #endif

@@ -77,7 +77,7 @@ uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t
 /* The children have sent: what those count for that were silent on purpose is queued. */
 void app_fill_in(void);
 
-/* ---- approximate queries (query/approximate.c) ---- */
+/* ---- approximate queries (query/operators/approximate.c) ---- */
 /* A mote may be silent in this many epochs less one, one after the other. */
 #define APP_APPROXIMATE_EVERY 8
 /* A root keeps children of lower numbers than this: its memory has room for two such queries. */

@@ -1,15 +1,16 @@
 #include "query/query.h"
 
 #include "net/app.h"
-#include "query/acquire.h"
-#include "query/epochs.h"
-#include "query/events.h"
-#include "query/output.h"
-#include "query/slots.h"
+#include "query/events/events.h"
+#include "query/operators/output.h"
+#include "query/program/installer.h"
+#include "query/sampling/acquire.h"
+#include "query/sampling/epochs.h"
 
 void query_init(void)
 {
     slots_init();
+    installer_init();
     acquire_init();
     output_init();
     event_post(&queries_changed);
@@ -17,7 +18,7 @@ void query_init(void)
 
 enum app_outcome app_install(const struct wire_query_install *install, uint8_t length)
 {
-    enum app_outcome outcome = slots_install(install, length);
+    enum app_outcome outcome = installer_install(install, length);
     if (outcome == APP_COMPLETE) {
         events_changed();
         epochs_update_later();
@@ -27,7 +28,7 @@ enum app_outcome app_install(const struct wire_query_install *install, uint8_t l
 
 void app_stop(uint8_t query)
 {
-    slots_stop(query);
+    installer_stop(query);
     event_post(&queries_changed);
 }
 

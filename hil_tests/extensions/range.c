@@ -1,5 +1,5 @@
 /* RANGE(a): the largest reading less the smallest. */
-#include "query/aggregate.h"
+#include "query/operators/aggregate.h"
 
 AGGREGATE(range, 16, 2, 0, EXEMPLARY | MONOTONIC)
 

@@ -81,7 +81,7 @@ def test_the_compiler_names_an_attribute_that_no_mote_reads(
         "-I.",
     ]
     done = subprocess.run(
-        [*command, "query/attribute.c"],
+        [*command, "query/expressions/attribute.c"],
         cwd=FIRMWARE, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 1

@@ -1,6 +1,6 @@
 /* Which record of the queue goes next, and what becomes of it. query/ implements it
- * (query/queue_discipline.c), as QUEUE clauses of queries decide; uplink and, at the root, link
- * call it. */
+ * (query/queueing/queue_discipline.c), as QUEUE clauses of queries decide; uplink and, at the root,
+ * link call it. */
 #ifndef SKERRY_NET_QUEUE_DISCIPLINE_H
 #define SKERRY_NET_QUEUE_DISCIPLINE_H
 

@@ -20,7 +20,7 @@
 #define SIBLINGS 5
 
 static uint8_t cells; /* to listen in yet */
-/* Of an approximate query (query/approximate.c): whom this mote has named to whom. */
+/* Of an approximate query (query/operators/approximate.c): whom this mote has named to whom. */
 static struct {
     uint16_t parent, speaker;
     uint8_t query, missed;

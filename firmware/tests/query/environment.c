@@ -19,9 +19,9 @@
 #include "net/routing/neighbours.h"
 #include "net/routing/tree.h"
 #include "net/transport/queue.h"
-#include "query/aggregate.h"
+#include "query/operators/aggregate.h"
 #include "query/query.h"
-#include "query/queue_discipline.h"
+#include "query/queueing/queue_discipline.h"
 #include "wire.h"
 
 #define RECORDS_MAXIMUM 4096

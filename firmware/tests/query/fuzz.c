@@ -12,8 +12,8 @@
 #include "environment.h"
 #include "net/app.h"
 #include "net/routing/neighbours.h"
-#include "query/eval_context.h"
-#include "query/srt.h"
+#include "query/expressions/vm.h"
+#include "query/routes/srt.h"
 #include "wire.h"
 
 #define CODE_MAXIMUM 40

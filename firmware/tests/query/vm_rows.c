@@ -1,7 +1,7 @@
 /* The stack machine over many rows at once, for tests that compare it with a database. */
 #include <stddef.h>
 
-#include "query/eval_context.h"
+#include "query/expressions/vm.h"
 
 struct row {
     struct eval_context context;

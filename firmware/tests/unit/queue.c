@@ -5,6 +5,7 @@
 #include "lib/random.h"
 #include "net/app.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 
 static int grew;
 void queue_grew(void) { grew++; }

@@ -22,13 +22,13 @@ from footprint.image import ALLOCATED, Image, Unbounded
 CALLERS: dict[str, tuple[str, ...]] = {
     "kernel/kernel": ("event_handler", "timer_handler"),
     "net/mac/mac": ("mac_handler",),
-    "query/clauses: clauses_check": ("clause.check",),
-    "query/clauses: clauses_refusal": ("clause.refusal",),
-    "query/clauses: clauses_open": ("clause.open",),
-    "query/clauses: clauses_close": ("clause.close",),
-    "query/clauses: clauses_size": ("clause.state_size",),
-    "query/vm": ("vm_reader",),
-    "query/aggregate": ("aggregate.initialise", "aggregate.merge"),
+    "query/program/clauses: clauses_check": ("clause.check",),
+    "query/program/clauses: clauses_refusal": ("clause.refusal",),
+    "query/program/clauses: clauses_open": ("clause.open",),
+    "query/program/clauses: clauses_close": ("clause.close",),
+    "query/program/clauses: clauses_size": ("clause.state_size",),
+    "query/expressions/vm": ("vm_reader",),
+    "query/operators/aggregate": ("aggregate.initialise", "aggregate.merge"),
     "drivers/cc2538/flash": ("command",),
 }
 

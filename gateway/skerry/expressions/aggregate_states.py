@@ -1,7 +1,7 @@
 """Aggregates whose state takes several cells: how two states become one, and what a state says.
 
 A state is a list of cells (count, value) as in a PARTIAL packet; all zero: over no reading. The layouts are
-those of ``firmware/query/aggregate_*.c``, and merging gives what a mote would give.
+those of ``firmware/query/operators/aggregate_*.c``, and merging gives what a mote would give.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Windows over each mote's own rows, made at the gateway of rows that motes send for others too: the rows that a mote would have sent.
 
-The arithmetic is the motes' (``firmware/query/temporal.c`` and ``row.c``). An epoch whose row is lost on the way is to the windows as one
-that the mote missed.
+The arithmetic is the motes' (``firmware/query/operators/temporal.c`` and ``row.c``). An epoch whose row is lost on the way is to
+the windows as one that the mote missed.
 """
 
 from __future__ import annotations

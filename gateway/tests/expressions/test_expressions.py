@@ -124,8 +124,11 @@ class Machine:
     """The firmware's stack machine, compiled for this host."""
 
     def __init__(self) -> None:
-        query = host.FIRMWARE / "query"
-        sources = (query / "vm.c", query / "wide.c", host.HERE / "vm_rows.c")
+        sources = (
+            host.FIRMWARE / "query" / "expressions" / "vm.c",
+            host.FIRMWARE / "lib" / "wide.c",
+            host.HERE / "vm_rows.c",
+        )
         self._run = ctypes.CDLL(str(host.build("libskerry_vm.so", sources, host.TRAPS))).vm_run_rows
         self._run.restype = None
 

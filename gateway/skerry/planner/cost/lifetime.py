@@ -1,7 +1,7 @@
 """LIFETIME: the sample period at which batteries last as long as the user wants.
 
 The network is sampled at the rate that a mote with fresh batteries can afford; each mote then takes part in as few of
-the epochs as its own battery allows, and reckons anew as its voltage falls (``firmware/query/budget.c``). Source:
+the epochs as its own battery allows, and reckons anew as its voltage falls (``firmware/query/sampling/budget.c``). Source:
 TinyDB 2005, section 3.6; what idling and an epoch take was measured on emulated IRIS motes (docs/queries.md).
 """
 

@@ -1,7 +1,7 @@
 """APPROXIMATE WITHIN: aggregates for which motes may count as siblings whose readings are like their own.
 
-Source: TinyDB 2005, 6.3.2; the firmware side is ``firmware/query/approximate.c``. No reading counts by more than the tolerance too much
-or too little: AVG errs by no more than the tolerance, SUM by no more than the tolerance for each mote.
+Source: TinyDB 2005, 6.3.2; the firmware side is ``firmware/query/operators/approximate.c``. No reading counts by more than
+the tolerance too much or too little: AVG errs by no more than the tolerance, SUM by no more than the tolerance for each mote.
 """
 
 from __future__ import annotations

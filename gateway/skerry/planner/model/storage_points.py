@@ -88,7 +88,7 @@ Points = Mapping[str, Point]
 
 
 def kept(rows: int, circular: bool) -> int:
-    """Rows that motes keep, of which they show so many: see capacity() in firmware/query/storage.c."""
+    """Rows that motes keep, of which they show so many: see capacity() in firmware/query/operators/storage.c."""
     return rows + circular
 
 

@@ -1,0 +1,421 @@
+#include "query/events/events.h"
+
+#include <string.h>
+
+#include "commands/command.h"
+#include "drivers/settings.h"
+#include "kernel/button.h"
+#include "kernel/event.h"
+#include "net/app.h"
+#include "net/mac/time.h"
+#include "net/net.h"
+#include "query/expressions/attribute.h"
+#include "query/expressions/vm.h"
+#include "query/program/clauses.h"
+#include "query/program/query_table.h"
+
+/* A query that comes later than this after the start has not waited for `boot`. */
+#define BOOT_SECONDS 600
+#define ONLY_TIMED (WIRE_EVENT_FLAG_TIMER | WIRE_EVENT_FLAG_ALIGNED)
+
+/* An event of one mote, and the network second from which it runs the query; 0: none. */
+struct run {
+    uint32_t begun;
+    struct wire_event event;
+} __attribute__((packed));
+
+static uint8_t raised;               /* bit n: the query of slot n has raised its event */
+static uint8_t own = APP_EVENT_BOOT; /* enum app_own_event: to be raised */
+static void tell(void);
+static struct event telling = {.handler = tell};
+
+static const struct wire_on_event *on_event(const struct program_field *field)
+{
+    return (const struct wire_on_event *)field->code.bytes;
+}
+
+static bool on_event_check(const struct program_field *field, struct program_facts *facts)
+{
+    const struct wire_on_event *on = on_event(field);
+    (void)facts;
+    return field->code.length == sizeof *on && on->lasts > 0 && on->group < 8 &&
+           !((on->flags & ONLY_TIMED) && on->step == 0);
+}
+
+/* A number of an event, and an expression or nothing. */
+static bool numbered_check(const struct program_field *field, struct program_facts *facts)
+{
+    uint8_t length = field->code.length;
+    return length == sizeof(uint16_t) ||
+           (length > sizeof(uint16_t) &&
+            vm_check(field->code.bytes + sizeof(uint16_t), (uint8_t)(length - sizeof(uint16_t)),
+                     &facts->attributes));
+}
+
+static bool action_check(const struct program_field *field, struct program_facts *facts)
+{
+    return vm_check(field->code.bytes, field->code.length, &facts->attributes);
+}
+
+static uint16_t event_of(const struct program_field *field)
+{
+    uint16_t event;
+    memcpy(&event, field->code.bytes, sizeof event); /* little-endian, as wire.h makes sure */
+    return event;
+}
+
+/* The expression behind the number; false: there is none, or it is NULL. */
+static bool value_of(const struct eval_context *context, const struct program_field *field,
+                     int32_t *value)
+{
+    struct program_code code = {field->code.bytes + sizeof(uint16_t),
+                                (uint8_t)(field->code.length - sizeof(uint16_t))};
+    return code.length > 0 && program_compute(&code, context, value);
+}
+
+void events_row(const struct eval_context *context)
+{
+    struct slot *slot = context->query;
+    struct program_field field;
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ACTION, n, &field); n++) {
+        int32_t value;
+        if (program_compute(&field.code, context, &value))
+            (void)command_run(field.format, value);
+    }
+    if (!(slot->state & SLOT_RAISED) && slot_first_clause(slot, WIRE_AGGREGATE_SIGNAL) != NULL) {
+        raised |= slot_bit(slot);
+        event_post(&telling);
+    }
+    slot->state |= SLOT_RAISED;
+}
+
+/* What it has raised, and found no room, is not told. */
+static void signal_close(const struct slot *slot) { raised &= (uint8_t)~slot_bit(slot); }
+
+void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
+
+static bool raise(uint16_t number, int32_t value)
+{
+    const struct wire_settings *mine = settings();
+    struct wire_event event = {number, mine->nodeid, mine->x, mine->y, time_at(clock_now()).seconds,
+                               value};
+    return net_signal(&event);
+}
+
+/* Whether a query of this mote waits for an event: others have the same queries. */
+static bool awaited(uint16_t number)
+{
+    struct program_field field;
+    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+            if (event_of(&field) == number && !(on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER))
+                return true;
+        for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++)
+            if (event_of(&field) == number)
+                return true;
+    }
+    return false;
+}
+
+static uint16_t own_number(uint8_t which)
+{
+    switch (which) {
+    case APP_EVENT_BOOT: return WIRE_EVENT_BOOT;
+    case APP_EVENT_BATTERY_LOW: return WIRE_EVENT_BATTERY_LOW;
+    default: return WIRE_EVENT_BUTTON;
+    }
+}
+
+/* From the main loop: the flood comes back here at once, and may start the query that raised it. */
+static void tell(void)
+{
+    uint8_t of_queries = raised;
+    raised = 0;
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        struct program_field field;
+        int32_t value;
+        if (!(of_queries & slot_bit(slot)) || !slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
+            continue;
+        struct eval_context context = slot_context(slot);
+        context.event = events_event(slot);
+        if (!value_of(&context, &field, &value))
+            value = INT32_MIN;
+        if (!raise(event_of(&field), value))
+            raised |= slot_bit(slot);
+    }
+    for (uint8_t which = APP_EVENT_BOOT; which <= (uint8_t)APP_EVENT_BUTTON;
+         which = (uint8_t)(which << 1)) {
+        if (!(own & which))
+            continue;
+        bool waits = awaited(own_number(which));
+        /* What began it may still be on its way to a mote that has just started. */
+        if (which == APP_EVENT_BOOT && (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
+            continue;
+        if (!waits || !time_known() || raise(own_number(which), INT32_MIN))
+            own &= (uint8_t)~which;
+    }
+}
+
+void app_own_event(enum app_own_event which)
+{
+    own = (uint8_t)(own | which);
+    event_post(&telling);
+}
+
+void button_pressed(void) { app_own_event(APP_EVENT_BUTTON); }
+
+void events_changed(void)
+{
+    if (own != 0 || raised != 0)
+        event_post(&telling);
+}
+
+static uint8_t run_count(const struct slot *slot)
+{
+    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
+    if (on == NULL || on->flags & WIRE_EVENT_FLAG_TIMER)
+        return 0;
+    return on->flags & WIRE_EVENT_FLAG_EACH ? WIRE_EVENT_RUNS : 1;
+}
+
+static uint16_t runs_size(const struct slot *slot, const struct program_field *field)
+{
+    (void)field;
+    return run_count(slot) * sizeof(struct run);
+}
+
+static void runs_open(struct slot *slot, const struct program_field *field)
+{
+    (void)field;
+    if (run_count(slot) > 1)
+        slot->received |= SLOT_EACH;
+}
+
+/* The runs of a slot, *count of them. */
+static struct run *runs_of(const struct slot *slot, uint8_t *count)
+{
+    *count = run_count(slot);
+    return *count > 0 ? (struct run *)clauses_state(slot, WIRE_AGGREGATE_ON_EVENT) : NULL;
+}
+
+const struct wire_event *events_event(const struct slot *slot)
+{
+    uint8_t count;
+    const struct run *run = runs_of(slot, &count);
+    return count > 0 && run->begun != 0 ? &run->event : NULL;
+}
+
+/* Whether an epoch from network second `start` on is one of those that the run's event lets begin.
+ */
+static bool within(const struct wire_on_event *on, const struct run *run, uint32_t start)
+{
+    return run->begun != 0 && start >= run->begun && start - run->begun < on->lasts &&
+           (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) || (start - run->event.seconds) % on->step == 0);
+}
+
+bool events_concern(const struct slot *slot, uint32_t start)
+{
+    uint8_t count;
+    const struct run *run = runs_of(slot, &count);
+    if (!events_runs(slot, start))
+        return false;
+    if (count == 0)
+        return true;
+    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
+    for (; count > 0; count--, run++)
+        if (within(on, run, start))
+            return true;
+    return false;
+}
+
+bool events_next(struct eval_context *context, uint8_t *run)
+{
+    uint32_t start = 0, milliseconds;
+    uint8_t count;
+    const struct slot *slot = context->query;
+    const struct run *all = runs_of(slot, &count);
+    if (count <= 1)
+        return (*run)++ == 0;
+    slot_epoch_start(slot, context->epoch, &start, &milliseconds);
+    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
+    for (; *run < count; ++*run)
+        if (within(on, &all[*run], start)) {
+            context->event = &all[(*run)++].event;
+            return true;
+        }
+    return false;
+}
+
+/* Whether an epoch from network second `start` on is one of those that the clause speaks of. Those
+ * of motes that an event is not about are among them, as rows of others go by; but for ALIGNED,
+ * whose epochs are each event's own. */
+static bool runs(const struct slot *slot, const struct wire_on_event *on, uint32_t start)
+{
+    uint8_t count;
+    if (on->flags & WIRE_EVENT_FLAG_TIMER)
+        return start % on->step < on->lasts;
+    if (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) && slot->begun != 0 && start >= slot->begun &&
+        start - slot->begun < on->lasts)
+        return true;
+    for (const struct run *run = runs_of(slot, &count); count > 0; count--, run++)
+        if (within(on, run, start))
+            return true;
+    return false;
+}
+
+bool events_runs(const struct slot *slot, uint32_t start)
+{
+    struct program_field field;
+    if (slot->stopped != 0 && start >= slot->stopped)
+        return false;
+    uint8_t n = 0;
+    for (; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+        if (runs(slot, on_event(&field), start))
+            return true;
+    return n == 0;
+}
+
+bool events_keeps(const struct slot *slot)
+{
+    return slot->stopped != 0 || slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT) != NULL;
+}
+
+bool events_goes_on(const struct slot *slot, uint32_t start)
+{
+    struct program_field field;
+    if (slot->stopped != 0 && start >= slot->stopped)
+        return false;
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+        const struct wire_on_event *on = on_event(&field);
+        if (on->flags & WIRE_EVENT_FLAG_TIMER)
+            return true;
+        if (on->flags & WIRE_EVENT_FLAG_ALIGNED && slot->begun != 0 &&
+            start < slot->begun + on->lasts)
+            return true;
+    }
+    return false;
+}
+
+/* Whether all events of the group have come. */
+static bool complete(const struct slot *slot, uint8_t group)
+{
+    struct program_field field;
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+        if (on_event(&field)->group == group && !(slot->come >> n & 1))
+            return false;
+    return true;
+}
+
+/* What stays as it is while an event's query runs; all else is unknown yet. */
+static bool read_settled(uint8_t attribute, int32_t *value, const struct eval_context *context)
+{
+    switch (attribute) {
+    case WIRE_ATTRIBUTE_NODEID:
+    case WIRE_ATTRIBUTE_XPOS:
+    case WIRE_ATTRIBUTE_YPOS:
+    case WIRE_ATTRIBUTE_EVENT_NODEID:
+    case WIRE_ATTRIBUTE_EVENT_XPOS:
+    case WIRE_ATTRIBUTE_EVENT_YPOS:
+    case WIRE_ATTRIBUTE_EVENT_NETWORK_TIME:
+    case WIRE_ATTRIBUTE_EVENT_VALUE: return attribute_read(attribute, value, context);
+    default: return false;
+    }
+}
+
+static const IN_FLASH struct vm_readers settled_readers = {.attribute = read_settled};
+
+/* Whether no row of this mote can pass for an event: a condition is false whatever is unknown. IS
+ * NULL takes what is unknown for known: where it stands, or seems to, nothing is said. */
+static bool elsewhere(struct slot *slot, const struct wire_event *event)
+{
+    struct eval_context context = slot_context(slot);
+    struct program_code code;
+    int32_t value;
+    bool none = false;
+    context.readers = &settled_readers;
+    context.event = event;
+    for (uint8_t i = 0; !none && program_condition(slot_program(slot), i, &code); i++)
+        none = memchr(code.bytes, WIRE_OP_IS_NULL, code.length) == NULL &&
+               program_compute(&code, &context, &value) && value == 0;
+    return none;
+}
+
+/* The event runs the slot from now on, beside those of other motes; where there are too many, in
+ * place of the one that ends first. */
+static void keep(struct slot *slot, const struct wire_on_event *on, const struct wire_event *event,
+                 uint32_t now)
+{
+    uint8_t count;
+    struct run *run = runs_of(slot, &count), *place = run;
+    /* None where another clause is a timer. ALIGNED: others' rows come at epochs that only the
+     * event tells. */
+    if (count == 0 ||
+        (count > 1 && !(on->flags & WIRE_EVENT_FLAG_ALIGNED) && elsewhere(slot, event)))
+        return;
+    for (; count > 0; count--, run++) {
+        if (run->begun != 0 && run->event.node == event->node) {
+            place = run;
+            break;
+        }
+        if (run->begun < place->begun)
+            place = run;
+    }
+    *place = (struct run){now, *event};
+}
+
+/* News travels for some seconds: each mote runs the query for its whole time from when it heard. */
+static void start(struct slot *slot, const struct wire_event *event, uint32_t now)
+{
+    struct program_field field;
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+        const struct wire_on_event *on = on_event(&field);
+        bool running = slot->begun != 0 && now - slot->begun < on->lasts;
+        if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event ||
+            (running && on->flags & WIRE_EVENT_FLAG_NO_OVERLAP))
+            continue;
+        slot->come = (uint8_t)(slot->come | 1U << n);
+        if (!complete(slot, on->group))
+            continue;
+        slot->come = 0;
+        slot->begun = now;
+        keep(slot, on, event, now);
+        return;
+    }
+}
+
+static void stop(struct slot *slot, const struct wire_event *event, uint32_t now)
+{
+    struct program_field field;
+    struct eval_context context = slot_context(slot);
+    context.event = event; /* a condition may speak of it */
+    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
+        int32_t value = 1;
+        if (event_of(&field) != event->event)
+            continue;
+        bool known = field.code.length == sizeof(uint16_t) || value_of(&context, &field, &value);
+        if (known && value != 0)
+            slot->stopped = now;
+    }
+}
+
+void app_event(const struct wire_event *event)
+{
+    struct net_time now = time_at(clock_now());
+    uint32_t next = now.seconds + (now.ticks > 0); /* whole seconds; 0 stands for never */
+    if (!time_known() || next == 0)
+        return;
+    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+        stop(slot, event, next);
+        start(slot, event, next);
+    }
+    event_post(&queries_changed);
+}
+
+const IN_FLASH struct clause clause_on_event = {
+    WIRE_AGGREGATE_ON_EVENT, on_event_check, NULL, runs_size, runs_open, NULL};
+const IN_FLASH struct clause clause_stop_on = {
+    WIRE_AGGREGATE_STOP_ON, numbered_check, NULL, NULL, NULL, NULL};
+const IN_FLASH struct clause clause_signal = {
+    WIRE_AGGREGATE_SIGNAL, numbered_check, NULL, NULL, NULL, signal_close};
+const IN_FLASH struct clause clause_action = {
+    WIRE_AGGREGATE_ACTION, action_check, NULL, NULL, NULL, NULL};

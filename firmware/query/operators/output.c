@@ -1,0 +1,81 @@
+#include "query/operators/output.h"
+
+#include "query/events/events.h"
+#include "query/operators/aggregate.h"
+#include "query/operators/row.h"
+
+static uint32_t rows;
+
+void output_init(void) { rows = 0; }
+uint32_t output_rows(void) { return rows; }
+
+static bool aggregates(const struct slot *slot)
+{
+    return slot_program(slot)->flags & WIRE_QUERY_AGGREGATE;
+}
+
+static void summarise(const struct eval_context *context, bool passes, bool counts)
+{
+    aggregate_produce(context, passes, counts);
+    rows++;
+}
+
+static void row(const struct eval_context *context, bool passes)
+{
+    switch (row_produce(context, passes)) {
+    case ROW_MADE:
+        rows++;
+        events_row(context);
+        break;
+    case ROW_EMPTY: events_no_row(context->query); break;
+    default: break;
+    }
+}
+
+/* `counts`: it is the first of the epoch's rows. */
+static void produce(const struct eval_context *context, bool passes, bool counts)
+{
+    struct slot *slot = context->query;
+    if (aggregates(slot))
+        summarise(context, passes, counts);
+    else if (passes || row_counts_epochs(slot))
+        row(context, passes);
+    else
+        events_no_row(slot);
+}
+
+void output_epoch(struct slot *slot, bool passes)
+{
+    struct eval_context context = row_context(slot);
+    if (!passes || !(slot->received & SLOT_EACH)) {
+        produce(&context, passes, true);
+        return;
+    }
+    /* What passed is each condition by itself, for some event. */
+    bool any = false;
+    for (uint8_t run = 0; events_next(&context, &run);)
+        if (program_passes(slot_program(slot), &context)) {
+            produce(&context, true, !any);
+            any = true;
+        }
+    if (!any)
+        produce(&context, false, true);
+}
+
+void output_joined(const struct eval_context *context)
+{
+    if (aggregates(context->query))
+        summarise(context, true, false);
+    else
+        row(context, true);
+}
+
+void output_end(struct slot *slot, bool any)
+{
+    struct eval_context context = row_context(slot);
+    /* The mote counts once, however many of its tuples did. */
+    if (aggregates(slot))
+        summarise(&context, false, true);
+    else if (!any)
+        events_no_row(slot);
+}

@@ -1,0 +1,46 @@
+#include "query/program/memory.h"
+
+#include <string.h>
+
+#include "kernel/assert.h"
+#include "wire.h"
+
+static uint8_t bytes[MEMORY_BYTES];
+static uint16_t used;
+
+void memory_init(void) { used = 0; }
+uint16_t memory_free(void) { return (uint16_t)(MEMORY_BYTES - used); }
+
+/* Moves everything from `from` on by so many bytes, up or down. */
+static void move(uint8_t *from, int16_t by)
+{
+    INVARIANT(from >= bytes && from <= bytes + used && used <= MEMORY_BYTES, QUERY_MEMORY);
+    memmove(from + by, from, (size_t)(bytes + used - from));
+    for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
+        struct memory_block *block = memory_block_at(i);
+        if (block->size > 0 && block->bytes >= from)
+            block->bytes += by;
+    }
+    used = (uint16_t)(used + (uint16_t)by);
+}
+
+bool memory_grow(struct memory_block *block, uint16_t more)
+{
+    if (more > memory_free())
+        return false;
+    if (block->size == 0)
+        block->bytes = bytes + used;
+    uint8_t *end = block->bytes + block->size;
+    move(end, (int16_t)more);
+    memset(end, 0, more);
+    block->size = (uint16_t)(block->size + more);
+    return true;
+}
+
+void memory_release(struct memory_block *block)
+{
+    uint16_t size = block->size;
+    block->size = 0;
+    if (size != 0)
+        move(block->bytes + size, (int16_t)-size);
+}
