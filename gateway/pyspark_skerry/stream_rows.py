@@ -101,9 +101,10 @@ class StreamRows(Reading):
             yield from self._scanned(snapshot, part, names)
         except FileNotFoundError:
             manifest = settled_manifest(self.data)
-            if part.name in manifest.files and manifest.shifts == part.shifts:
+            self._check_dating(manifest, part)
+            if part.name in manifest.files:
                 raise damaged(self.data / HISTORY / part.name, "it is gone") from None
-            if part.name not in manifest.files and self.fail_on_loss:
+            if self.fail_on_loss:
                 dropped = manifest.dropped.get(directory_of(part.name), part.end)
                 raise self.lost(self.snapshot(), f"row {part.start}", dropped) from None
         self._check_dating(Manifest.load(self.data / HISTORY), part)

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,22 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from gateway.tests.pasts import ORIGIN, ended, plain_records, plan_of, shuffled, stream_of
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import Daemon, ask, queue_rows
 from gateway.tests.published import Written
 from gateway.tests.spark.sessions import users_session
+from gateway.tests.storage.history.test_dating import DAY, Machine, Site
 from pyspark_skerry.columns import spark_schema
 from pyspark_skerry.options import reading_of
 from pyspark_skerry.readers import LiveReader, PastReader
 from pyspark_skerry.reading import LostError
+from skerry.expressions.aggregate_states import initial, merge_cells
 from skerry.planner.model.plans import Feed
 from skerry.service.queries import UserQuery
 from skerry.storage.log.record import Kind, Records
 from skerry.storage.state import DataError
 from skerry.streams.stream import Stream
+from skerry_protocol.packets import Aggregate
 
 pytestmark = pytest.mark.spark
 
@@ -331,6 +337,33 @@ def test_rows_that_are_gone_are_told_of(spark: SparkSession, growing: Written, t
     assert sink.take(live(spark, growing.data, failOnDataLoss="false")) == list(range(120, 160))
 
 
+def test_rows_are_dated_as_the_gateway_has_found_out(tmp_path: Path) -> None:
+    """The clock was set when five rows had come: they are in the log as they were dated, in files they go to another day."""
+    machine = Machine(wrong_s=-3 * DAY)
+    stream = stream_of(1, "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 60 s")
+    made = Written(tmp_path / "data", [stream])
+    made.close()
+    site = Site(tmp_path / "data", machine)
+    site.sample(5)
+    site.history.compact(site.log.path, 3, [stream])
+    planned = PastReader(reading_of({"data": str(site.data), "stream": "sensors"}, ROW))
+    parts = planned.partitions()
+    machine.wrong_s = 0.0
+    site.sample(2)
+    # Files wait for their turn.
+    moved = [(row, time) for row, time in rows_of(site.data, ["row", "time"], stream="sensors") if row >= 3]
+    site.history.compact(site.log.path, 3, [stream])
+    got = rows_of(site.data, ["row", "time"], stream="sensors")
+    assert sorted(got)[3:] == sorted(moved)
+    first = sorted(got)[0][1].timestamp()
+    assert [time.timestamp() - first for _, time in sorted(got)] == pytest.approx(
+        [60 * i for i in range(7)], abs=1
+    )
+    with pytest.raises(DataError, match="files have been dated again while they were read"):
+        _ = [batch for part in parts for batch in planned.read(part)]
+    site.log.close()
+
+
 # ---- a user's query ----
 
 QUERIES = {
@@ -401,6 +434,57 @@ def test_a_query_reaches_back_as_far_as_its_feed(asked: Written) -> None:
     with pytest.raises(LostError, match=said):
         rows_of(asked, ["row"], query="1", startRow="20")
     assert len(rows_of(asked, ["row"], query="1", startRow="20", failOnDataLoss="false")) == len(left)
+
+
+def test_finished_values_of_summaries(spark: SparkSession, tmp_path: Path) -> None:
+    """Of what three motes read in each of ten epochs."""
+    sql = "SELECT MEDIAN(temp) AS middle, TOP(2, temp) AS warmest, MAX(temp) - MIN(temp) AS spread FROM sensors SAMPLE PERIOD 30 s"
+    plan, stream = plan_of(sql), stream_of(1, sql)
+    made = Written(tmp_path / "data", [stream])
+    feed = Feed("ada", stream.query, plan.period_ms, stream.mote_query.period_ms, 0)
+    query = UserQuery("1", "ada", sql, plan, 0.0, 0, feeds={1: feed})
+    made.remember({"1": json.loads(query.text())})
+    readings = np.random.default_rng(3).integers(1500, 2500, (10, 3))
+    rows = plain_records(stream, range(10), [0], nulls=0)
+    rows["kind"], rows["motes"] = Kind.TOLD, 3
+    for record, temps in zip(rows, readings.tolist(), strict=True):
+        place = 0
+        for column in stream.mote_query.columns:
+            if column.aggregate in (Aggregate.MIN, Aggregate.MAX):
+                cells = [(3, min(temps) if column.aggregate is Aggregate.MIN else max(temps))]
+            elif not column.is_field:
+                continue
+            else:
+                states = [
+                    initial(column.aggregate, column.cells, t, mote + 1) for mote, t in enumerate(temps)
+                ]
+                cells = reduce(partial(merge_cells, column.aggregate), states)
+            place = stream.mote_query.columns.index(column)
+            for i, (count, value) in enumerate(cells):
+                record["count"][place + i], record["value"][place + i] = count, value or 0
+    made.append(rows)
+    made.close()
+    got = spark.read.format("skerry").options(data=str(made.data), query="1").load()
+    assert got.columns[-3:] == ["middle", "warmest", "spread"]
+    for row, temps in zip(got.orderBy("row").collect(), readings.tolist(), strict=True):
+        warmest = sorted(((-temp, mote) for mote, temp in enumerate(temps, 1)))[:2]
+        assert row.motes == 3
+        assert row.middle == pytest.approx(sorted(temps)[1] / 100, abs=0.005)
+        assert [(each.nodeid, each.value) for each in row.warmest] == [(m, -t / 100) for t, m in warmest]
+        assert row.spread == pytest.approx((max(temps) - min(temps)) / 100)
+
+
+@pytest.mark.slow
+def test_rows_are_those_of_the_feed_while_the_gateway_runs(peer: RootPeer, daemon: Daemon) -> None:
+    daemon.start()
+    rows, query, program = ask(peer, daemon)
+    feed, got = iter(rows), []
+    for first in (60, 64):
+        queue_rows(peer, query, range(first, first + 4), program)
+        got += [next(feed) for _ in range(12)]
+        read = rows_of(daemon.data, ["row", "nodeid", "temp"], query=rows.id)
+        assert [values for _, *values in sorted(read)] == [[row["nodeid"], row["temp"]] for row in got]
+        assert sorted(rows_of(daemon.data, ["row", "nodeid", "temp"], stream="sensors")) == sorted(read)
 
 
 @pytest.mark.parametrize(
