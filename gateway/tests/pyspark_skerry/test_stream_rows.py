@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from gateway.tests.pasts import ORIGIN, plain_records, stream_of
 from gateway.tests.published import (
+    COMPACTED,
     PLAIN,
     ROW,
     Written,
@@ -23,6 +26,7 @@ from gateway.tests.storage.history.test_dating import DAY, Machine, Site
 from pyspark_skerry.options import reading_of
 from pyspark_skerry.readers import LiveReader, PastReader
 from pyspark_skerry.reading import LostError
+from skerry.storage.history import snapshot
 from skerry.storage.state import DataError
 
 MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -125,3 +129,25 @@ def test_rows_are_dated_as_the_gateway_has_found_out(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="files have been dated again while they were read"):
         _ = [batch for part in parts for batch in planned.read(part)]
     site.log.close()
+
+
+def test_files_tell_their_columns_where_nobody_remembers_the_streams(
+    written: Written, tmp_path: Path
+) -> None:
+    data = Path(shutil.copytree(written.data, tmp_path / "data"))
+    names = ["row", "root", "epoch", "AVG(temp)"]
+    there = [row for row in rows_of(data, names, stream="stream-3") if row[0] < COMPACTED]
+    (data / "gateway.json").unlink()
+    assert rows_of(data, names, stream="stream-3") == there
+    assert {epoch for _, epoch in rows_of(data, ["row", "epoch"], stream="sensors")} == {None}
+
+
+def test_files_that_never_take_their_places_are_told_of(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Path(shutil.copytree(written.data, tmp_path / "data"))
+    manifest = json.loads((data / "history" / "manifest.json").read_text())
+    (data / "history" / "manifest.json").write_text(json.dumps({**manifest, "moving": ["sensors/x.parquet"]}))
+    monkeypatch.setattr(snapshot, "_WAIT_S", 0.001)
+    with pytest.raises(DataError, match=r"history: files are being dated again, .* start the gateway"):
+        numbers(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.storage.state import DataDirectory
+from skerry.storage.state import DataDirectory, remembered
 
 
 def written(entries: dict[str, Any]) -> dict[str, dict[str, str | None]]:
@@ -53,4 +54,31 @@ def test_a_large_object_is_what_was_saved_last_whenever_it_is_killed(
             i, there = (last, before) if torn else (i, there)
             assert directory.load("gateway") == {"rest": i, "still": [0], "queries": there}
             directory.save("gateway", {"rest": i, "still": [0]}, None, partial(written, there))
+    directory.close()
+
+
+def test_others_read_what_was_saved_last_while_it_is_saved(tmp_path: Path) -> None:
+    """An object is added to, and now and then replaced: whoever reads it meanwhile finds one that was saved whole."""
+    directory, last = DataDirectory(tmp_path), 250
+    # Of so many bytes that changes are added to it; they are as many after five times, and it is replaced.
+    entries = {"queries": {str(i): json.dumps("x" * 300) for i in range(1000)}}
+
+    def save(i: int) -> None:
+        entries["queries"]["0"] = json.dumps([i, "x" * 60_000])
+        changed = {"queries": {"0": entries["queries"]["0"]}}
+        directory.save("gateway", {"n": i}, changed, lambda: entries)
+
+    save(0)
+    thread = threading.Thread(target=lambda: [save(i) for i in range(1, last + 1)])
+    thread.start()
+    found = []
+    while not found or found[-1] < last:
+        state = remembered(tmp_path, "gateway")
+        assert state is not None
+        assert state["queries"]["0"][0] == state["n"]
+        found.append(state["n"])
+        assert thread.is_alive() or found[-1] == last
+    thread.join()
+    assert found == sorted(found)
+    assert remembered(tmp_path, "another") is None
     directory.close()
