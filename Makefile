@@ -53,6 +53,7 @@ lint: $(STAMP) ## what Python's and C's checkers find
 	@$(VENV)/bin/ruff format --check --quiet .
 	@env -u PYTHONPATH $(VENV)/bin/mypy
 	@found=$$(env -u PYTHONPATH $(VENV)/bin/lint-imports --no-logo --cache-dir $(CACHE)/imports) || { echo "$$found"; exit 1; }
+	@$(RUN) tools/retired_words.py
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
 	@$(MAKE) --no-print-directory -j $$(nproc) -C firmware lint PYTHON=$(abspath $(RUN)) TIDY=$(abspath $(VENV)/bin/clang-tidy)
 

@@ -17,10 +17,10 @@ struct rowstore_ring {
 
 /* Blocks that the board has; 0: none. */
 uint8_t rowstore_blocks(void);
-/* Places of the ring. Writing one may lose the oldest of the places behind it, but never more than
- * places - (blocks * WIRE_STORE_BLOCK / size). */
-uint16_t rowstore_places(const struct rowstore_ring *ring);
-/* Bytes of a place below rowstore_places(): what was written last, or anything. */
+/* Rows that the ring has places for. Writing one may lose the oldest of the places behind it, but
+ * never more than rows - (blocks * WIRE_STORE_BLOCK / size). */
+uint16_t rowstore_rows(const struct rowstore_ring *ring);
+/* Bytes of a place below rowstore_rows(): what was written last, or anything. */
 void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes);
 /* Writes a place in the background; false: those before it are still being written, and nothing is.
  * Places are written in turn. */

@@ -106,7 +106,7 @@ enum wire_aggregate {
     WIRE_AGGREGATE_HISTOGRAM = 0x0A,
     WIRE_AGGREGATE_QUANTILES = 0x0B,
     WIRE_AGGREGATE_DISTINCT = 0x0C,
-    WIRE_AGGREGATE_SPEAKER = 0x0D,
+    WIRE_AGGREGATE_REPRESENTATIVE = 0x0D,
     WIRE_AGGREGATE_WINAVG = 0x20,
     WIRE_AGGREGATE_WINSUM = 0x21,
     WIRE_AGGREGATE_WINMIN = 0x22,
@@ -438,7 +438,7 @@ _Static_assert(sizeof(struct wire_query_program) == 14, "wire_query_program");
 /* One column of a query program; its code follows. */
 struct wire_program_field {
     uint8_t format; /* value format in the row: 1 u8, 2 i8, 3 u16, 4 i16, 5 i32; of aggregates from 8 on, cells of the state */
-    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT, 13 SPEAKER; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE */
+    uint8_t aggregate; /* 0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, 11 QUANTILES, 12 DISTINCT, 13 REPRESENTATIVE; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, 39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, 67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE */
     uint8_t code_length; /* expression; empty only for COUNT(*); behind a Temporal from 32 on */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_program_field) == 3, "wire_program_field");

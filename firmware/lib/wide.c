@@ -61,14 +61,14 @@ bool wide_round(uint64_t numerator, uint32_t divisor, bool negative, int32_t *va
            rounded(whole, rest, divisor, negative, value);
 }
 
-bool wide_quotient(int64_t numerator, uint8_t places, uint32_t divisor, int32_t *value)
+bool wide_quotient(int64_t numerator, uint8_t decimals, uint32_t divisor, int32_t *value)
 {
     bool negative = numerator < 0;
     uint32_t whole, digit, rest;
     if (!wide_divide(negative ? 0U - (uint64_t)numerator : (uint64_t)numerator, divisor, &whole,
                      &rest))
         return false;
-    for (; places > 0; places--) {
+    for (; decimals > 0; decimals--) {
         if (whole > INT32_MAX / 10)
             return false;
         wide_divide((uint64_t)rest * 10, divisor, &digit, &rest);

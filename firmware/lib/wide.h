@@ -13,9 +13,9 @@ bool wide_divide(uint64_t numerator, uint32_t divisor, uint32_t *quotient, uint3
  * than 32 bits, or the divisor is 0. Where it is below 2^32 and yet no int32_t, *value has its low
  * 32 bits. */
 bool wide_round(uint64_t numerator, uint32_t divisor, bool negative, int32_t *value);
-/* round(numerator * 10^places / divisor), half away from zero; false when that needs more than 32
+/* round(numerator * 10^decimals / divisor), half away from zero; false when that needs more than 32
  * bits, or the divisor is 0. */
-bool wide_quotient(int64_t numerator, uint8_t places, uint32_t divisor, int32_t *value);
+bool wide_quotient(int64_t numerator, uint8_t decimals, uint32_t divisor, int32_t *value);
 /* The value of sign and magnitude; false when it needs more than 32 bits. */
 bool wide_signed(uint32_t size, bool negative, int32_t *value);
 uint32_t wide_magnitude(int32_t value);

@@ -152,7 +152,7 @@ class Aggregate(IntEnum):
     QUANTILES = 11
     DISTINCT = 12
     # Names, in queries within a tolerance, the sibling as which a mote may count; its code is the tolerance.
-    SPEAKER = 13
+    REPRESENTATIVE = 13
     # In a query of plain rows: over this mote's readings in time. The code begins with a Temporal.
     WINAVG = 32
     WINSUM = 33
@@ -219,7 +219,7 @@ class QueryFlag(IntEnum):
     STAGED = (
         4  # ``where`` is conditions, each behind its length; what they read is acquired when it is their turn
     )
-    SNOOP = 8  # motes withhold partial states that change nothing in what they have heard of others, or, with a SPEAKER, little
+    SNOOP = 8  # motes withhold partial states that change nothing in what they have heard of others, or, with a REPRESENTATIVE, little
 
 
 class StoreFlag(IntEnum):
@@ -368,7 +368,7 @@ ProgramField = Struct(
     "aggregate"
     / Int8ul
     * "0 none, 1 COUNT, 2 SUM, 3 AVG, 4 MIN, 5 MAX, 6 GROUP, 7 VARIANCE, 8 TOP, 9 BOTTOM, 10 HISTOGRAM, "
-    "11 QUANTILES, 12 DISTINCT, 13 SPEAKER; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
+    "11 QUANTILES, 12 DISTINCT, 13 REPRESENTATIVE; in rows 32 WINAVG, 33 WINSUM, 34 WINMIN, 35 WINMAX, 36 WINCOUNT, 37 WINRAND, 38 EXPAVG, "
     "39 DELTA, 40 ADPDELTA, 41 TREND, 48 PULSE, 49 PULSES; no columns: 64 BUDGET, 65 ACTION, 66 SIGNAL, "
     "67 ON_EVENT, 68 STOP_ON, 69 STORE, 70 FROM, 71 INTO, 72 QUEUE, 80 SRT, 81 ROUTE",
     "code"

@@ -146,7 +146,7 @@ static void deliver(skerry_world *world, uint64_t now, struct transmission *t,
         probability *= pow(link->bursts->reception, frames);
         quality *= link->bursts->reception;
     }
-    double alone = probability, drawn = random_unit(&world->random);
+    double in_silence = probability, drawn = random_unit(&world->random);
     probability *= undisturbed(world, t, receiver, signal, noise, clean);
     bool collided = others > 0 && dbm - 10.0 * log10(others + noise) < world->config.capture_db;
     bool intact = drawn < probability && !collided;
@@ -155,7 +155,7 @@ static void deliver(skerry_world *world, uint64_t now, struct transmission *t,
         receiver->counters.received += !t->ack;
     } else if (collided)
         receiver->counters.lost_collision += !t->ack;
-    else if (drawn < alone)
+    else if (drawn < in_silence)
         receiver->counters.lost_interference += !t->ack;
     else
         receiver->counters.lost_link += !t->ack;

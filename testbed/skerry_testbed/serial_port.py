@@ -12,7 +12,7 @@ from skerry_testbed.errors import TestbedError
 from skerry_testbed.runner import Testbed
 
 #: Bytes kept for a client that reads too slowly; what comes on top is lost, as in any UART driver.
-BACKLOG = 1 << 20
+KEPT_BYTES = 1 << 20
 #: Where virtual time runs so many times as fast as the clock, or faster, a client is given time to answer what the root has sent: the
 #: root sends no more than a few frames unanswered, and sends them again after half a second of its own.
 FAST = 4.0
@@ -85,7 +85,7 @@ class SerialPort:
 
     def _send(self, data: bytes) -> None:
         self._unanswered |= any(frame.kind is FrameKind.DATA for frame in self._from_root.feed(data))
-        if self._client is not None and len(self._to_client) + len(data) <= BACKLOG:
+        if self._client is not None and len(self._to_client) + len(data) <= KEPT_BYTES:
             self._to_client += data
             self._flush()
 

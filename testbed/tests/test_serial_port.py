@@ -30,7 +30,7 @@ def port(bed: Testbed) -> Iterator[SerialPort]:
     line.close()
 
 
-def greeted(bed: Testbed, port: SerialPort) -> bool:
+def answers_hello(bed: Testbed, port: SerialPort) -> bool:
     """Open the port, say hello, and see whether the root answers within a virtual second."""
     deframer = Deframer()
     with serial.serial_for_url(f"socket://127.0.0.1:{port.port}", timeout=0.01) as gateway:
@@ -45,12 +45,12 @@ def greeted(bed: Testbed, port: SerialPort) -> bool:
 
 
 def test_the_root_answers(bed: Testbed, port: SerialPort) -> None:
-    assert greeted(bed, port)
+    assert answers_hello(bed, port)
 
 
 def test_clients_come_and_go(bed: Testbed, port: SerialPort) -> None:
     for _ in range(3):
-        assert greeted(bed, port)
+        assert answers_hello(bed, port)
         port.poll()
         bed.advance(1)
 

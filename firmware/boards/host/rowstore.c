@@ -15,7 +15,7 @@ static uint8_t *at(const struct rowstore_ring *ring, uint16_t place)
 }
 
 uint8_t rowstore_blocks(void) { return BLOCKS; }
-uint16_t rowstore_places(const struct rowstore_ring *ring)
+uint16_t rowstore_rows(const struct rowstore_ring *ring)
 {
     return (uint16_t)(ring->blocks * WIRE_STORE_BLOCK / ring->size);
 }

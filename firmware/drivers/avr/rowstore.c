@@ -79,7 +79,7 @@ void eeprom_update(uint16_t address, const void *bytes, uint8_t length)
 
 uint8_t rowstore_blocks(void) { return BLOCKS; }
 
-uint16_t rowstore_places(const struct rowstore_ring *ring)
+uint16_t rowstore_rows(const struct rowstore_ring *ring)
 {
     return (uint16_t)ring->blocks * WIRE_STORE_BLOCK / ring->size;
 }

@@ -14,25 +14,25 @@
 #define ROWS_BASE (FLASH_BASE + 0x7E800U - (uint32_t)BLOCKS * FLASH_PAGE)
 
 static uint8_t words(const struct rowstore_ring *ring) { return (uint8_t)((ring->size + 3) / 4); }
-static uint16_t places_of_page(const struct rowstore_ring *ring)
+static uint16_t rows_of_page(const struct rowstore_ring *ring)
 {
     return (uint16_t)(FLASH_PAGE / (4U * words(ring)));
 }
 
 static uint32_t page_of(const struct rowstore_ring *ring, uint16_t place)
 {
-    return ROWS_BASE + (uint32_t)(ring->block + place / places_of_page(ring)) * FLASH_PAGE;
+    return ROWS_BASE + (uint32_t)(ring->block + place / rows_of_page(ring)) * FLASH_PAGE;
 }
 
 static uint32_t address_of(const struct rowstore_ring *ring, uint16_t place)
 {
-    return page_of(ring, place) + place % places_of_page(ring) * 4U * words(ring);
+    return page_of(ring, place) + place % rows_of_page(ring) * 4U * words(ring);
 }
 
 uint8_t rowstore_blocks(void) { return BLOCKS; }
-uint16_t rowstore_places(const struct rowstore_ring *ring)
+uint16_t rowstore_rows(const struct rowstore_ring *ring)
 {
-    return (uint16_t)(ring->blocks * places_of_page(ring));
+    return (uint16_t)(ring->blocks * rows_of_page(ring));
 }
 
 void rowstore_read(const struct rowstore_ring *ring, uint16_t place, void *bytes)
@@ -71,7 +71,7 @@ static void clear(const struct rowstore_ring *ring, uint16_t place)
 
 bool rowstore_write(const struct rowstore_ring *ring, uint16_t place, const void *bytes)
 {
-    if (place % places_of_page(ring) == 0)
+    if (place % rows_of_page(ring) == 0)
         flash_erase(page_of(ring, place));
     else if (!erased(ring, place)) /* a loss of power has cut a row short */
         clear(ring, place);

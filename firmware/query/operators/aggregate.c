@@ -27,7 +27,7 @@ const IN_FLASH struct aggregate *aggregate_find(uint8_t aggregate)
     case WIRE_AGGREGATE_HISTOGRAM: return &aggregate_histogram;
     case WIRE_AGGREGATE_QUANTILES: return &aggregate_quantiles;
     case WIRE_AGGREGATE_DISTINCT: return &aggregate_distinct;
-    case WIRE_AGGREGATE_SPEAKER: return &aggregate_speaker;
+    case WIRE_AGGREGATE_REPRESENTATIVE: return &aggregate_speaker;
     default: return aggregate_outside(aggregate);
     }
 }

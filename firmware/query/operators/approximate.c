@@ -45,20 +45,20 @@ struct state {
     struct wire_aggregate_state cells[WIRE_FIELDS_MAXIMUM];
 } __attribute__((packed));
 
-static uint8_t places(void) { return settings()->root ? APP_APPROXIMATE_NODES : CHILDREN; }
+static uint8_t child_entries(void) { return settings()->root ? APP_APPROXIMATE_NODES : CHILDREN; }
 
 /* Its code: the tolerance, in units of the first cell's value. */
 static bool speaker_field(const struct slot *slot, struct program_field *field)
 {
     return slot_program(slot)->flags & WIRE_QUERY_SNOOP &&
-           slot_clause(slot, WIRE_AGGREGATE_SPEAKER, 0, field);
+           slot_clause(slot, WIRE_AGGREGATE_REPRESENTATIVE, 0, field);
 }
 
 static uint16_t children_size(const struct slot *slot, const struct program_field *field)
 {
     (void)field;
     return slot_program(slot)->flags & WIRE_QUERY_SNOOP
-               ? (uint16_t)(sizeof(struct children) + places() * sizeof(struct child))
+               ? (uint16_t)(sizeof(struct children) + child_entries() * sizeof(struct child))
                : 0;
 }
 
@@ -130,13 +130,13 @@ void app_name_representative(uint8_t query, uint32_t epoch, uint16_t representat
 
 static struct children *children_of(const struct slot *slot)
 {
-    return (struct children *)clauses_state(slot, WIRE_AGGREGATE_SPEAKER);
+    return (struct children *)clauses_state(slot, WIRE_AGGREGATE_REPRESENTATIVE);
 }
 
 static struct child *find(struct children *children, uint16_t node)
 {
     struct child *child = children->of;
-    for (uint8_t i = places(); i > 0; i--, child++)
+    for (uint8_t i = child_entries(); i > 0; i--, child++)
         if (child->node == node)
             return child;
     return NULL;
@@ -151,7 +151,7 @@ static struct child *place(struct children *children, uint16_t node)
     node++;
     struct child *child = children->of, *best = child;
     uint8_t longest = 0;
-    for (uint8_t i = places(); i > 0; i--, child++) {
+    for (uint8_t i = child_entries(); i > 0; i--, child++) {
         if (child->node == node)
             return child;
         uint8_t silent =
@@ -213,7 +213,7 @@ static void fill(const struct slot *slot)
     struct children *children = children_of(slot);
     uint8_t epoch = (uint8_t)children->epoch;
     struct child *child = children->of;
-    for (uint8_t i = places(); i > 0; i--, child++) {
+    for (uint8_t i = child_entries(); i > 0; i--, child++) {
         if (child->speaker == 0 || child->gone || child->heard == epoch ||
             (child->is_filled && child->filled == epoch))
             continue;
@@ -260,5 +260,5 @@ static bool keep(struct wire_aggregate_state *into, const struct wire_aggregate_
 /* The cell that names a mote's speaker: its `count` is the speaker's address + 1, 0: none is named.
  */
 const IN_FLASH struct aggregate aggregate_speaker = {1, begin, keep};
-const IN_FLASH struct clause clause_speaker = {WIRE_AGGREGATE_SPEAKER, NULL, NULL,
-                                               children_size,          NULL, NULL};
+const IN_FLASH struct clause clause_speaker = {
+    WIRE_AGGREGATE_REPRESENTATIVE, NULL, NULL, children_size, NULL, NULL};

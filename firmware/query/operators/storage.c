@@ -66,7 +66,7 @@ struct place {
     const struct wire_store *store;
     struct ring *ring;
     struct rowstore_ring flash;
-    uint16_t places; /* row n is in place n modulo so many */
+    uint16_t rows; /* row n is in place n modulo so many */
 };
 
 static bool in_flash(const struct wire_store *store) { return store->flags & WIRE_STORE_FLASH; }
@@ -77,7 +77,7 @@ static void locate(const struct slot *slot, const struct wire_store *store, stru
     place->ring = (struct ring *)clauses_state(slot, WIRE_AGGREGATE_STORE);
     place->flash =
         (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(slot) + FLASH_HEADER)};
-    place->places = in_flash(store) ? rowstore_places(&place->flash) : capacity(store);
+    place->rows = in_flash(store) ? rowstore_rows(&place->flash) : capacity(store);
 }
 
 _Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLASH_HEADER) +
@@ -104,8 +104,8 @@ static uint8_t store_refusal(const struct slot *slot, const struct program_field
              rows = capacity(place.store);
     if (blocks > there)
         *missing = (uint16_t)((blocks - there) * WIRE_STORE_BLOCK);
-    else if (rows > place.places)
-        *missing = (uint16_t)((rows - place.places) * place.flash.size);
+    else if (rows > place.rows)
+        *missing = (uint16_t)((rows - place.rows) * place.flash.size);
     return *missing != 0 ? WIRE_REFUSAL_MEMORY : 0;
 }
 
@@ -129,14 +129,14 @@ static bool read(const struct place *place, uint32_t number, struct stored_row *
 {
     /* a point that runs has places: store_refusal
      * NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
-    uint16_t index = (uint16_t)(number % place->places);
+    uint16_t index = (uint16_t)(number % place->rows);
     if (!in_flash(place->store)) {
         row->number = number;
         memcpy(&row->seconds, in_ram(place, index), place->flash.size - FLASH_HEADER);
         return true;
     }
     rowstore_read(&place->flash, index, row);
-    return row->checksum == checksum(place, row) && row->number % place->places == index;
+    return row->checksum == checksum(place, row) && row->number % place->rows == index;
 }
 
 /* Rows that go nowhere have no series. */
@@ -157,7 +157,7 @@ static void store_open(struct slot *slot, const struct program_field *field)
         return;
     locate(slot, store, &place);
     struct ring *now = place.ring;
-    for (uint16_t index = place.places; index-- > 0;)
+    for (uint16_t index = place.rows; index-- > 0;)
         if (read(&place, index, &row) && row.number >= now->next)
             now->next = row.number + 1;
     for (uint32_t number = now->next; number > 0 && now->used < capacity(place.store);
@@ -200,7 +200,7 @@ bool storage_append(const struct slot *point, struct stored_row *row)
     struct place place;
     locate(point, storage_point(point), &place);
     struct ring *now = place.ring;
-    uint16_t index = (uint16_t)(now->next % place.places);
+    uint16_t index = (uint16_t)(now->next % place.rows);
     if (now->used == place.store->rows && !(place.store->flags & WIRE_STORE_CIRCULAR))
         return true;
     row->number = now->next;

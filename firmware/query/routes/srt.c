@@ -14,9 +14,9 @@
 #include "query/program/installer.h"
 
 #define AXES 2
-/* Control windows in which less has been below this mote before it says so: what moves is to be in
- * another place first. */
-#define NARROW_WINDOWS 4
+/* A smaller subtree range is announced after so many control windows: a mote that moves must first
+ * appear under its new parent. */
+#define SMALLER_RANGE_WINDOWS 4
 #define CELLS 32
 /* Cells that are near each other: a query asks for a range, mostly for values so far apart
  * together. */
@@ -24,8 +24,8 @@
 /* What a cell that a mote adds below a parent counts, in two codes by which its value and the
  * parent's are apart. */
 #define CELL_WEIGHT 6U
-/* What a sampled value may change by before it is told again, in codes. */
-#define SLACK 1
+/* A sampled value is announced again only after it moved by more than this many codes. */
+#define VALUE_HYSTERESIS 1
 
 /* Interval of codes; none where low is above high. */
 struct interval {
@@ -271,9 +271,9 @@ static const struct set *own(const struct tree *tree)
             continue;
         }
         uint8_t code = tree->state->mine.value[i] = code_of(axis, value),
-                slack = is_sampled(axis) ? SLACK : 0;
-        part->low = code < slack ? 0 : (uint8_t)(code - slack);
-        part->high = code > UINT8_MAX - slack ? UINT8_MAX : (uint8_t)(code + slack);
+                hysteresis = is_sampled(axis) ? VALUE_HYSTERESIS : 0;
+        part->low = code < hysteresis ? 0 : (uint8_t)(code - hysteresis);
+        part->high = code > UINT8_MAX - hysteresis ? UINT8_MAX : (uint8_t)(code + hysteresis);
     }
     return &tree->state->own;
 }
@@ -387,7 +387,7 @@ bool app_srt_refresh(bool window)
             state->narrower = 0;
             wider = true;
         } else if (inside(&tree, &state->mine.set, &now) || inside(&tree, &all, &state->mine.set) ||
-                   state->narrower >= NARROW_WINDOWS) {
+                   state->narrower >= SMALLER_RANGE_WINDOWS) {
             state->mine.set = now; /* what has been told as unknown is not waited with */
             state->narrower = 0;
         } else if (window) {

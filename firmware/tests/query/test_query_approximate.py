@@ -18,7 +18,7 @@ TOLERANCE = 50
 FIELDS = [
     field(ValueFormat.I32, TEMP, Aggregate.SUM),
     field(ValueFormat.I32, b"", Aggregate.COUNT),
-    field(ValueFormat.I32, constant(TOLERANCE), Aggregate.SPEAKER),
+    field(ValueFormat.I32, constant(TOLERANCE), Aggregate.REPRESENTATIVE),
 ]
 FLAGS = QueryFlag.AGGREGATE | QueryFlag.SNOOP
 

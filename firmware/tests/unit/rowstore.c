@@ -9,7 +9,7 @@
 #define PAGES (FLASH_BASE + 0x40000UL)
 #define LENGTH 0x40000UL
 #define SIZE 22
-#define PLACES_OF_PAGE (FLASH_PAGE / 24)
+#define ROWS_OF_PAGE (FLASH_PAGE / 24)
 
 static const struct rowstore_ring ring = {3, 2, SIZE};
 
@@ -33,10 +33,10 @@ static bool kept(uint16_t place)
 static void a_page_takes_the_rows_that_fit_it(void)
 {
     blank();
-    CHECK_EQUAL(rowstore_places(&ring), 2 * PLACES_OF_PAGE);
-    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++)
+    CHECK_EQUAL(rowstore_rows(&ring), 2 * ROWS_OF_PAGE);
+    for (uint16_t place = 0; place < 2 * ROWS_OF_PAGE; place++)
         put(place);
-    for (uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++)
+    for (uint16_t place = 0; place < 2 * ROWS_OF_PAGE; place++)
         CHECK(kept(place));
 }
 
@@ -44,7 +44,7 @@ static void a_row_cut_short_takes_none_before_it_along(void)
 {
     blank();
     for (volatile long steps = 1; steps < 6; steps++) {
-        for (volatile uint16_t place = 0; place < 2 * PLACES_OF_PAGE; place++) {
+        for (volatile uint16_t place = 0; place < 2 * ROWS_OF_PAGE; place++) {
             steps_left = steps;
             if (!setjmp(power))
                 put(place);

@@ -154,7 +154,7 @@ def _merge_distinct(a: State, b: State) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _merge_speaker(a: State, _: State) -> list[Cell]:
+def _merge_representative(a: State, _: State) -> list[Cell]:
     """Whom a mote counts as concerns its parent alone."""
     return list(a)
 
@@ -166,7 +166,7 @@ _MERGES: dict[Aggregate, Callable[[State, State], list[Cell]]] = {
     Aggregate.HISTOGRAM: _merge_histogram,
     Aggregate.QUANTILES: _merge_quantiles,
     Aggregate.DISTINCT: _merge_distinct,
-    Aggregate.SPEAKER: _merge_speaker,
+    Aggregate.REPRESENTATIVE: _merge_representative,
 }
 
 

@@ -39,7 +39,9 @@ def counting_of(query: MoteQuery) -> Counting:
     beside = any(
         clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.EACH for clause in query.clauses
     )
-    if Aggregate.SPEAKER in kinds or (Aggregate.GROUP in kinds and (Aggregate.FROM in kinds or beside)):
+    if Aggregate.REPRESENTATIVE in kinds or (
+        Aggregate.GROUP in kinds and (Aggregate.FROM in kinds or beside)
+    ):
         return Counting.NOTHING
     if query.snoop or query.budget is not None or Aggregate.ON_EVENT in kinds:
         return Counting.KNOWN

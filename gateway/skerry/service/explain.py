@@ -146,7 +146,7 @@ def _motes(query: MoteQuery) -> dict[str, Any]:
         "columns": [
             _column(c.expr, extension_aggregates.name_of(c.aggregate) if query.aggregate else "")
             for c in query.columns
-            if c.is_field and c.aggregate is not Aggregate.SPEAKER
+            if c.is_field and c.aggregate is not Aggregate.REPRESENTATIVE
         ],
         "attributes": [
             {"name": a.name, "energy": a.energy, "sample_time": a.sample_ms / 1000} for a in sampled

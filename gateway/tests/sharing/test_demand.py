@@ -628,7 +628,7 @@ def test_an_exact_stream_serves_approximate_users_as_long_as_somebody_needs_it()
 
     demand = Demand()
     within = rows("AVG(temp)", length="APPROXIMATE WITHIN 1")
-    assert columns(demand.add_user("a", within, 100).install) == [["AVG", "SPEAKER"]]
+    assert columns(demand.add_user("a", within, 100).install) == [["AVG", "REPRESENTATIVE"]]
     exact = demand.add_user("b", rows("SUM(temp)"), 150).install
     assert columns(exact) == [["AVG"]], "SUM and AVG are of one state"
     assert not exact[0].mote_query.snoop
@@ -636,7 +636,7 @@ def test_an_exact_stream_serves_approximate_users_as_long_as_somebody_needs_it()
     demand.advance(250)
     assert demand.feeds("a")[-1].query == demand.feeds("b")[-1].query == demand.feeds("c")[-1].query
     again = demand.remove_user("b", 300).install
-    assert columns(again) == [["AVG", "SPEAKER"]]
+    assert columns(again) == [["AVG", "REPRESENTATIVE"]]
     assert again[0].mote_query.snoop
 
 
@@ -646,7 +646,7 @@ def test_approximate_answers_of_several_values_are_exact() -> None:
     demand.add_user("a", rows("AVG(temp)", length="APPROXIMATE WITHIN 1"), 100)
     demand.add_user("b", rows("COUNT(*)", length="APPROXIMATE WITHIN 0"), 150)
     last = demand.installations()[-1].mote_query.columns
-    assert [c.aggregate.name for c in last] == ["AVG", "COUNT", "SPEAKER"]
+    assert [c.aggregate.name for c in last] == ["AVG", "COUNT", "REPRESENTATIVE"]
     assert last[-1].expr is not None
     assert last[-1].expr.operand == 100
     both = demand.add_user("c", rows("AVG(light)", length="APPROXIMATE WITHIN 9"), 200).install[0]
@@ -660,7 +660,7 @@ def test_the_smallest_tolerance_serves_all() -> None:
     assert demand.add_user("b", rows("SUM(temp)", length="APPROXIMATE WITHIN 2"), 120) == Difference()
     closer = demand.add_user("c", rows("COUNT(*), AVG(temp)", length="APPROXIMATE WITHIN 0.5 degC"), 150)
     columns = closer.install[0].mote_query.columns
-    assert [c.aggregate.name for c in columns] == ["AVG", "COUNT", "SPEAKER"]
+    assert [c.aggregate.name for c in columns] == ["AVG", "COUNT", "REPRESENTATIVE"]
     assert columns[-1].expr is not None
     assert columns[-1].expr.operand == 50
     assert kept(demand).installations() == demand.installations()

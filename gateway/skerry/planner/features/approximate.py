@@ -99,10 +99,10 @@ def within_of_all(plans: Sequence[QueryPlan]) -> Expr | None:
     return min(tolerances, key=lambda within: within.operand or 0)
 
 
-def speaker_column(plans: Sequence[QueryPlan]) -> list[Column]:
+def representative_column(plans: Sequence[QueryPlan]) -> list[Column]:
     """The last cell of an approximate query's states; []: the query is exact."""
     within = within_of_all(plans)
-    return [] if within is None else [Column("", within, ValueFormat.I32, Aggregate.SPEAKER)]
+    return [] if within is None else [Column("", within, ValueFormat.I32, Aggregate.REPRESENTATIVE)]
 
 
 def describe(plan: QueryPlan) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, render
 from skerry.planner.features import snooping
-from skerry.planner.features.approximate import speaker_column
+from skerry.planner.features.approximate import representative_column
 from skerry.planner.features.concurrent_events import RAISED_BY, runs_beside
 from skerry.planner.model.columns import (
     IN_EVERY_ROW,
@@ -107,7 +107,7 @@ def _aggregates(plans: Sequence[QueryPlan]) -> MoteQuery:
     first, period = plans[0], min(plan.period_ms for plan in plans)
     if all(plan.where == first.where for plan in plans):
         wanted = [node for plan in plans for node in plan.aggregates()]
-        columns = _aggregate_columns(wanted, first.groups, speaker_column(plans))
+        columns = _aggregate_columns(wanted, first.groups, representative_column(plans))
         return MoteQuery(period, first.once, True, columns, first.where, snoop=snooping.snoops(plans))
     wanted = [where_only(node, plan.where) for plan in plans for node in plan.aggregates()]
     if first.groups:

@@ -47,7 +47,9 @@ def bytes_taken(query: MoteQuery) -> int:
 def state_bytes(query: MoteQuery) -> int:
     """Those behind its program."""
     windows = sum(_window_bytes(column.expr) for column in query.columns if column.expr is not None)
-    approximate = any(column.aggregate is Aggregate.SPEAKER for column in query.columns) and query.snoop
+    approximate = (
+        any(column.aggregate is Aggregate.REPRESENTATIVE for column in query.columns) and query.snoop
+    )
     found = windows if not query.aggregate else 0
     found += _CHILDREN + _ROOT_CHILDREN * _CHILD if approximate else 0
     found += sum(_point_bytes(clause, query.columns) for clause in query.clauses)
