@@ -9,7 +9,7 @@
 
 void query_init(void)
 {
-    slots_init();
+    query_table_init();
     installer_init();
     acquire_init();
     output_init();

@@ -1,8 +1,74 @@
-/* Numbers of query/ that a deployment may tune, or that several of its files share. */
+/* Numbers of query/ that a deployment may tune, or that several of its files share. What a program
+ * may hold at most is the protocol's: wire.h. */
 #ifndef SKERRY_QUERY_QUERY_CONF_H
 #define SKERRY_QUERY_QUERY_CONF_H
 
-/* Ticks. A timer this early has reached its time: conversions between clocks round. */
+/* ---- program/ ---- */
+/* Bytes that all queries have together for their programs and their state. 8 queries of 192 bytes
+ * each; the gateway plans with the same number (mote_memory.py). Of the IRIS's RAM it is the second
+ * largest part: docs/firmware.md. */
+#define MEMORY_BYTES 1536
+/* Queries refused lately that are remembered: the gateway is told once of each, and neighbours are
+ * not asked for it again. */
+#define REFUSALS 4
+
+/* ---- queueing/ ---- */
+/* Bytes that own rows of queries with a QUEUE clause take at most on a mote with children, a third
+ * of the queue, so that there is room for theirs. */
+#define OWN_ROWS_BYTES 600
+/* Rows that pass a health report which waits. A row that misses its cell is a round late on each
+ * level above, and nobody waits for a report: a deep line lost rounds to reports that went first.
+ * Reports of a mote that always has rows go as well. */
+#define ROWS_BEFORE_REPORT 100
+
+/* ---- events/ ---- */
+/* Seconds since the start. A query that comes later than this has not waited for `boot`: what began
+ * it may still be on its way to a mote that has just started. */
+#define BOOT_SECONDS 600
+
+/* ---- routes/ ---- */
+/* Control windows for which a query that does not apply any more is kept: values move back, and
+ * rows are still under way. */
+#define IDLE_CONTROL_WINDOWS 4
+/* Control windows for which less has been below this mote before it announces a smaller range: a
+ * mote that moves must first appear under its new parent. */
+#define NARROWING_CONTROL_WINDOWS 4
+/* Codes. A sampled value is announced again only after it moved by more than this. */
+#define VALUE_HYSTERESIS 1
+/* Of the 32 cells of a tree those so far apart are near each other: a query asks for a range,
+ * mostly for values so far apart together. */
+#define NEAR_CELLS 4
+/* What a cell that a mote adds below a parent counts in the choice among parents, in units of two
+ * codes by which its value and the parent's are apart. */
+#define CELL_WEIGHT 6U
+
+/* ---- operators/ ---- */
+/* Pairs of rows that a join meets between two looks at what else there is to do. */
+#define PAIRS_AT_ONCE 8
+/* Bytes of the queue that a join leaves for others' records, more than half of it, and ms for which
+ * it waits for the queue to drain. */
+#define JOIN_QUEUE_RESERVE 900
+#define JOIN_RETRY_MS 500
+/* Seconds by which rows of several queries are stored out of order at most: sampling takes a while.
+ * Clocks step back by less. */
+#define DISORDER_SECONDS 2
+/* ADPDELTA's threshold grows to so many times the one that was asked for. */
+#define ADAPTED_MAXIMUM 64
+
+/* ---- sampling/ ---- */
+/* Ticks of 1/32768 s. A timer this early has reached its time: conversions between clocks round. */
 #define EPOCHS_EARLY_TICKS 2
+/* Longest sleep between looks at network time, in s: clocks 60 ppm apart move less than 2 ms in it,
+ * and time_local and timers stay within their bounds. */
+#define LOOK_SECONDS 30
+/* An epoch that began at most so many ms ago is still sampled: a step of the clock or a busy mote
+ * made it late. */
+#define LATE_MS 500
+/* Seconds for which a finished query is kept, so that its last partial state records are merged. */
+#define LINGER_SECONDS 10
+/* Ms for which a query that has come waits to be planned, in which the flood that brought it is
+ * passed on. Planning takes an AVR 2 ms, in which all who heard that frame were silent, and then
+ * spoke at once: with an image a third slower 8 of 19 runs missed a row. */
+#define PLANNING_DELAY_MS 20
 
 #endif

@@ -13,9 +13,8 @@
 #include "query/expressions/vm.h"
 #include "query/program/clauses.h"
 #include "query/program/query_table.h"
+#include "query/query_conf.h"
 
-/* A query that comes later than this after the start has not waited for `boot`. */
-#define BOOT_SECONDS 600
 #define ONLY_TIMED (WIRE_EVENT_FLAG_TIMER | WIRE_EVENT_FLAG_ALIGNED)
 
 /* An event of one mote, and the network second from which it runs the query; 0: none. */
@@ -24,10 +23,12 @@ struct run {
     struct wire_event event;
 } __attribute__((packed));
 
-static uint8_t raised;               /* bit n: the query of slot n has raised its event */
-static uint8_t own = APP_EVENT_BOOT; /* enum app_own_event: to be raised */
 static void tell(void);
-static struct event telling = {.handler = tell};
+static struct {
+    uint8_t raised; /* bit n: the query of entry n has raised its event, which is not told yet */
+    uint8_t own;    /* of enum app_own_event: to be told where a query waits for it */
+    struct event telling; /* from the main loop */
+} untold = {.own = APP_EVENT_BOOT, .telling = {.handler = tell}};
 
 static const struct wire_on_event *on_event(const struct program_field *field)
 {
@@ -75,24 +76,28 @@ static bool value_of(const struct eval_context *context, const struct program_fi
 
 void events_row(const struct eval_context *context)
 {
-    struct slot *slot = context->query;
+    struct query_entry *entry = context->query;
     struct program_field field;
-    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ACTION, n, &field); n++) {
+    for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_ACTION, n, &field); n++) {
         int32_t value;
         if (program_compute(&field.code, context, &value))
             (void)command_run(field.format, value);
     }
-    if (!(slot->state & SLOT_RAISED) && slot_first_clause(slot, WIRE_AGGREGATE_SIGNAL) != NULL) {
-        raised |= slot_bit(slot);
-        event_post(&telling);
+    if (!(entry->state & ENTRY_RAISED) &&
+        entry_first_clause(entry, WIRE_AGGREGATE_SIGNAL) != NULL) {
+        untold.raised |= entry_bit(entry);
+        event_post(&untold.telling);
     }
-    slot->state |= SLOT_RAISED;
+    entry->state |= ENTRY_RAISED;
 }
 
 /* What it has raised, and found no room, is not told. */
-static void signal_close(const struct slot *slot) { raised &= (uint8_t)~slot_bit(slot); }
+static void signal_close(const struct query_entry *entry)
+{
+    untold.raised &= (uint8_t)~entry_bit(entry);
+}
 
-void events_no_row(struct slot *slot) { slot->state &= (uint8_t)~SLOT_RAISED; }
+void events_no_row(struct query_entry *entry) { entry->state &= (uint8_t)~ENTRY_RAISED; }
 
 static bool raise(uint16_t number, int32_t value)
 {
@@ -106,11 +111,11 @@ static bool raise(uint16_t number, int32_t value)
 static bool awaited(uint16_t number)
 {
     struct program_field field;
-    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
-        for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+    for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
             if (event_of(&field) == number && !(on_event(&field)->flags & WIRE_EVENT_FLAG_TIMER))
                 return true;
-        for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++)
+        for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_STOP_ON, n, &field); n++)
             if (event_of(&field) == number)
                 return true;
     }
@@ -129,79 +134,79 @@ static uint16_t own_number(uint8_t which)
 /* From the main loop: the flood comes back here at once, and may start the query that raised it. */
 static void tell(void)
 {
-    uint8_t of_queries = raised;
-    raised = 0;
-    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+    uint8_t of_queries = untold.raised;
+    untold.raised = 0;
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
         struct program_field field;
         int32_t value;
-        if (!(of_queries & slot_bit(slot)) || !slot_clause(slot, WIRE_AGGREGATE_SIGNAL, 0, &field))
+        if (!(of_queries & entry_bit(entry)) ||
+            !entry_clause(entry, WIRE_AGGREGATE_SIGNAL, 0, &field))
             continue;
-        struct eval_context context = slot_context(slot);
-        context.event = events_event(slot);
+        struct eval_context context = entry_context(entry);
+        context.event = events_event(entry);
         if (!value_of(&context, &field, &value))
             value = INT32_MIN;
         if (!raise(event_of(&field), value))
-            raised |= slot_bit(slot);
+            untold.raised |= entry_bit(entry);
     }
     for (uint8_t which = APP_EVENT_BOOT; which <= (uint8_t)APP_EVENT_BUTTON;
          which = (uint8_t)(which << 1)) {
-        if (!(own & which))
+        if (!(untold.own & which))
             continue;
         bool waits = awaited(own_number(which));
-        /* What began it may still be on its way to a mote that has just started. */
         if (which == APP_EVENT_BOOT && (!time_known() || (!waits && clock_uptime() < BOOT_SECONDS)))
             continue;
         if (!waits || !time_known() || raise(own_number(which), INT32_MIN))
-            own &= (uint8_t)~which;
+            untold.own &= (uint8_t)~which;
     }
 }
 
 void app_own_event(enum app_own_event which)
 {
-    own = (uint8_t)(own | which);
-    event_post(&telling);
+    untold.own = (uint8_t)(untold.own | which);
+    event_post(&untold.telling);
 }
 
 void button_pressed(void) { app_own_event(APP_EVENT_BUTTON); }
 
 void events_changed(void)
 {
-    if (own != 0 || raised != 0)
-        event_post(&telling);
+    if (untold.own != 0 || untold.raised != 0)
+        event_post(&untold.telling);
 }
 
-static uint8_t run_count(const struct slot *slot)
+static uint8_t run_count(const struct query_entry *entry)
 {
-    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
+    const struct wire_on_event *on = entry_first_clause(entry, WIRE_AGGREGATE_ON_EVENT);
     if (on == NULL || on->flags & WIRE_EVENT_FLAG_TIMER)
         return 0;
     return on->flags & WIRE_EVENT_FLAG_EACH ? WIRE_EVENT_RUNS : 1;
 }
 
-static uint16_t runs_size(const struct slot *slot, const struct program_field *field)
+static uint16_t runs_size(const struct query_entry *entry, const struct program_field *field)
 {
     (void)field;
-    return run_count(slot) * sizeof(struct run);
+    return run_count(entry) * sizeof(struct run);
 }
 
-static void runs_open(struct slot *slot, const struct program_field *field)
+static void runs_open(struct query_entry *entry, const struct program_field *field)
 {
     (void)field;
-    if (run_count(slot) > 1)
-        slot->received |= SLOT_EACH;
+    if (run_count(entry) > 1)
+        entry->state |= ENTRY_EACH;
 }
 
-/* The runs of a slot, *count of them. */
-static struct run *runs_of(const struct slot *slot, uint8_t *count)
+/* The runs of a entry, *count of them. */
+static struct run *runs_of(const struct query_entry *entry, uint8_t *count)
 {
-    *count = run_count(slot);
-    return *count > 0 ? (struct run *)clauses_state(slot, WIRE_AGGREGATE_ON_EVENT) : NULL;
+    *count = run_count(entry);
+    return *count > 0 ? (struct run *)clauses_state(entry, WIRE_AGGREGATE_ON_EVENT) : NULL;
 }
 
-const struct wire_event *events_event(const struct slot *slot)
+const struct wire_event *events_event(const struct query_entry *entry)
 {
     uint8_t count;
-    const struct run *run = runs_of(slot, &count);
+    const struct run *run = runs_of(entry, &count);
     return count > 0 && run->begun != 0 ? &run->event : NULL;
 }
 
@@ -213,15 +218,15 @@ static bool within(const struct wire_on_event *on, const struct run *run, uint32
            (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) || (start - run->event.seconds) % on->step == 0);
 }
 
-bool events_concern(const struct slot *slot, uint32_t start)
+bool events_concern(const struct query_entry *entry, uint32_t start)
 {
     uint8_t count;
-    const struct run *run = runs_of(slot, &count);
-    if (!events_runs(slot, start))
+    const struct run *run = runs_of(entry, &count);
+    if (!events_runs(entry, start))
         return false;
     if (count == 0)
         return true;
-    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
+    const struct wire_on_event *on = entry_first_clause(entry, WIRE_AGGREGATE_ON_EVENT);
     for (; count > 0; count--, run++)
         if (within(on, run, start))
             return true;
@@ -232,12 +237,12 @@ bool events_next(struct eval_context *context, uint8_t *run)
 {
     uint32_t start = 0, milliseconds;
     uint8_t count;
-    const struct slot *slot = context->query;
-    const struct run *all = runs_of(slot, &count);
+    const struct query_entry *entry = context->query;
+    const struct run *all = runs_of(entry, &count);
     if (count <= 1)
         return (*run)++ == 0;
-    slot_epoch_start(slot, context->epoch, &start, &milliseconds);
-    const struct wire_on_event *on = slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT);
+    entry_epoch_start(entry, context->epoch, &start, &milliseconds);
+    const struct wire_on_event *on = entry_first_clause(entry, WIRE_AGGREGATE_ON_EVENT);
     for (; *run < count; ++*run)
         if (within(on, &all[*run], start)) {
             context->event = &all[(*run)++].event;
@@ -249,59 +254,59 @@ bool events_next(struct eval_context *context, uint8_t *run)
 /* Whether an epoch from network second `start` on is one of those that the clause speaks of. Those
  * of motes that an event is not about are among them, as rows of others go by; but for ALIGNED,
  * whose epochs are each event's own. */
-static bool runs(const struct slot *slot, const struct wire_on_event *on, uint32_t start)
+static bool runs(const struct query_entry *entry, const struct wire_on_event *on, uint32_t start)
 {
     uint8_t count;
     if (on->flags & WIRE_EVENT_FLAG_TIMER)
         return start % on->step < on->lasts;
-    if (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) && slot->begun != 0 && start >= slot->begun &&
-        start - slot->begun < on->lasts)
+    if (!(on->flags & WIRE_EVENT_FLAG_ALIGNED) && entry->begun != 0 && start >= entry->begun &&
+        start - entry->begun < on->lasts)
         return true;
-    for (const struct run *run = runs_of(slot, &count); count > 0; count--, run++)
+    for (const struct run *run = runs_of(entry, &count); count > 0; count--, run++)
         if (within(on, run, start))
             return true;
     return false;
 }
 
-bool events_runs(const struct slot *slot, uint32_t start)
+bool events_runs(const struct query_entry *entry, uint32_t start)
 {
     struct program_field field;
-    if (slot->stopped != 0 && start >= slot->stopped)
+    if (entry->stopped != 0 && start >= entry->stopped)
         return false;
     uint8_t n = 0;
-    for (; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
-        if (runs(slot, on_event(&field), start))
+    for (; entry_clause(entry, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+        if (runs(entry, on_event(&field), start))
             return true;
     return n == 0;
 }
 
-bool events_keeps(const struct slot *slot)
+bool events_keeps(const struct query_entry *entry)
 {
-    return slot->stopped != 0 || slot_first_clause(slot, WIRE_AGGREGATE_ON_EVENT) != NULL;
+    return entry->stopped != 0 || entry_first_clause(entry, WIRE_AGGREGATE_ON_EVENT) != NULL;
 }
 
-bool events_goes_on(const struct slot *slot, uint32_t start)
+bool events_goes_on(const struct query_entry *entry, uint32_t start)
 {
     struct program_field field;
-    if (slot->stopped != 0 && start >= slot->stopped)
+    if (entry->stopped != 0 && start >= entry->stopped)
         return false;
-    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+    for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
         const struct wire_on_event *on = on_event(&field);
         if (on->flags & WIRE_EVENT_FLAG_TIMER)
             return true;
-        if (on->flags & WIRE_EVENT_FLAG_ALIGNED && slot->begun != 0 &&
-            start < slot->begun + on->lasts)
+        if (on->flags & WIRE_EVENT_FLAG_ALIGNED && entry->begun != 0 &&
+            start < entry->begun + on->lasts)
             return true;
     }
     return false;
 }
 
 /* Whether all events of the group have come. */
-static bool complete(const struct slot *slot, uint8_t group)
+static bool complete(const struct query_entry *entry, uint8_t group)
 {
     struct program_field field;
-    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
-        if (on_event(&field)->group == group && !(slot->come >> n & 1))
+    for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_ON_EVENT, n, &field); n++)
+        if (on_event(&field)->group == group && !(entry->come >> n & 1))
             return false;
     return true;
 }
@@ -326,75 +331,75 @@ static const IN_FLASH struct vm_readers settled_readers = {.attribute = read_set
 
 /* Whether no row of this mote can pass for an event: a condition is false whatever is unknown. IS
  * NULL takes what is unknown for known: where it stands, or seems to, nothing is said. */
-static bool elsewhere(struct slot *slot, const struct wire_event *event)
+static bool elsewhere(struct query_entry *entry, const struct wire_event *event)
 {
-    struct eval_context context = slot_context(slot);
+    struct eval_context context = entry_context(entry);
     struct program_code code;
     int32_t value;
     bool none = false;
     context.readers = &settled_readers;
     context.event = event;
-    for (uint8_t i = 0; !none && program_condition(slot_program(slot), i, &code); i++)
+    for (uint8_t i = 0; !none && program_condition(entry_program(entry), i, &code); i++)
         none = memchr(code.bytes, WIRE_OP_IS_NULL, code.length) == NULL &&
                program_compute(&code, &context, &value) && value == 0;
     return none;
 }
 
-/* The event runs the slot from now on, beside those of other motes; where there are too many, in
+/* The event runs the entry from now on, beside those of other motes; where there are too many, in
  * place of the one that ends first. */
-static void keep(struct slot *slot, const struct wire_on_event *on, const struct wire_event *event,
-                 uint32_t now)
+static void keep(struct query_entry *entry, const struct wire_on_event *on,
+                 const struct wire_event *event, uint32_t now)
 {
     uint8_t count;
-    struct run *run = runs_of(slot, &count), *place = run;
+    struct run *run = runs_of(entry, &count), *oldest = run;
     /* None where another clause is a timer. ALIGNED: others' rows come at epochs that only the
      * event tells. */
     if (count == 0 ||
-        (count > 1 && !(on->flags & WIRE_EVENT_FLAG_ALIGNED) && elsewhere(slot, event)))
+        (count > 1 && !(on->flags & WIRE_EVENT_FLAG_ALIGNED) && elsewhere(entry, event)))
         return;
     for (; count > 0; count--, run++) {
         if (run->begun != 0 && run->event.node == event->node) {
-            place = run;
+            oldest = run;
             break;
         }
-        if (run->begun < place->begun)
-            place = run;
+        if (run->begun < oldest->begun)
+            oldest = run;
     }
-    *place = (struct run){now, *event};
+    *oldest = (struct run){now, *event};
 }
 
 /* News travels for some seconds: each mote runs the query for its whole time from when it heard. */
-static void start(struct slot *slot, const struct wire_event *event, uint32_t now)
+static void start(struct query_entry *entry, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
-    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
+    for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_ON_EVENT, n, &field); n++) {
         const struct wire_on_event *on = on_event(&field);
-        bool running = slot->begun != 0 && now - slot->begun < on->lasts;
+        bool running = entry->begun != 0 && now - entry->begun < on->lasts;
         if (on->flags & WIRE_EVENT_FLAG_TIMER || on->event != event->event ||
             (running && on->flags & WIRE_EVENT_FLAG_NO_OVERLAP))
             continue;
-        slot->come = (uint8_t)(slot->come | 1U << n);
-        if (!complete(slot, on->group))
+        entry->come = (uint8_t)(entry->come | 1U << n);
+        if (!complete(entry, on->group))
             continue;
-        slot->come = 0;
-        slot->begun = now;
-        keep(slot, on, event, now);
+        entry->come = 0;
+        entry->begun = now;
+        keep(entry, on, event, now);
         return;
     }
 }
 
-static void stop(struct slot *slot, const struct wire_event *event, uint32_t now)
+static void stop(struct query_entry *entry, const struct wire_event *event, uint32_t now)
 {
     struct program_field field;
-    struct eval_context context = slot_context(slot);
+    struct eval_context context = entry_context(entry);
     context.event = event; /* a condition may speak of it */
-    for (uint8_t n = 0; slot_clause(slot, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
+    for (uint8_t n = 0; entry_clause(entry, WIRE_AGGREGATE_STOP_ON, n, &field); n++) {
         int32_t value = 1;
         if (event_of(&field) != event->event)
             continue;
         bool known = field.code.length == sizeof(uint16_t) || value_of(&context, &field, &value);
         if (known && value != 0)
-            slot->stopped = now;
+            entry->stopped = now;
     }
 }
 
@@ -404,9 +409,9 @@ void app_event(const struct wire_event *event)
     uint32_t next = now.seconds + (now.ticks > 0); /* whole seconds; 0 stands for never */
     if (!time_known() || next == 0)
         return;
-    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
-        stop(slot, event, next);
-        start(slot, event, next);
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        stop(entry, event, next);
+        start(entry, event, next);
     }
     event_post(&queries_changed);
 }

@@ -12,28 +12,28 @@
 /* A row of the context's query is due: does what its OUTPUT clauses say. A signal is raised by the
  * first of several such rows in a row. */
 void events_row(const struct eval_context *context);
-/* A row of the slot's query did not pass. */
-void events_no_row(struct slot *slot);
-/* Whether an epoch that starts at network second `start` belongs to the slot's query: always,
+/* A row of the entry's query did not pass. */
+void events_no_row(struct query_entry *entry);
+/* Whether an epoch that starts at network second `start` belongs to the entry's query: always,
  * unless it waits for an event. */
-bool events_runs(const struct slot *slot, uint32_t start);
+bool events_runs(const struct query_entry *entry, uint32_t start);
 /* Whether this mote has a row of its own to make in an epoch that starts at `start`: a query of
- * SLOT_EACH runs everywhere, so that rows of others find their way, and makes rows where an event
+ * ENTRY_EACH runs everywhere, so that rows of others find their way, and makes rows where an event
  * of those that it reads about lets it. */
-bool events_concern(const struct slot *slot, uint32_t start);
-/* An event that lets the slot's query run; NULL: none does. */
-const struct wire_event *events_event(const struct slot *slot);
+bool events_concern(const struct query_entry *entry, uint32_t start);
+/* An event that lets the entry's query run; NULL: none does. */
+const struct wire_event *events_event(const struct query_entry *entry);
 /* The events that the context's epoch belongs to, one after the other, from *run = 0 on; false past
- * the last. Without SLOT_EACH it belongs to one, or to none: the context keeps what it has. */
+ * the last. Without ENTRY_EACH it belongs to one, or to none: the context keeps what it has. */
 bool events_next(struct eval_context *context, uint8_t *run);
 /* Whether a later epoch may run without another event, though that of `start` does not: it waits
  * for a timer, or its epochs are aligned. */
-bool events_goes_on(const struct slot *slot, uint32_t start);
+bool events_goes_on(const struct query_entry *entry, uint32_t start);
 /* Queries or network time have become known, or floods have found room: what waits for them can be
  * raised. */
 void events_changed(void);
-/* Whether the slot is to be kept though it runs no more: another event may start it, or the gateway
- * has not stopped it yet. */
-bool events_keeps(const struct slot *slot);
+/* Whether the entry is to be kept though it runs no more: another event may start it, or the
+ * gateway has not stopped it yet. */
+bool events_keeps(const struct query_entry *entry);
 
 #endif

@@ -8,7 +8,7 @@
 #include "board.h"
 #include "wire.h"
 
-struct slot;
+struct query_entry;
 
 struct eval_context;
 /* The value of what an opcode's operand names; false: NULL. */
@@ -25,8 +25,8 @@ struct vm_readers {
 
 struct eval_context {
     const IN_FLASH struct vm_readers *readers;
-    struct slot *query; /* whose code it is */
-    uint32_t epoch;     /* of the row that is made */
+    struct query_entry *query; /* whose code it is */
+    uint32_t epoch;            /* of the row that is made */
     /* that lets the query run, or that a condition is asked about; NULL: none has come */
     const struct wire_event *event;
 };

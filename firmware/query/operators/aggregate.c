@@ -27,7 +27,7 @@ const IN_FLASH struct aggregate *aggregate_find(uint8_t aggregate)
     case WIRE_AGGREGATE_HISTOGRAM: return &aggregate_histogram;
     case WIRE_AGGREGATE_QUANTILES: return &aggregate_quantiles;
     case WIRE_AGGREGATE_DISTINCT: return &aggregate_distinct;
-    case WIRE_AGGREGATE_REPRESENTATIVE: return &aggregate_speaker;
+    case WIRE_AGGREGATE_REPRESENTATIVE: return &aggregate_representative;
     default: return aggregate_outside(aggregate);
     }
 }
@@ -58,12 +58,12 @@ static uint8_t size_of_cells(uint8_t cells)
 
 void aggregate_produce(const struct eval_context *context, bool passes, bool counts)
 {
-    const struct slot *slot = context->query;
+    const struct query_entry *entry = context->query;
     struct partial partial = {
-        .header = {.query = slot->query, .epoch = context->epoch, .motes = counts}};
+        .header = {.query = entry->query, .epoch = context->epoch, .motes = counts}};
     struct program_field field;
     uint8_t cells = 0;
-    for (program_start(&field); slot_next_column(slot, &field);
+    for (program_start(&field); entry_next_column(entry, &field);
          cells = (uint8_t)(cells + aggregate_cells(&field))) {
         if (passes)
             start_state(&field, context, &partial.states[cells]);
@@ -80,12 +80,12 @@ bool aggregate_same_epoch(const struct wire_partial *a, const struct wire_partia
 
 /* Whether two states of the query are of the same group: all of them are where nothing is grouped
  * by. */
-static bool same_group(const struct slot *slot, const struct wire_partial *a,
+static bool same_group(const struct query_entry *entry, const struct wire_partial *a,
                        const struct wire_partial *b)
 {
     struct program_field field;
     uint8_t i = 0;
-    for (program_start(&field); slot_next_column(slot, &field);
+    for (program_start(&field); entry_next_column(entry, &field);
          i = (uint8_t)(i + aggregate_cells(&field))) {
         if (field.aggregate != WIRE_AGGREGATE_GROUP)
             continue;
@@ -99,12 +99,12 @@ static bool same_group(const struct slot *slot, const struct wire_partial *a,
 
 uint8_t app_state_size(uint8_t query)
 {
-    const struct slot *slot = slot_of(query);
-    if (slot == NULL || !(slot_program(slot)->flags & WIRE_QUERY_AGGREGATE))
+    const struct query_entry *entry = entry_of(query);
+    if (entry == NULL || !(entry_program(entry)->flags & WIRE_QUERY_AGGREGATE))
         return 0;
     struct program_field field;
     uint8_t cells = 0;
-    for (program_start(&field); slot_next_column(slot, &field);)
+    for (program_start(&field); entry_next_column(entry, &field);)
         cells = (uint8_t)(cells + aggregate_cells(&field));
     return size_of_cells(cells);
 }
@@ -120,15 +120,15 @@ bool app_merge(struct wire_partial *into, uint8_t size, const struct wire_partia
         return false;
     memcpy(&whole, from, length);
     from = &whole.header;
-    const struct slot *slot = slot_of(from->query);
-    if (!same_group(slot, into, from))
+    const struct query_entry *entry = entry_of(from->query);
+    if (!same_group(entry, into, from))
         return false;
 
     struct program_field field;
     uint8_t i = 0, cells;
     into->motes = aggregate_counts(into->motes, from->motes);
     into->overflow |= from->overflow;
-    for (program_start(&field); slot_next_column(slot, &field); i = (uint8_t)(i + cells)) {
+    for (program_start(&field); entry_next_column(entry, &field); i = (uint8_t)(i + cells)) {
         cells = aggregate_cells(&field);
         if (!aggregate_find(field.aggregate)->merge(&into->states[i], &from->states[i], cells))
             return false;

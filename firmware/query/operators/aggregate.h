@@ -51,7 +51,7 @@ extern const IN_FLASH struct aggregate aggregate_bottom;
 extern const IN_FLASH struct aggregate aggregate_histogram;
 extern const IN_FLASH struct aggregate aggregate_quantiles;
 extern const IN_FLASH struct aggregate aggregate_distinct;
-extern const IN_FLASH struct aggregate aggregate_speaker; /* approximate.c */
+extern const IN_FLASH struct aggregate aggregate_representative; /* approximate.c */
 
 /* Those from outside this tree, in the generated registry.c; NULL: unknown. */
 const IN_FLASH struct aggregate *aggregate_outside(uint8_t aggregate);

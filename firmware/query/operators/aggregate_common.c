@@ -17,11 +17,11 @@ uint16_t aggregate_counts(uint16_t a, uint16_t b)
 
 bool aggregate_one_sided(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)
 {
-    bool alone = into->count == 0 || from->count == 0;
+    bool one_sided = into->count == 0 || from->count == 0;
     if (into->count == 0)
         into->value = from->value;
     into->count = aggregate_counts(into->count, from->count);
-    return alone;
+    return one_sided;
 }
 
 bool aggregate_add(struct wire_aggregate_state *into, const struct wire_aggregate_state *from)

@@ -16,7 +16,7 @@ bool column_check(const struct program_field *field, struct program_facts *facts
             uint16_t size = temporal_size(field);
             if (size == 0)
                 return false;
-            facts->windows = (uint16_t)(facts->windows + size);
+            facts->windows_size = (uint16_t)(facts->windows_size + size);
             code = temporal_code(field);
         }
         if (row_format_size(field->format) == 0)

@@ -14,19 +14,11 @@
 #include "query/operators/row.h"
 #include "query/operators/storage.h"
 #include "query/program/clauses.h"
+#include "query/query_conf.h"
 
-/* Pairs of rows between two looks at what else there is to do. */
-#define PAIRS_AT_ONCE 8
-/* Room that is left in the queue for others' records, in bytes. */
-#define QUEUE_RESERVE 900
 /* Ages of rows are reckoned up to so many s. */
 #define AGE_SECONDS ((uint32_t)40 * 24 * 3600)
 #define UNKNOWN UINT32_MAX
-/* Rows of several queries are stored this much out of order at most: sampling takes a while. Clocks
- * step back by less. */
-#define DISORDER_SECONDS 2
-/* Wait for the queue to drain. */
-#define RETRY CLOCK_MS(500)
 
 struct source {
     uint32_t next, first, end; /* numbers of rows */
@@ -40,26 +32,29 @@ struct scan {
     int32_t values[]; /* of the attributes that the query reads, by number */
 } __attribute__((packed));
 
-/* The rows met at this moment, and whose they are; NULL outside of a scan. */
-static struct met {
-    const struct slot *point;
+/* A row met at this moment. */
+struct met {
+    const struct query_entry *point; /* whose it is; NULL outside of a scan */
     struct stored_row row;
     struct program_code combine;  /* aggregate of each field that is combined; length 0: none is */
     const struct source *numbers; /* of the rows that are */
-} met[WIRE_SOURCES_MAXIMUM];
+};
 
 /* No operand: it names a source that cannot be. */
 #define NOTHING UINT8_MAX
-/* What combining a field gave last: a condition asks for it again and again. */
-static struct {
-    uint8_t operand; /* of STORED; NOTHING: none */
-    bool known;
-    int32_t value;
-} last = {.operand = NOTHING};
 
 static void work(void);
-static struct event working = {.handler = work};
-static struct timer retry;
+static struct {
+    struct met met[WIRE_SOURCES_MAXIMUM];
+    /* what combining a field gave last: a condition asks for it again and again */
+    struct {
+        uint8_t operand; /* of STORED; NOTHING: none */
+        bool known;
+        int32_t value;
+    } last;
+    struct event working; /* goes on in the background */
+    struct timer retry;   /* when the queue has no room, or others are to go first */
+} join = {.last = {.operand = NOTHING}, .working = {.handler = work}};
 
 static uint8_t count_below(uint32_t mask, uint8_t bit)
 {
@@ -78,21 +73,21 @@ static bool from_check(const struct program_field *field, struct program_facts *
            from->match <= WIRE_MATCH_COMBINE;
 }
 
-static uint16_t from_size(const struct slot *slot, const struct program_field *field)
+static uint16_t from_size(const struct query_entry *entry, const struct program_field *field)
 {
     (void)field;
     return (uint16_t)(sizeof(struct scan) +
-                      count_below(slot->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
+                      count_below(entry->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
 }
 
-static struct scan *scan_of(const struct slot *slot)
+static struct scan *scan_of(const struct query_entry *entry)
 {
-    return (struct scan *)clauses_state(slot, WIRE_AGGREGATE_FROM);
+    return (struct scan *)clauses_state(entry, WIRE_AGGREGATE_FROM);
 }
 
-static bool source(const struct slot *slot, uint8_t index, struct program_field *field)
+static bool source(const struct query_entry *entry, uint8_t index, struct program_field *field)
 {
-    return slot_clause(slot, WIRE_AGGREGATE_FROM, index, field);
+    return entry_clause(entry, WIRE_AGGREGATE_FROM, index, field);
 }
 
 static const struct wire_from *from_of(const struct program_field *field)
@@ -100,17 +95,17 @@ static const struct wire_from *from_of(const struct program_field *field)
     return (const struct wire_from *)field->code.bytes;
 }
 
-bool scan_joins(const struct slot *slot)
+bool scan_joins(const struct query_entry *entry)
 {
-    return slot_first_clause(slot, WIRE_AGGREGATE_FROM) != NULL;
+    return entry_first_clause(entry, WIRE_AGGREGATE_FROM) != NULL;
 }
 
-/* How old a row is at the start of the slot's epoch, in ms; ages beyond 40 days are that. UNKNOWN:
+/* How old a row is at the start of the entry's epoch, in ms; ages beyond 40 days are that. UNKNOWN:
  * it is of a session of the root that is over, whose time tells nothing now. */
-static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
+static uint32_t age_of(const struct stored_row *row, const struct query_entry *entry)
 {
     uint32_t seconds, milliseconds;
-    slot_epoch_start(slot, slot->epoch, &seconds, &milliseconds);
+    entry_epoch_start(entry, entry->epoch, &seconds, &milliseconds);
     uint32_t apart = seconds - row->seconds;
     int16_t rest = (int16_t)((uint16_t)milliseconds - row->milliseconds);
     if (row->seconds > seconds || (apart == 0 && rest < 0))
@@ -120,15 +115,16 @@ static uint32_t age_of(const struct stored_row *row, const struct slot *slot)
 
 /* Leaves out the point's rows before the newest that are not older than so many ms. A row that
  * seems younger than the next is of a session before that one's. */
-static NOT_INLINED void leave_older(const struct slot *slot, const struct slot *point,
-                                    struct source *rows, uint32_t age)
+static NOT_INLINED void leave_older(const struct query_entry *entry,
+                                    const struct query_entry *point, struct source *rows,
+                                    uint32_t age)
 {
     struct stored_row row;
     uint32_t number = rows->end, oldest = 0, now;
     for (; number != rows->first; number--) {
         if (!storage_row(point, number - 1, &row))
             continue;
-        now = age_of(&row, slot);
+        now = age_of(&row, entry);
         if (now > age || now + DISORDER_SECONDS * 1000 < oldest)
             break;
         oldest = now;
@@ -136,13 +132,13 @@ static NOT_INLINED void leave_older(const struct slot *slot, const struct slot *
     rows->first = number;
 }
 
-void scan_begin(struct slot *slot)
+void scan_begin(struct query_entry *entry)
 {
-    struct source *rows = scan_of(slot)->sources;
+    struct source *rows = scan_of(entry)->sources;
     struct program_field field;
-    memset(rows, 0, sizeof scan_of(slot)->sources);
-    for (uint8_t i = 0; source(slot, i, &field); i++, rows++) {
-        const struct slot *point = storage_find(from_of(&field)->point);
+    memset(rows, 0, sizeof scan_of(entry)->sources);
+    for (uint8_t i = 0; source(entry, i, &field); i++, rows++) {
+        const struct query_entry *point = storage_find(from_of(&field)->point);
         if (point == NULL)
             continue;
         uint32_t lasts = storage_point(point)->seconds,
@@ -150,42 +146,42 @@ void scan_begin(struct slot *slot)
         uint16_t shown;
         rows->end = storage_end(point, &shown);
         rows->first = rows->end - shown;
-        if (from_of(&field)->match == WIRE_MATCH_COMBINE && slot_program(slot)->period < age)
-            age = slot_program(slot)->period;
+        if (from_of(&field)->match == WIRE_MATCH_COMBINE && entry_program(entry)->period < age)
+            age = entry_program(entry)->period;
         if (age != UNKNOWN)
-            leave_older(slot, point, rows, age);
+            leave_older(entry, point, rows, age);
         rows->next = rows->first;
     }
 }
 
-void scan_start(struct slot *slot)
+void scan_start(struct query_entry *entry)
 {
-    struct scan *scan = scan_of(slot);
-    struct eval_context now = slot_context(slot);
+    struct scan *scan = scan_of(entry);
+    struct eval_context now = entry_context(entry);
     uint8_t index = 0;
     scan->any = false;
     scan->nulls = 0;
     uint32_t bit = 1;
     for (uint8_t attribute = 0; attribute <= WIRE_ATTRIBUTE_MAXIMUM; attribute++, bit <<= 1) {
         int32_t value = 0;
-        if (!(slot->attributes & bit))
+        if (!(entry->attributes & bit))
             continue;
         if (!attribute_read(attribute, &value, &now))
             scan->nulls |= bit;
         scan->values[index++] = value;
     }
-    slot->state = (uint8_t)((slot->state & ~SLOT_SAMPLING) | SLOT_SCANNING);
-    event_post(&working);
+    entry->progress = EPOCH_JOINING;
+    event_post(&join.working);
 }
 
 /* What is sampled, as it was when the epoch began. */
 static bool read_attribute(uint8_t attribute, int32_t *value, const struct eval_context *context)
 {
-    const struct slot *slot = context->query;
+    const struct query_entry *entry = context->query;
     if (attribute >= WIRE_ATTRIBUTE_EVENT_NODEID)
         return attribute_read(attribute, value, context);
-    const struct scan *scan = scan_of(slot);
-    *value = scan->values[count_below(slot->attributes, attribute)];
+    const struct scan *scan = scan_of(entry);
+    *value = scan->values[count_below(entry->attributes, attribute)];
     return !(scan->nulls >> attribute & 1);
 }
 
@@ -221,7 +217,7 @@ static bool read_stored(uint8_t operand, int32_t *value, const struct eval_conte
 {
     (void)context;
     uint8_t index = operand >> 4, field = operand & 15;
-    const struct met *of = &met[index];
+    const struct met *of = &join.met[index];
     if (index >= WIRE_SOURCES_MAXIMUM || of->point == NULL)
         return false;
     if (field == WIRE_STORED_NUMBER) {
@@ -231,46 +227,46 @@ static bool read_stored(uint8_t operand, int32_t *value, const struct eval_conte
     uint8_t aggregate = field < of->combine.length ? of->combine.bytes[field] : 0;
     if (aggregate == 0)
         return storage_value(of->point, &of->row, field, value);
-    if (last.operand != operand) {
-        last.known = combined(of, aggregate, field, &last.value);
-        last.operand = operand;
+    if (join.last.operand != operand) {
+        join.last.known = combined(of, aggregate, field, &join.last.value);
+        join.last.operand = operand;
     }
-    *value = last.value;
-    return last.known;
+    *value = join.last.value;
+    return join.last.known;
 }
 
 static const IN_FLASH struct vm_readers join_readers = {read_attribute, row_changes, read_stored};
 
 /* Makes the values of a row those that are `at` of `span` on the way to the next one's; NULL where
  * one of both is. */
-static NOT_INLINED void blend(const struct slot *point, struct stored_row *row,
+static NOT_INLINED void blend(const struct query_entry *point, struct stored_row *row,
                               const struct stored_row *next, uint32_t at, uint32_t span)
 {
     struct row_column column;
     row->nulls |= next->nulls;
     for (row_start(&column, point); row_next_column(&column);) {
-        uint8_t *place = &row->values[column.offset];
+        uint8_t *bytes = &row->values[column.offset];
         int32_t value =
-            wide_between(row_unpack(place, column.field.format),
+            wide_between(row_unpack(bytes, column.field.format),
                          row_unpack(&next->values[column.offset], column.field.format), at, span);
-        memcpy(place, &value, column.size); /* little-endian, as wire.h makes sure */
+        memcpy(bytes, &value, column.size); /* little-endian, as wire.h makes sure */
     }
 }
 
 /* Puts into `to` the point's values one of its periods ago, between two of its rows; false: there
  * are no two of this session around that moment. */
-static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to,
+static NOT_INLINED bool interpolate(const struct query_entry *entry, struct met *to,
                                     const struct source *rows)
 {
     struct stored_row next;
-    uint32_t period = slot_program(to->point)->period, age = 0, newer;
+    uint32_t period = entry_program(to->point)->period, age = 0, newer;
     to->row.number = rows->end;
     do {
         next = to->row;
         newer = age;
         if (next.number == rows->first || !storage_row(to->point, next.number - 1, &to->row))
             return false;
-        age = age_of(&to->row, slot);
+        age = age_of(&to->row, entry);
     } while (age < period);
     if (age == period)
         return true;
@@ -282,22 +278,22 @@ static NOT_INLINED bool interpolate(const struct slot *slot, struct met *to,
 
 /* The row of a source that is met next; false: there is none any more. Leaves `next` where it is.
  */
-static bool load(const struct slot *slot, uint8_t index)
+static bool load(const struct query_entry *entry, uint8_t index)
 {
-    struct source *rows = &scan_of(slot)->sources[index];
-    struct met *to = &met[index];
+    struct source *rows = &scan_of(entry)->sources[index];
+    struct met *to = &join.met[index];
     struct program_field field;
-    (void)source(slot, index, &field);
+    (void)source(entry, index, &field);
     to->point = storage_find(from_of(&field)->point);
     to->combine.length = 0;
     to->numbers = rows;
-    last.operand = NOTHING;
+    join.last.operand = NOTHING;
     if (to->point == NULL || rows->next == rows->end)
         return false;
     if (from_of(&field)->match != WIRE_MATCH_ALL)
         rows->next = rows->end - 1; /* the newest stands for all */
     switch (from_of(&field)->match) {
-    case WIRE_MATCH_LINEAR: return interpolate(slot, to, rows);
+    case WIRE_MATCH_LINEAR: return interpolate(entry, to, rows);
     case WIRE_MATCH_COMBINE:
         to->combine.bytes = field.code.bytes + sizeof(struct wire_from);
         to->combine.length = (uint8_t)(field.code.length - sizeof(struct wire_from));
@@ -313,21 +309,21 @@ static bool load(const struct slot *slot, uint8_t index)
 }
 
 /* Meets one pair, and goes on to the next; false: there is none. */
-static bool pair(struct slot *slot)
+static bool pair(struct query_entry *entry)
 {
     struct program_field field;
-    struct scan *scan = scan_of(slot);
-    bool two = source(slot, 1, &field);
-    if (!load(slot, 0))
+    struct scan *scan = scan_of(entry);
+    bool two = source(entry, 1, &field);
+    if (!load(entry, 0))
         return false;
-    if (two && !load(slot, 1)) {
+    if (two && !load(entry, 1)) {
         scan->sources[1].next = scan->sources[1].first;
         scan->sources[0].next++;
         return true;
     }
-    struct eval_context context = row_context(slot);
+    struct eval_context context = row_context(entry);
     context.readers = &join_readers;
-    if (program_passes(slot_program(slot), &context)) {
+    if (program_passes(entry_program(entry), &context)) {
         output_joined(&context);
         scan->any = true;
     }
@@ -335,19 +331,19 @@ static bool pair(struct slot *slot)
     return true;
 }
 
-static void finish(struct slot *slot)
+static void finish(struct query_entry *entry)
 {
-    slot->state &= (uint8_t)~SLOT_SCANNING;
-    output_end(slot, scan_of(slot)->any);
+    entry->progress = EPOCH_DONE;
+    output_end(entry, scan_of(entry)->any);
 }
 
 static void work(void)
 {
     uint8_t left = PAIRS_AT_ONCE;
     bool waiting = false, busy = false;
-    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
-        while (slot->state & SLOT_SCANNING) {
-            if (queue_room() < QUEUE_RESERVE) {
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        while (entry->progress == EPOCH_JOINING) {
+            if (queue_room() < JOIN_QUEUE_RESERVE) {
                 waiting = true;
                 break;
             }
@@ -356,14 +352,14 @@ static void work(void)
                 break;
             }
             left--;
-            if (!pair(slot))
-                finish(slot);
+            if (!pair(entry))
+                finish(entry);
         }
-        met[0].point = met[1].point = NULL;
+        join.met[0].point = join.met[1].point = NULL;
     }
     /* By a timer, which lets others that are due go first: events would keep them waiting. */
     if (busy || waiting)
-        timer_start(&retry, clock_now() + (busy ? 0 : RETRY), work);
+        timer_start(&join.retry, clock_now() + (busy ? 0 : CLOCK_MS(JOIN_RETRY_MS)), work);
 }
 
 const IN_FLASH struct clause clause_from = {WIRE_AGGREGATE_FROM, from_check, NULL,

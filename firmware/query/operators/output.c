@@ -9,9 +9,9 @@ static uint32_t rows;
 void output_init(void) { rows = 0; }
 uint32_t output_rows(void) { return rows; }
 
-static bool aggregates(const struct slot *slot)
+static bool aggregates(const struct query_entry *entry)
 {
-    return slot_program(slot)->flags & WIRE_QUERY_AGGREGATE;
+    return entry_program(entry)->flags & WIRE_QUERY_AGGREGATE;
 }
 
 static void summarise(const struct eval_context *context, bool passes, bool counts)
@@ -35,26 +35,26 @@ static void row(const struct eval_context *context, bool passes)
 /* `counts`: it is the first of the epoch's rows. */
 static void produce(const struct eval_context *context, bool passes, bool counts)
 {
-    struct slot *slot = context->query;
-    if (aggregates(slot))
+    struct query_entry *entry = context->query;
+    if (aggregates(entry))
         summarise(context, passes, counts);
-    else if (passes || row_counts_epochs(slot))
+    else if (passes || row_counts_epochs(entry))
         row(context, passes);
     else
-        events_no_row(slot);
+        events_no_row(entry);
 }
 
-void output_epoch(struct slot *slot, bool passes)
+void output_epoch(struct query_entry *entry, bool passes)
 {
-    struct eval_context context = row_context(slot);
-    if (!passes || !(slot->received & SLOT_EACH)) {
+    struct eval_context context = row_context(entry);
+    if (!passes || !(entry->state & ENTRY_EACH)) {
         produce(&context, passes, true);
         return;
     }
     /* What passed is each condition by itself, for some event. */
     bool any = false;
     for (uint8_t run = 0; events_next(&context, &run);)
-        if (program_passes(slot_program(slot), &context)) {
+        if (program_passes(entry_program(entry), &context)) {
             produce(&context, true, !any);
             any = true;
         }
@@ -70,12 +70,12 @@ void output_joined(const struct eval_context *context)
         row(context, true);
 }
 
-void output_end(struct slot *slot, bool any)
+void output_end(struct query_entry *entry, bool any)
 {
-    struct eval_context context = row_context(slot);
+    struct eval_context context = row_context(entry);
     /* The mote counts once, however many of its tuples did. */
-    if (aggregates(slot))
+    if (aggregates(entry))
         summarise(&context, false, true);
     else if (!any)
-        events_no_row(slot);
+        events_no_row(entry);
 }

@@ -9,11 +9,11 @@
 
 void output_init(void);
 /* An epoch of a query that joins nothing: its tuple passes its conditions, or not. */
-void output_epoch(struct slot *slot, bool passes);
+void output_epoch(struct query_entry *entry, bool passes);
 /* A tuple of a join that passes. */
 void output_joined(const struct eval_context *context);
 /* The last tuple of a join's epoch has been met; `any` of them passed. */
-void output_end(struct slot *slot, bool any);
+void output_end(struct query_entry *entry, bool any);
 /* Rows and partial state records produced since output_init. */
 uint32_t output_rows(void);
 

@@ -26,20 +26,21 @@ static bool fits(int32_t value, uint8_t format)
 static const IN_FLASH struct vm_readers row_readers = {.attribute = attribute_read,
                                                        .changes = row_changes};
 
-struct eval_context row_context(struct slot *slot)
+struct eval_context row_context(struct query_entry *entry)
 {
-    return (struct eval_context){&row_readers, slot, slot->epoch, events_event(slot)};
+    return (struct eval_context){&row_readers, entry, entry->epoch, events_event(entry)};
 }
 
 /* Gives its windows the readings of the epoch, if it passes. What is due is a row where nothing has
  * passed in any window, or it has none. */
 static enum row_outcome take_readings(const struct eval_context *context, bool passes)
 {
-    const struct slot *slot = context->query;
+    const struct query_entry *entry = context->query;
     struct program_field field;
-    uint8_t *windows = slot_windows(slot);
+    uint8_t *windows = entry_windows(entry);
     bool due = true, counts = false, empty = true, pulses = false, ended = false;
-    for (program_start(&field); slot_next_column(slot, &field); windows += temporal_size(&field)) {
+    for (program_start(&field); entry_next_column(entry, &field);
+         windows += temporal_size(&field)) {
         if (!(passes ? temporal_is(field.aggregate) : temporal_counts_epochs(&field)))
             continue;
         struct program_code code = temporal_code(&field);
@@ -63,10 +64,10 @@ static enum row_outcome take_readings(const struct eval_context *context, bool p
     return counts && empty ? ROW_EMPTY : ROW_MADE;
 }
 
-bool row_counts_epochs(const struct slot *slot)
+bool row_counts_epochs(const struct query_entry *entry)
 {
     struct program_field field;
-    for (program_start(&field); slot_next_column(slot, &field);)
+    for (program_start(&field); entry_next_column(entry, &field);)
         if (temporal_counts_epochs(&field))
             return true;
     return false;
@@ -74,10 +75,11 @@ bool row_counts_epochs(const struct slot *slot)
 
 bool row_changes(uint8_t column, int32_t *value, const struct eval_context *context)
 {
-    const struct slot *slot = context->query;
+    const struct query_entry *entry = context->query;
     struct program_field field;
-    const uint8_t *windows = slot_windows(slot);
-    for (program_start(&field); slot_next_column(slot, &field); windows += temporal_size(&field)) {
+    const uint8_t *windows = entry_windows(entry);
+    for (program_start(&field); entry_next_column(entry, &field);
+         windows += temporal_size(&field)) {
         if (column-- > 0)
             continue;
         if (!temporal_is(field.aggregate))
@@ -99,14 +101,15 @@ static bool field_value(const struct eval_context *context, const struct program
 }
 
 /* Keeps the row where it belongs to a storage point. */
-static NOT_INLINED bool keep_row(const struct slot *slot, const struct row *row, uint8_t used)
+static NOT_INLINED bool keep_row(const struct query_entry *entry, const struct row *row,
+                                 uint8_t used)
 {
-    const struct slot *point;
+    const struct query_entry *point;
     struct stored_row stored;
     uint32_t seconds, milliseconds;
-    if (!storage_takes(slot, &point))
+    if (!storage_takes(entry, &point))
         return false;
-    slot_epoch_start(slot, slot->epoch, &seconds, &milliseconds);
+    entry_epoch_start(entry, entry->epoch, &seconds, &milliseconds);
     stored.seconds = seconds;
     stored.milliseconds = (uint16_t)milliseconds;
     stored.nulls = row->result.nulls;
@@ -120,18 +123,18 @@ static NOT_INLINED bool keep_row(const struct slot *slot, const struct row *row,
 
 enum row_outcome row_produce(const struct eval_context *context, bool passes)
 {
-    const struct slot *slot = context->query;
+    const struct query_entry *entry = context->query;
     struct row row;
     struct row_column column;
     enum row_outcome outcome = take_readings(context, passes);
     if (outcome != ROW_MADE)
         return outcome;
-    uint8_t *windows = slot_windows(slot);
-    row.result.query = slot->query;
+    uint8_t *windows = entry_windows(entry);
+    row.result.query = entry->query;
     row.result.node = settings()->nodeid;
     row.result.epoch = context->epoch;
     row.result.nulls = 0;
-    for (row_start(&column, slot); row_next_column(&column);
+    for (row_start(&column, entry); row_next_column(&column);
          windows += temporal_size(&column.field)) {
         int32_t value;
         if (!field_value(context, &column.field, windows, &value) ||
@@ -143,9 +146,9 @@ enum row_outcome row_produce(const struct eval_context *context, bool passes)
         memcpy(&row.values[column.offset], &value, column.size);
     }
     uint8_t used = column.offset;
-    if (keep_row(slot, &row, used))
+    if (keep_row(entry, &row, used))
         return ROW_MADE;
-    if (slot_fast(slot) && row.result.nulls == 0) {
+    if (entry_fast(entry) && row.result.nulls == 0) {
         /* A series begins as a result does, without `nulls`. */
         uint8_t *series = (uint8_t *)&row + sizeof row.result.nulls;
         memmove(series, &row, sizeof(struct wire_series));

@@ -8,16 +8,16 @@
 #include "query/program/row_layout.h"
 
 /* Whether epochs count that do not pass: the query has a window of epochs. */
-bool row_counts_epochs(const struct slot *slot);
+bool row_counts_epochs(const struct query_entry *entry);
 enum row_outcome {
     ROW_MADE,
     ROW_WAITS, /* its windows are not due */
     ROW_EMPTY, /* they are due, and no epoch in them passed */
 };
 
-/* To evaluate code of the slot's query for its present epoch: of what has been acquired, its
+/* To evaluate code of the entry's query for its present epoch: of what has been acquired, its
  * windows and the event that lets it run. */
-struct eval_context row_context(struct slot *slot);
+struct eval_context row_context(struct query_entry *entry);
 
 /* Evaluates the columns of the context's query, and queues the row if
  * windows are due; rows of a storage point, or for one, are kept there. `passes`: the epoch's

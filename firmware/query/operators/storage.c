@@ -25,18 +25,18 @@ static uint16_t capacity(const struct wire_store *store)
     return (uint16_t)(store->rows + (store->flags & WIRE_STORE_CIRCULAR ? 1 : 0));
 }
 
-_Static_assert(sizeof(struct stored_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits a place");
+_Static_assert(sizeof(struct stored_row) <= ROWSTORE_ROW_MAXIMUM, "a row fits its position");
 
-const struct wire_store *storage_point(const struct slot *slot)
+const struct wire_store *storage_point(const struct query_entry *entry)
 {
-    return slot_first_clause(slot, WIRE_AGGREGATE_STORE);
+    return entry_first_clause(entry, WIRE_AGGREGATE_STORE);
 }
 
-/* Bytes of a row of a slot's columns as it is stored. */
-static uint8_t width(const struct slot *slot)
+/* Bytes of a row of a entry's columns as it is stored. */
+static uint8_t width(const struct query_entry *entry)
 {
     struct row_column column;
-    for (row_start(&column, slot); row_next_column(&column);) {}
+    for (row_start(&column, entry); row_next_column(&column);) {}
     return (uint8_t)(HEADER + column.offset);
 }
 
@@ -62,22 +62,23 @@ static bool into_check(const struct program_field *field, struct program_facts *
 }
 
 /* Where the rows of a storage point are. */
-struct place {
+struct location {
     const struct wire_store *store;
     struct ring *ring;
     struct rowstore_ring flash;
-    uint16_t rows; /* row n is in place n modulo so many */
+    uint16_t positions; /* row n is at position n modulo so many */
 };
 
 static bool in_flash(const struct wire_store *store) { return store->flags & WIRE_STORE_FLASH; }
 
-static void locate(const struct slot *slot, const struct wire_store *store, struct place *place)
+static void locate(const struct query_entry *entry, const struct wire_store *store,
+                   struct location *location)
 {
-    place->store = store;
-    place->ring = (struct ring *)clauses_state(slot, WIRE_AGGREGATE_STORE);
-    place->flash =
-        (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(slot) + FLASH_HEADER)};
-    place->rows = in_flash(store) ? rowstore_rows(&place->flash) : capacity(store);
+    location->store = store;
+    location->ring = (struct ring *)clauses_state(entry, WIRE_AGGREGATE_STORE);
+    location->flash =
+        (struct rowstore_ring){store->block, store->blocks, (uint8_t)(width(entry) + FLASH_HEADER)};
+    location->positions = in_flash(store) ? rowstore_rows(&location->flash) : capacity(store);
 }
 
 _Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLASH_HEADER) +
@@ -85,156 +86,157 @@ _Static_assert((WIRE_STORE_ROWS_MAXIMUM + 1) * (sizeof(struct stored_row) - FLAS
                    UINT16_MAX,
                "bytes of a point");
 /* The rows it keeps or, in flash, knowing where they are. */
-static uint16_t store_size(const struct slot *slot, const struct program_field *field)
+static uint16_t store_size(const struct query_entry *entry, const struct program_field *field)
 {
     const struct wire_store *store = (const struct wire_store *)field->code.bytes;
-    return (uint16_t)(sizeof(struct ring) + (in_flash(store) ? 0 : capacity(store) * width(slot)));
+    return (uint16_t)(sizeof(struct ring) + (in_flash(store) ? 0 : capacity(store) * width(entry)));
 }
 
 /* Bytes of flash that it wants and this board does not have. */
-static uint8_t store_refusal(const struct slot *slot, const struct program_field *field,
+static uint8_t store_refusal(const struct query_entry *entry, const struct program_field *field,
                              uint16_t *missing)
 {
     const struct wire_store *store = (const struct wire_store *)field->code.bytes;
-    struct place place;
+    struct location location;
     if (!in_flash(store))
         return 0;
-    locate(slot, store, &place);
-    uint16_t blocks = (uint16_t)(place.flash.block + place.flash.blocks), there = rowstore_blocks(),
-             rows = capacity(place.store);
+    locate(entry, store, &location);
+    uint16_t blocks = (uint16_t)(location.flash.block + location.flash.blocks),
+             there = rowstore_blocks(), rows = capacity(location.store);
     if (blocks > there)
         *missing = (uint16_t)((blocks - there) * WIRE_STORE_BLOCK);
-    else if (rows > place.rows)
-        *missing = (uint16_t)((rows - place.rows) * place.flash.size);
+    else if (rows > location.positions)
+        *missing = (uint16_t)((rows - location.positions) * location.flash.size);
     return *missing != 0 ? WIRE_REFUSAL_MEMORY : 0;
 }
 
-static uint16_t checksum(const struct place *place, const struct stored_row *row)
+static uint16_t checksum(const struct location *location, const struct stored_row *row)
 {
-    uint16_t crc = place->store->point;
-    for (uint8_t i = 0; i < place->flash.size; i++)
+    uint16_t crc = location->store->point;
+    for (uint8_t i = 0; i < location->flash.size; i++)
         if (i < offsetof(struct stored_row, checksum) || i >= FLASH_HEADER)
             crc = crc_xmodem(crc, ((const uint8_t *)row)[i]);
     return crc;
 }
 
 /* Where a row of a point in RAM lies. */
-static uint8_t *in_ram(const struct place *place, uint16_t index)
+static uint8_t *in_ram(const struct location *location, uint16_t index)
 {
-    return (uint8_t *)(place->ring + 1) + index * (uint8_t)(place->flash.size - FLASH_HEADER);
+    return (uint8_t *)(location->ring + 1) + index * (uint8_t)(location->flash.size - FLASH_HEADER);
 }
 
-/* Reads what is in the place of a row, whose number may be another; false: none of this point. */
-static bool read(const struct place *place, uint32_t number, struct stored_row *row)
+/* Reads what is at the position of a row, whose number may be another; false: none of this point.
+ */
+static bool read(const struct location *location, uint32_t number, struct stored_row *row)
 {
-    /* a point that runs has places: store_refusal
+    /* a point that runs has positions: store_refusal
      * NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
-    uint16_t index = (uint16_t)(number % place->rows);
-    if (!in_flash(place->store)) {
+    uint16_t index = (uint16_t)(number % location->positions);
+    if (!in_flash(location->store)) {
         row->number = number;
-        memcpy(&row->seconds, in_ram(place, index), place->flash.size - FLASH_HEADER);
+        memcpy(&row->seconds, in_ram(location, index), location->flash.size - FLASH_HEADER);
         return true;
     }
-    rowstore_read(&place->flash, index, row);
-    return row->checksum == checksum(place, row) && row->number % place->rows == index;
+    rowstore_read(&location->flash, index, row);
+    return row->checksum == checksum(location, row) && row->number % location->positions == index;
 }
 
 /* Rows that go nowhere have no series. */
-static void stay_here(struct slot *slot, const struct program_field *field)
+static void stay_here(struct query_entry *entry, const struct program_field *field)
 {
     (void)field;
-    slot->received &= (uint8_t)~SLOT_FAST;
+    entry->state &= (uint8_t)~ENTRY_FAST;
 }
 
 /* Finds the rows that were kept over a restart. */
-static void store_open(struct slot *slot, const struct program_field *field)
+static void store_open(struct query_entry *entry, const struct program_field *field)
 {
     const struct wire_store *store = (const struct wire_store *)field->code.bytes;
-    struct place place;
+    struct location location;
     struct stored_row row;
-    stay_here(slot, field);
+    stay_here(entry, field);
     if (!in_flash(store))
         return;
-    locate(slot, store, &place);
-    struct ring *now = place.ring;
-    for (uint16_t index = place.rows; index-- > 0;)
-        if (read(&place, index, &row) && row.number >= now->next)
+    locate(entry, store, &location);
+    struct ring *now = location.ring;
+    for (uint16_t index = location.positions; index-- > 0;)
+        if (read(&location, index, &row) && row.number >= now->next)
             now->next = row.number + 1;
-    for (uint32_t number = now->next; number > 0 && now->used < capacity(place.store);
+    for (uint32_t number = now->next; number > 0 && now->used < capacity(location.store);
          now->used++) {
         number--;
-        if (!read(&place, number, &row) || row.number != number)
+        if (!read(&location, number, &row) || row.number != number)
             break;
     }
 }
 
-const struct slot *storage_find(uint16_t point)
+const struct query_entry *storage_find(uint16_t point)
 {
-    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
-        const struct wire_store *store = storage_point(slot);
+    for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        const struct wire_store *store = storage_point(entry);
         if (store != NULL && store->point == point)
-            return slot;
+            return entry;
     }
     return NULL;
 }
 
-bool storage_takes(const struct slot *slot, const struct slot **point)
+bool storage_takes(const struct query_entry *entry, const struct query_entry **point)
 {
     *point = NULL;
-    if (storage_point(slot) != NULL) {
-        *point = slot;
+    if (storage_point(entry) != NULL) {
+        *point = entry;
         return true;
     }
-    const void *into = slot_first_clause(slot, WIRE_AGGREGATE_INTO);
+    const void *into = entry_first_clause(entry, WIRE_AGGREGATE_INTO);
     if (into == NULL)
         return false;
     uint16_t number;
     memcpy(&number, into, sizeof number);
-    const struct slot *found = storage_find(number);
-    *point = found != NULL && width(found) == width(slot) ? found : NULL;
+    const struct query_entry *found = storage_find(number);
+    *point = found != NULL && width(found) == width(entry) ? found : NULL;
     return true;
 }
 
-bool storage_append(const struct slot *point, struct stored_row *row)
+bool storage_append(const struct query_entry *point, struct stored_row *row)
 {
-    struct place place;
-    locate(point, storage_point(point), &place);
-    struct ring *now = place.ring;
-    uint16_t index = (uint16_t)(now->next % place.rows);
-    if (now->used == place.store->rows && !(place.store->flags & WIRE_STORE_CIRCULAR))
+    struct location location;
+    locate(point, storage_point(point), &location);
+    struct ring *now = location.ring;
+    uint16_t index = (uint16_t)(now->next % location.positions);
+    if (now->used == location.store->rows && !(location.store->flags & WIRE_STORE_CIRCULAR))
         return true;
     row->number = now->next;
-    if (in_flash(place.store)) {
-        row->checksum = checksum(&place, row);
-        if (!rowstore_write(&place.flash, index, row))
+    if (in_flash(location.store)) {
+        row->checksum = checksum(&location, row);
+        if (!rowstore_write(&location.flash, index, row))
             return false;
     } else {
-        memcpy(in_ram(&place, index), &row->seconds, place.flash.size - FLASH_HEADER);
+        memcpy(in_ram(&location, index), &row->seconds, location.flash.size - FLASH_HEADER);
     }
     now->next++;
-    if (now->used < capacity(place.store))
+    if (now->used < capacity(location.store))
         now->used++;
     return true;
 }
 
-uint32_t storage_end(const struct slot *point, uint16_t *shown)
+uint32_t storage_end(const struct query_entry *point, uint16_t *shown)
 {
-    struct place place;
-    locate(point, storage_point(point), &place);
-    uint16_t rows = place.store->rows, used = place.ring->used;
+    struct location location;
+    locate(point, storage_point(point), &location);
+    uint16_t rows = location.store->rows, used = location.ring->used;
     *shown = used < rows ? used : rows;
-    return place.ring->next;
+    return location.ring->next;
 }
 
-bool storage_row(const struct slot *point, uint32_t number, struct stored_row *row)
+bool storage_row(const struct query_entry *point, uint32_t number, struct stored_row *row)
 {
-    struct place place;
-    locate(point, storage_point(point), &place);
-    return number < place.ring->next && place.ring->next - number <= place.ring->used &&
-           read(&place, number, row) && row->number == number;
+    struct location location;
+    locate(point, storage_point(point), &location);
+    return number < location.ring->next && location.ring->next - number <= location.ring->used &&
+           read(&location, number, row) && row->number == number;
 }
 
-bool storage_value(const struct slot *point, const struct stored_row *row, uint8_t wanted,
+bool storage_value(const struct query_entry *point, const struct stored_row *row, uint8_t wanted,
                    int32_t *value)
 {
     struct program_field field;
@@ -244,7 +246,7 @@ bool storage_value(const struct slot *point, const struct stored_row *row, uint8
             wanted == WIRE_STORED_SECONDS ? (int32_t)(row->seconds & INT32_MAX) : row->milliseconds;
         return true;
     }
-    for (program_start(&field); slot_next_column(point, &field); index++) {
+    for (program_start(&field); entry_next_column(point, &field); index++) {
         if (index == wanted) {
             *value = row_unpack(&row->values[used], field.format);
             return !(row->nulls >> index & 1);

@@ -23,22 +23,22 @@ struct stored_row {
     uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)];
 } __attribute__((packed));
 
-/* What a slot's STORE says; NULL: it is no storage point. */
-const struct wire_store *storage_point(const struct slot *slot);
+/* What a entry's STORE says; NULL: it is no storage point. */
+const struct wire_store *storage_point(const struct query_entry *entry);
 /* The storage point of a number, or NULL. */
-const struct slot *storage_find(uint16_t point);
-/* The storage point that a slot's rows go to: itself, or what INTO names, where there is one of the
- * same width. True: they go to none on the radio. */
-bool storage_takes(const struct slot *slot, const struct slot **point);
+const struct query_entry *storage_find(uint16_t point);
+/* The storage point that a entry's rows go to: itself, or what INTO names, where there is one of
+ * the same width. True: they go to none on the radio. */
+bool storage_takes(const struct query_entry *entry, const struct query_entry **point);
 /* Keeps a row, whose values have the point's width, under its next number, unless the point is full
  * and not circular; false: it is not yet done with the rows before. */
-bool storage_append(const struct slot *point, struct stored_row *row);
+bool storage_append(const struct query_entry *point, struct stored_row *row);
 /* Number of the next row to come; rows that are shown before it. */
-uint32_t storage_end(const struct slot *point, uint16_t *shown);
+uint32_t storage_end(const struct query_entry *point, uint16_t *shown);
 /* A row by its number; false: it is not kept (any more). */
-bool storage_row(const struct slot *point, uint32_t number, struct stored_row *row);
+bool storage_row(const struct query_entry *point, uint32_t number, struct stored_row *row);
 /* One value of a row: a field of the point or an enum wire_stored; false: NULL. */
-bool storage_value(const struct slot *point, const struct stored_row *row, uint8_t field,
+bool storage_value(const struct query_entry *point, const struct stored_row *row, uint8_t field,
                    int32_t *value);
 
 #endif

@@ -5,13 +5,12 @@
 #include "lib/random.h"
 #include "lib/wide.h"
 #include "query/operators/pulse.h"
+#include "query/query_conf.h"
 #include "wire.h"
 
 #define NOTHING TEMPORAL_NOTHING
 /* EXPAVG computes with so many binary places. */
 #define EXPAVG_PLACES 16
-/* ADPDELTA's threshold grows to so many times the one that was asked for. */
-#define ADAPTED_MAXIMUM 64
 
 struct window {
     /* readings in the ring; where the next goes; rows, or epochs, since one was due */
@@ -120,7 +119,8 @@ static bool begins_anew(const struct wire_temporal *p, const struct window *wind
 /* Where in its slide the next reading lies, from 1 on: a row is due from p->slide on, and beyond it
  * where that epoch was missed. Slides of epochs end at multiples of network time, so that they are
  * the same on all motes. */
-static uint16_t place_of(const struct wire_temporal *p, const struct window *window, uint32_t epoch)
+static uint16_t position_in_slide(const struct wire_temporal *p, const struct window *window,
+                                  uint32_t epoch)
 {
     if (!counts_epochs(p))
         return (uint16_t)(window->since + 1);
@@ -158,7 +158,7 @@ static void skip(const struct wire_temporal *p, struct window *window, uint32_t 
 }
 
 static void take_epoch(const struct wire_temporal *p, struct window *window, uint32_t epoch,
-                       uint16_t place, bool passes, int32_t reading)
+                       uint16_t position, bool passes, int32_t reading)
 {
     struct epochs *epochs = epochs_of(p, window);
     if (epochs->late != LATE_NONE) {
@@ -168,8 +168,8 @@ static void take_epoch(const struct wire_temporal *p, struct window *window, uin
     }
     uint32_t missed = window->used == 0 ? 0 : epoch - epochs->newest - 1;
     epochs->newest = epoch;
-    bool late = place > p->slide;
-    skip(p, window, late ? missed + 1 - (place - p->slide) : missed);
+    bool late = position > p->slide;
+    skip(p, window, late ? missed + 1 - (position - p->slide) : missed);
     if (late) {
         epochs->late = passes ? LATE_PASSED : LATE_IDLE;
         epochs->late_reading = reading;
@@ -181,13 +181,13 @@ static void take_epoch(const struct wire_temporal *p, struct window *window, uin
 static bool take_window(const struct wire_temporal *p, struct window *window, uint32_t epoch,
                         bool passes, int32_t reading)
 {
-    uint16_t place = place_of(p, window, epoch);
+    uint16_t position = position_in_slide(p, window, epoch);
     if (counts_epochs(p))
-        take_epoch(p, window, epoch, place, passes, reading);
+        take_epoch(p, window, epoch, position, passes, reading);
     else
         put(p, window, reading);
-    bool ends = place >= p->slide;
-    window->since = (uint8_t)(ends ? place - p->slide : place);
+    bool ends = position >= p->slide;
+    window->since = (uint8_t)(ends ? position - p->slide : position);
     /* Of one that began before the mote had the query it does not know all. */
     return ends && (window->used == p->window || !counts_epochs(p));
 }
@@ -296,14 +296,14 @@ bool temporal_changes(const struct program_field *field, const uint8_t *state, u
     if (!(largest || field->aggregate == WIRE_AGGREGATE_WINMIN) || !counts_epochs(p) ||
         p->slide < p->window)
         return true;
-    uint16_t place = place_of(p, window, epoch);
+    uint16_t position = position_in_slide(p, window, epoch);
     /* so many of a slide's epochs are in no window */
     uint8_t before = (uint8_t)(p->slide - p->window);
-    if (place > p->slide || epochs_of(p, window)->late != LATE_NONE)
+    if (position > p->slide || epochs_of(p, window)->late != LATE_NONE)
         return true; /* the ring does not have what it is to be compared with */
-    if (place <= before)
+    if (position <= before)
         return false;
-    uint8_t since = place == 1 || begins_anew(p, window, epoch) ? 0 : window->since;
+    uint8_t since = position == 1 || begins_anew(p, window, epoch) ? 0 : window->since;
     /* of the epochs before it in its window; of the first one the mote may have fewer */
     uint8_t count = since > before ? (uint8_t)(since - before) : 0;
     if (count > window->used)

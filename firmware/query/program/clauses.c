@@ -16,44 +16,44 @@ bool clauses_check(const struct program_field *field, struct program_facts *fact
     return false;
 }
 
-uint8_t clauses_refusal(const struct slot *slot, uint16_t *missing)
+uint8_t clauses_refusal(const struct query_entry *entry, uint16_t *missing)
 {
     struct program_field field;
     uint8_t reason = 0;
     for (uint8_t i = 0; reason == 0 && i < COUNT; i++)
-        if (table[i]->refusal != NULL && slot_clause(slot, table[i]->kind, 0, &field))
-            reason = table[i]->refusal(slot, &field, missing);
+        if (table[i]->refusal != NULL && entry_clause(entry, table[i]->kind, 0, &field))
+            reason = table[i]->refusal(entry, &field, missing);
     return reason;
 }
 
-void clauses_open(struct slot *slot)
+void clauses_open(struct query_entry *entry)
 {
     struct program_field field;
     for (uint8_t i = 0; i < COUNT; i++)
-        if (table[i]->open != NULL && slot_clause(slot, table[i]->kind, 0, &field))
-            table[i]->open(slot, &field);
+        if (table[i]->open != NULL && entry_clause(entry, table[i]->kind, 0, &field))
+            table[i]->open(entry, &field);
 }
 
-void clauses_close(const struct slot *slot)
+void clauses_close(const struct query_entry *entry)
 {
     struct program_field field;
     for (uint8_t i = 0; i < COUNT; i++)
-        if (table[i]->close != NULL && slot_clause(slot, table[i]->kind, 0, &field))
-            table[i]->close(slot);
+        if (table[i]->close != NULL && entry_clause(entry, table[i]->kind, 0, &field))
+            table[i]->close(entry);
 }
 
-uint16_t clauses_size(const struct slot *slot, uint8_t kind)
+uint16_t clauses_size(const struct query_entry *entry, uint8_t kind)
 {
     struct program_field field;
     /* A storage point's rows take 56 KB at most, all else less than 8. */
     uint16_t size = 0;
     for (uint8_t i = 0; i < COUNT && table[i]->kind != kind; i++)
-        if (table[i]->state_size != NULL && slot_clause(slot, table[i]->kind, 0, &field))
-            size = (uint16_t)(size + table[i]->state_size(slot, &field));
+        if (table[i]->state_size != NULL && entry_clause(entry, table[i]->kind, 0, &field))
+            size = (uint16_t)(size + table[i]->state_size(entry, &field));
     return size;
 }
 
-uint8_t *clauses_state(const struct slot *slot, uint8_t kind)
+uint8_t *clauses_state(const struct query_entry *entry, uint8_t kind)
 {
-    return slot_windows(slot) + slot->windows + clauses_size(slot, kind);
+    return entry_windows(entry) + entry->windows_size + clauses_size(entry, kind);
 }

@@ -11,7 +11,7 @@
 #include "board.h"
 #include "query/program/program.h"
 
-/* What lies in one place of a query's state: a program has one of them at most. */
+/* What lies in the same memory of a query's state: a program has one of them at most. */
 enum program_keeps {
     PROGRAM_KEEPS_ROWS = 1 << 0, /* its rows stay on the mote */
     PROGRAM_KEEPS_JOIN = 1 << 1, /* it joins rows of storage points */
@@ -21,14 +21,14 @@ enum program_keeps {
 /* What the checks of a program's parts find out together. */
 struct program_facts {
     const struct wire_query_program *program;
-    uint32_t attributes; /* that it reads: bit n for attribute n, and VM_POINT */
-    uint16_t windows;    /* bytes of its windows' state */
-    uint8_t columns;     /* of a row, or cells of a partial state record */
-    uint8_t sources;     /* storage points that it joins */
-    uint8_t keeps;       /* of enum program_keeps */
+    uint32_t attributes;   /* that it reads: bit n for attribute n, and VM_POINT */
+    uint16_t windows_size; /* bytes of the state of its windows */
+    uint8_t columns;       /* of a row, or cells of a partial state record */
+    uint8_t sources;       /* storage points that it joins */
+    uint8_t keeps;         /* of enum program_keeps */
 };
 
-struct slot;
+struct query_entry;
 
 /* All of them, in the order in which their state lies behind the windows' in a query's block. */
 #define CLAUSES(CLAUSE)                                                                            \
@@ -43,7 +43,7 @@ struct slot;
     CLAUSE(action)                                                                                 \
     CLAUSE(queue)                                                                                  \
     CLAUSE(budget)                                                                                 \
-    CLAUSE(speaker)
+    CLAUSE(representative)
 
 /* A function that is NULL has nothing to say. All but `check` are called once for a program, with
  * the first field of the kind. */
@@ -56,14 +56,14 @@ struct clause {
     bool (*check)(const struct program_field *field, struct program_facts *facts);
     /* Why this mote cannot run a query with it now, an enum wire_refusal_reason, and the bytes that
      * are short; 0: it can. */
-    uint8_t (*refusal)(const struct slot *slot, const struct program_field *field,
+    uint8_t (*refusal)(const struct query_entry *entry, const struct program_field *field,
                        uint16_t *missing);
     /* Bytes of its state, which are zero when the query begins. */
-    uint16_t (*state_size)(const struct slot *slot, const struct program_field *field);
+    uint16_t (*state_size)(const struct query_entry *entry, const struct program_field *field);
     /* The program is whole and has its memory. */
-    void (*open)(struct slot *slot, const struct program_field *field);
+    void (*open)(struct query_entry *entry, const struct program_field *field);
     /* The query ends; its program and state are still there. */
-    void (*close)(const struct slot *slot);
+    void (*close)(const struct query_entry *entry);
 };
 
 #define CLAUSE_DECLARED(name) extern const IN_FLASH struct clause clause_##name;
@@ -74,14 +74,14 @@ CLAUSES(CLAUSE_DECLARED)
 bool column_check(const struct program_field *field, struct program_facts *facts);
 /* Whether a field that is none makes sense; false too of an unknown kind. */
 bool clauses_check(const struct program_field *field, struct program_facts *facts);
-/* As the members of struct clause, of all that the slot's whole program has. */
-uint8_t clauses_refusal(const struct slot *slot, uint16_t *missing);
-void clauses_open(struct slot *slot);
-void clauses_close(const struct slot *slot);
+/* As the members of struct clause, of all that the entry's whole program has. */
+uint8_t clauses_refusal(const struct query_entry *entry, uint16_t *missing);
+void clauses_open(struct query_entry *entry);
+void clauses_close(const struct query_entry *entry);
 /* Bytes of the state of the clauses before `kind` in the table; of all where it is none. */
 #define CLAUSES_ALL WIRE_AGGREGATE_NONE
-uint16_t clauses_size(const struct slot *slot, uint8_t kind);
+uint16_t clauses_size(const struct query_entry *entry, uint8_t kind);
 /* The state of a clause of a whole program. */
-uint8_t *clauses_state(const struct slot *slot, uint8_t kind);
+uint8_t *clauses_state(const struct query_entry *entry, uint8_t kind);
 
 #endif

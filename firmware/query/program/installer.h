@@ -13,7 +13,7 @@ void installer_init(void);
 /* As app_install; a program that becomes whole is not planned yet. */
 enum app_outcome installer_install(const struct wire_query_install *install, uint8_t length);
 /* Ends what an entry holds, whole or not, and gives its memory back. */
-void installer_free(struct slot *slot);
+void installer_free(struct query_entry *entry);
 /* As app_stop. */
 void installer_stop(uint8_t query);
 /* Keeps of a query, which may be held already, only the route that leads past this mote; false:

@@ -3,25 +3,30 @@
 #include <string.h>
 
 #include "kernel/assert.h"
+#include "query/query_conf.h"
 #include "wire.h"
 
-static uint8_t bytes[MEMORY_BYTES];
-static uint16_t used;
+static struct {
+    uint8_t bytes[MEMORY_BYTES];
+    uint16_t used; /* from the first on; the rest is free */
+} memory;
 
-void memory_init(void) { used = 0; }
-uint16_t memory_free(void) { return (uint16_t)(MEMORY_BYTES - used); }
+void memory_init(void) { memory.used = 0; }
+uint16_t memory_free(void) { return (uint16_t)(MEMORY_BYTES - memory.used); }
 
 /* Moves everything from `from` on by so many bytes, up or down. */
 static void move(uint8_t *from, int16_t by)
 {
-    INVARIANT(from >= bytes && from <= bytes + used && used <= MEMORY_BYTES, QUERY_MEMORY);
-    memmove(from + by, from, (size_t)(bytes + used - from));
+    INVARIANT(from >= memory.bytes && from <= memory.bytes + memory.used &&
+                  memory.used <= MEMORY_BYTES,
+              QUERY_MEMORY);
+    memmove(from + by, from, (size_t)(memory.bytes + memory.used - from));
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++) {
         struct memory_block *block = memory_block_at(i);
         if (block->size > 0 && block->bytes >= from)
             block->bytes += by;
     }
-    used = (uint16_t)(used + (uint16_t)by);
+    memory.used = (uint16_t)(memory.used + (uint16_t)by);
 }
 
 bool memory_grow(struct memory_block *block, uint16_t more)
@@ -29,7 +34,7 @@ bool memory_grow(struct memory_block *block, uint16_t more)
     if (more > memory_free())
         return false;
     if (block->size == 0)
-        block->bytes = bytes + used;
+        block->bytes = memory.bytes + memory.used;
     uint8_t *end = block->bytes + block->size;
     move(end, (int16_t)more);
     memset(end, 0, more);

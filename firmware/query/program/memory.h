@@ -1,14 +1,11 @@
-/* The bytes that queries hold while they run, in the blocks of slots: each is a program and, behind
- * it, the state of its windows. Blocks lie side by side without gaps, so that what is free is one
- * piece. */
+/* The bytes that queries hold while they run, in the blocks of queries: each is a program and,
+ * behind it, the state of its windows. Blocks lie side by side without gaps, so that what is free
+ * is one piece. */
 #ifndef SKERRY_QUERY_PROGRAM_MEMORY_H
 #define SKERRY_QUERY_PROGRAM_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Bytes for all queries together. */
-#define MEMORY_BYTES 1536
 
 struct memory_block {
     uint8_t *bytes; /* moves when a block before it is released */

@@ -5,91 +5,95 @@
 
 #include "lib/wide.h"
 
-static struct slot slots[WIRE_QUERIES_MAXIMUM];
-void slots_init(void)
+static struct query_entry table[WIRE_QUERIES_MAXIMUM];
+void query_table_init(void)
 {
-    memset(slots, 0, sizeof slots);
+    memset(table, 0, sizeof table);
     memory_init();
 }
 
-struct slot *slot_at(uint8_t index)
+struct query_entry *entry_at(uint8_t index)
 {
-    return slots[index].state & SLOT_WHOLE ? &slots[index] : NULL;
+    return table[index].state & ENTRY_WHOLE ? &table[index] : NULL;
 }
 
-struct slot *slot_next(const struct slot *slot)
+struct query_entry *entry_next(const struct query_entry *entry)
 {
-    for (struct slot *next = slot != NULL ? (struct slot *)slot + 1 : slots;
-         next < slots + WIRE_QUERIES_MAXIMUM; next++)
-        if (next->state & SLOT_WHOLE)
+    for (struct query_entry *next = entry != NULL ? (struct query_entry *)entry + 1 : table;
+         next < table + WIRE_QUERIES_MAXIMUM; next++)
+        if (next->state & ENTRY_WHOLE)
             return next;
     return NULL;
 }
 
-uint8_t slot_bit(const struct slot *slot)
+uint8_t entry_bit(const struct query_entry *entry)
 {
     uint8_t bit = 1;
-    while (slot-- != slots)
+    while (entry-- != table)
         bit = (uint8_t)(bit << 1);
     return bit;
 }
 
-bool slot_next_column(const struct slot *slot, struct program_field *field)
+bool entry_next_column(const struct query_entry *entry, struct program_field *field)
 {
-    while (program_next_field(slot_program(slot), slot->length, field))
+    while (program_next_field(entry_program(entry), entry->length, field))
         if (field->aggregate < WIRE_AGGREGATE_BUDGET)
             return true;
     return false;
 }
 
-bool slot_clause(const struct slot *slot, uint8_t kind, uint8_t n, struct program_field *field)
+bool entry_clause(const struct query_entry *entry, uint8_t kind, uint8_t n,
+                  struct program_field *field)
 {
-    return program_clause(slot_program(slot), slot->length, kind, n, field);
+    return program_clause(entry_program(entry), entry->length, kind, n, field);
 }
 
-const void *slot_first_clause(const struct slot *slot, uint8_t kind)
+const void *entry_first_clause(const struct query_entry *entry, uint8_t kind)
 {
     struct program_field field;
-    return slot_clause(slot, kind, 0, &field) ? field.code.bytes : NULL;
+    return entry_clause(entry, kind, 0, &field) ? field.code.bytes : NULL;
 }
 
-const struct wire_route *slot_route(const struct slot *slot)
+const struct wire_route *entry_route(const struct query_entry *entry)
 {
-    return slot_first_clause(slot, WIRE_AGGREGATE_ROUTE);
+    return entry_first_clause(entry, WIRE_AGGREGATE_ROUTE);
 }
 
-struct eval_context slot_context(struct slot *slot)
+struct eval_context entry_context(struct query_entry *entry)
 {
-    return (struct eval_context){&attribute_readers, slot, slot->epoch, NULL};
+    return (struct eval_context){&attribute_readers, entry, entry->epoch, NULL};
 }
 
-bool slot_epoch_start(const struct slot *slot, uint32_t epoch, uint32_t *seconds,
-                      uint32_t *milliseconds)
+bool entry_epoch_start(const struct query_entry *entry, uint32_t epoch, uint32_t *seconds,
+                       uint32_t *milliseconds)
 {
-    return wide_divide((uint64_t)epoch * slot_program(slot)->period, 1000, seconds, milliseconds);
+    return wide_divide((uint64_t)epoch * entry_program(entry)->period, 1000, seconds, milliseconds);
 }
 
-void slot_rows_each(struct slot *slot, uint32_t milliseconds)
+void entry_rows_each(struct query_entry *entry, uint32_t milliseconds)
 {
-    slot->period_seconds = milliseconds % 1000 == 0 ? milliseconds / 1000 : 0;
+    entry->period_seconds = milliseconds % 1000 == 0 ? milliseconds / 1000 : 0;
 }
 
-struct slot *slot_any(uint8_t index) { return &slots[index]; }
+struct query_entry *entry_any(uint8_t index) { return &table[index]; }
 
-struct slot *slot_find(uint8_t query)
+struct query_entry *entry_find(uint8_t query)
 {
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (slots[i].query == query)
-            return &slots[i];
+        if (table[i].query == query)
+            return &table[i];
     return NULL;
 }
 
-struct slot *slot_of(uint8_t query)
+struct query_entry *entry_of(uint8_t query)
 {
-    struct slot *slot = query != 0 ? slot_find(query) : NULL;
-    return slot != NULL && slot->state & SLOT_WHOLE ? slot : NULL;
+    struct query_entry *entry = query != 0 ? entry_find(query) : NULL;
+    return entry != NULL && entry->state & ENTRY_WHOLE ? entry : NULL;
 }
 
-bool slot_passed(const struct slot *slot) { return slot->query != 0 && slot->idle == SLOT_PASSED; }
+bool entry_passed(const struct query_entry *entry)
+{
+    return entry->query != 0 && entry->idle == ENTRY_PASSED;
+}
 
-struct memory_block *memory_block_at(uint8_t index) { return &slots[index].block; }
+struct memory_block *memory_block_at(uint8_t index) { return &table[index].block; }

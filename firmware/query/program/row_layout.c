@@ -29,17 +29,17 @@ int32_t row_unpack(const uint8_t *bytes, uint8_t format)
     return (int32_t)(half | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24);
 }
 
-void row_start(struct row_column *column, const struct slot *slot)
+void row_start(struct row_column *column, const struct query_entry *entry)
 {
     memset(column, 0, sizeof *column);
-    column->slot = slot;
+    column->entry = entry;
 }
 
 bool row_next_column(struct row_column *column)
 {
     column->offset = (uint8_t)(column->offset + column->size);
     column->bit = (uint16_t)(column->bit ? column->bit << 1 : 1);
-    if (column->slot == NULL || !slot_next_column(column->slot, &column->field))
+    if (column->entry == NULL || !entry_next_column(column->entry, &column->field))
         return false;
     column->size = row_format_size(column->field.format);
     return true;

@@ -13,13 +13,13 @@ uint8_t row_format_size(uint8_t format);
 int32_t row_unpack(const uint8_t *bytes, uint8_t format);
 /* A column of a query's rows. */
 struct row_column {
-    const struct slot *slot;
+    const struct query_entry *entry;
     struct program_field field;
     uint8_t offset, size; /* in a row's values */
     uint16_t bit;         /* in its nulls */
 };
-/* Before the first column; of no slot there is none. */
-void row_start(struct row_column *column, const struct slot *slot);
+/* Before the first column; of no entry there is none. */
+void row_start(struct row_column *column, const struct query_entry *entry);
 /* The next column; false: past the last, at the values' end. */
 bool row_next_column(struct row_column *column);
 

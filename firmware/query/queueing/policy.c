@@ -8,52 +8,53 @@
 #include "query/program/query_table.h"
 #include "query/program/row_layout.h"
 
-static const struct wire_queue *clause_of(const struct slot *slot)
+static const struct wire_queue *clause_of(const struct query_entry *entry)
 {
-    return slot_first_clause(slot, WIRE_AGGREGATE_QUEUE);
+    return entry_first_clause(entry, WIRE_AGGREGATE_QUEUE);
 }
 
 const struct wire_queue *policy_of(uint8_t query)
 {
-    const struct slot *slot = slot_of(query);
-    return slot != NULL ? clause_of(slot) : NULL;
+    const struct query_entry *entry = entry_of(query);
+    return entry != NULL ? clause_of(entry) : NULL;
 }
 
-uint8_t policy_every(const struct slot *slot)
+uint8_t policy_every(const struct query_entry *entry)
 {
-    const struct wire_queue *clause = clause_of(slot);
+    const struct wire_queue *clause = clause_of(entry);
     return clause != NULL && clause->every != 0 ? clause->every : 1;
 }
 
 uint16_t policy_left_out(uint8_t query, uint16_t rows)
 {
-    struct slot *slot = slot_of(query);
-    if (slot == NULL)
+    struct query_entry *entry = entry_of(query);
+    if (entry == NULL)
         return 0;
-    uint16_t before = slot->left_out;
-    slot->left_out = rows;
+    uint16_t before = entry->left_out;
+    entry->left_out = rows;
     return before;
 }
 
 bool policy_may_go(uint8_t query)
 {
-    const struct slot *slot = slot_of(query);
+    const struct query_entry *entry = entry_of(query);
     /* Behind the last epoch of an event none would let the others go. */
-    return slot == NULL || (slot->state & (SLOT_HELD | SLOT_PLANNED)) != (SLOT_HELD | SLOT_PLANNED);
+    return entry == NULL ||
+           (entry->state & (ENTRY_HELD | ENTRY_PLANNED)) != (ENTRY_HELD | ENTRY_PLANNED);
 }
 
 void policy_gone(uint8_t query)
 {
-    struct slot *slot = slot_of(query);
-    if (slot != NULL && policy_every(slot) > 1)
-        slot->state |= SLOT_HELD;
+    struct query_entry *entry = entry_of(query);
+    if (entry != NULL && policy_every(entry) > 1)
+        entry->state |= ENTRY_HELD;
 }
 
 uint16_t policy_difference(const struct wire_result *a, const struct wire_result *b)
 {
     struct row_column column;
     uint32_t total = 0;
-    for (row_start(&column, slot_of(a->query)); row_next_column(&column);) {
+    for (row_start(&column, entry_of(a->query)); row_next_column(&column);) {
         uint32_t apart = wide_distance(row_unpack(&a->values[column.offset], column.field.format),
                                        row_unpack(&b->values[column.offset], column.field.format));
         total += apart > UINT16_MAX || (a->nulls ^ b->nulls) & column.bit ? UINT16_MAX : apart;
@@ -65,15 +66,15 @@ void policy_average(struct wire_result *into, uint16_t weight, const struct wire
                     uint16_t rest)
 {
     struct row_column column;
-    for (row_start(&column, slot_of(into->query)); row_next_column(&column);) {
-        uint8_t *place = &into->values[column.offset];
+    for (row_start(&column, entry_of(into->query)); row_next_column(&column);) {
+        uint8_t *bytes = &into->values[column.offset];
         if (from->nulls & column.bit)
             continue;
         int32_t value = row_unpack(&from->values[column.offset], column.field.format);
         if (!(into->nulls & column.bit))
-            value = wide_between(row_unpack(place, column.field.format), value, rest,
+            value = wide_between(row_unpack(bytes, column.field.format), value, rest,
                                  (uint32_t)weight + rest);
-        memcpy(place, &value, column.size); /* little-endian, as wire.h makes sure */
+        memcpy(bytes, &value, column.size); /* little-endian, as wire.h makes sure */
     }
     into->nulls &= from->nulls;
 }
@@ -88,17 +89,17 @@ static bool queue_check(const struct program_field *field, struct program_facts 
 
 /* Its rows are chosen one by one: none waits in a series, and the first waits for an epoch in which
  * one may go. */
-static void queue_open(struct slot *slot, const struct program_field *field)
+static void queue_open(struct query_entry *entry, const struct program_field *field)
 {
-    uint8_t every = policy_every(slot);
+    uint8_t every = policy_every(entry);
     (void)field;
-    slot->received &= (uint8_t)~SLOT_FAST;
-    slot_rows_each(slot, slot_program(slot)->period * every);
+    entry->state &= (uint8_t)~ENTRY_FAST;
+    entry_rows_each(entry, entry_program(entry)->period * every);
     if (every > 1)
-        slot->state |= SLOT_HELD;
+        entry->state |= ENTRY_HELD;
 }
 
-static void queue_close(const struct slot *slot) { discipline_query_ended(slot->query); }
+static void queue_close(const struct query_entry *entry) { discipline_query_ended(entry->query); }
 
 const IN_FLASH struct clause clause_queue = {WIRE_AGGREGATE_QUEUE, queue_check, NULL, NULL,
                                              queue_open,           queue_close};

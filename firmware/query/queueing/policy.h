@@ -9,12 +9,12 @@
 #include "query/program/program.h"
 #include "wire.h"
 
-struct slot;
+struct query_entry;
 
 /* The clause of a query that this mote holds; NULL without. */
 const struct wire_queue *policy_of(uint8_t query);
 /* Epochs from one in which a row may go to the next; 1 where any may. */
-uint8_t policy_every(const struct slot *slot);
+uint8_t policy_every(const struct query_entry *entry);
 
 /* Sets how many rows the query has left out since its last row that says so; returns how many those
  * were until now. */

@@ -12,11 +12,8 @@
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
 #include "net/transport/queue_discipline.h"
+#include "query/query_conf.h"
 #include "query/queueing/policy.h"
-
-/* Bytes that own rows of queries with a QUEUE clause take at most on a mote with children, so that
- * there is room for theirs. */
-#define OWN_MOST 600
 
 static struct wire_result *row_of(struct queue_record *record)
 {
@@ -29,12 +26,11 @@ static struct wire_tally *tally_of(struct queue_record *record)
     return (struct wire_tally *)(record->body + record->length - sizeof(struct wire_tally));
 }
 
-/* Health reports let rows pass: a row that misses its slot is a round late on each level above, and
- * nobody waits for a report. But no more than so many, so that reports of a mote that always has
- * rows go as well. */
-#define ROWS_BEFORE_REPORT 100
-static uint8_t rows_before;
-static bool report_waits; /* the record chosen last lets a report wait */
+/* Health reports let rows pass, but no more than ROWS_BEFORE_REPORT. */
+static struct {
+    uint8_t rows_before; /* rows that have gone since a report had to wait first */
+    bool report_waits;   /* the record chosen last lets a report wait */
+} reports;
 
 /* Further samples that a row may be the average of. */
 #define MORE_MAXIMUM 32767
@@ -127,7 +123,7 @@ static bool fits(const struct wire_queue *clause, uint16_t size)
     for (struct queue_record *record = queue_any(NULL); record; record = queue_any(record))
         if (record->own)
             size = (uint16_t)(size + sizeof *record + record->length);
-    return size <= OWN_MOST;
+    return size <= OWN_ROWS_BYTES;
 }
 
 void discipline_row(struct wire_result *row, uint8_t length)
@@ -176,12 +172,12 @@ struct queue_record *discipline_next(bool partials)
         if (record->in_flight || (!partials && record->type == WIRE_PACKET_PARTIAL) ||
             (record->own && !policy_may_go(query_of(record))))
             continue;
-        if (record->type != WIRE_PACKET_STATUS || rows_before == ROWS_BEFORE_REPORT)
+        if (record->type != WIRE_PACKET_STATUS || reports.rows_before == ROWS_BEFORE_REPORT)
             break;
         if (!report)
             report = record;
     }
-    report_waits = record && report;
+    reports.report_waits = record && report;
     if (!record)
         record = report;
     if (!record || !record->own)
@@ -210,9 +206,9 @@ uint8_t discipline_length(const struct queue_record *record)
 void discipline_on_transmit(struct queue_record *record)
 {
     if (record->type == WIRE_PACKET_STATUS)
-        rows_before = 0;
-    else if (report_waits)
-        rows_before++;
+        reports.rows_before = 0;
+    else if (reports.report_waits)
+        reports.rows_before++;
     if (!record->own)
         return;
     const struct wire_queue *clause = policy_of(query_of(record));

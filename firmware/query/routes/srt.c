@@ -12,20 +12,10 @@
 #include "query/expressions/vm.h"
 #include "query/program/clauses.h"
 #include "query/program/installer.h"
+#include "query/query_conf.h"
 
 #define AXES 2
-/* A smaller subtree range is announced after so many control windows: a mote that moves must first
- * appear under its new parent. */
-#define SMALLER_RANGE_WINDOWS 4
 #define CELLS 32
-/* Cells that are near each other: a query asks for a range, mostly for values so far apart
- * together. */
-#define NEAR 4
-/* What a cell that a mote adds below a parent counts, in two codes by which its value and the
- * parent's are apart. */
-#define CELL_WEIGHT 6U
-/* A sampled value is announced again only after it moved by more than this many codes. */
-#define VALUE_HYSTERESIS 1
 
 /* Interval of codes; none where low is above high. */
 struct interval {
@@ -53,31 +43,31 @@ _Static_assert(sizeof(struct told) ==
 /* The clause's state. */
 struct state {
     struct told mine;
-    struct set own;   /* of what is sampled, the last value */
-    uint8_t narrower; /* control windows since less than `mine` has been true */
+    struct set own;      /* of what is sampled, the last value */
+    uint8_t smaller_for; /* control windows since less than `mine` has been true */
     struct told known[NEIGHBOURS];
 };
 
 struct tree {
-    struct slot *slot;
+    struct query_entry *entry;
     const struct wire_srt *srt;
     uint8_t axes;
     struct state *state;
 };
 
-/* The next tree held, from slot *at on. */
+/* The next tree held, from entry *at on. */
 static bool next_tree(uint8_t *at, struct tree *tree)
 {
     while (*at < WIRE_QUERIES_MAXIMUM) {
-        struct slot *slot = slot_at((*at)++);
+        struct query_entry *entry = entry_at((*at)++);
         struct program_field field;
-        if (slot == NULL || !slot_clause(slot, WIRE_AGGREGATE_SRT, 0, &field))
+        if (entry == NULL || !entry_clause(entry, WIRE_AGGREGATE_SRT, 0, &field))
             continue;
-        tree->slot = slot;
+        tree->entry = entry;
         tree->srt = (const struct wire_srt *)field.code.bytes;
         tree->axes =
             (uint8_t)((field.code.length - sizeof *tree->srt) / sizeof(struct wire_srt_axis));
-        tree->state = (struct state *)clauses_state(slot, WIRE_AGGREGATE_SRT);
+        tree->state = (struct state *)clauses_state(entry, WIRE_AGGREGATE_SRT);
         return true;
     }
     return false;
@@ -118,18 +108,18 @@ static bool srt_check(const struct program_field *field, struct program_facts *f
     return true;
 }
 
-static uint16_t srt_size(const struct slot *slot, const struct program_field *field)
+static uint16_t srt_size(const struct query_entry *entry, const struct program_field *field)
 {
-    (void)slot, (void)field;
+    (void)entry, (void)field;
     return sizeof(struct state);
 }
 
-static uint8_t srt_refusal(const struct slot *slot, const struct program_field *field,
+static uint8_t srt_refusal(const struct query_entry *entry, const struct program_field *field,
                            uint16_t *missing)
 {
     struct tree tree;
     uint8_t held = 0;
-    (void)slot, (void)field, (void)missing;
+    (void)entry, (void)field, (void)missing;
     for (uint8_t at = 0; next_tree(&at, &tree);)
         held++;
     return held >= BOARD_SRTS ? WIRE_REFUSAL_TREES : 0;
@@ -141,12 +131,12 @@ static struct set everything(const struct tree *tree)
 }
 
 /* Nothing is known of the neighbours that there are. */
-static void srt_open(struct slot *slot, const struct program_field *field)
+static void srt_open(struct query_entry *entry, const struct program_field *field)
 {
     (void)field;
     struct tree tree;
     for (uint8_t at = 0; next_tree(&at, &tree);) {
-        if (tree.slot != slot)
+        if (tree.entry != entry)
             continue;
         tree.state->mine.set = tree.state->own = everything(&tree);
         for (uint8_t i = 0; i < NEIGHBOURS; i++)
@@ -258,7 +248,7 @@ static bool is_sampled(const struct wire_srt_axis *axis)
 /* This mote's own values now. */
 static const struct set *own(const struct tree *tree)
 {
-    struct eval_context context = slot_context(tree->slot);
+    struct eval_context context = entry_context(tree->entry);
     for (uint8_t i = 0; i < tree->axes; i++) {
         const struct wire_srt_axis *axis = &tree->srt->axes[i];
         struct interval *part = &tree->state->own.part[i];
@@ -327,30 +317,30 @@ bool srt_samples(const struct wire_route *route)
 /* It is NONE where it is none. */
 static bool sound(struct interval a) { return !none(a) || a.low - a.high == UINT8_MAX; }
 
-static bool possible(const struct wire_srt_entry *entry)
+static bool possible(const struct wire_srt_entry *item)
 {
     const struct interval *part =
-        (const struct interval *)((const uint8_t *)entry + offsetof(struct wire_srt_entry, low));
-    return entry->srt != 0 && sound(part[0]) && sound(part[1]);
+        (const struct interval *)((const uint8_t *)item + offsetof(struct wire_srt_entry, low));
+    return item->srt != 0 && sound(part[0]) && sound(part[1]);
 }
 
 bool app_srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole)
 {
-    const struct wire_srt_entry *entry = (const struct wire_srt_entry *)entries;
-    uint8_t count = (uint8_t)(length / sizeof *entry);
+    const struct wire_srt_entry *item = (const struct wire_srt_entry *)entries;
+    uint8_t count = (uint8_t)(length / sizeof *item);
     struct tree tree;
     for (uint8_t i = 0; i < count; i++)
-        if (!possible(&entry[i]))
+        if (!possible(&item[i]))
             return false;
-    if (length % sizeof *entry != 0)
+    if (length % sizeof *item != 0)
         return false;
     for (uint8_t at = 0; next_tree(&at, &tree);) {
         struct told *known = &tree.state->known[neighbour];
         uint8_t i = 0;
-        while (i < count && entry[i].srt != tree.srt->srt)
+        while (i < count && item[i].srt != tree.srt->srt)
             i++;
         if (i < count) {
-            memcpy(known, &entry[i].low, sizeof *known);
+            memcpy(known, &item[i].low, sizeof *known);
         } else if (whole) {
             known->set = everything(&tree);
         }
@@ -365,7 +355,7 @@ void app_srt_forget(uint8_t neighbour)
         tree.state->known[neighbour] = (struct told){.set = {{NONE, NONE}}};
 }
 
-bool app_srt_refresh(bool window)
+bool app_srt_refresh(bool control_window)
 {
     bool wider = false;
     struct tree tree;
@@ -384,14 +374,14 @@ bool app_srt_refresh(bool window)
             now = all; /* what children tell that have no place is not known */
         if (!inside(&tree, &now, &state->mine.set)) {
             unite(&tree, &state->mine.set, &now);
-            state->narrower = 0;
+            state->smaller_for = 0;
             wider = true;
         } else if (inside(&tree, &state->mine.set, &now) || inside(&tree, &all, &state->mine.set) ||
-                   state->narrower >= SMALLER_RANGE_WINDOWS) {
+                   state->smaller_for >= NARROWING_CONTROL_WINDOWS) {
             state->mine.set = now; /* what has been told as unknown is not waited with */
-            state->narrower = 0;
-        } else if (window) {
-            state->narrower++;
+            state->smaller_for = 0;
+        } else if (control_window) {
+            state->smaller_for++;
         }
     }
     return wider;
@@ -399,13 +389,13 @@ bool app_srt_refresh(bool window)
 
 uint8_t app_srt_write(uint8_t *entries)
 {
-    struct wire_srt_entry *entry = (struct wire_srt_entry *)entries;
+    struct wire_srt_entry *item = (struct wire_srt_entry *)entries;
     uint8_t length = 0;
     struct tree tree;
-    for (uint8_t at = 0; next_tree(&at, &tree); entry++) {
-        entry->srt = tree.srt->srt;
-        memcpy(&entry->low, &tree.state->mine, sizeof tree.state->mine);
-        length = (uint8_t)(length + sizeof *entry);
+    for (uint8_t at = 0; next_tree(&at, &tree); item++) {
+        item->srt = tree.srt->srt;
+        memcpy(&item->low, &tree.state->mine, sizeof tree.state->mine);
+        length = (uint8_t)(length + sizeof *item);
     }
     return length;
 }
@@ -428,7 +418,7 @@ bool app_srt_chooses(void)
 /* Cells and what is near them; of two attributes that is a hint where the halves meet. */
 static uint32_t near(uint32_t cells)
 {
-    for (uint8_t i = 0; i < NEAR; i++)
+    for (uint8_t i = 0; i < NEAR_CELLS; i++)
         cells |= cells << 1 | cells >> 1;
     return cells;
 }

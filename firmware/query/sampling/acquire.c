@@ -12,28 +12,29 @@
 #include "query/operators/row.h"
 #include "query/program/query_table.h"
 
-/* Queries whose epochs begin together are sampled together: `fresh` is what has been acquired for
- * them. A staged query asks its conditions one by one, and what a later one reads is not acquired
- * where an earlier one is false. */
-static bool under_way;
-static uint32_t fresh;
+/* Queries whose epochs begin together are sampled together. A staged query asks its conditions one
+ * by one, and what a later one reads is not acquired where an earlier one is false. */
+static struct {
+    bool under_way; /* an acquisition that this module began */
+    uint32_t fresh; /* bit n: attribute n has been acquired for the epochs that are sampled now */
+} acquisition;
 
 void acquire_init(void)
 {
-    under_way = false;
-    fresh = 0;
+    acquisition.under_way = false;
+    acquisition.fresh = 0;
 }
 
-static void produce(struct slot *slot, bool passes)
+static void produce(struct query_entry *entry, bool passes)
 {
-    slot->state &= (uint8_t)~SLOT_SAMPLING;
-    output_epoch(slot, passes);
+    entry->progress = EPOCH_DONE;
+    output_epoch(entry, passes);
 }
 
 /* Whether a condition is true of any event that the epoch belongs to. */
-static bool holds(struct slot *slot, const struct program_code *code)
+static bool holds(struct query_entry *entry, const struct program_code *code)
 {
-    struct eval_context context = row_context(slot);
+    struct eval_context context = row_context(entry);
     int32_t value;
     for (uint8_t run = 0; events_next(&context, &run);)
         if (program_compute(code, &context, &value) && value != 0)
@@ -41,65 +42,66 @@ static bool holds(struct slot *slot, const struct program_code *code)
     return false;
 }
 
-/* Goes as far as what is fresh allows; returns the sensors that it wants next, 0: the slot is done
+/* Goes as far as what is fresh allows; returns the sensors that it wants next, 0: the entry is done
  * with its epoch. */
-static uint32_t advance(struct slot *slot)
+static uint32_t advance(struct query_entry *entry)
 {
-    bool joins = scan_joins(slot), staged = slot_program(slot)->flags & WIRE_QUERY_STAGED;
-    for (;; slot->stage++) {
+    bool joins = scan_joins(entry), staged = entry_program(entry)->flags & WIRE_QUERY_STAGED;
+    for (;; entry->stage++) {
         struct program_code code;
         /* A join's conditions are asked of each row that it meets. */
-        bool asks = !joins && program_condition(slot_program(slot), slot->stage, &code);
+        bool asks = !joins && program_condition(entry_program(entry), entry->stage, &code);
         uint32_t reads = 0;
         if (asks && staged)
             vm_check(code.bytes, code.length, &reads);
         else
-            reads = slot->attributes;
-        uint32_t wanted = attribute_sensors(reads) & ~fresh;
+            reads = entry->attributes;
+        uint32_t wanted = attribute_sensors(reads) & ~acquisition.fresh;
         if (wanted != 0)
             return wanted;
-        if (asks && holds(slot, &code))
+        if (asks && holds(entry, &code))
             continue;
         if (joins)
-            scan_start(slot);
+            scan_start(entry);
         else
-            produce(slot, !asks);
+            produce(entry, !asks);
         return 0;
     }
 }
 
-/* Brings all slots that are being sampled as far as they come, and acquires what they want next. */
+/* Brings all entries that are being sampled as far as they come, and acquires what they want next.
+ */
 static void step(void)
 {
     uint32_t mask = 0;
-    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
-        if (slot->state & SLOT_SAMPLING)
-            mask |= advance(slot);
-    under_way = mask != 0 && sensor_acquire(mask);
-    if (under_way)
-        fresh |= mask;
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;)
+        if (entry->progress == EPOCH_SAMPLING)
+            mask |= advance(entry);
+    acquisition.under_way = mask != 0 && sensor_acquire(mask);
+    if (acquisition.under_way)
+        acquisition.fresh |= mask;
 }
 
 static bool any_sampled(void)
 {
-    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
-        if (slot->state & SLOT_SAMPLING)
+    for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;)
+        if (entry->progress == EPOCH_SAMPLING)
             return true;
     return false;
 }
 
 void acquire_start(void)
 {
-    if (under_way)
+    if (acquisition.under_way)
         return;
     if (!any_sampled()) {
-        fresh = 0;
-        for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
-            if (slot->state & SLOT_WAITING) {
-                slot->state ^= SLOT_WAITING | SLOT_SAMPLING;
-                slot->stage = 0;
-                if (scan_joins(slot))
-                    scan_begin(slot);
+        acquisition.fresh = 0;
+        for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+            if (entry->progress == EPOCH_WAITING) {
+                entry->progress = EPOCH_SAMPLING;
+                entry->stage = 0;
+                if (scan_joins(entry))
+                    scan_begin(entry);
             }
         }
     }
@@ -109,7 +111,7 @@ void acquire_start(void)
 
 void sensor_done(void)
 {
-    under_way = false;
+    acquisition.under_way = false;
     acquire_start();
     acquire_start(); /* those that waited while others were sampled */
 }

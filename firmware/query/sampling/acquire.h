@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 void acquire_init(void);
-/* Acquires for all slots marked SLOT_WAITING; those wait on while an acquisition is under way. */
+/* Acquires for all entries in EPOCH_WAITING; those wait on while an acquisition is under way. */
 void acquire_start(void);
 
 #endif

@@ -19,21 +19,10 @@
 #include "query/sampling/budget.h"
 #include "query/sampling/fast.h"
 
-/* Longest sleep between looks at network time, in s: clocks 60 ppm apart move less than 2 ms in it,
- * and time_local and timers stay within their bounds. */
-#define LOOK_SECONDS 30
-/* An epoch that began this long ago is still sampled: a step of the clock or a busy mote made it
- * late. */
-#define LATE_MS 500
 #define LATE_TICKS CLOCK_MS(LATE_MS)
-/* A finished query is kept this long, in s, so that its last partial state records are merged. */
-#define LINGER_SECONDS 10
 
 static struct timer timer;
 static void update_all(void);
-
-/* In which a flood that brought a query is passed on. */
-#define LATER_TICKS CLOCK_MS(20)
 
 struct event queries_changed = {.handler = update_all};
 
@@ -53,51 +42,51 @@ static bool epoch_from(uint32_t seconds, uint16_t milliseconds, uint32_t period,
 }
 
 /* Network time at which an epoch starts; false: beyond 32 bits. */
-static bool start_of(const struct slot *slot, uint32_t epoch, struct net_time *start)
+static bool start_of(const struct query_entry *entry, uint32_t epoch, struct net_time *start)
 {
     uint32_t milliseconds;
-    if (!slot_epoch_start(slot, epoch, &start->seconds, &milliseconds))
+    if (!entry_epoch_start(entry, epoch, &start->seconds, &milliseconds))
         return false;
     start->ticks = (uint16_t)(milliseconds * WIRE_TICKS_PER_SECOND / 1000);
     return true;
 }
 
 /* Whether the query runs in an epoch, which is not before its first; *start as start_of. */
-static bool runs_in(const struct slot *slot, uint32_t epoch, struct net_time *start)
+static bool runs_in(const struct query_entry *entry, uint32_t epoch, struct net_time *start)
 {
     uint32_t first;
-    if (!start_of(slot, epoch, start) || start->seconds >= slot_program(slot)->end)
+    if (!start_of(entry, epoch, start) || start->seconds >= entry_program(entry)->end)
         return false;
-    if (!events_runs(slot, start->seconds))
+    if (!events_runs(entry, start->seconds))
         return false;
-    if (!(slot_program(slot)->flags & WIRE_QUERY_ONCE))
+    if (!(entry_program(entry)->flags & WIRE_QUERY_ONCE))
         return true;
-    return epoch_from(slot_program(slot)->start, 0, slot_program(slot)->period, &first) &&
+    return epoch_from(entry_program(entry)->start, 0, entry_program(entry)->period, &first) &&
            epoch == first;
 }
 
 /* Whether the battery allows this epoch, where the query has a lifetime. It is reckoned anew in
  * epochs that it allows: in others the next one could move away by more than the query lets go by.
  */
-static bool affordable(struct slot *slot, uint32_t now)
+static bool affordable(struct query_entry *entry, uint32_t now)
 {
-    const struct wire_budget *budget = slot_first_clause(slot, WIRE_AGGREGATE_BUDGET);
+    const struct wire_budget *budget = entry_first_clause(entry, WIRE_AGGREGATE_BUDGET);
     if (budget == NULL)
         return true;
-    if (slot->divisor != 0 && slot->next % slot->divisor != 0)
+    if (entry->divisor != 0 && entry->next % entry->divisor != 0)
         return false;
-    bool goes_on = slot->divisor != 0;
-    slot->divisor =
-        budget_divisor(budget, slot_program(slot)->period, now, slot_program(slot)->end);
-    return goes_on || slot->divisor == 0 || slot->next % slot->divisor == 0;
+    bool goes_on = entry->divisor != 0;
+    entry->divisor =
+        budget_divisor(budget, entry_program(entry)->period, now, entry_program(entry)->end);
+    return goes_on || entry->divisor == 0 || entry->next % entry->divisor == 0;
 }
 
 /* Whether this mote itself has a part in the query, and not only motes below it. */
-static bool concerned(const struct slot *slot)
+static bool concerned(const struct query_entry *entry)
 {
-    const struct wire_route *route = slot_route(slot);
+    const struct wire_route *route = entry_route(entry);
     return route == NULL ||
-           (settings()->root && slot_program(slot)->flags & WIRE_QUERY_AGGREGATE) ||
+           (settings()->root && entry_program(entry)->flags & WIRE_QUERY_AGGREGATE) ||
            srt_samples(route);
 }
 
@@ -111,86 +100,85 @@ static bool late(const struct net_time *start, const struct net_time *now)
 
 /* Takes the planned epoch where it is due, unless the one before it is still being sampled. `now`
  * may be EPOCHS_EARLY_TICKS ahead. */
-static bool take_due(struct slot *slot, const struct net_time *now)
+static bool take_due(struct query_entry *entry, const struct net_time *now)
 {
     struct net_time start;
-    if (slot_fast(slot) || (slot->state & (SLOT_PLANNED | SLOT_FINISHED)) != SLOT_PLANNED ||
-        !start_of(slot, slot->next, &start) || before(now, &start))
+    if (entry_fast(entry) || (entry->state & (ENTRY_PLANNED | ENTRY_FINISHED)) != ENTRY_PLANNED ||
+        !start_of(entry, entry->next, &start) || before(now, &start))
         return false;
-    if (slot->state & SLOT_HELD && slot->next % policy_every(slot) == 0)
-        slot->state &= (uint8_t)~SLOT_HELD;
-    if (!late(&start, now) && events_concern(slot, start.seconds) &&
-        !(slot->state & (SLOT_SAMPLING | SLOT_SCANNING)) && concerned(slot) &&
-        affordable(slot, now->seconds)) {
-        slot->epoch = slot->next;
-        slot->state |= SLOT_WAITING;
+    if (entry->state & ENTRY_HELD && entry->next % policy_every(entry) == 0)
+        entry->state &= (uint8_t)~ENTRY_HELD;
+    if (!late(&start, now) && events_concern(entry, start.seconds) &&
+        entry->progress <= EPOCH_WAITING && concerned(entry) && affordable(entry, now->seconds)) {
+        entry->epoch = entry->next;
+        entry->progress = EPOCH_WAITING;
     }
     return true;
 }
 
-/* The first epoch of the slot's query from `now` on; false: beyond 32 bits. */
-static bool epoch_now(const struct slot *slot, const struct net_time *now, uint32_t *epoch)
+/* The first epoch of the entry's query from `now` on; false: beyond 32 bits. */
+static bool epoch_now(const struct query_entry *entry, const struct net_time *now, uint32_t *epoch)
 {
-    uint32_t seconds = slot_program(slot)->start;
+    uint32_t seconds = entry_program(entry)->start;
     uint16_t milliseconds = 0;
     if (now->seconds >= seconds) {
         seconds = now->seconds;
         milliseconds = (uint16_t)(((uint32_t)now->ticks * 1000 + WIRE_TICKS_PER_SECOND - 1) /
                                   WIRE_TICKS_PER_SECOND);
     }
-    return epoch_from(seconds, milliseconds, slot_program(slot)->period, epoch);
+    return epoch_from(seconds, milliseconds, entry_program(entry)->period, epoch);
 }
 
-/* Brings the slot, whose planned epoch was `due`, up to `now`; *wake becomes its next time to look
+/* Brings the entry, whose planned epoch was `due`, up to `now`; *wake becomes its next time to look
  * where that is earlier. */
-static void update(struct slot *slot, const struct net_time *now, bool due, ticks_t *wake)
+static void update(struct query_entry *entry, const struct net_time *now, bool due, ticks_t *wake)
 {
     struct net_time start = {0, 0};
     uint32_t epoch = 0;
-    bool runs = epoch_now(slot, now, &epoch);
-    bool fast = slot_fast(slot);
-    if (fast && slot->left > 0)
+    bool runs = epoch_now(entry, now, &epoch);
+    bool fast = entry_fast(entry);
+    if (fast && entry->left > 0)
         return;
-    if (runs && slot->state & SLOT_PLANNED) {
+    if (runs && entry->state & ENTRY_PLANNED) {
         /* The main loop was busy: epochs that have begun since are sampled late rather than not at
          * all. Or the clock has stepped back by several: none is sampled again. */
-        uint16_t near = (uint16_t)(fast ? LATE_MS / (uint16_t)slot_program(slot)->period : 0);
-        if (epoch - slot->next + near < 2 * (uint32_t)near)
-            epoch = slot->next;
+        uint16_t near = (uint16_t)(fast ? LATE_MS / (uint16_t)entry_program(entry)->period : 0);
+        if (epoch - entry->next + near < 2 * (uint32_t)near)
+            epoch = entry->next;
         /* Never the same epoch twice: neither the one just taken, nor, after a small step back of
          * the clock, the one before the planned one. */
-        if (epoch + (due ? 0U : 1U) == slot->next)
+        if (epoch + (due ? 0U : 1U) == entry->next)
             epoch++;
     }
-    slot->next = epoch;
-    slot->state |= SLOT_PLANNED;
-    bool goes_on = runs && runs_in(slot, epoch, &start);
-    bool lasts = runs && start.seconds < slot_program(slot)->end;
-    if (goes_on || (lasts && events_goes_on(slot, start.seconds))) {
-        slot->state &= (uint8_t)~SLOT_FINISHED;
+    entry->next = epoch;
+    entry->state |= ENTRY_PLANNED;
+    bool goes_on = runs && runs_in(entry, epoch, &start);
+    bool lasts = runs && start.seconds < entry_program(entry)->end;
+    if (goes_on || (lasts && events_goes_on(entry, start.seconds))) {
+        entry->state &= (uint8_t)~ENTRY_FINISHED;
         if (goes_on && fast) {
             bool close = start.seconds <= now->seconds + 1;
-            if (close && fast_plan(slot, &start))
+            if (close && fast_plan(entry, &start))
                 return;
             start = (struct net_time){close ? start.seconds + 1 : start.seconds - 1, 0};
         }
-    } else if (lasts && events_keeps(slot)) {
-        slot->state &= (uint8_t)~SLOT_PLANNED; /* an event's epochs are planned when it has come */
+    } else if (lasts && events_keeps(entry)) {
+        entry->state &=
+            (uint8_t)~ENTRY_PLANNED; /* an event's epochs are planned when it has come */
         return;
     } else {
         /* A join may go on for as long as the radio takes. */
-        if (!(slot->state & SLOT_FINISHED) ||
-            slot->state & (SLOT_WAITING | SLOT_SAMPLING | SLOT_SCANNING))
-            slot->expires = now->seconds + LINGER_SECONDS;
-        slot->state |= SLOT_FINISHED;
-        if (slot_first_clause(slot, WIRE_AGGREGATE_STORE) != NULL)
+        if (!(entry->state & ENTRY_FINISHED) || entry->progress != EPOCH_DONE)
+            entry->expires = now->seconds + LINGER_SECONDS;
+        entry->state |= ENTRY_FINISHED;
+        if (entry_first_clause(entry, WIRE_AGGREGATE_STORE) != NULL)
             return; /* its rows are read until it is dropped */
         /* over, or further away than it can be */
-        if (slot->expires - now->seconds - 1 >= LINGER_SECONDS) {
-            installer_free(slot);
+        if (entry->expires - now->seconds - 1 >= LINGER_SECONDS) {
+            installer_free(entry);
             return;
         }
-        start = (struct net_time){slot->expires, 0};
+        start = (struct net_time){entry->expires, 0};
     }
     if (start.seconds > now->seconds + LOOK_SECONDS)
         return;
@@ -206,10 +194,10 @@ static NOT_INLINED void plan_all(void)
     ticks_t wake = local + LOOK_SECONDS * CLOCK_TICKS_PER_SECOND;
     uint32_t held = 0; /* sensors that queries read again sooner than they warm up stay on */
     bool any = false;
-    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
-        update(slot, &now, take_due(slot, &reached), &wake);
-        if ((slot->state & (SLOT_WHOLE | SLOT_FINISHED)) == SLOT_WHOLE && slot_fast(slot))
-            held |= slot->attributes;
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
+        update(entry, &now, take_due(entry, &reached), &wake);
+        if ((entry->state & (ENTRY_WHOLE | ENTRY_FINISHED)) == ENTRY_WHOLE && entry_fast(entry))
+            held |= entry->attributes;
         any = true;
     }
     sensor_hold(held);
@@ -229,39 +217,39 @@ static void update_all(void)
 
 void epochs_update_later(void)
 {
-    ticks_t due = clock_now() + LATER_TICKS;
+    ticks_t due = clock_now() + CLOCK_MS(PLANNING_DELAY_MS);
     if (!timer.running || !clock_reached(due, timer.due))
         timer_start(&timer, due, update_all);
 }
 
 void app_time_changed(void)
 {
-    for (struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;)
-        if (slot_fast(slot))
-            slot->left = 0;
+    for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;)
+        if (entry_fast(entry))
+            entry->left = 0;
     events_changed();
     event_post(&queries_changed);
 }
 
 uint32_t app_period(uint8_t query)
 {
-    const struct slot *slot = slot_of(query);
-    return slot != NULL ? slot_program(slot)->period * policy_every(slot) : UINT32_MAX;
+    const struct query_entry *entry = entry_of(query);
+    return entry != NULL ? entry_program(entry)->period * policy_every(entry) : UINT32_MAX;
 }
 
 bool app_epoch_in(uint32_t second)
 {
-    for (const struct slot *slot = NULL; (slot = slot_next(slot)) != NULL;) {
+    for (const struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
         struct net_time start;
         uint32_t times;
-        if (second < slot_program(slot)->start)
+        if (second < entry_program(entry)->start)
             continue;
         /* The usual periods are whole seconds: one short division tells most seconds. */
-        if (slot->period_seconds != 0 && second % slot->period_seconds != 0)
+        if (entry->period_seconds != 0 && second % entry->period_seconds != 0)
             continue;
-        uint8_t every = policy_every(slot);
-        if (epoch_from(second, 0, slot_program(slot)->period * every, &times) &&
-            runs_in(slot, times * every, &start) && start.seconds == second)
+        uint8_t every = policy_every(entry);
+        if (epoch_from(second, 0, entry_program(entry)->period * every, &times) &&
+            runs_in(entry, times * every, &start) && start.seconds == second)
             return true;
     }
     return false;

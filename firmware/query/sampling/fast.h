@@ -7,10 +7,10 @@
 #include "net/mac/time.h"
 #include "query/program/query_table.h"
 
-/* Plans the epochs of a SLOT_FAST from its `next`, which starts at `start`, to the end of that
+/* Plans the epochs of a ENTRY_FAST from its `next`, which starts at `start`, to the end of that
  * second. False: none passes, and it is not sampled; conditions that read no sensor are asked once
  * a second. */
-bool fast_plan(struct slot *slot, const struct net_time *start);
+bool fast_plan(struct query_entry *entry, const struct net_time *start);
 /* Sees to it that what was planned is sampled. */
 void fast_start(void);
 

@@ -17,7 +17,7 @@ def test_each_invariant_stands_in_one_place() -> None:
     for folder in FOLDERS:
         for path in (FIRMWARE / folder).rglob("*.c"):
             text = path.read_text()
-            found.update(re.findall(r"INVARIANT\([^;]*, ?(\w+)\);", text))
+            found.update(re.findall(r"INVARIANT\([^;]*,\s*(\w+)\);", text))
             found.update(re.findall(r"\bWIRE_INVARIANT_(\w+)", text))
     # A hang is noticed by a handler on one board and by the next start on the other.
     assert found == Counter(Invariant.__members__.keys()) + Counter(["MAIN_LOOP"])

@@ -1,6 +1,6 @@
 """What a mote query takes of the memory that a mote's queries share: its program and, behind that, the state of what it does.
 
-The accounting is the firmware's (``firmware/query/program/memory.h``, and the ``state_size`` of each clause), of the mote that needs most:
+The accounting is the firmware's (``firmware/query/query_conf.h``, and the ``state_size`` of each clause), of the mote that needs most:
 the root, which keeps more children of approximate aggregates than others.
 """
 
