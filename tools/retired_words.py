@@ -38,7 +38,6 @@ EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
         ("sought", "firmware/net"),
         ("speaker", "firmware/net"),
         ("slots", "firmware/tests/net"),
-        ("speaker", "firmware/tests/query"),
         ("farewell", "firmware/tests/unit"),
         ("greeted", "firmware/tests/unit"),
         ("seek", "firmware/tests/unit"),

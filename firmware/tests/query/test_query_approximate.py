@@ -85,7 +85,7 @@ def test_whose_readings_are_alike(parent: Mote, own: bytes, heard: bytes, alike:
     assert parent.alike(own, heard) == alike
 
 
-def test_silent_child_counts_as_its_speaker(parent: Mote) -> None:
+def test_silent_child_counts_as_its_representative(parent: Mote) -> None:
     assert parent.child(5, state(1000)) == state(1000)
     assert parent.child(6, state(1010, names=5)) == state(1010)
     assert filled(parent) == []
