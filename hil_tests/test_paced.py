@@ -33,16 +33,16 @@ def test_what_is_asked_begins_and_ends_by_the_motes_time(network: MakeNetwork, t
         for root in gateway.roots:
             root.link.open()
             root.link.start()
-        wait_for(lambda: gateway.status()["link"]["state"] == "connected")
+        wait_for(lambda: gateway.site.status()["link"]["state"] == "connected")
         time.sleep(6)
         # What the gateway takes for a second is as many here.
-        assert gateway.status()["network_time_s"] == pytest.approx(bed.now_s, abs=2 * SPEED)
+        assert gateway.site.status()["network_time_s"] == pytest.approx(bed.now_s, abs=2 * SPEED)
         asked_s, began = bed.now_s, time.time()
-        query = gateway.ask("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 4 s FOR 12 s", "ada")
+        query = gateway.queries.ask("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 4 s FOR 12 s", "ada")
         assert isinstance(query, UserQuery)
         wait_for(lambda: query.finished)
         assert bed.now_s - asked_s < 75
-        rows = stream_log.read(tmp_path / "log", 0, gateway.rows)
+        rows = stream_log.read(tmp_path / "log", 0, gateway.delivery.rows)
         assert sorted(rows["node"].tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
         sampled = rows["sample"] / 1e6
         assert began < sampled.min()

@@ -48,7 +48,7 @@ class Run:
             for root in gateway.roots:
                 root.link.open()
                 root.link.start()
-            wait_for(lambda: gateway.status()["link"]["state"] == "connected")
+            wait_for(lambda: gateway.site.status()["link"]["state"] == "connected")
             yield gateway
         finally:
             gateway.close()
@@ -67,7 +67,7 @@ def started(network: MakeNetwork, speed: float) -> Run:
 
 def rows_of(gateway: Gateway, query: UserQuery, data: Path) -> Counter[int]:
     """Rows by epoch, of the feeds that the query has."""
-    rows = stream_log.read(data / "log", 0, gateway.rows)
+    rows = stream_log.read(data / "log", 0, gateway.delivery.rows)
     found = Counter[int]()
     for number, feed in query.feeds.items():
         mine = rows[rows["stream"] == number]
@@ -79,7 +79,7 @@ def watched(gateway: Gateway, bed: Testbed, until: Callable[[], bool]) -> None:
     """Wait for something, while network time is at no moment ahead of the motes'."""
 
     def look() -> bool:
-        network_time = gateway.status()["network_time_s"]
+        network_time = gateway.site.status()["network_time_s"]
         assert network_time <= bed.now_s + 1
         return until()
 
@@ -95,14 +95,14 @@ def test_queries_begin_and_all_rows_come(network: MakeNetwork, tmp_path: Path, n
         # The pace is known by then.
         since = time.monotonic()
         watched(gateway, run.bed, lambda: time.monotonic() - since > 4)
-        query = gateway.ask("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 2 s FOR 8 s", "ada")
+        query = gateway.queries.ask("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 2 s FOR 8 s", "ada")
         assert isinstance(query, UserQuery)
         watched(gateway, run.bed, lambda: query.finished)
         assert sorted(rows_of(gateway, query, tmp_path).values()) == [4, 4, 4, 4]
-        [status] = gateway.status()["roots"]
+        [status] = gateway.site.status()["roots"]
         if math.isfinite(speed):
             assert status["speed"] == pytest.approx(speed, rel=0.2)
-        assert gateway.status()["alarms"] == []
+        assert gateway.site.status()["alarms"] == []
 
 
 @pytest.mark.slow
@@ -115,18 +115,18 @@ def test_what_is_asked_while_motes_stand_still_begins_when_they_go_on(
         time.sleep(3)
         run.goes.clear()
         time.sleep(3)
-        stood = gateway.status()["network_time_s"]
-        query = gateway.ask("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 2 s FOR 8 s", "ada")
+        stood = gateway.site.status()["network_time_s"]
+        query = gateway.queries.ask("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 2 s FOR 8 s", "ada")
         assert isinstance(query, UserQuery)
-        [alarm] = gateway.status()["alarms"]
+        [alarm] = gateway.site.status()["alarms"]
         assert "nothing begins or ends until it does" in alarm["text"]
         time.sleep(2)
-        assert gateway.status()["network_time_s"] == stood
-        assert gateway.status()["roots"][0]["speed"] < 1
+        assert gateway.site.status()["network_time_s"] == stood
+        assert gateway.site.status()["roots"][0]["speed"] < 1
         run.goes.set()
         wait_for(lambda: query.finished)
         assert sorted(rows_of(gateway, query, tmp_path).values()) == [4, 4, 4, 4]
-        wait_for(lambda: gateway.status()["alarms"] == [])
+        wait_for(lambda: gateway.site.status()["alarms"] == [])
 
 
 @pytest.mark.slow
@@ -138,7 +138,9 @@ def test_a_querys_only_epoch_is_every_motes(network: MakeNetwork, tmp_path: Path
         time.sleep(2)
         for period in (2, 5):
             time.sleep(2 * rng.random())
-            query = gateway.ask(f"SELECT nodeid, temp FROM sensors SAMPLE PERIOD {period} s FOR 1", "ada")
+            query = gateway.queries.ask(
+                f"SELECT nodeid, temp FROM sensors SAMPLE PERIOD {period} s FOR 1", "ada"
+            )
             assert isinstance(query, UserQuery)
             wait_for(lambda query=query: query.finished)
             wait_for(lambda query=query: rows_of(gateway, query, tmp_path).total() >= 4)

@@ -19,7 +19,7 @@ def opened(peer: RootPeer, data: Path) -> Iterator[Gateway]:
         for root in gateway.roots:
             root.link.open()
             root.link.start()
-        wait_for(lambda: gateway.status()["link"]["state"] == "connected")
+        wait_for(lambda: gateway.site.status()["link"]["state"] == "connected")
         yield gateway
     finally:
         gateway.close()

@@ -13,11 +13,11 @@ from skerry.api.body import Command, Question, Text
 from skerry.api.body_limit import Bounded
 from skerry.api.errors import ERRORS, answer_errors
 from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
+from skerry.api.services import Feeds, Queries, Site
 from skerry.catalog.substitutes import Wanted, place_of
 from skerry.expressions.ranges import doubt
-from skerry.service.gateway import Gateway, Stopped
 from skerry.service.queries import Ended, UserQuery
-from skerry.storage.state import StorageError
+from skerry.service.query_service import Stopped
 
 #: Digits of a row's number at most.
 _DIGITS = 19
@@ -37,8 +37,8 @@ def admit(
 Who = Annotated[Caller, Depends(admit)]
 
 
-def create_app(gateway: Gateway, access: Access) -> FastAPI:
-    """The application over one gateway."""
+def create_app(queries: Queries, delivery: Feeds, site: Site, access: Access) -> FastAPI:
+    """The application over a gateway's services."""
     app = FastAPI(
         title="skerry", version="1", openapi_url="/openapi.json" if access.open else None, responses=ERRORS
     )
@@ -49,33 +49,33 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     @app.post("/queries", status_code=201)
     def ask(question: Question, caller: Who) -> dict[str, Any]:
         caller = access.named(caller, question.user)
-        answer = gateway.ask(
+        answer = queries.ask(
             question.sql, caller.name, partial(access.check_queries, caller), question.linger_s
         )
         if isinstance(answer, Stopped):
             return {"stopped": [query.id for query in answer.queries]}
-        return _describe(gateway, answer)
+        return _describe(queries, delivery, answer)
 
     @app.get("/queries")
-    def queries(caller: Who) -> list[dict[str, Any]]:
-        going = [_describe(gateway, query) for query in gateway.queries(caller.user)]
-        return [*map(_describe_ended, gateway.ended(caller.user)), *going]
+    def list_queries(caller: Who) -> list[dict[str, Any]]:
+        going = [_describe(queries, delivery, query) for query in queries.all(caller.user)]
+        return [*map(_describe_ended, queries.ended(caller.user)), *going]
 
     @app.delete("/queries/{query}")
     def stop(query: str, caller: Who) -> dict[str, Any]:
-        return _describe(gateway, gateway.stop(query, caller.user))
+        return _describe(queries, delivery, queries.stop(query, caller.user))
 
     @app.post("/events/{event}")
     def signal(event: str, caller: Who) -> dict[str, Any]:
-        return {"event": event, "queries": gateway.signal(event, caller.user)}
+        return {"event": event, "queries": queries.signal(event, caller.user)}
 
     @app.post("/commands/{command}", status_code=202)
     def run(command: str, how: Command, _: Who) -> dict[str, Any]:
-        return gateway.run(command, how.argument, how.mote).to_dict()
+        return queries.run(command, how.argument, how.mote).to_dict()
 
     @app.get("/commands/{token}")
     def answers(token: int, _: Who) -> dict[str, Any]:
-        running = gateway.command(token)
+        running = queries.command(token)
         if running is None:
             raise HTTPException(404, f"no command with token {token} was sent lately")
         return running.to_dict()
@@ -89,26 +89,21 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
         authorization: Annotated[str | None, Header()] = None,
         after: str | None = None,
     ) -> FeedResponse:
-        asked = gateway.query(query, caller.user)
-        access.check_feeds(caller, lambda: sum(own.readers for own in gateway.queries(caller.user)))
+        asked = queries.get(query, caller.user)
+        access.check_feeds(caller, lambda: sum(own.readers for own in queries.all(caller.user)))
         chosen = media_type(accept)
         if chosen is None:
             raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")
-        reader = gateway.reader(asked, _position(gateway, last_event_id or after))
+        reader = delivery.reader(asked, _position(delivery, last_event_id or after))
         writer = EventWriter() if chosen == SSE else ArrowWriter(asked, reader.schema)
         refusal = partial(access.refusal, caller, authorization)
         if app.state.bell is None:
             app.state.bell = Bell()
-        return FeedResponse(feed(gateway, asked, reader, writer, refusal, app.state.bell), chosen)
+        return FeedResponse(feed(delivery, asked, reader, writer, refusal, app.state.bell), chosen)
 
     @app.post("/history")
     def compact(_: Who) -> dict[str, Any]:
-        try:
-            rows = gateway.history.compact()
-        except OSError as error:
-            raise StorageError(str(error)) from None
-        # How many now, in place of how many ever.
-        return {**gateway.history.status(), "compacted": rows}
+        return site.compact()
 
     @app.get("/motes")
     def motes(
@@ -121,46 +116,46 @@ def create_app(gateway: Gateway, access: Access) -> FastAPI:
     ) -> list[dict[str, Any]]:
         near = place_of(x, y)
         tags = dict(_assignment(text) for text in tag or ())
-        return gateway.inventory.motes(Wanted(near, within, has or (), tags))
+        return site.motes(Wanted(near, within, has or (), tags))
 
     @app.get("/motes/{mote}/substitutes")
     def substitutes(
         mote: int, _: Who, has: Annotated[list[str] | None, Query()] = None, count: int | None = None
     ) -> list[dict[str, Any]]:
-        return [dataclasses.asdict(one) for one in gateway.inventory.substitutes(mote, has or (), count)]
+        return [dataclasses.asdict(one) for one in site.substitutes(mote, has or (), count)]
 
     @app.put("/motes/{mote}/tags")
     def tag(mote: int, changes: dict[Text, Text | None], caller: Who) -> dict[str, str]:
-        return gateway.inventory.tag(mote, changes, caller.name)
+        return site.tag(mote, changes, caller.name)
 
     @app.get("/catalog")
     def catalog(caller: Who, sql: str | None = None) -> Any:
         if sql is None:
-            return gateway.catalog.attributes()
-        columns, rows = gateway.inventory.select(sql, caller.user)
+            return site.attributes()
+        columns, rows = site.select(sql, caller.user)
         return {"columns": columns, "rows": rows}
 
     @app.get("/points")
     def points(caller: Who) -> list[dict[str, Any]]:
-        return gateway.points(caller.user)
+        return queries.points(caller.user)
 
     @app.get("/tables")
     def tables(_: Who) -> list[dict[str, Any]]:
-        return gateway.tables.described()
+        return site.tables()
 
     @app.get("/status")
     def status(_: Who) -> dict[str, Any]:
-        return gateway.status()
+        return site.status()
 
     @app.get("/explain")
     def explain(sql: str, _: Who) -> dict[str, Any]:
-        return gateway.explain(sql)
+        return queries.explain(sql)
 
     return app
 
 
-def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
-    answered, motes = gateway.answered(query)
+def _describe(queries: Queries, delivery: Feeds, query: UserQuery) -> dict[str, Any]:
+    answered, motes = queries.answered(query)
     return {
         "id": query.id,
         "user": query.user,
@@ -177,12 +172,12 @@ def _describe(gateway: Gateway, query: UserQuery) -> dict[str, Any]:
         "started_by": query.started_by,
         "doubt": doubt(query.plan.where),
         "notes": list(query.plan.notes),
-        "begins": gateway.begins(query),
+        "begins": queries.begins(query),
         "waits_for": list(query.plan.awaited),
         "answered": answered,
         "motes": motes,
-        "refused": gateway.refused(query),
-        "paused": gateway.paused(query),
+        "refused": queries.refused(query),
+        "paused": delivery.paused(query),
     }
 
 
@@ -213,17 +208,17 @@ def _assignment(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _position(gateway: Gateway, text: str | None) -> int | None:
+def _position(delivery: Feeds, text: str | None) -> int | None:
     """Where a reader says he is: the number of a row of the log."""
     # A feed that has not brought a row yet is at -1.
     if text is None or text == "-1":
         return None
     # Python makes no number of thousands of digits.
     # An answer over a log without rows is at 0 all the same.
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) > max(gateway.rows - 1, 0):
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) > max(delivery.rows - 1, 0):
         raise HTTPException(
             400,
             f"position {text!r}: expected the id of an event of this query, or the last {ROW} of its Arrow stream; "
-            f"the log ends before row {gateway.rows}",
+            f"the log ends before row {delivery.rows}",
         )
     return int(text)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from skerry.api.services import Feeds
 from skerry.execution.deliveries import Delivery
-from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.reader import Dropped, Reader
 from skerry.sql.units import moment_text
@@ -244,7 +244,7 @@ class FeedResponse(StreamingResponse):
 
 
 async def feed(
-    gateway: Gateway,
+    feeds: Feeds,
     query: UserQuery,
     reader: Reader,
     writer: Writer,
@@ -257,12 +257,12 @@ async def feed(
     def due() -> bool:
         return waits or reader.due or time.monotonic() - spoken >= MARK_S or refusal() is not None
 
-    with gateway.reading(query, partial(bell.ring, woken)), bell.looking(woken, due):
+    with feeds.reading(query, partial(bell.ring, woken)), bell.looking(woken, due):
         yield writer.begin(reader.position)
         while (refused := refusal()) is None:
             woken.clear()
             # What is asked before reading holds for what is read.
-            over = query.finished and gateway.caught_up(query)
+            over = query.finished and feeds.caught_up(query)
             try:
                 # Threads are for those who are behind: a change of threads costs more than a few rows.
                 portion = reader.read() if reader.near else await asyncio.to_thread(reader.read)

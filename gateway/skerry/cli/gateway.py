@@ -131,7 +131,9 @@ def gateway(
         tls = _tls(tls_cert, tls_key)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables, speed)
-        application = Crowded(create_app(daemon, Access(tokens, limits)), connections())
+        application = Crowded(
+            create_app(daemon.queries, daemon.delivery, daemon.site, Access(tokens, limits)), connections()
+        )
         config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
         config.load()
         server = Server(config)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from construct import Container
 
@@ -20,18 +19,30 @@ LOST_S = 10.0
 SILENT_S = 30.0
 
 
-class Root:
-    """``on_packets``, ``on_hello`` and ``on_idle`` are called as :class:`~skerry.network.link.link.Link` says, with the root."""
+class Listener(Protocol):
+    """Who is told what a root says, in its link's thread, as :class:`~skerry.network.link.link.Link` says."""
 
-    def __init__(
-        self,
-        url: str,
-        common: Common,
-        on_packets: Callable[[Root, list[Packet]], None],
-        on_hello: Callable[[Root, Container[Any]], None],
-        on_idle: Callable[[Root], None],
-    ) -> None:
-        self.link = Link(url, partial(on_packets, self), partial(on_hello, self), partial(on_idle, self))
+    def packets(self, root: Root, packets: list[Packet]) -> None:
+        """Returns when everything is durable."""
+
+    def hello(self, root: Root, hello: Container[Any]) -> None:
+        """A root has introduced itself."""
+
+    def idle(self, root: Root) -> None:
+        """Now and then."""
+
+
+class Root:
+    """One, whose link is opened once it has a ``listener``."""
+
+    def __init__(self, url: str, common: Common) -> None:
+        self.listener: Listener
+        self.link = Link(
+            url,
+            lambda packets: self.listener.packets(self, packets),
+            lambda hello: self.listener.hello(self, hello),
+            lambda: self.listener.idle(self),
+        )
         self.network = Network(self.link.send, common)
         #: Why nothing that it says counts; None: it does.
         self.refused: str | None = None

@@ -20,8 +20,9 @@ import msgspec
 from skerry.expressions.ranges import doubt
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
-from skerry.service.gateway import Gateway, Stopped
+from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
+from skerry.service.query_service import Stopped
 from skerry.service.reader import Reader
 from skerry.service.step_messages import UTC_OF_START, Asked, Begin, End, Ended, Step, Told
 from skerry.sql.ast import CreatePoint, CreateSrt
@@ -78,7 +79,7 @@ class SteppedGateway:
         self._ask(told)
         for number in step.stop:
             self._stop(number)
-        self._gateway.deliver()
+        self._gateway.delivery.deliver()
         self._read(told)
         if self._clock.now - self._noted >= NOTED_S:
             self._noted = self._clock.now
@@ -88,10 +89,10 @@ class SteppedGateway:
         return told
 
     def _ask(self, told: Told) -> None:
-        while self._wanted and self._gateway.known and told.error is None:
+        while self._wanted and self._gateway.queries.known and told.error is None:
             sql, user = self._wanted.pop(0)
             try:
-                answer = self._gateway.ask(sql, user)
+                answer = self._gateway.queries.ask(sql, user)
             except (QueryError, UnknownQueryError) as error:
                 told.error = str(error) if isinstance(error, QueryError) else error.args[0]
                 return
@@ -102,7 +103,7 @@ class SteppedGateway:
             told.notes += answer.plan.notes
             never = doubt(answer.plan.where)
             told.notes += [never] if never is not None else []
-        for query in self._gateway.queries():
+        for query in self._gateway.queries.all():
             if query.id not in self._readings:
                 self._add(query)
 
@@ -112,7 +113,7 @@ class SteppedGateway:
         self._readings[query.id] = _Reading(
             query,
             Asked(query.id, query.user, query.sql, self._clock.now, query.started_by, columns, list(query.plan.notes)),
-            None if keeps else self._gateway.reader(query, None),
+            None if keeps else self._gateway.delivery.reader(query, None),
         )  # fmt: skip
 
     def _stop(self, number: int) -> None:
@@ -122,7 +123,7 @@ class SteppedGateway:
             return
         self._note(self._readings[query])
         try:
-            self._gateway.stop(query)
+            self._gateway.queries.stop(query)
         except UnknownQueryError:
             return
 
@@ -148,10 +149,10 @@ class SteppedGateway:
         query, asked = reading.query, reading.asked
         if asked.stopped:
             return
-        asked.finished, asked.paused = query.finished, self._gateway.paused(query)
+        asked.finished, asked.paused = query.finished, self._gateway.delivery.paused(query)
         if not query.past_only:
-            asked.mote_queries = sorted(set(asked.mote_queries) | self._gateway.mote_queries(query))
-            asked.refused = self._gateway.refused(query) or asked.refused
+            asked.mote_queries = sorted(set(asked.mote_queries) | self._gateway.queries.mote_queries(query))
+            asked.refused = self._gateway.queries.refused(query) or asked.refused
 
     def end(self) -> Ended:
         """Of what was asked, and how it goes."""

@@ -15,7 +15,6 @@ from gateway.tests.process import SQL, Daemon
 from skerry.api.access import Access
 from skerry.api.app import create_app
 from skerry.api.body_limit import BODY_MAXIMUM
-from skerry.service.gateway import Gateway
 from skerry.sql.errors import QueryError
 from skerry.sql.surrogates import escaped, is_whole, mended
 
@@ -28,7 +27,6 @@ class NoGateway:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
-        self.inventory = self
 
     def ask(self, *arguments: Any) -> None:
         self.asked.append(arguments)
@@ -44,7 +42,10 @@ def gateway() -> NoGateway:
 
 def request(gateway: NoGateway, method: str, path: str, **arguments: Any) -> httpx.Response:
     """The API's answer, without a server."""
-    transport = httpx.ASGITransport(create_app(cast(Gateway, gateway), Access()), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(
+        create_app(cast(Any, gateway), cast(Any, gateway), cast(Any, gateway), Access()),
+        raise_app_exceptions=False,
+    )
 
     async def answer() -> httpx.Response:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:

@@ -17,7 +17,7 @@ from skerry_protocol import codec
 
 
 def asked(gateway: Gateway, sql: str) -> UserQuery:
-    query = gateway.ask(sql, "ada")
+    query = gateway.queries.ask(sql, "ada")
     assert isinstance(query, UserQuery)
     return query
 
@@ -33,7 +33,7 @@ def test_queries_go_on_and_rows_have_the_time_that_it_is(
         wait_for(peer.programs)
         monkeypatch.setattr("time.time", lambda: real() + step)
         on_the_network = time.monotonic() - peer.began
-        assert gateway.status()["network_time_s"] == pytest.approx(on_the_network, abs=2)
+        assert gateway.site.status()["network_time_s"] == pytest.approx(on_the_network, abs=2)
         later = asked(gateway, f"{SQL} FOR 20 s")
         time.sleep(1.5)
         assert not first.finished
@@ -42,7 +42,7 @@ def test_queries_go_on_and_rows_have_the_time_that_it_is(
         [(query, program)] = peer.programs().items()
         epoch = codec.decode_program(program).start
         queue_rows(peer, query, range(epoch, epoch + 1), program)
-        wait_for(lambda: gateway.rows == 3)
+        wait_for(lambda: gateway.delivery.rows == 3)
         rows = stream_log.read(tmp_path / "log", 0, 3)
         sampled = time.time() - (time.monotonic() - peer.began) + epoch
         expected = min(sampled, rows["arrival"][0] / 1e6)

@@ -20,7 +20,7 @@ HOUR_US = 3_600_000_000
 
 def asked(gateway: Gateway, sql: str) -> UserQuery:
     """A query that has begun: what motes ran before it is over."""
-    query = gateway.ask(sql, "ada")
+    query = gateway.queries.ask(sql, "ada")
     assert isinstance(query, UserQuery)
     clock = gateway.roots[0].network.clock
     clock.restart(round(clock.now()) + 60, 0, time.time())
@@ -32,7 +32,7 @@ def append(gateway: Gateway, stream: int, hours_ago: float) -> None:
     records = np.zeros(4, RECORD)
     records["stream"], records["node"] = stream, 1
     records["sample"] = records["arrival"] = time.time_ns() // 1000 - round(hours_ago * HOUR_US)
-    gateway._log.append(records)
+    gateway.log.append(records)
 
 
 def streams(query: UserQuery) -> list[int]:
@@ -42,7 +42,7 @@ def streams(query: UserQuery) -> list[int]:
 def test_feeds_go_with_the_rows_that_they_are_for(peer: RootPeer, tmp_path: Path) -> None:
     """Of streams that have ended, where no window of a query still holds their rows."""
     with opened(peer, tmp_path) as gateway:
-        gateway._log._segment_rows = 4
+        gateway.log._segment_rows = 4
         plain = asked(gateway, "SELECT temp SAMPLE PERIOD 10 s")
         short = asked(gateway, "SELECT AVG(temp, 5 min) SAMPLE PERIOD 10 s")
         long = asked(gateway, "SELECT AVG(temp, 3 day) SAMPLE PERIOD 10 s")
@@ -54,18 +54,18 @@ def test_feeds_go_with_the_rows_that_they_are_for(peer: RootPeer, tmp_path: Path
         now = max(plain.feeds)
         append(gateway, now, 0)
         assert [streams(query) for query in queries] == [[1, 2, 3, 4]] * 4
-        gateway._log.drop_before(4)
+        gateway.log.drop_before(4)
         wait_for(lambda: streams(plain) == [2, 3, 4])
         assert [streams(query) for query in queries[1:]] == [[1, 2, 3, 4]] * 3
-        gateway._log.drop_before(12)
+        gateway.log.drop_before(12)
         wait_for(lambda: streams(plain) == [4])
         assert streams(short) == [3, 4]
         assert [streams(query) for query in (long, whole)] == [[1, 2, 3, 4]] * 2
         with gateway._lock:
-            subscriber = gateway.engine.subscriber(plain.id)
+            subscriber = gateway.delivery.engine.subscriber(plain.id)
             assert subscriber is not None
             assert sorted(subscriber.feeds) == [4]
-            assert not gateway._unsaved
+            assert not gateway.persistence.unsaved
     remembered = json.loads((tmp_path / "gateway.json").read_text())["queries"]
     feeds = [sorted(map(int, remembered[query.id]["feeds"])) for query in queries]
     assert feeds == [[4], [3, 4], [1, 2, 3, 4], [1, 2, 3, 4]]
@@ -74,15 +74,15 @@ def test_feeds_go_with_the_rows_that_they_are_for(peer: RootPeer, tmp_path: Path
 def test_who_may_still_have_rows_of_a_stream_keeps_his_feed(peer: RootPeer, tmp_path: Path) -> None:
     """A gateway that starts does not know which row of a stream was the last."""
     with opened(peer, tmp_path) as gateway:
-        gateway._log._segment_rows = 4
+        gateway.log._segment_rows = 4
         plain = asked(gateway, "SELECT temp SAMPLE PERIOD 10 s")
         append(gateway, 1, 48)
         asked(gateway, "SELECT light SAMPLE PERIOD 5 s")
         append(gateway, 1, 48)
     with opened(peer, tmp_path) as gateway:
-        gateway._log._segment_rows = 4
-        (plain,) = [query for query in gateway.queries() if query.id == plain.id]
+        gateway.log._segment_rows = 4
+        (plain,) = [query for query in gateway.queries.all() if query.id == plain.id]
         append(gateway, 2, 0)
-        gateway._log.drop_before(4)
-        wait_for(lambda: gateway._begun == 4)
+        gateway.log.drop_before(4)
+        wait_for(lambda: gateway.delivery._begun == 4)
         assert {1, 2} <= plain.feeds.keys()

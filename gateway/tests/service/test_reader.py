@@ -86,9 +86,9 @@ def test_a_past_in_which_nobody_has_asked_is_a_past_without_rows(
     peer: RootPeer, tmp_path: Path, sql: str, rows: list[dict[str, object]]
 ) -> None:
     with opened(peer, tmp_path) as gateway:
-        query = gateway.ask(sql, "ada")
+        query = gateway.queries.ask(sql, "ada")
         assert isinstance(query, UserQuery)
-        reader = gateway.reader(query, None)
+        reader = gateway.delivery.reader(query, None)
         portion = reader.read()
         assert not portion.more
         assert [row for part in portion.deliveries for _, row in part.values()] == rows
@@ -100,16 +100,18 @@ def test_a_row_that_is_still_to_come_is_no_position(peer: RootPeer, tmp_path: Pa
     with opened(peer, tmp_path) as gateway:
 
         async def said(query: UserQuery, after: int) -> tuple[int, str]:
-            transport = httpx.ASGITransport(create_app(gateway, Access()))
+            transport = httpx.ASGITransport(
+                create_app(gateway.queries, gateway.delivery, gateway.site, Access())
+            )
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
                 answer = await http.get(f"/queries/{query.id}/rows?after={after}")
                 return answer.status_code, answer.text
 
-        query = gateway.ask("SELECT COUNT(*) FROM sensors HISTORY 1 day ONLY", "ada")
+        query = gateway.queries.ask("SELECT COUNT(*) FROM sensors HISTORY 1 day ONLY", "ada")
         assert isinstance(query, UserQuery)
         assert asyncio.run(said(query, 0))[0] == 200
-        gateway._log.append(np.zeros(5, RECORD))
-        query = gateway.ask("SELECT COUNT(*) FROM sensors HISTORY 1 day ONLY", "ada")
+        gateway.log.append(np.zeros(5, RECORD))
+        query = gateway.queries.ask("SELECT COUNT(*) FROM sensors HISTORY 1 day ONLY", "ada")
         assert isinstance(query, UserQuery)
         assert asyncio.run(said(query, 4))[0] == 200
         status, text = asyncio.run(said(query, 5))

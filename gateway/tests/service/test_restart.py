@@ -21,7 +21,7 @@ from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
 
 
 def asked(gateway: Gateway, sql: str = SQL, user: str = "ada") -> UserQuery:
-    query = gateway.ask(sql, user)
+    query = gateway.queries.ask(sql, user)
     assert isinstance(query, UserQuery)
     return query
 
@@ -29,14 +29,14 @@ def asked(gateway: Gateway, sql: str = SQL, user: str = "ada") -> UserQuery:
 def test_ids_of_queries_that_were_stopped_are_not_given_again(peer: RootPeer, tmp_path: Path) -> None:
     with opened(peer, tmp_path) as gateway:
         assert [asked(gateway).id for _ in range(3)] == ["1", "2", "3"]
-        gateway.stop("3")
-        gateway.stop("2")
+        gateway.queries.stop("3")
+        gateway.queries.stop("2")
     with opened(peer, tmp_path) as gateway:
         assert asked(gateway).id == "4"
         for query in ("1", "4"):
-            gateway.stop(query)
+            gateway.queries.stop(query)
     with opened(peer, tmp_path) as gateway:
-        assert gateway.queries() == []
+        assert gateway.queries.all() == []
         assert asked(gateway).id == "5"
 
 
@@ -58,14 +58,14 @@ def test_what_has_ended_is_read_after_a_restart_too(
         first = codec.decode_program(program).start
         # Motes sample on behind FOR until a row is 12 s behind the last window, which that row brings.
         queue_rows(peer, number, range(first, first + 17), program)
-        wait_for(lambda: gateway.rows == 51)
+        wait_for(lambda: gateway.delivery.rows == 51)
         clock = gateway.roots[0].network.clock
         clock.restart(round(clock.now()) + 1000, 0, time.time())
         wait_for(lambda: query.finished)
     with opened(peer, tmp_path) as gateway:
-        query = gateway.query(query.id, "ada")
+        query = gateway.queries.get(query.id, "ada")
         assert query.finished
-        portion = gateway.reader(query, None).read()
+        portion = gateway.delivery.reader(query, None).read()
         rows = [values for part in portion.deliveries for _, values in part.values()]
         assert len(rows) == count
         assert max(row.get("most", row.get("temp")) for row in rows) == (2000 + (first + 3) * 10 + 3) / 100
@@ -75,10 +75,10 @@ def test_explain_says_when_motes_have_no_room_for_a_query(peer: RootPeer, tmp_pa
     with opened(peer, tmp_path) as gateway:
         for i in range(QUERIES_MAXIMUM):
             query = f"ON EVENT hot{i}: SELECT light FROM sensors SAMPLE PERIOD 1 s FOR 10 s"
-            assert gateway.explain(query)["refused"] is None
+            assert gateway.queries.explain(query)["refused"] is None
             asked(gateway, query)
-        assert gateway.explain(query)["refused"] is None, "which it shares"
-        explained = gateway.explain(SQL)
+        assert gateway.queries.explain(query)["refused"] is None, "which it shares"
+        explained = gateway.queries.explain(SQL)
         why = f"motes run at most {QUERIES_MAXIMUM} queries at once, and {QUERIES_MAXIMUM} that nobody else"
         assert explained["refused"].startswith(why)
         assert explained["text"].splitlines()[-1] == f"refused now: {explained['refused']}"
@@ -105,8 +105,8 @@ def test_a_query_that_cannot_be_planned_any_more_ends_alone_and_says_why(
         outer = asked(
             gateway, "SELECT nodeid WHERE temp > 50 OUTPUT ACTION (SELECT light ONCE) SAMPLE PERIOD 9 s"
         )
-        (inner,) = [query.id for query in gateway.queries() if query.started_by == outer.id]
-        streams = gateway.status()["streams"]
+        (inner,) = [query.id for query in gateway.queries.all() if query.started_by == outer.id]
+        streams = gateway.site.status()["streams"]
         wait_for(lambda: peer.programs().keys() >= {stream["query"] for stream in streams})
     changed(
         tmp_path,
@@ -116,27 +116,27 @@ def test_a_query_that_cannot_be_planned_any_more_ends_alone_and_says_why(
         ],
     )
     with opened(peer, tmp_path) as gateway:
-        assert [query.id for query in gateway.queries()] == [second.id]
-        ended = gateway.ended("ada")
+        assert [query.id for query in gateway.queries.all()] == [second.id]
+        ended = gateway.queries.ended("ada")
         assert [one.id for one in ended] == [first.id, alone.id, outer.id, inner]
         assert "unknown attribute 'tmep'" in ended[0].why
         assert f"it was started by query {outer.id}, which has ended" in ended[3].why
-        assert gateway.ended("bob") == []
+        assert gateway.queries.ended("bob") == []
         with pytest.raises(UnknownQueryError, match=f"query {first.id} has ended: it could not be planned"):
-            gateway.query(first.id, "ada")
+            gateway.queries.get(first.id, "ada")
         with pytest.raises(UnknownQueryError, match=f"no query {first.id}: "):
-            gateway.query(first.id, "bob")
+            gateway.queries.get(first.id, "bob")
         # What motes ran for the others is stopped, and what they shared gives way to what bob asks.
         wait_for(lambda: stopped(peer) == peer.programs().keys() - {max(peer.programs())})
-        assert gateway.status()["streams"][-1]["columns"] == ["light"]
-        assert gateway.status()["streams"][-1]["period_ms"] == 4000
+        assert gateway.site.status()["streams"][-1]["columns"] == ["light"]
+        assert gateway.site.status()["streams"][-1]["period_ms"] == 4000
     with opened(peer, tmp_path) as gateway:
-        assert gateway.ended() == ended, "until their user has stopped them"
+        assert gateway.queries.ended() == ended, "until their user has stopped them"
         with pytest.raises(UnknownQueryError, match="has ended"):
-            gateway.stop(first.id, "ada")
-        assert gateway.ended() == ended[1:]
-        gateway.ask("DROP ALL", "ada")
-        assert gateway.ended() == []
+            gateway.queries.stop(first.id, "ada")
+        assert gateway.queries.ended() == ended[1:]
+        gateway.queries.ask("DROP ALL", "ada")
+        assert gateway.queries.ended() == []
         assert int(asked(gateway).id) == int(inner) + 1
 
 
@@ -158,7 +158,7 @@ def stopped(peer: RootPeer) -> set[int]:
         ("gateway.changes", '["saved"]\n'),
         ("gateway.changes", '{"saved": 1000, "changed queries": 3}\n'),
         ("history/manifest.json", "[]"),
-        ("history/manifest.json", '{"version": 1, "rows": "x", "files": [], "streams": {}, "gone": null}'),
+        ("history/manifest.json", '{"version": 2, "rows": "x", "files": [], "streams": {}, "gone": null}'),
     ],
 )
 def test_what_is_not_as_the_gateway_wrote_it_is_named(
@@ -181,4 +181,4 @@ def test_copies_beside_the_log_are_passed_over(peer: RootPeer, tmp_path: Path) -
         (tmp_path / "log" / name).mkdir(parents=True)
         (tmp_path / "log" / name / "00000000000000000000.copy.rows").touch()
     with opened(peer, tmp_path) as gateway:
-        assert gateway.rows == 0
+        assert gateway.delivery.rows == 0

@@ -1,0 +1,180 @@
+"""Which rows of the log are whose, and how readers come by them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+
+from skerry.delivery.engine import Engine
+from skerry.execution.matching import Part
+from skerry.network.networks import Networks
+from skerry.service.expired_feeds import Beginning, spent
+from skerry.service.persistence import Persistence
+from skerry.service.queries import Queries, UserQuery
+from skerry.service.reader import Past as PastOf
+from skerry.service.reader import Reader
+from skerry.storage.history.history_service import HistoryService
+from skerry.storage.log import stream_log
+from skerry.storage.log.record import Block
+from skerry.tables.columns import TableError
+from skerry.tables.join import Joiner
+from skerry.tables.store import TableStore
+
+
+class DeliveryService:
+    """Feeds and readers. ``backlog``: rows of the log that a reader may be behind; ``speed``: s of network time in one of this machine's;
+    ``by_utc``: rows come from several networks, which have only UTC in common. What changes feeds is called under the gateway's lock,
+    what readers do is not."""
+
+    def __init__(
+        self,
+        log: stream_log.StreamLog,
+        network: Networks,
+        queries: Queries,
+        history: HistoryService,
+        tables: TableStore,
+        persistence: Persistence,
+        backlog: int,
+        speed: float,
+        *,
+        by_utc: bool,
+    ) -> None:
+        self._log, self._network, self._queries, self._persistence = log, network, queries, persistence
+        self._history, self._tables, self._backlog, self._speed = history, tables, backlog, speed
+        self.engine = Engine(network.stream, self._there, self._compacted, by_utc=by_utc, speed=speed)
+        self._joins: dict[str, Joiner] = {}
+        #: Of readers, for which nobody is to wait until a query is planned or rows are durable.
+        self._counting = threading.Lock()
+        #: Rows that were in the log when the gateway started.
+        self._opened = log.rows
+        #: The log's first row when feeds were looked through last.
+        self._begun = log.first
+
+    def forget(self, query_id: str) -> None:
+        """A query that has ended."""
+        self._joins.pop(query_id, None)
+        self.engine.unsubscribe(query_id)
+
+    def refresh_feeds(self) -> None:
+        """Tell the engine which rows are whose; feeds of streams that have ended stay, for readers that are behind.
+
+        Of ten thousand queries, of those only whose feeds have changed, and of those that go on from the past into any stream.
+        """
+        changed = self._network.changed()
+        for query_id in changed | self._queries.with_past:
+            query = self._queries.find(query_id)
+            if query is not None:
+                self._persistence.note(query.id)
+                self._refresh_feed(query)
+                self.engine.set_feeds(query.id, dict(query.feeds))
+
+    def _refresh_feed(self, query: UserQuery) -> None:
+        feeds, network = self._network.feeds(query.id), self._network
+        if query.plan.history is not None:
+            feeds = network.joined_feeds(query.id, query.joints, query.plan.period_ms)
+        for number in network.called_off(query.id, query.feeds, feeds):
+            del query.feeds[number]
+        query.feeds.update(feeds)
+
+    def leave_spent(self) -> None:
+        """Forget feeds that no reader can get a row by any more, when rows have left the log."""
+        first = self._log.first
+        if first == self._begun:
+            return
+        self._begun = first
+        there = stream_log.read_there(self._log.path, first, first + 1)[1]
+        log = Beginning(first, int(there["arrival"][0]) if len(there) else None)
+        running = self._network.running
+        for query in self._queries.all():
+            numbers = spent(query, running, self._log.latest, log, self._speed)
+            for number in numbers:
+                del query.feeds[number]
+            if numbers:
+                self._persistence.note(query.id)
+                self._persistence.unsaved = True
+                self.engine.set_feeds(query.id, dict(query.feeds))
+
+    def subscribe(self, query: UserQuery) -> None:
+        past = None
+        if query.plan.history is not None and query.plan.window is not None:
+            past = self._history.rows(query.plan, query.created, query.position)
+        self.engine.subscribe(query.id, query.plan, query.position, self._joiner(query), past)
+
+    def _joiner(self, query: UserQuery) -> Joiner | None:
+        """What joins a query's rows with tables; None: there are none."""
+        if query.plan.probes and query.id not in self._joins:
+            past = {called: before.table for called, before in self._history.before(query.plan).items()}
+            self._joins[query.id] = Joiner(query.plan, self._tables.get, past)
+        return self._joins.get(query.id)
+
+    def paused(self, query: UserQuery) -> str | None:
+        """Why a query waits, which goes on where it was as soon as it can; None: it does not."""
+        try:
+            joiner = self._joiner(query)
+            if joiner is not None:
+                joiner.check()
+        except TableError as error:
+            return str(error)
+        subscriber = self.engine.subscriber(query.id)
+        trouble = subscriber.buffer.trouble if subscriber is not None else None
+        return trouble or self._history.waits(query.id)
+
+    def reader(self, query: UserQuery, position: int | None) -> Reader:
+        """For one reader of a query, who has come to a row of the log; None: from the beginning."""
+        past = None
+        begin = query.position - 1
+        if query.plan.history is not None:
+            begin = -1
+        if query.past_only or (query.plan.history is not None and query.plan.window is None):
+            past = self.past(query)
+        begin = begin if position is None else position
+        return Reader(query, begin, self.engine, self._log, self.through, self._backlog, past)
+
+    def past(self, query: UserQuery) -> PastOf:
+        joiner = self._joiner(query)
+        return partial(self._history.after, query.id, query.plan, query.created, query.position, joiner)
+
+    @contextmanager
+    def reading(self, query: UserQuery, wake: Callable[[], None]) -> Iterator[None]:
+        """While a feed is open: ``wake`` is called, in another thread, when rows may have come."""
+        subscriber = self.engine.subscriber(query.id)
+        end = subscriber.buffer.listen(wake) if subscriber is not None else None
+        with self._counting:
+            query.readers += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                query.readers -= 1
+                query.left = time.monotonic()
+            if end is not None:
+                end()
+
+    @property
+    def rows(self) -> int:
+        """Number of the next row of the log."""
+        return self._log.rows
+
+    def caught_up(self, query: UserQuery) -> bool:
+        """Whether every row of the log that may be a query's has been through the proxy."""
+        return query.past_only or self.through() >= self._log.rows
+
+    def through(self) -> int:
+        """Rows of the log that readers may have: what was there at the start needs no batch to come first."""
+        return max(self.engine.done, self._opened)
+
+    def deliver(self) -> None:
+        """What Spark does once the gateway is started, here in the caller's thread: new rows of the log go on to the users."""
+        if self._log.rows > self.engine.done:
+            self.engine.process(self._there(self.engine.done, self._log.rows))
+
+    def _there(self, start: int, end: int) -> Block:
+        """Rows of the log that it still has."""
+        return Block(*stream_log.read_there(self._log.path, start, end))
+
+    def _compacted(self, start: int, end: int, attributes: Collection[int]) -> Mapping[int, Part]:
+        """Rows that the log has no longer."""
+        return self._history.parts(start, end, attributes)

@@ -1,0 +1,140 @@
+"""The motes' side: what roots say goes to the log, and what time brings to the networks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from construct import Container
+
+from skerry.ingest.ingest import Ingest
+from skerry.ingest.stored_frames import Lines
+from skerry.network.link.stamp import Stamp
+from skerry.network.networks import Networks
+from skerry.network.root import Root
+from skerry.service.alarms import Alarms
+from skerry.service.delivery_service import DeliveryService
+from skerry.service.persistence import Persistence
+from skerry.service.queries import Queries
+from skerry.service.query_service import QueryService
+from skerry.service.watch import Watch
+from skerry.storage.log.stream_log import StreamLog
+from skerry.storage.state import DataDirectory, StorageError
+from skerry_protocol.codec import Packet
+
+log = logging.getLogger(__name__)
+
+
+class IngestService:
+    """Called by the links' threads. ``look``: at how everything else is, now and then."""
+
+    def __init__(
+        self,
+        lock: threading.RLock,
+        data: DataDirectory,
+        stream_log: StreamLog,
+        ingest: Ingest,
+        lines: Lines,
+        network: Networks,
+        roots: Sequence[Root],
+        queries: Queries,
+        users: QueryService,
+        delivery: DeliveryService,
+        persistence: Persistence,
+        alarms: Alarms,
+        watch: Watch,
+        look: Callable[[], None],
+    ) -> None:
+        self._lock, self._data, self._log, self._ingest, self._lines = lock, data, stream_log, ingest, lines
+        self._network, self._roots, self._queries, self._users = network, roots, queries, users
+        self._delivery, self._persistence = delivery, persistence
+        self._alarms, self._watch, self._look = alarms, watch, look
+        self._advanced = 0.0
+
+    def packets(self, root: Root, packets: list[Packet]) -> None:
+        """Returns when everything is durable. StorageError: nothing was taken in."""
+        with self._lock:
+            if root.refused is not None:
+                return
+            try:
+                if self._persistence.unsaved:
+                    # The log must not name streams that a restart would not know.
+                    self._persistence.commit()
+                self._data.check_room()
+                source = self._network.source(root.network)
+                line = self._lines.of(root.network.root)
+                self._ingest.store(packets, source, self._log, self._network.now_ms(), line)
+            except (StorageError, OSError) as error:
+                text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+                self._alarms.on("intake", f"no rows are taken in: {text}; motes and root keep what they can")
+                root.network.missed()
+                raise StorageError(text) from None
+            self._alarms.off("intake")
+            for packet in packets:
+                root.network.hear(packet)
+            if any(isinstance(packet, Stamp) for packet in packets):
+                self._tell()
+
+    def _tell(self) -> None:
+        """Epochs whose time is over by what the root has said of its time."""
+        try:
+            self._ingest.tell(self._log)
+        except OSError as error:
+            # :meth:`_release` says so, and tries again.
+            log.debug("not told: %s", error)
+
+    def hello(self, root: Root, hello: Container[Any]) -> None:
+        with self._lock:
+            root.refused = root.clash(self._roots, hello) or root.renewed(hello)
+            # At once: a root that begins another session does so before anybody looks.
+            self._watch.root(root)
+            if root.refused is not None:
+                return
+            if root.network.greet(hello):
+                self._delivery.refresh_feeds()
+            if root.network.gap is not None and self._log.dating is not None:
+                self._log.dating.went_on(*root.network.gap)
+            self._persistence.try_commit()
+
+    def idle(self, root: Root) -> None:
+        self._watch.root(root)
+        self._look()
+        self._advance()
+
+    def _advance(self) -> None:
+        if time.monotonic() - self._advanced < 1.0 or not self._network.known:
+            return
+        self._advanced = time.monotonic()
+        with self._lock:
+            self._release()
+            changed = self._go_on()
+            self._delivery.leave_spent()
+            self._watch.motes(self._network.catalog, self._network.roots)
+            abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
+            for query in abandoned:
+                log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)
+                self._users.remove(query)
+            if changed or abandoned or self._persistence.unsaved or self._network.strayed():
+                self._persistence.try_commit()
+
+    def _release(self) -> None:
+        """Rows that were held back."""
+        try:
+            self._ingest.release(self._log, self._network.now_ms())
+        except OSError as error:
+            self._alarms.on("intake", f"rows wait beside the log: {self._log.path}: {error.strerror}")
+
+    def _go_on(self) -> bool:
+        """What time brings to the networks; whether that is anything."""
+        changed, finished = self._network.advance()
+        for user in finished:
+            query = self._queries.find(user)
+            if query is not None:
+                query.finished = True
+                self._persistence.note(query.id)
+        if changed:
+            self._delivery.refresh_feeds()
+        return changed
