@@ -196,7 +196,7 @@ static void runs_open(struct query_entry *entry, const struct program_field *fie
         entry->state |= ENTRY_EACH;
 }
 
-/* The runs of a entry, *count of them. */
+/* The runs of an entry, *count of them. */
 static struct run *runs_of(const struct query_entry *entry, uint8_t *count)
 {
     *count = run_count(entry);

@@ -25,7 +25,7 @@ struct source {
 } __attribute__((packed));
 
 /* The clause's state. */
-struct scan {
+struct join_state {
     bool any;       /* a row has been produced */
     uint32_t nulls; /* bit n: attribute n is NULL */
     struct source sources[WIRE_SOURCES_MAXIMUM];
@@ -34,7 +34,7 @@ struct scan {
 
 /* A row met at this moment. */
 struct met {
-    const struct query_entry *point; /* whose it is; NULL outside of a scan */
+    const struct query_entry *point; /* whose it is; NULL outside of a join */
     struct stored_row row;
     struct program_code combine;  /* aggregate of each field that is combined; length 0: none is */
     const struct source *numbers; /* of the rows that are */
@@ -54,7 +54,7 @@ static struct {
     } last;
     struct event working; /* goes on in the background */
     struct timer retry;   /* when the queue has no room, or others are to go first */
-} join = {.last = {.operand = NOTHING}, .working = {.handler = work}};
+} joining = {.last = {.operand = NOTHING}, .working = {.handler = work}};
 
 static uint8_t count_below(uint32_t mask, uint8_t bit)
 {
@@ -76,13 +76,13 @@ static bool from_check(const struct program_field *field, struct program_facts *
 static uint16_t from_size(const struct query_entry *entry, const struct program_field *field)
 {
     (void)field;
-    return (uint16_t)(sizeof(struct scan) +
+    return (uint16_t)(sizeof(struct join_state) +
                       count_below(entry->attributes, WIRE_ATTRIBUTE_MAXIMUM + 1) * sizeof(int32_t));
 }
 
-static struct scan *scan_of(const struct query_entry *entry)
+static struct join_state *state_of(const struct query_entry *entry)
 {
-    return (struct scan *)clauses_state(entry, WIRE_AGGREGATE_FROM);
+    return (struct join_state *)clauses_state(entry, WIRE_AGGREGATE_FROM);
 }
 
 static bool source(const struct query_entry *entry, uint8_t index, struct program_field *field)
@@ -95,7 +95,7 @@ static const struct wire_from *from_of(const struct program_field *field)
     return (const struct wire_from *)field->code.bytes;
 }
 
-bool scan_joins(const struct query_entry *entry)
+bool joins_rows(const struct query_entry *entry)
 {
     return entry_first_clause(entry, WIRE_AGGREGATE_FROM) != NULL;
 }
@@ -132,11 +132,11 @@ static NOT_INLINED void leave_older(const struct query_entry *entry,
     rows->first = number;
 }
 
-void scan_begin(struct query_entry *entry)
+void join_begin(struct query_entry *entry)
 {
-    struct source *rows = scan_of(entry)->sources;
+    struct source *rows = state_of(entry)->sources;
     struct program_field field;
-    memset(rows, 0, sizeof scan_of(entry)->sources);
+    memset(rows, 0, sizeof state_of(entry)->sources);
     for (uint8_t i = 0; source(entry, i, &field); i++, rows++) {
         const struct query_entry *point = storage_find(from_of(&field)->point);
         if (point == NULL)
@@ -154,24 +154,24 @@ void scan_begin(struct query_entry *entry)
     }
 }
 
-void scan_start(struct query_entry *entry)
+void join_start(struct query_entry *entry)
 {
-    struct scan *scan = scan_of(entry);
+    struct join_state *state = state_of(entry);
     struct eval_context now = entry_context(entry);
     uint8_t index = 0;
-    scan->any = false;
-    scan->nulls = 0;
+    state->any = false;
+    state->nulls = 0;
     uint32_t bit = 1;
     for (uint8_t attribute = 0; attribute <= WIRE_ATTRIBUTE_MAXIMUM; attribute++, bit <<= 1) {
         int32_t value = 0;
         if (!(entry->attributes & bit))
             continue;
         if (!attribute_read(attribute, &value, &now))
-            scan->nulls |= bit;
-        scan->values[index++] = value;
+            state->nulls |= bit;
+        state->values[index++] = value;
     }
     entry->progress = EPOCH_JOINING;
-    event_post(&join.working);
+    event_post(&joining.working);
 }
 
 /* What is sampled, as it was when the epoch began. */
@@ -180,9 +180,9 @@ static bool read_attribute(uint8_t attribute, int32_t *value, const struct eval_
     const struct query_entry *entry = context->query;
     if (attribute >= WIRE_ATTRIBUTE_EVENT_NODEID)
         return attribute_read(attribute, value, context);
-    const struct scan *scan = scan_of(entry);
-    *value = scan->values[count_below(entry->attributes, attribute)];
-    return !(scan->nulls >> attribute & 1);
+    const struct join_state *state = state_of(entry);
+    *value = state->values[count_below(entry->attributes, attribute)];
+    return !(state->nulls >> attribute & 1);
 }
 
 /* An aggregate over one field of the rows that are combined, rounded to the field's own integers.
@@ -217,7 +217,7 @@ static bool read_stored(uint8_t operand, int32_t *value, const struct eval_conte
 {
     (void)context;
     uint8_t index = operand >> 4, field = operand & 15;
-    const struct met *of = &join.met[index];
+    const struct met *of = &joining.met[index];
     if (index >= WIRE_SOURCES_MAXIMUM || of->point == NULL)
         return false;
     if (field == WIRE_STORED_NUMBER) {
@@ -227,12 +227,12 @@ static bool read_stored(uint8_t operand, int32_t *value, const struct eval_conte
     uint8_t aggregate = field < of->combine.length ? of->combine.bytes[field] : 0;
     if (aggregate == 0)
         return storage_value(of->point, &of->row, field, value);
-    if (join.last.operand != operand) {
-        join.last.known = combined(of, aggregate, field, &join.last.value);
-        join.last.operand = operand;
+    if (joining.last.operand != operand) {
+        joining.last.known = combined(of, aggregate, field, &joining.last.value);
+        joining.last.operand = operand;
     }
-    *value = join.last.value;
-    return join.last.known;
+    *value = joining.last.value;
+    return joining.last.known;
 }
 
 static const IN_FLASH struct vm_readers join_readers = {read_attribute, row_changes, read_stored};
@@ -280,14 +280,14 @@ static NOT_INLINED bool interpolate(const struct query_entry *entry, struct met 
  */
 static bool load(const struct query_entry *entry, uint8_t index)
 {
-    struct source *rows = &scan_of(entry)->sources[index];
-    struct met *to = &join.met[index];
+    struct source *rows = &state_of(entry)->sources[index];
+    struct met *to = &joining.met[index];
     struct program_field field;
     (void)source(entry, index, &field);
     to->point = storage_find(from_of(&field)->point);
     to->combine.length = 0;
     to->numbers = rows;
-    join.last.operand = NOTHING;
+    joining.last.operand = NOTHING;
     if (to->point == NULL || rows->next == rows->end)
         return false;
     if (from_of(&field)->match != WIRE_MATCH_ALL)
@@ -312,29 +312,29 @@ static bool load(const struct query_entry *entry, uint8_t index)
 static bool pair(struct query_entry *entry)
 {
     struct program_field field;
-    struct scan *scan = scan_of(entry);
+    struct join_state *state = state_of(entry);
     bool two = source(entry, 1, &field);
     if (!load(entry, 0))
         return false;
     if (two && !load(entry, 1)) {
-        scan->sources[1].next = scan->sources[1].first;
-        scan->sources[0].next++;
+        state->sources[1].next = state->sources[1].first;
+        state->sources[0].next++;
         return true;
     }
     struct eval_context context = row_context(entry);
     context.readers = &join_readers;
     if (program_passes(entry_program(entry), &context)) {
         output_joined(&context);
-        scan->any = true;
+        state->any = true;
     }
-    scan->sources[two ? 1 : 0].next++;
+    state->sources[two ? 1 : 0].next++;
     return true;
 }
 
 static void finish(struct query_entry *entry)
 {
     entry->progress = EPOCH_DONE;
-    output_end(entry, scan_of(entry)->any);
+    output_end(entry, state_of(entry)->any);
 }
 
 static void work(void)
@@ -355,11 +355,11 @@ static void work(void)
             if (!pair(entry))
                 finish(entry);
         }
-        join.met[0].point = join.met[1].point = NULL;
+        joining.met[0].point = joining.met[1].point = NULL;
     }
     /* By a timer, which lets others that are due go first: events would keep them waiting. */
     if (busy || waiting)
-        timer_start(&join.retry, clock_now() + (busy ? 0 : CLOCK_MS(JOIN_RETRY_MS)), work);
+        timer_start(&joining.retry, clock_now() + (busy ? 0 : CLOCK_MS(JOIN_RETRY_MS)), work);
 }
 
 const IN_FLASH struct clause clause_from = {WIRE_AGGREGATE_FROM, from_check, NULL,

@@ -10,11 +10,11 @@
 #include "query/program/query_table.h"
 
 /* Whether a query joins rows of storage points. */
-bool scan_joins(const struct query_entry *entry);
+bool joins_rows(const struct query_entry *entry);
 /* An epoch begins: the rows that are stored by now are those it will meet. */
-void scan_begin(struct query_entry *entry);
+void join_begin(struct query_entry *entry);
 /* All that the entry's query reads of the mote has been acquired: goes on in the background until
  * the entry leaves EPOCH_JOINING. */
-void scan_start(struct query_entry *entry);
+void join_start(struct query_entry *entry);
 
 #endif

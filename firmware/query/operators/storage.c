@@ -32,7 +32,7 @@ const struct wire_store *storage_point(const struct query_entry *entry)
     return entry_first_clause(entry, WIRE_AGGREGATE_STORE);
 }
 
-/* Bytes of a row of a entry's columns as it is stored. */
+/* Bytes of a row of an entry's columns as it is stored. */
 static uint8_t width(const struct query_entry *entry)
 {
     struct row_column column;

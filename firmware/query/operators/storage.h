@@ -23,11 +23,11 @@ struct stored_row {
     uint8_t values[WIRE_FIELDS_MAXIMUM * sizeof(int32_t)];
 } __attribute__((packed));
 
-/* What a entry's STORE says; NULL: it is no storage point. */
+/* What an entry's STORE says; NULL: it is no storage point. */
 const struct wire_store *storage_point(const struct query_entry *entry);
 /* The storage point of a number, or NULL. */
 const struct query_entry *storage_find(uint16_t point);
-/* The storage point that a entry's rows go to: itself, or what INTO names, where there is one of
+/* The storage point that an entry's rows go to: itself, or what INTO names, where there is one of
  * the same width. True: they go to none on the radio. */
 bool storage_takes(const struct query_entry *entry, const struct query_entry **point);
 /* Keeps a row, whose values have the point's width, under its next number, unless the point is full

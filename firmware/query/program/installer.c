@@ -28,7 +28,7 @@ void installer_free(struct query_entry *entry)
     entry->progress = EPOCH_DONE;
 }
 
-/* A entry to put a new program into: a free one, else one whose program is half received, else one
+/* An entry to put a new program into: a free one, else one whose program is half received, else one
  * whose query is finished. NULL: all run. */
 static struct query_entry *make_room(void)
 {

@@ -106,7 +106,7 @@ extern struct event queries_changed;
 
 /* Forgets all queries. */
 void query_table_init(void);
-/* Slot `index` below WIRE_QUERIES_MAXIMUM where it holds a whole program, else NULL. */
+/* Entry `index` below WIRE_QUERIES_MAXIMUM where it holds a whole program, else NULL. */
 struct query_entry *entry_at(uint8_t index);
 /* The first entry behind `entry` that holds a whole program, behind none where that is NULL; NULL
  * past the last. */
@@ -117,7 +117,7 @@ uint8_t entry_bit(const struct query_entry *entry);
 struct query_entry *entry_of(uint8_t query);
 /* The entry of a query, in whatever state, or NULL. */
 struct query_entry *entry_find(uint8_t query);
-/* A entry in whatever state, by index; free where its query is 0. */
+/* An entry in whatever state, by index; free where its query is 0. */
 struct query_entry *entry_any(uint8_t index);
 
 #endif

@@ -46,7 +46,7 @@ static bool holds(struct query_entry *entry, const struct program_code *code)
  * with its epoch. */
 static uint32_t advance(struct query_entry *entry)
 {
-    bool joins = scan_joins(entry), staged = entry_program(entry)->flags & WIRE_QUERY_STAGED;
+    bool joins = joins_rows(entry), staged = entry_program(entry)->flags & WIRE_QUERY_STAGED;
     for (;; entry->stage++) {
         struct program_code code;
         /* A join's conditions are asked of each row that it meets. */
@@ -62,7 +62,7 @@ static uint32_t advance(struct query_entry *entry)
         if (asks && holds(entry, &code))
             continue;
         if (joins)
-            scan_start(entry);
+            join_start(entry);
         else
             produce(entry, !asks);
         return 0;
@@ -100,8 +100,8 @@ void acquire_start(void)
             if (entry->progress == EPOCH_WAITING) {
                 entry->progress = EPOCH_SAMPLING;
                 entry->stage = 0;
-                if (scan_joins(entry))
-                    scan_begin(entry);
+                if (joins_rows(entry))
+                    join_begin(entry);
             }
         }
     }

@@ -82,7 +82,7 @@ static void advance(struct query_entry *entry)
     entry->left--;
 }
 
-/* A entry with epochs to come; NULL: it has none, or is gone. */
+/* An entry with epochs to come; NULL: it has none, or is gone. */
 static struct query_entry *planned_at(uint8_t index)
 {
     struct query_entry *entry = entry_at(index);
