@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import struct
@@ -56,16 +57,12 @@ class Daemon:
     @property
     def driver(self) -> int:
         """Process id of its Spark driver."""
-        [found] = [
-            pid
-            for pid in self.started()
-            if b"skerry.spark.driver" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
+        [found] = [pid for pid in self.started() if "skerry.spark.driver" in _said(pid, "cmdline")]
         return found
 
     def child(self, name: str) -> int:
         """Process id of the one of these that has this name."""
-        [found] = [pid for pid in self.started() if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+        [found] = [pid for pid in self.started() if _said(pid, "comm").strip() == name]
         return found
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -76,9 +73,25 @@ class Daemon:
 
 def _started_by(pid: int) -> list[int]:
     """All processes behind one."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for text in lists for child in text.read_text().split()]
+    children = [
+        int(child) for thread in _threads(pid) for child in _said(pid, f"task/{thread}/children").split()
+    ]
     return [*children, *(later for child in children for later in _started_by(child))]
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
+
+
+def _said(pid: int, what: str) -> str:
+    """What the system says of a process; of one that has ended meanwhile nothing."""
+    try:
+        return Path(f"/proc/{pid}/{what}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def wait_for(condition: Any, limit_s: float = 240) -> None:
