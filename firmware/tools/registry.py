@@ -15,7 +15,7 @@ from skerry_protocol.wire_header import digest_of
 WIRE = Path(__file__).resolve().parents[1] / "include" / "wire.h"
 
 QUERY = Path(__file__).parents[1] / "query"
-_BUILT_IN = re.compile(r"^extern const IN_FLASH struct aggregate aggregate_(\w+);", re.MULTILINE)
+_BUILT_IN = re.compile(r"^    AGGREGATE_IS\(\w+, (\w+)\)", re.MULTILINE)
 
 
 def check_names(others: list[Declared]) -> None:

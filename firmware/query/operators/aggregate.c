@@ -14,20 +14,11 @@ struct partial {
 
 const IN_FLASH struct aggregate *aggregate_find(uint8_t aggregate)
 {
+#define AGGREGATE_CASE(kind, name)                                                                 \
+    case WIRE_AGGREGATE_##kind: return &aggregate_##name;
     switch (aggregate) {
-    case WIRE_AGGREGATE_COUNT: return &aggregate_count;
-    case WIRE_AGGREGATE_SUM:
-    case WIRE_AGGREGATE_AVG: /* the gateway divides the sum by the count */ return &aggregate_sum;
-    case WIRE_AGGREGATE_MIN: return &aggregate_minimum;
-    case WIRE_AGGREGATE_MAX: return &aggregate_maximum;
-    case WIRE_AGGREGATE_GROUP: return &aggregate_group;
-    case WIRE_AGGREGATE_VARIANCE: return &aggregate_variance;
-    case WIRE_AGGREGATE_TOP: return &aggregate_top;
-    case WIRE_AGGREGATE_BOTTOM: return &aggregate_bottom;
-    case WIRE_AGGREGATE_HISTOGRAM: return &aggregate_histogram;
-    case WIRE_AGGREGATE_QUANTILES: return &aggregate_quantiles;
-    case WIRE_AGGREGATE_DISTINCT: return &aggregate_distinct;
-    case WIRE_AGGREGATE_REPRESENTATIVE: return &aggregate_representative;
+        AGGREGATES(AGGREGATE_CASE)
+    case WIRE_AGGREGATE_AVG: return &aggregate_sum;
     default: return aggregate_outside(aggregate);
     }
 }

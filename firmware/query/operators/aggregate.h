@@ -1,7 +1,7 @@
 /* Aggregates computed inside the network from partial state records.
  *
  * An aggregate is a `struct aggregate` in a file of its own (aggregate_*.c) and a line in
- * aggregate_find. Its state is a row of cells of the record; all of them zero is the state over no
+ * AGGREGATES. Its state is a row of cells of the record; all of them zero is the state over no
  * reading. The gateway computes its value (skerry.expressions.aggregate_states). */
 #ifndef SKERRY_QUERY_OPERATORS_AGGREGATE_H
 #define SKERRY_QUERY_OPERATORS_AGGREGATE_H
@@ -40,18 +40,24 @@ struct aggregate {
     bool aggregate_##name##_evaluate(const struct wire_aggregate_state *state, uint8_t count,      \
                                      int64_t *value);
 
-extern const IN_FLASH struct aggregate aggregate_count;   /* aggregate_sum.c */
-extern const IN_FLASH struct aggregate aggregate_sum;     /* and of AVG */
-extern const IN_FLASH struct aggregate aggregate_minimum; /* aggregate_extreme.c */
-extern const IN_FLASH struct aggregate aggregate_maximum;
-extern const IN_FLASH struct aggregate aggregate_group;
-extern const IN_FLASH struct aggregate aggregate_variance;
-extern const IN_FLASH struct aggregate aggregate_top; /* aggregate_best.c */
-extern const IN_FLASH struct aggregate aggregate_bottom;
-extern const IN_FLASH struct aggregate aggregate_histogram;
-extern const IN_FLASH struct aggregate aggregate_quantiles;
-extern const IN_FLASH struct aggregate aggregate_distinct;
-extern const IN_FLASH struct aggregate aggregate_representative; /* approximate.c */
+/* Those of this tree: the end of a name of enum wire_aggregate, and the one that it is. AVG is a
+ * sum that the gateway divides by the count. */
+#define AGGREGATES(AGGREGATE_IS)                                                                   \
+    AGGREGATE_IS(COUNT, count)                                                                     \
+    AGGREGATE_IS(SUM, sum)                                                                         \
+    AGGREGATE_IS(MIN, minimum)                                                                     \
+    AGGREGATE_IS(MAX, maximum)                                                                     \
+    AGGREGATE_IS(GROUP, group)                                                                     \
+    AGGREGATE_IS(VARIANCE, variance)                                                               \
+    AGGREGATE_IS(TOP, top)                                                                         \
+    AGGREGATE_IS(BOTTOM, bottom)                                                                   \
+    AGGREGATE_IS(HISTOGRAM, histogram)                                                             \
+    AGGREGATE_IS(QUANTILES, quantiles)                                                             \
+    AGGREGATE_IS(DISTINCT, distinct)                                                               \
+    AGGREGATE_IS(REPRESENTATIVE, representative)
+
+#define AGGREGATE_DECLARED(kind, name) extern const IN_FLASH struct aggregate aggregate_##name;
+AGGREGATES(AGGREGATE_DECLARED)
 
 /* Those from outside this tree, in the generated registry.c; NULL: unknown. */
 const IN_FLASH struct aggregate *aggregate_outside(uint8_t aggregate);
