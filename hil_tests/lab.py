@@ -41,12 +41,12 @@ def heard(network: Network) -> dict[tuple[int, int], float]:
     }
 
 
-def reachable(found: dict[tuple[int, int], float]) -> set[int]:
-    """Motes that have a way to the root and back over links of at least 1 % each way."""
-    reached, new = {0}, {0}
+def reachable(found: dict[tuple[int, int], float], least: float = 0.01, root: int = 0) -> set[int]:
+    """Motes that have a way to the root and back over links of at least so much, each way."""
+    reached, new = {root}, {root}
     while new:
         new = {
-            b for (b, a), p in found.items() if a in new and b not in reached and p >= 0.01 and found.get((a, b), 0) >= 0.01
+            b for (b, a), p in found.items() if a in new and b not in reached and p >= least and found.get((a, b), 0) >= least
         }  # fmt: skip
         reached |= new
     return reached

@@ -68,10 +68,10 @@ def test_motes_that_meet_in_a_cell_number_their_frames_apart(network: MakeNetwor
 
 
 def frames_per_row(net: NetworkHandle, query: MoteQuery) -> float:
-    """Of all motes but the root, in the next 40 s."""
+    """Of all motes but the root, in the next 60 s: whole epochs, and of everybody's beacons as many, one each 12 s."""
     sent = sum(mote.counters["sent"] for n, mote in net.motes.items() if n)
     arrived = len(rows(net.line, 1, query))
-    net.advance("40s")
+    net.advance("60s")
     more = len(rows(net.line, 1, query)) - arrived
     return (sum(mote.counters["sent"] for n, mote in net.motes.items() if n) - sent) / more
 

@@ -218,6 +218,8 @@ void routing_send_soon(void) { schedule_control(); }
 
 void routing_send_join(uint16_t parent, bool again) { dissemination_greet(parent, again); }
 
+void routing_repeat_join(void) { dissemination_greet_again(); }
+
 void routing_request_sequence_number(uint16_t neighbour, uint8_t after)
 {
     dissemination_seek(neighbour, after);
@@ -230,7 +232,10 @@ void routing_report_namesake(const struct wire_namesake *record)
     queue_push(WIRE_PACKET_NAMESAKE, record, sizeof *record);
 }
 
-bool routing_may_switch(void) { return !uplink_doubtful(); }
+bool routing_may_switch(bool rows_twice)
+{
+    return !uplink_doubtful() || (rows_twice && !uplink_partials());
+}
 
 uint16_t routing_query_version(void) { return dissemination_version(); }
 

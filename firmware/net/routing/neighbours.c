@@ -10,10 +10,13 @@
 /* Weight of the newest observation, 1/8: a link is judged by about its last ten frames. */
 #define SHIFT 3
 /* Beacons that were not heard count up to these numbers: all that there can have been since the
- * last, or few where the neighbour must have begun to count anew. A link's first beacon is heard as
- * well as any; only the second tells how many are not. */
+ * last, or few where the neighbour must have begun to count anew. */
 #define MISSED_MOST 16
 #define MISSED_ODD 4
+/* A link's first beacon is heard as well as any; only the second tells how many are not. Of 255, so
+ * much is taken to arrive until then, or as much as the neighbour says that it hears of this mote.
+ */
+#define UNKNOWN_HEARD 80
 /* A neighbour that hears this mote names it in one of so many beacons, nearly always. */
 #define UNTOLD_MANY 4
 
@@ -129,6 +132,8 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     if (!neighbour)
         return NULL;
     if (!fresh) {
+        if (neighbour->once)
+            neighbour->heard = lqi;
         uint8_t missed = (uint8_t)(beacon->sequence - neighbour->sequence - 1);
         uint8_t most = missed <= neighbour->age ? MISSED_MOST : MISSED_ODD;
         for (uint8_t i = 0; i < missed && i < most; i++)
@@ -155,6 +160,10 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
             neighbour->hears = entry[i].heard;
             neighbour->untold = 0;
         }
+    uint8_t likely = neighbour->hears ? neighbour->hears : UNKNOWN_HEARD;
+    if (fresh && neighbour->heard > likely)
+        neighbour->heard = likely;
+    neighbour->once = fresh;
     return neighbour;
 }
 

@@ -36,8 +36,9 @@ struct neighbour {
     uint8_t hears;         /* share of ours that arrive there, as it says; 0 unknown */
     uint8_t acknowledged;  /* share of frames to it acknowledged; meaningful once `used` */
     bool used : 1;
+    bool once : 1; /* a single beacon of it was heard */
     /* of its beacons that were heard since it last told that it hears this mote */
-    uint8_t untold : 7;
+    uint8_t untold : 6;
     /* of a child that has sent all it had of an epoch: data rounds since, from 1 on; 0: it has not
      */
     uint8_t done;

@@ -16,6 +16,8 @@ void routing_send_soon(void);
 /* A JOIN is to go to `parent`, in each control window until it is acknowledged; WIRE_NO_NODE: to
  * nobody. `again`: the parent should know of this mote, so that rows need not wait. */
 void routing_send_join(uint16_t parent, bool again);
+/* The JOIN that has just been sent in vain is to go once more in this window. */
+void routing_repeat_join(void);
 /* In this control window, or the next, a neighbour is asked for a sequence number of the root later
  * than `after`; once. WIRE_NO_NODE: nobody any more. */
 void routing_request_sequence_number(uint16_t neighbour, uint8_t after);
@@ -27,8 +29,9 @@ void routing_report_namesake(const struct wire_namesake *record);
 
 /* ---- state of the layers above ---- */
 /* False while the parent may hold a frame whose acknowledgement was lost: another parent would
- * count its partial states again. */
-bool routing_may_switch(void);
+ * count its partial states again. `rows_twice`: rows alone are no reason, as the gateway drops
+ * those that come twice. */
+bool routing_may_switch(bool rows_twice);
 /* Version of the set of queries held. */
 uint16_t routing_query_version(void);
 /* All queries have long periods, or there are none: control windows are rare. */

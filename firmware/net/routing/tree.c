@@ -30,8 +30,8 @@
 #define DOUBTFUL_WINDOWS 4
 #define DOUBTFUL_SLOTS 4
 #define DEAD_SLOTS 40
-/* Of a parent that is not heard well, and does not say that it hears this mote. */
-#define POOR_SLOTS 20
+/* Of a parent that is not heard well: two epochs' rounds. */
+#define POOR_SLOTS 18
 /* After so many, or so many windows, it is asked whether it is there by being told again whose
  * parent it is. */
 #define ASK_SLOTS 4
@@ -39,9 +39,14 @@
 /* A parent that is heard but does not hear: after so many JOINs in vain, each of several tries, it
  * is left. */
 #define VAIN_GREETINGS 6
+/* A new parent that has acknowledged nothing yet gets so many in one window, as a probe of the
+ * link; then another one takes its place in the same window, if there is any … */
+#define VAIN_PROBES 2
+/* … and after so many others of any level will do. */
+#define VAIN_PROBES_ALL 4
 /* Parents, one after the other, of which none has acknowledged a frame; twice as many the next
  * time. */
-#define VAIN_PARENTS 3
+#define VAIN_PARENTS 6
 /* More of them while a frame is doubtful: a parent that is heard and has no room will take it, and
  * know it if it had it. */
 #define DEAD_SLOTS_DOUBTFUL 80
@@ -49,6 +54,8 @@
  * children look around. That in which it left may be the first; in a slow network others are awake
  * in one of four. */
 #define FAREWELL_WINDOWS 17
+/* A link that takes six transmissions and more is worth a way over more hops. */
+#define POOR_LINK (6 * COST_UNIT)
 /* Who is heard less than this, of 255, is no parent. */
 #define HEARD_LEAST 16
 /* Outside the tree for so many windows, a mote joins whatever root and session it hears of. */
@@ -432,11 +439,12 @@ static void choose(void)
     if (tree_is_root())
         return;
     struct neighbour *up = abandoned ? NULL : tree_up();
-    /* Whose parent hardly hears it may go a level down, unless it has children: those of its own
-     * level may be all that hear it. */
-    bool in_vain = up && !tree_has_children() && neighbour_link_cost(up) >= COST_VAIN;
+    /* Whose parent hardly hears it may go down: those of its own level, or below it by another way,
+     * may be all that hear it. The root's numbers keep those out that have their way by this mote.
+     */
+    bool poor = up && neighbour_link_cost(up) >= POOR_LINK;
     struct neighbour *choice =
-        best(abandoned ? parent : WIRE_NO_NODE, up ? (uint8_t)(level + in_vain) : LEVEL_MAXIMUM);
+        best(abandoned ? parent : WIRE_NO_NODE, up && !poor ? level : LEVEL_MAXIMUM);
     if (!choice)
         return;
     /* Who was tried in vain is not tried again while others can be asked. */
@@ -444,8 +452,9 @@ static void choose(void)
         cheapest(false, WIRE_NO_NODE, LEVEL_MAXIMUM))
         return;
     /* Not while the parent may hold a frame whose acknowledgement was lost: another would count its
-     * partial states again. */
-    if (!up || (routing_may_switch() &&
+     * partial states again. Of rows, which the gateway drops where they come twice, hardly any gets
+     * through over a poor link, so that they are always in doubt. */
+    if (!up || (routing_may_switch(poor) &&
                 path_cost(choice) + (app_srt_chooses() ? VALUES_SWITCH_GAIN : SWITCH_GAIN) <
                     path_cost(up)))
         adopt(choice);
@@ -474,7 +483,7 @@ static void child_told(void)
 static void choose_by_values(void)
 {
     struct neighbour *up = tree_up(), *least = best(WIRE_NO_NODE, level);
-    if (!up || !least || abandoned || !routing_may_switch())
+    if (!up || !least || abandoned || !routing_may_switch(false))
         return;
     const struct neighbour *choice = by_values(least, up);
     if (choice != up)
@@ -641,10 +650,10 @@ static void doubt_parent(const struct neighbour *up)
     /* Whoever is heard well, or is not heard any more, and does not acknowledge in control windows
      * either, is not just crowded. */
     bool silent = vain_greetings && (up->age >= DOUBTFUL_WINDOWS || heard_well(up));
-    uint8_t limit = !heard_well(up) && !up->hears ? POOR_SLOTS
-                    : silent                      ? DOUBTFUL_SLOTS
-                    : !routing_may_switch()       ? DEAD_SLOTS_DOUBTFUL
-                                                  : DEAD_SLOTS;
+    uint8_t limit = silent                       ? DOUBTFUL_SLOTS
+                    : !heard_well(up)            ? POOR_SLOTS
+                    : !routing_may_switch(false) ? DEAD_SLOTS_DOUBTFUL
+                                                 : DEAD_SLOTS;
     if (silent_slots >= limit)
         lose_parent();
 }
@@ -690,14 +699,23 @@ void tree_greeted(bool acknowledged)
      * than one frame. */
     neighbour_sent(up, false);
     neighbour_sent(up, false);
-    if (++vain_greetings < VAIN_GREETINGS) {
+    bool probe = !confirmed;
+    if (++vain_greetings == VAIN_PROBES && probe) {
+        neighbour_vain(up);
+        if (replace_parent())
+            return;
+    }
+    if (vain_greetings < (probe ? VAIN_PROBES_ALL : VAIN_GREETINGS)) {
+        if (probe && vain_greetings < VAIN_PROBES)
+            routing_repeat_join();
         doubt_parent(up);
         return;
     }
     vain_greetings = 0;
-    /* Others of its own level will do, too, by later news. */
+    /* Others of its own level will do, too, by later news; in place of one that has never answered,
+     * those of any. */
     if (!replace_parent())
-        ask_first((uint8_t)(level + 1));
+        ask_first(probe ? LEVEL_MAXIMUM : (uint8_t)(level + 1));
 }
 
 void tree_age(void)

@@ -90,6 +90,8 @@ void dissemination_greet(uint16_t parent, bool again)
     greeting_due = parent != WIRE_NO_NODE;
 }
 
+void dissemination_greet_again(void) { greeting_due = greeted != WIRE_NO_NODE; }
+
 void dissemination_seek(uint16_t node, uint8_t after)
 {
     sought_from = node;

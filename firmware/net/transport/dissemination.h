@@ -20,6 +20,8 @@ void dissemination_command(const struct wire_command *command, uint8_t length);
 /* Tells a parent that it has a child, in the next control window and until it has acknowledged;
  * WIRE_NO_NODE: nobody. `again`: it should know, and rows need not wait. */
 void dissemination_greet(uint16_t parent, bool again);
+/* Who has just been told in vain is told once more in this window. */
+void dissemination_greet_again(void);
 /* In this control window, or the next, asks a neighbour for later news of the root than its number
  * `after`; once. WIRE_NO_NODE: nobody any more. */
 void dissemination_seek(uint16_t node, uint8_t after);

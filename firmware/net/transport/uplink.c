@@ -31,6 +31,9 @@
  * too, so that a parent that had it knows it again. */
 static struct mac_frame *const frame = &role_frames.uplink;
 static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
+/* it holds partial state records, which count twice where another parent has them as well; of rows
+ * and reports the gateway drops one */
+static bool partials;
 /* outstanding, and the parent may have it all the same */
 static bool doubtful;
 /* handed to the radio, which has not said yet what came of it */
@@ -44,6 +47,8 @@ static struct timer pause;
 static void step(void);
 
 bool uplink_doubtful(void) { return outstanding && doubtful; }
+
+bool uplink_partials(void) { return outstanding && partials; }
 
 bool uplink_outstanding(void) { return outstanding; }
 
@@ -68,6 +73,7 @@ static void build(void)
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
     reports = true;
+    partials = false;
     while ((record = discipline_next(true))) {
         uint8_t length = discipline_length(record);
         if (used + sizeof(struct wire_record) + length >
@@ -77,6 +83,7 @@ static void build(void)
         *entry = (struct wire_record){.type = record->type, .body_length = length};
         memcpy(entry + 1, record->body, length);
         reports = reports && record->type == WIRE_PACKET_STATUS;
+        partials |= record->type == WIRE_PACKET_PARTIAL;
         used = (uint8_t)(used + sizeof *entry + length);
         discipline_on_transmit(record);
         discipline_on_acked(record);
@@ -181,13 +188,16 @@ void uplink_stop(void)
     /* Its acknowledgement may have been on the way when the cell ended: to another parent it would
      * be a second frame. */
     doubtful |= under_way;
+    /* A frame that is still under way then, slot after slot, has a parent that does not hear it,
+     * too. */
+    refused |= under_way;
     under_way = false;
     judge();
 }
 
 void uplink_forget(void)
 {
-    refused = false;
+    refused = under_way = false; /* nobody is to be judged */
     uplink_stop();
     uint8_t end = (uint8_t)(frame->length - sizeof(struct wire_mac_header)),
             at = sizeof(struct wire_header) + sizeof(struct wire_bundle);

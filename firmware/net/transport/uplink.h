@@ -13,6 +13,8 @@ bool uplink_waiting(void);
 bool uplink_outstanding(void);
 /* … and it has been on the air: the parent may have it, or not. */
 bool uplink_doubtful(void);
+/* … with partial state records. */
+bool uplink_partials(void);
 /* The mote's cell begins: sends until nothing is left, then calls uplink_done. */
 void uplink_start(void);
 /* The slot ends: the frame under way stays for the next one. */

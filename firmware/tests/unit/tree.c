@@ -73,12 +73,6 @@ static void a_weak_neighbour_is_not_taken(void)
     CHECK_EQUAL(tree_own_parent(), 3);
 }
 
-static int parent_beacon(void)
-{
-    hear(2, 1, ROOT, 16, 255);
-    return 0;
-}
-
 static void whose_parent_hardly_hears_it_may_go_a_level_down(void)
 {
     tree_init();
@@ -86,12 +80,15 @@ static void whose_parent_hardly_hears_it_may_go_a_level_down(void)
     CHECK_EQUAL(tree_own_level(), 2);
     hear(3, 2, 4, 40, 255);
     CHECK_EQUAL(tree_own_parent(), 2);
+    tree_child_heard(6, 255);
+    hear(2, 1, ROOT, 16, 255);
     for (int i = 0; i < 30; i++)
         tree_sent(false);
-    tree_child_heard(6, 255);
-    hear(3, 2, 4, 40, 255);
-    CHECK_EQUAL(tree_own_parent(), 2); /* its child may be above that one */
-    windows(30, parent_beacon);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    cut_off = true;
+    hear(3, 2, 6, 40, 255);
+    CHECK_EQUAL(tree_own_parent(), 2); /* by no later number: it may be below this mote */
+    cut_off = false;
     hear(3, 2, 4, 40, 255);
     CHECK_EQUAL(tree_own_parent(), 3);
     CHECK_EQUAL(tree_own_level(), 3);
@@ -137,6 +134,65 @@ static void a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a
     CHECK_EQUAL(tree_own_parent(), 3);
     CHECK_EQUAL(greeted, 3);
     CHECK(asked_again > 1);
+}
+
+static void a_new_parent_that_does_not_answer_is_left_in_the_same_window(void)
+{
+    tree_init();
+    hear(2, 0, WIRE_NO_NODE, 0, 255);
+    hear(3, 0, WIRE_NO_NODE, 8, 255);
+    hear(4, 0, WIRE_NO_NODE, 16, 255);
+    CHECK_EQUAL(greeted, 2);
+    tree_greeted(false);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    CHECK_EQUAL(probes, 1); /* once more */
+    tree_greeted(false);
+    CHECK_EQUAL(greeted, 3);
+    tree_greeted(true);
+    for (int i = 0; i < 4; i++)
+        tree_greeted(false); /* who has answered once may be busy for a while */
+    CHECK_EQUAL(tree_own_parent(), 3);
+    CHECK_EQUAL(probes, 1);
+    tree_sent(true);
+    CHECK_EQUAL(tree_own_parent(), 3);
+    hear(2, 0, WIRE_NO_NODE, 0, 255);
+    CHECK_EQUAL(tree_own_parent(), 3); /* not where it was in vain a moment ago */
+}
+
+static void whom_a_mote_hears_first_is_taken_to_be_heard_seldom(void)
+{
+    tree_init();
+    hear(2, 2, 4, 40, 255);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    /* closer, cheaper, and does not say that it hears this mote */
+    struct wire_beacon first = {.root = ROOT,
+                                .session = SESSION,
+                                .sequence = sequence[ROOT]++,
+                                .root_sequence = root_sequence,
+                                .parent = WIRE_NO_NODE};
+    struct radio_frame frame = {.lqi = 255};
+    CHECK(tree_beacon(&frame, ROOT, &first, sizeof first));
+    CHECK(neighbour_link_cost(neighbour_find(ROOT)) > 6 * COST_UNIT);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    for (int i = 0; i < 4; i++)
+        hear(ROOT, 0, WIRE_NO_NODE, 0, 255); /* now it does */
+    CHECK_EQUAL(tree_own_parent(), ROOT);
+}
+
+static void a_parent_that_is_not_heard_well_is_left_within_two_epochs(void)
+{
+    tree_init();
+    hear(2, 0, WIRE_NO_NODE, 0, 100);
+    hear(3, 0, WIRE_NO_NODE, 90, 255);
+    tree_greeted(true);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    doubtful = true;
+    for (int i = 0; i < 17; i++)
+        tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), 2);
+    tree_sent(false);
+    CHECK_EQUAL(tree_own_parent(), 3);
+    doubtful = false;
 }
 
 static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon(void)
@@ -448,6 +504,9 @@ static const struct test tests[] = {
     TEST(a_silent_parent_is_given_up_for_another_and_without_one_the_mote_leaves),
     TEST(a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a_limit),
     TEST(a_parent_that_is_not_heard_is_asked_before_it_is_given_up),
+    TEST(a_new_parent_that_does_not_answer_is_left_in_the_same_window),
+    TEST(whom_a_mote_hears_first_is_taken_to_be_heard_seldom),
+    TEST(a_parent_that_is_not_heard_well_is_left_within_two_epochs),
     TEST(a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_soon),
     TEST(a_newer_session_of_the_root_starts_anew_and_an_older_one_is_told),
     TEST(a_beacon_of_a_mote_of_the_own_number_is_told_and_no_parents),

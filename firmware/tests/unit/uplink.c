@@ -170,6 +170,21 @@ static void a_frame_after_one_in_doubt_is_in_none(void)
     begin();
 }
 
+/* The gateway drops a row that comes twice; a partial state counts twice where two parents have it.
+ */
+static void what_holds_partial_states_says_so(void)
+{
+    begin();
+    CHECK(!uplink_partials());
+    says(RADIO_SENT);
+    uplink_stop();
+    only.record.type = WIRE_PACKET_PARTIAL;
+    begin();
+    CHECK(uplink_partials());
+    says(RADIO_SENT);
+    CHECK(!uplink_partials());
+}
+
 /* `step`: from one of four motes to the next. */
 static void check_apart(uint16_t step)
 {
@@ -198,6 +213,7 @@ static const struct test tests[] = {
     TEST(what_was_not_acknowledged_is_in_doubt),
     TEST(what_was_never_on_the_air_may_take_another_way),
     TEST(a_frame_after_one_in_doubt_is_in_none),
+    TEST(what_holds_partial_states_says_so),
     TEST(who_meets_in_a_cell_numbers_frames_apart),
     TEST(so_does_who_follows_in_the_next_cell),
 };
