@@ -199,6 +199,7 @@ enum wire_policy {
 enum wire_bundle_flag {
     WIRE_BUNDLE_PENDING = 0x01,
     WIRE_BUNDLE_LATER = 0x02,
+    WIRE_BUNDLE_SESSION = 0x04,
 };
 
 /* Opcodes. The comment gives the stack before → after; operands follow the opcode. */
@@ -546,7 +547,7 @@ _Static_assert(sizeof(struct wire_command) == 5, "wire_command");
 
 /* BUNDLE: records of one hop. */
 struct wire_bundle {
-    uint8_t flags; /* bit 0: the sender has more to send in this slot; bit 1: it may in later rounds */
+    uint8_t flags; /* bit 0: the sender has more to send in this slot; bit 1: it may in later rounds; bits 2 to 7: session of the root, modulo 64 */
     uint8_t records[];
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_bundle) == 1, "wire_bundle");

@@ -75,12 +75,9 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
     case WIRE_PACKET_BUNDLE:
         if (!unicast || length < sizeof(struct wire_bundle))
             break;
-        /* In a session just begun, motes that have neither beaconed nor joined in it still send
-         * rows of the one before. As long as there is room, who is not in the table is one of
-         * these. */
-        if (!neighbour_find(source) &&
-            (schedule_session_young() ||
-             (schedule_session_settling() && neighbour_count() < NEIGHBOURS)))
+        /* In a session just begun, motes that have not heard of it still send rows of the one
+         * before. */
+        if (!uplink_of_session(((const struct wire_bundle *)body)->flags))
             return;
         tree_child_heard(source, frame->lqi);
         uplink_bundle(source, body, length);

@@ -272,6 +272,7 @@ class BundleFlag(IntEnum):
 
     PENDING = 1  # the sender has more to send in this slot
     LATER = 2  # … or may have in later rounds: its children are not done
+    SESSION = 4  # so many times the session that it is of: what is of another one is not passed on
 
 
 NeighbourEntry = Struct(
@@ -488,7 +489,9 @@ Record = Struct(
 )
 
 Bundle = Struct(
-    "flags" / Int8ul * "bit 0: the sender has more to send in this slot; bit 1: it may in later rounds",
+    "flags"
+    / Int8ul
+    * "bit 0: the sender has more to send in this slot; bit 1: it may in later rounds; bits 2 to 7: session of the root, modulo 64",
     "records" / GreedyRange(Record),
 )
 

@@ -72,9 +72,6 @@
  * turns. */
 #define AWAKE_SECONDS 13
 #define AWAKE_AGAIN_SECONDS 100
-/* For so long, some in a slow network may not have heard of a new session: they beacon in one
- * window of three, one of which is each 16 s. */
-#define SETTLING_SECONDS 300
 /* Bytes of the queue that the records of a frame take: each has two more there than in the frame,
  * and a row takes twelve. */
 #define FRAME_ROOM (WIRE_PACKET_MAXIMUM * 7 / 6)
@@ -145,8 +142,6 @@ bool schedule_session_young(void)
         awake_seconds = 0;
     return awake_seconds > 0;
 }
-
-bool schedule_session_settling(void) { return clock_uptime() - session_began < SETTLING_SECONDS; }
 
 /* There is a fast query. `settled`: for whom only those count whose flood is over. */
 static bool fast(bool settled)

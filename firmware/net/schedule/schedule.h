@@ -24,8 +24,6 @@ void schedule_beacon_now(void);
 void schedule_session(bool again);
 /* … and that is not long ago. */
 bool schedule_session_young(void);
-/* For some minutes more, motes may be in the session before. */
-bool schedule_session_settling(void);
 /* All queries have long periods, or there are none: control windows and reports are rare. */
 bool schedule_slow(void);
 /* There is something to disseminate. */

@@ -64,6 +64,13 @@ static uint8_t meeting(void)
     return (uint8_t)(node / cells + node % cells) % MEETING;
 }
 
+static uint8_t session_bits(void) { return (uint8_t)(tree_session() * WIRE_BUNDLE_SESSION); }
+
+bool uplink_of_session(uint8_t flags)
+{
+    return ((flags ^ session_bits()) & (uint8_t)-WIRE_BUNDLE_SESSION) == 0;
+}
+
 /* Moves as many records as fit from the queue into the frame. */
 static void build(void)
 {
@@ -89,7 +96,7 @@ static void build(void)
         discipline_on_acked(record);
     }
     bundle->flags = (uint8_t)((discipline_next(true) ? WIRE_BUNDLE_PENDING : 0) |
-                              (uplink_expects_more() ? WIRE_BUNDLE_LATER : 0));
+                              (uplink_expects_more() ? WIRE_BUNDLE_LATER : 0) | session_bits());
     mac_finish(frame, used);
     outstanding = true;
     doubtful = false;

@@ -24,6 +24,8 @@ void uplink_stop(void);
 void uplink_forget(void);
 /* The record at *at of a bundle's body, and *at behind it; NULL: none is there. */
 const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uint8_t *at);
+/* What a BUNDLE with these flags holds is of this session of the root. */
+bool uplink_of_session(uint8_t flags);
 /* A BUNDLE from a child: all its records or none. */
 void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length);
 

@@ -16,6 +16,7 @@
 #include "net/app.h"
 #include "net/mac/mac.h"
 #include "net/net.h"
+#include "net/routing/tree.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
 #include "query/query.h"
@@ -122,6 +123,8 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
     }
     if (type == WIRE_PACKET_BUNDLE) {
         uint8_t at = 1;
+        if (draw(16)) /* of this session */
+            body[0] = (uint8_t)(tree_session() * WIRE_BUNDLE_SESSION + draw(WIRE_BUNDLE_SESSION));
         while (at < 70) {
             struct wire_record *record = (struct wire_record *)(body + at);
             record->type = WIRE_PACKET_RESULT + (uint8_t)draw(5);

@@ -6,6 +6,7 @@
 #include "kernel/timer.h"
 #include "lib/random.h"
 #include "net/app.h"
+#include "net/mac/frames.h"
 #include "net/mac/mac.h"
 #include "net/mac/slot_table.h"
 #include "net/routing/tree.h"
@@ -30,6 +31,8 @@ static uint16_t destination;   /* … and its way */
 const struct wire_settings *settings(void) { return &own; }
 uint16_t tree_own_parent(void) { return parent; }
 uint8_t tree_own_level(void) { return 2; }
+static uint16_t session;
+uint16_t tree_session(void) { return session; }
 bool tree_is_root(void) { return false; }
 void tree_sent(bool acknowledged) { (void)acknowledged; }
 struct queue_record *discipline_next(bool partials)
@@ -185,6 +188,22 @@ static void what_holds_partial_states_says_so(void)
     CHECK(!uplink_partials());
 }
 
+static void a_bundle_tells_of_which_session_it_is(void)
+{
+    for (session = 0x10FE; session < 0x1101; session++) {
+        begin();
+        uint8_t flags =
+            role_frames.uplink.bytes[sizeof(struct wire_mac_header) + sizeof(struct wire_header)];
+        CHECK(uplink_of_session(flags));
+        CHECK(uplink_of_session(flags ^ (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER)));
+        says(RADIO_SENT);
+        session++;
+        CHECK(!uplink_of_session(flags));
+        session--;
+    }
+    session = 0;
+}
+
 /* `step`: from one of four motes to the next. */
 static void check_apart(uint16_t step)
 {
@@ -214,6 +233,7 @@ static const struct test tests[] = {
     TEST(what_was_never_on_the_air_may_take_another_way),
     TEST(a_frame_after_one_in_doubt_is_in_none),
     TEST(what_holds_partial_states_says_so),
+    TEST(a_bundle_tells_of_which_session_it_is),
     TEST(who_meets_in_a_cell_numbers_frames_apart),
     TEST(so_does_who_follows_in_the_next_cell),
 };
