@@ -19,6 +19,7 @@
 #include "net/routing/tree.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
 #include "query/query.h"
 
 static uint64_t state;
