@@ -26,7 +26,7 @@ def steps(heading: str) -> list[tuple[str, str]]:
 def functions() -> frozenset[tuple[str, str]]:
     """(name, file) of all functions of the image, those that the compiler has put into their callers too."""
     if not ELF.exists():
-        pytest.skip(f"{ELF} is missing: run 'make firmware'")
+        pytest.fail(f"{ELF} is missing: run 'make firmware'")
     found = set()
     with ELF.open("rb") as file:
         for unit in ELFFile(file).get_dwarf_info(relocate_dwarf_sections=False).iter_CUs():
