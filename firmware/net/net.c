@@ -21,7 +21,10 @@
 #include "net/routing/neighbours.h"
 #include "net/routing/routing_ops.h"
 #include "net/routing/tree.h"
+#include "net/schedule/control_window.h"
 #include "net/schedule/schedule.h"
+#include "net/schedule/session.h"
+#include "net/schedule/slotframe.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/queue.h"
 #include "net/transport/uplink.h"
@@ -56,7 +59,7 @@ bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
         break;
     default: return false;
     }
-    schedule_control();
+    control_window_send_soon();
     return true;
 }
 
@@ -69,8 +72,8 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
             break;
         if (tree_beacon(frame, source, (const struct wire_beacon *)body, length))
             dissemination_heard(source, ((const struct wire_beacon *)body)->query_version);
-        schedule_beacon_heard();
-        schedule_control();
+        control_window_beacon_heard();
+        control_window_send_soon();
         return;
     case WIRE_PACKET_BUNDLE:
         if (!unicast || length < sizeof(struct wire_bundle))
@@ -92,13 +95,13 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
             break;
         /* What it would send is of a session that is over, or has not been heard of here. */
         if (((const struct wire_join *)body)->session != tree_session()) {
-            schedule_beacon_now();
+            control_window_beacon_now();
             return;
         }
         if (((const struct wire_join *)body)->level == WIRE_NO_LEVEL) {
             tree_sought(((const struct wire_join *)body)->root_sequence);
             schedule_heard(false);
-            schedule_control();
+            control_window_send_soon();
             return;
         }
         tree_child_heard(source, frame->lqi);
@@ -106,14 +109,14 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         schedule_heard(false);
         /* Its slot is that of its level: it must know this mote's. */
         if (((const struct wire_join *)body)->level != tree_own_level() + 1)
-            schedule_beacon_now();
+            control_window_beacon_now();
         return;
     case WIRE_PACKET_QUERY_REQUEST:
         if (!unicast || length < sizeof(struct wire_query_request))
             break;
         dissemination_summary(source, (const struct wire_query_request *)body, length);
         schedule_heard(false);
-        schedule_control();
+        control_window_send_soon();
         return;
     case WIRE_PACKET_NAMESAKE:
         if (!namesake_told(source, unicast, body, length))
@@ -209,9 +212,9 @@ void net_execute(const struct wire_command *command, uint8_t arguments)
 }
 
 /* ---- what routing asks of the layers above it ---- */
-void routing_request_beacon(void) { schedule_beacon_now(); }
+void routing_request_beacon(void) { control_window_beacon_now(); }
 
-void routing_send_soon(void) { schedule_control(); }
+void routing_send_soon(void) { control_window_send_soon(); }
 
 void routing_send_join(uint16_t parent, bool again) { dissemination_greet(parent, again); }
 
@@ -236,11 +239,11 @@ bool routing_may_switch(bool rows_twice)
 
 uint16_t routing_query_version(void) { return dissemination_version(); }
 
-bool routing_network_slow(void) { return schedule_slow(); }
+bool routing_network_slow(void) { return slotframe_is_slow(); }
 
 void routing_session_begins(bool again)
 {
-    schedule_session(again);
+    control_window_session(again);
     dissemination_forget();
     uplink_forget();
 }

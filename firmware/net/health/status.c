@@ -14,6 +14,7 @@
 #include "net/routing/neighbours.h"
 #include "net/routing/tree.h"
 #include "net/schedule/schedule.h"
+#include "net/schedule/slotframe.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
@@ -92,7 +93,7 @@ void status_report(void)
 }
 
 /* Powers of two. */
-uint16_t schedule_report_rounds(void) { return schedule_slow() ? STATUS_SELDOM : STATUS_EVERY; }
+uint16_t schedule_report_rounds(void) { return slotframe_is_slow() ? STATUS_SELDOM : STATUS_EVERY; }
 
 void schedule_round_begins(uint16_t round)
 {

@@ -63,11 +63,11 @@ bool snoop_begin(void)
     return alone && siblings >= SIBLINGS;
 }
 
-bool snoop_alone(void) { return alone && silent; }
+bool snoop_may_be_silent(void) { return alone && silent; }
 
 bool snoop_take_cell(void) { return cells-- > 0; }
 
-uint16_t snoop_speaker(void) { return named.speaker; }
+uint16_t snoop_representative(void) { return named.speaker; }
 
 /* A state of an approximate query, to this mote's parent: its own is withheld, or names the
  * speaker. */

@@ -1,0 +1,109 @@
+#include "net/schedule/slotframe.h"
+
+#include "net/app.h"
+#include "net/mac/slot_table.h"
+#include "net/mac/time.h"
+#include "net/net_conf.h"
+#include "net/transport/dissemination.h"
+
+/* Every second control round has data slots whatever the queries: status, acknowledgements, what
+ * was left over. */
+#define DATA_EVERY 2
+/* At least so many rounds more after a frame that says that its sender is not done. */
+#define MORE_ROUNDS 3
+/* Cells from one number's to the next one's, prime to all lengths of slots: a mote that needs two
+ * cells does not always meet the next number. */
+#define CELL_STEP 7
+
+static struct {
+    uint32_t round;     /* network second */
+    uint8_t since_rows; /* rounds since the last that had an epoch's rows */
+} slotframe = {.since_rows = UINT8_MAX};
+
+uint32_t slotframe_round(void) { return slotframe.round; }
+
+void slotframe_enter(uint32_t round) { slotframe.round = round; }
+
+/* Each ms is 32 ticks and 96/125, by a factor of 2^16 that rounds down to the same so far. */
+ticks_t slotframe_at(uint16_t ms)
+{
+    return time_local((struct net_time){
+        slotframe.round, (uint16_t)(ms * 32U + (uint16_t)((uint32_t)ms * 50332U >> 16))});
+}
+
+/* To reckon with network time would take a third of a millisecond. */
+uint16_t slotframe_now(void)
+{
+    return (uint16_t)((uint32_t)(clock_now() - slotframe_at(0)) * 125 >> 12);
+}
+
+uint16_t slotframe_cell(uint8_t level, uint16_t node)
+{
+    uint8_t cells = slot_table_cells(level), cell = (uint8_t)(node % cells * CELL_STEP % cells);
+    if (node >= cells)
+        cell = (uint8_t)((cell + node / cells * (uint16_t)((1 + slotframe.round) % cells)) % cells);
+    return (uint16_t)(slot_table_start(level) + (uint16_t)(cell * SLOT_CELL_MS));
+}
+
+bool slotframe_has_fast_query(bool ignore_flooding)
+{
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], count = app_held(ids);
+    for (uint8_t i = 0; i < count; i++)
+        if ((!ignore_flooding || dissemination_settled(ids[i])) &&
+            app_period(ids[i]) < SLOW_PERIOD_MS)
+            return true;
+    return false;
+}
+
+static bool is_slow(bool ignore_flooding)
+{
+    return slotframe.round >= SESSION_YOUNG_SECONDS && !slotframe_has_fast_query(ignore_flooding);
+}
+
+bool slotframe_is_slow(void) { return is_slow(false); }
+
+/* A mote that knows that it lacks a query, which may be a fast one, asks again as soon as those
+ * that hold it would be awake. */
+static uint8_t control_every(void)
+{
+    return slotframe_is_slow() && !dissemination_behind() ? CONTROL_SELDOM : CONTROL_EVERY;
+}
+
+/* `rounds`: a power of two. */
+static bool each(uint8_t rounds) { return ((uint8_t)slotframe.round & (uint8_t)(rounds - 1)) == 0; }
+
+bool slotframe_has_control(void) { return each(control_every()); }
+
+bool slotframe_control_is_common(void) { return each(CONTROL_SELDOM) || !is_slow(true); }
+
+/* Readings of an epoch travel in the next round; those after that are for what failed. */
+static bool has_rows(void) { return slotframe.round > 0 && app_epoch_in(slotframe.round - 1); }
+
+bool slotframe_has_rest(void) { return each((uint8_t)(DATA_EVERY * control_every())); }
+
+/* Not in the round in which an epoch begins: some motes would have its rows already, and their
+ * parents not expect them. */
+bool slotframe_has_data(void)
+{
+    return slotframe.since_rows == 0 ||
+           ((slotframe.since_rows <= FLUSH_ROUNDS || slotframe_has_rest()) &&
+            !app_epoch_in(slotframe.round));
+}
+
+void slotframe_count(void)
+{
+    if (has_rows())
+        slotframe.since_rows = 0;
+    else if (slotframe.since_rows != UINT8_MAX)
+        slotframe.since_rows++;
+}
+
+uint8_t slotframe_since_rows(void) { return slotframe.since_rows; }
+
+void slotframe_expect_more(void)
+{
+    if (slotframe.since_rows > FLUSH_ROUNDS - MORE_ROUNDS)
+        slotframe.since_rows = FLUSH_ROUNDS - MORE_ROUNDS;
+}
+
+void slotframe_forget_rows(void) { slotframe.since_rows = UINT8_MAX; }

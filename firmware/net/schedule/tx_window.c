@@ -1,0 +1,101 @@
+#include "net/schedule/tx_window.h"
+
+#include "drivers/radio.h"
+#include "drivers/settings.h"
+#include "kernel/timer.h"
+#include "net/mac/slot_table.h"
+#include "net/net_conf.h"
+#include "net/routing/neighbours.h"
+#include "net/routing/tree.h"
+#include "net/schedule/slotframe.h"
+#include "net/schedule/window.h"
+#include "net/transport/dissemination.h"
+#include "net/transport/uplink.h"
+#include "wire.h"
+
+/* After a slot that was over before all was sent, a mote begins at the latest so many cells before
+ * the end of its next one. */
+#define LATEST_START_CELLS 8
+
+static struct {
+    struct timer end;     /* of the slot */
+    bool cut_short;       /* the last slot was over before all was sent */
+    uint16_t parent_done; /* the parent that has been told that nothing is left of the epoch */
+} tx = {.parent_done = WIRE_NO_NODE};
+
+/* In this mote's own cell. The root listens to the whole slot: where the cell comes before that of
+ * the mote that this one may count as, it sends behind that one; where the slot was over last time
+ * before all was sent, not in one of the last cells. */
+uint16_t tx_window_start(uint16_t representative)
+{
+    uint8_t level = tree_own_level();
+    uint16_t own = slotframe_cell(level, settings()->nodeid);
+    if (level != 1)
+        return own;
+    if (tx.cut_short) {
+        uint16_t first = slot_table_start(level),
+                 latest = (uint16_t)(slot_table_end(level) - LATEST_START_CELLS * SLOT_CELL_MS);
+        if (latest < first)
+            latest = first;
+        return own < latest ? own : latest;
+    }
+    if (representative == WIRE_NO_NODE)
+        return own;
+    uint16_t behind = slotframe_cell(level, representative) + SLOT_CELL_MS;
+    return own > behind ? own : behind;
+}
+
+/* After a frame that said that nothing is left, the parent does not listen until there is something
+ * new. */
+bool tx_window_wanted(void)
+{
+    return uplink_waiting() && tx.parent_done != tree_own_parent() && !dissemination_greeting();
+}
+
+static void end(void)
+{
+    window_close(WINDOW_TX);
+    uplink_stop();
+    tx.cut_short = uplink_waiting();
+    window_sleep_if_idle();
+}
+
+void tx_window_open(void)
+{
+    window_open(WINDOW_TX);
+    window_accept_by_room();
+    radio_on();
+    timer_start(&tx.end, slotframe_at(slot_table_end(tree_own_level()) + LAST_FRAME_MS), end);
+    uplink_start();
+}
+
+void tx_window_abort(void)
+{
+    timer_stop(&tx.end);
+    window_close(WINDOW_TX);
+    uplink_stop();
+}
+
+void tx_window_fresh_epoch(void) { tx.parent_done = WIRE_NO_NODE; }
+
+void uplink_done(void)
+{
+    window_close(WINDOW_TX);
+    tx.cut_short = false;
+    timer_stop(&tx.end);
+    window_sleep_if_idle();
+}
+
+void uplink_sent(uint8_t flags)
+{
+    bool more = flags & (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER);
+    if (more)
+        slotframe_expect_more();
+    tx.parent_done = more ? WIRE_NO_NODE : tree_own_parent();
+}
+
+bool uplink_expects_more(void)
+{
+    return slotframe_since_rows() < FLUSH_ROUNDS && tree_has_children() &&
+           !neighbours_children_done();
+}
