@@ -23,7 +23,6 @@
 #include "net/routing/tree.h"
 #include "net/schedule/control_window.h"
 #include "net/schedule/schedule.h"
-#include "net/schedule/session.h"
 #include "net/schedule/slotframe.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/queue.h"

@@ -25,78 +25,81 @@
 /* So long without a stamp, rates a few ppm off add up to 10 ms. */
 #define SILENCE_SECONDS 1800L
 
-static bool known;
-static ticks_t reference;     /* local */
-static struct net_time there; /* network time at `reference` */
-static uint16_t source;       /* of the stamp */
-static uint16_t offset;       /* of its network time to its own clock */
-static uint8_t rates;         /* measured, up to 8 */
-static int16_t rate;          /* by which the source's clock gains on this one */
-static int16_t skew;          /* by which network time does */
+static struct {
+    bool known;            /* network time is */
+    ticks_t reference;     /* local time of the last stamp */
+    struct net_time there; /* network time at `reference` */
+    uint16_t source;       /* of the stamp */
+    uint16_t offset;       /* of its network time to its own clock */
+    uint8_t rates;         /* measured, up to 8 */
+    int16_t rate;          /* by which the source's clock gains on this one, 2^-24 */
+    int16_t skew;          /* by which network time does, 2^-24 */
+} sync;
 
-bool time_known(void) { return known; }
+bool time_known(void) { return sync.known; }
 
 void clocksync_start_root(void)
 {
-    known = true;
-    reference = clock_now();
-    there = (struct net_time){0, 0};
-    rate = skew = 0;
+    sync.known = true;
+    sync.reference = clock_now();
+    sync.there = (struct net_time){0, 0};
+    sync.rate = sync.skew = 0;
 }
 
 void clocksync_lose(void)
 {
-    known = false;
-    rate = skew = 0;
+    sync.known = false;
+    sync.rate = sync.skew = 0;
 }
 
 /* From the network time at `reference` on, in ticks modulo 2^32: a forged time may be 18 hours
  * away. */
 static uint32_t since(struct net_time time)
 {
-    return ((time.seconds - there.seconds) << 15) + time.ticks - there.ticks;
+    return ((time.seconds - sync.there.seconds) << 15) + time.ticks - sync.there.ticks;
 }
 
 /* ticks * skew / 2^24, rounded: what is cut off would be lost at every hop. By halves, as the
  * product has 45 bits. */
 static uint32_t correction(uint32_t ticks)
 {
-    int32_t low = (int32_t)(uint16_t)ticks * skew + (1L << 23);
-    return (uint32_t)(((int32_t)(int16_t)(ticks >> 16) * skew + (low >> 16)) >> 8);
+    int32_t low = (int32_t)(uint16_t)ticks * sync.skew + (1L << 23);
+    return (uint32_t)(((int32_t)(int16_t)(ticks >> 16) * sync.skew + (low >> 16)) >> 8);
 }
 
 struct net_time time_at(ticks_t local)
 {
-    uint32_t passed = local - reference;
-    int32_t ticks = (int32_t)(passed + correction(passed) + there.ticks);
-    return (struct net_time){there.seconds + (uint32_t)(ticks >> 15), (uint16_t)(ticks & 32767)};
+    uint32_t passed = local - sync.reference;
+    int32_t ticks = (int32_t)(passed + correction(passed) + sync.there.ticks);
+    return (struct net_time){sync.there.seconds + (uint32_t)(ticks >> 15),
+                             (uint16_t)(ticks & 32767)};
 }
 
 ticks_t time_local(struct net_time time)
 {
     uint32_t ahead = since(time);
-    return reference + ahead - correction(ahead);
+    return sync.reference + ahead - correction(ahead);
 }
 
 /* The root moves the reference close, so that local ticks never wrap past it. */
 void clocksync_tick(bool root)
 {
     ticks_t now = clock_now();
-    if ((int32_t)(now - reference) < (int32_t)(SILENCE_SECONDS * 32768L))
+    if ((int32_t)(now - sync.reference) < (int32_t)(SILENCE_SECONDS * 32768L))
         return;
     if (!root) {
         clocksync_lose();
         return;
     }
-    there = time_at(now);
-    reference = now;
+    sync.there = time_at(now);
+    sync.reference = now;
 }
 
 struct clocksync_relation clocksync_relation(void)
 {
-    uint16_t ahead = (uint16_t)((there.seconds << 15) + there.ticks - reference);
+    uint16_t ahead = (uint16_t)((sync.there.seconds << 15) + sync.there.ticks - sync.reference);
     return (struct clocksync_relation){
-        (uint16_t)(ahead + (uint16_t)correction(clock_now() - reference)), skew};
+        (uint16_t)(ahead + (uint16_t)correction(clock_now() - sync.reference)), sync.skew};
 }
 
 /* Two stamps: `ahead` by the other clock, in the time that passed by this one. False: it was none.
@@ -120,50 +123,50 @@ static bool measure(int32_t ahead, int32_t passed)
     if (ahead < 0)
         size = (int16_t)-size;
     uint8_t share = passed < (int32_t)RATE_LONG ? 8 : passed < (int32_t)RATE_LONGEST ? 4 : 2;
-    if (rates < 8)
-        rates++;
-    rate += (int16_t)((size - rate) / (rates < share ? rates : share));
+    if (sync.rates < 8)
+        sync.rates++;
+    sync.rate += (int16_t)((size - sync.rate) / (sync.rates < share ? sync.rates : share));
     return true;
 }
 
 bool clocksync_stale(void)
 {
-    return known && clock_now() - reference > (rates ? STALE : RATE_LONGEST);
+    return sync.known && clock_now() - sync.reference > (sync.rates ? STALE : RATE_LONGEST);
 }
 
 bool clocksync_stamp(uint16_t from, const struct wire_beacon *beacon, ticks_t local)
 {
     struct net_time heard = {beacon->seconds, beacon->ticks};
-    bool jump = !known;
-    if (known) {
-        int32_t passed = (int32_t)(local - reference),
+    bool jump = !sync.known;
+    if (sync.known) {
+        int32_t passed = (int32_t)(local - sync.reference),
                 ahead = (int32_t)(since(heard) - (uint32_t)passed);
         int32_t error = ahead - (int32_t)correction((uint32_t)passed);
         jump = error > 1638 || error < -1638; /* 50 ms: the root's clock was set anew */
         if (!jump && passed < (int32_t)RATE_BASE)
             return false;
         if (jump)
-            rate = 0;
-        else if (from == source)
-            (void)measure(ahead - (int16_t)(beacon->offset - offset), passed);
+            sync.rate = 0;
+        else if (from == sync.source)
+            (void)measure(ahead - (int16_t)(beacon->offset - sync.offset), passed);
         /* Once, where there is no rate at all, network time has to do; over a time that makes
          * little of what two motes differ by. */
-        else if (!rates && passed > (int32_t)RATE_LONGEST && measure(ahead, passed))
-            rate = (int16_t)(rate - beacon->skew);
+        else if (!sync.rates && passed > (int32_t)RATE_LONGEST && measure(ahead, passed))
+            sync.rate = (int16_t)(sync.rate - beacon->skew);
         else
-            rate = (int16_t)(skew - beacon->skew);
+            sync.rate = (int16_t)(sync.skew - beacon->skew);
     }
     if (jump)
-        rates = 0;
-    known = true;
-    source = from;
-    offset = beacon->offset;
-    int16_t sum = (int16_t)(beacon->skew + rate);
-    skew = sum > CLOCKSYNC_SKEW_MAXIMUM    ? CLOCKSYNC_SKEW_MAXIMUM
-           : sum < -CLOCKSYNC_SKEW_MAXIMUM ? -CLOCKSYNC_SKEW_MAXIMUM
-                                           : sum;
-    there = heard;
-    reference = local;
+        sync.rates = 0;
+    sync.known = true;
+    sync.source = from;
+    sync.offset = beacon->offset;
+    int16_t sum = (int16_t)(beacon->skew + sync.rate);
+    sync.skew = sum > CLOCKSYNC_SKEW_MAXIMUM    ? CLOCKSYNC_SKEW_MAXIMUM
+                : sum < -CLOCKSYNC_SKEW_MAXIMUM ? -CLOCKSYNC_SKEW_MAXIMUM
+                                                : sum;
+    sync.there = heard;
+    sync.reference = local;
     return jump;
 }
 

@@ -28,27 +28,30 @@
 
 struct mac_counters mac_counters;
 
-static struct mac_frame *current;
-static uint8_t tries_left, busy_count, exponent;
-static mac_handler *handler;
-static struct timer backoff_timer;
-static uint8_t contention;
-static bool own_cell;
-static uint8_t next_sequence;
 static struct {
-    uint16_t source;
-    uint8_t sequence;
-    uint8_t minute;
-} seen[SEEN];
-/* The radio holds a frame whose outcome is to come; `stale`: of a frame given up since, not of
- * `current`. */
-static bool with_radio, stale;
+    struct mac_frame *current; /* on its way; NULL: none */
+    mac_handler *handler;      /* of its outcome */
+    uint8_t tries_left;        /* transmissions that it has yet, this one too */
+    uint8_t busy_count;        /* assessments of this transmission that found the channel busy */
+    uint8_t exponent;          /* of its next backoff */
+    struct timer backoff;
+    uint8_t contention;    /* see CONTENTION_STEP */
+    bool own_cell;         /* the next frame is the first in a cell of this mote's own */
+    bool with_radio;       /* the radio holds a frame whose outcome is to come */
+    bool stale;            /* … of a frame given up since, not of `current` */
+    uint8_t next_sequence; /* MAC sequence number of the next frame */
+    struct {
+        uint16_t source;
+        uint8_t sequence;
+        uint8_t minute;
+    } seen[SEEN]; /* the last bundle of each child, the one heard last first */
+} mac;
 
 void mac_init(void)
 {
-    next_sequence = (uint8_t)random_bits();
+    mac.next_sequence = (uint8_t)random_bits();
     for (uint8_t i = 0; i < SEEN; i++)
-        seen[i].source = WIRE_NO_NODE;
+        mac.seen[i].source = WIRE_NO_NODE;
 }
 
 void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
@@ -56,7 +59,7 @@ void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
     struct wire_mac_header *header = (struct wire_mac_header *)frame->bytes;
     header->frame_control =
         destination == WIRE_BROADCAST ? WIRE_FRAME_CONTROL_DATA : WIRE_FRAME_CONTROL_DATA_ACK;
-    header->sequence = next_sequence++;
+    header->sequence = mac.next_sequence++;
     header->pan = settings()->pan;
     header->destination = destination;
     header->source = settings()->nodeid;
@@ -74,89 +77,89 @@ void mac_finish(struct mac_frame *frame, uint8_t body)
 
 static void attempt(void)
 {
-    if (!current)
+    if (!mac.current)
         return;
     /* The last outcome is still on its way, or a stamped frame missed its tick: neither says that
      * the channel is busy. */
-    if (with_radio || !radio_send(current->bytes, current->length, current->stamp))
-        timer_after(&backoff_timer, UNIT_TICKS, attempt);
+    if (mac.with_radio || !radio_send(mac.current->bytes, mac.current->length, mac.current->stamp))
+        timer_after(&mac.backoff, UNIT_TICKS, attempt);
     else
-        with_radio = true;
+        mac.with_radio = true;
 }
 
 static void back_off(void)
 {
-    timer_after(&backoff_timer, 1 + random_below((uint16_t)(UNIT_TICKS << exponent)), attempt);
+    timer_after(&mac.backoff, 1 + random_below((uint16_t)(UNIT_TICKS << mac.exponent)), attempt);
 }
 
-void mac_cell_begins(void) { own_cell = true; }
+void mac_cell_begins(void) { mac.own_cell = true; }
 
-uint8_t mac_contention(void) { return contention; }
+uint8_t mac_contention(void) { return mac.contention; }
 
-bool mac_busy(void) { return current != NULL; }
+bool mac_busy(void) { return mac.current != NULL; }
 
 bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
 {
-    if (current || !radio_is_on())
+    if (mac.current || !radio_is_on())
         return false;
-    current = frame;
-    tries_left = tries;
-    handler = done;
-    busy_count = 0;
-    exponent =
+    mac.current = frame;
+    mac.tries_left = tries;
+    mac.handler = done;
+    mac.busy_count = 0;
+    mac.exponent =
         ((const struct wire_header *)(frame->bytes + sizeof(struct wire_mac_header)))->type ==
                 WIRE_PACKET_BUNDLE
-            ? (uint8_t)(EXPONENT_CELL + (own_cell ? 0 : contention / CONTENTION_EXPONENT))
+            ? (uint8_t)(EXPONENT_CELL + (mac.own_cell ? 0 : mac.contention / CONTENTION_EXPONENT))
             : EXPONENT_MINIMUM;
-    own_cell = false;
+    mac.own_cell = false;
     back_off();
     return true;
 }
 
 void mac_cancel(void)
 {
-    timer_stop(&backoff_timer);
-    stale = with_radio;
-    current = NULL;
+    timer_stop(&mac.backoff);
+    mac.stale = mac.with_radio;
+    mac.current = NULL;
 }
 
 static void finish(enum radio_outcome outcome)
 {
-    current = NULL;
-    handler(outcome);
+    mac.current = NULL;
+    mac.handler(outcome);
 }
 
 void radio_sent(enum radio_outcome outcome)
 {
     if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)
         mac_counters.sent++;
-    bool given_up = stale || !current;
-    with_radio = stale = false;
+    bool given_up = mac.stale || !mac.current;
+    mac.with_radio = mac.stale = false;
     if (given_up)
         return;
     if (outcome == RADIO_SENT) {
-        if (contention)
-            contention--;
+        if (mac.contention)
+            mac.contention--;
         finish(outcome);
         return;
     }
-    if (contention <= CONTENTION_MOST - CONTENTION_STEP)
-        contention = (uint8_t)(contention + CONTENTION_STEP);
+    if (mac.contention <= CONTENTION_MOST - CONTENTION_STEP)
+        mac.contention = (uint8_t)(mac.contention + CONTENTION_STEP);
     if (outcome == RADIO_BUSY) {
-        if (exponent < EXPONENT_MAXIMUM)
-            exponent++;
-        if (++busy_count < ASSESSMENTS) {
+        if (mac.exponent < EXPONENT_MAXIMUM)
+            mac.exponent++;
+        if (++mac.busy_count < ASSESSMENTS) {
             back_off();
             return;
         }
     }
-    if (tries_left <= 1) {
+    if (mac.tries_left <= 1) {
         finish(outcome);
         return;
     }
-    tries_left--;
+    mac.tries_left--;
     mac_counters.repeated++;
-    busy_count = 0;
+    mac.busy_count = 0;
     back_off();
 }
 
@@ -166,18 +169,18 @@ void radio_sent(enum radio_outcome outcome)
 static bool duplicate(uint16_t source, uint8_t sequence)
 {
     uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS), i = 0;
-    while (i < SEEN - 1 && seen[i].source != source)
+    while (i < SEEN - 1 && mac.seen[i].source != source)
         i++;
-    bool again = seen[i].source == source && seen[i].sequence == sequence &&
-                 (uint8_t)(minute - seen[i].minute) <= SEEN_MINUTES;
+    bool again = mac.seen[i].source == source && mac.seen[i].sequence == sequence &&
+                 (uint8_t)(minute - mac.seen[i].minute) <= SEEN_MINUTES;
     if (again)
-        minute = seen[i].minute;
+        minute = mac.seen[i].minute;
     /* The source heard last first: of more sources than there is room for, the one that has been
      * silent longest is forgotten. */
-    memmove(&seen[1], &seen[0], i * sizeof seen[0]);
-    seen[0].source = source;
-    seen[0].sequence = sequence;
-    seen[0].minute = minute;
+    memmove(&mac.seen[1], &mac.seen[0], i * sizeof mac.seen[0]);
+    mac.seen[0].source = source;
+    mac.seen[0].sequence = sequence;
+    mac.seen[0].minute = minute;
     return again;
 }
 

@@ -47,17 +47,19 @@ static const IN_FLASH uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
 /* That is said in seconds of this length. */
 #define UNIT_SHIFT 4
 
-/* As in beacons: the table in force, and the next; the same where none is announced. */
-static struct wire_slots_entry told[2];
-
-static uint8_t before[LEVELS + 1]; /* cells of a round before the slot of a level; [0]: all */
-static uint8_t levels;
-
-/* At the root: motes by level, as their reports of this period say, and of the last. */
 static struct {
-    uint8_t now, before;
-} counted[LEVELS];
-static uint16_t bytes_now, bytes_most, bytes_most_before;
+    /* as in beacons: the table in force, and the next; the same where none is announced */
+    struct wire_slots_entry told[2];
+    uint8_t before[LEVELS + 1]; /* cells of a round before the slot of a level; [0]: all */
+    uint8_t levels;             /* that have a slot of their own */
+    /* at the root: motes by level, as their reports of this period say, and of the last */
+    struct {
+        uint8_t now, before;
+    } counted[LEVELS];
+    /* bytes of bundles in this round; in the round of this period, and of the last, that had most
+     */
+    uint16_t bytes_now, bytes_most, bytes_most_before;
+} slots;
 
 static uint8_t band_of(uint8_t level)
 {
@@ -93,68 +95,71 @@ static uint8_t add_up(const uint8_t *table, uint8_t *sums)
 
 static void hold(void)
 {
-    if (told[0].table) {
-        levels = LEVELS_OF(told[0].table);
-        (void)add_up(BYTES(told[0].table), before);
+    if (slots.told[0].table) {
+        slots.levels = LEVELS_OF(slots.told[0].table);
+        (void)add_up(BYTES(slots.told[0].table), slots.before);
         return;
     }
-    levels = sizeof beginning - 1;
-    for (uint8_t level = 0; level <= levels; level++)
-        before[level] = beginning[level];
+    slots.levels = sizeof beginning - 1;
+    for (uint8_t level = 0; level <= slots.levels; level++)
+        slots.before[level] = beginning[level];
 }
 
 void slot_table_forget(void)
 {
-    memset(told, 0, sizeof told);
+    memset(slots.told, 0, sizeof slots.told);
     hold();
 }
 
-static bool announced(void) { return told[0].table != told[1].table; }
+static bool announced(void) { return slots.told[0].table != slots.told[1].table; }
 
 static void change(void)
 {
-    told[0].table = told[1].table;
+    slots.told[0].table = slots.told[1].table;
     hold();
 }
 
 void slot_table_round(uint16_t second)
 {
-    if (announced() && (int8_t)((uint8_t)(second >> UNIT_SHIFT) - told[1].start) >= 0)
+    if (announced() && (int8_t)((uint8_t)(second >> UNIT_SHIFT) - slots.told[1].start) >= 0)
         change();
 }
 
-static uint8_t own(uint8_t level) { return level == 0 || level > levels ? levels : level; }
+static uint8_t own(uint8_t level)
+{
+    return level == 0 || level > slots.levels ? slots.levels : level;
+}
 
 uint16_t slot_table_start(uint8_t level)
 {
-    return (uint16_t)(FIRST + before[own(level)] * SLOT_CELL_MS);
+    return (uint16_t)(FIRST + slots.before[own(level)] * SLOT_CELL_MS);
 }
 
 uint16_t slot_table_end(uint8_t level)
 {
-    return (uint16_t)(FIRST + before[own(level) - 1] * SLOT_CELL_MS);
+    return (uint16_t)(FIRST + slots.before[own(level) - 1] * SLOT_CELL_MS);
 }
 
 uint8_t slot_table_cells(uint8_t level)
 {
-    return (uint8_t)(before[own(level) - 1] - before[own(level)]);
+    return (uint8_t)(slots.before[own(level) - 1] - slots.before[own(level)]);
 }
 
-uint16_t slot_table_over(void) { return (uint16_t)(FIRST + before[0] * SLOT_CELL_MS + 5); }
+uint16_t slot_table_over(void) { return (uint16_t)(FIRST + slots.before[0] * SLOT_CELL_MS + 5); }
 
-bool slot_table_shared(uint8_t level) { return level >= levels; }
+bool slot_table_shared(uint8_t level) { return level >= slots.levels; }
 
 uint8_t slot_table_length(const uint8_t *entries, uint8_t length)
 {
     uint8_t at = 0;
-    while (at < sizeof told && at + sizeof *told <= length && entries[at] == 0)
-        at = (uint8_t)(at + sizeof *told);
+    while (at < sizeof slots.told && at + sizeof *slots.told <= length && entries[at] == 0)
+        at = (uint8_t)(at + sizeof *slots.told);
     return at;
 }
 
 bool slot_table_possible(const uint8_t *entries, uint8_t length)
 {
-    for (; length; length = (uint8_t)(length - sizeof *told), entries += sizeof *told) {
+    for (; length; length = (uint8_t)(length - sizeof *slots.told), entries += sizeof *slots.told) {
         const struct wire_slots_entry *entry = (const struct wire_slots_entry *)entries;
         if (entry->version == 0 || (entry->table && !add_up(BYTES(entry->table), NULL)))
             return false;
@@ -167,25 +172,25 @@ void slot_table_take(const uint8_t *entries, uint8_t length)
     const struct wire_slots_entry *entry = (const struct wire_slots_entry *)entries;
     if (length == 0)
         return;
-    int8_t newer = (int8_t)(entry->version - told[0].version);
-    if (told[0].version && newer <= 0) {
+    int8_t newer = (int8_t)(entry->version - slots.told[0].version);
+    if (slots.told[0].version && newer <= 0) {
         /* Who was away when it was time. */
-        if (newer == 0 && length < sizeof told && announced())
+        if (newer == 0 && length < sizeof slots.told && announced())
             change();
         return;
     }
-    told[0] = told[1] = *entry;
-    if (length == sizeof told)
-        told[1] = entry[1];
+    slots.told[0] = slots.told[1] = *entry;
+    if (length == sizeof slots.told)
+        slots.told[1] = entry[1];
     hold();
 }
 
 uint8_t slot_table_write(uint8_t *entries)
 {
-    if (told[0].version == 0)
+    if (slots.told[0].version == 0)
         return 0;
-    memcpy(entries, told, sizeof told);
-    return announced() ? sizeof told : sizeof *told;
+    memcpy(entries, slots.told, sizeof slots.told);
+    return announced() ? sizeof slots.told : sizeof *slots.told;
 }
 
 /* ---- at the root ---- */
@@ -195,15 +200,16 @@ void slot_table_mote(uint8_t level)
         return;
     if (level >= LEVELS)
         level = LEVELS - 1; /* one is left for who is deeper */
-    if (counted[level].now != UINT8_MAX)
-        counted[level].now++;
+    if (slots.counted[level].now != UINT8_MAX)
+        slots.counted[level].now++;
 }
 
-void slot_table_traffic(uint8_t bytes) { bytes_now += bytes; }
+void slot_table_traffic(uint8_t bytes) { slots.bytes_now += bytes; }
 
 static uint8_t motes(uint8_t level)
 {
-    return counted[level].now > counted[level].before ? counted[level].now : counted[level].before;
+    return slots.counted[level].now > slots.counted[level].before ? slots.counted[level].now
+                                                                  : slots.counted[level].before;
 }
 
 /* The table for motes at levels 1..depth, of which each needs so many sixteenths of a cell for what
@@ -238,7 +244,7 @@ static uint32_t make(uint8_t depth, uint16_t load)
         wanted += (uint16_t)(band->need * band->width);
         left = (uint8_t)(left - CELLS_LEAST * band->width);
     }
-    bool worth = depth >= levels;
+    bool worth = depth >= slots.levels;
     uint8_t sum = 0, level = (uint8_t)(depth + 1);
     uint32_t table = level;
     for (band = bands + BANDS; band-- > bands;) {
@@ -255,14 +261,14 @@ static uint32_t make(uint8_t depth, uint16_t load)
             worth |= 2 * sizes[size] > 3 * slot_table_cells(level) + SLACK;
         }
     }
-    return worth || sum + SHORTER <= before[0] ? table : 0;
+    return worth || sum + SHORTER <= slots.before[0] ? table : 0;
 }
 
 void slot_table_decide(uint32_t round, uint16_t reports, uint8_t windows)
 {
-    if (bytes_now > bytes_most)
-        bytes_most = bytes_now;
-    bytes_now = 0;
+    if (slots.bytes_now > slots.bytes_most)
+        slots.bytes_most = slots.bytes_now;
+    slots.bytes_now = 0;
     /* Not before a control window: this takes some ms. */
     if (((uint16_t)round & (reports - 1)) != 2)
         return;
@@ -276,27 +282,30 @@ void slot_table_decide(uint32_t round, uint16_t reports, uint8_t windows)
     }
     if (depth > 0 && round >= YOUNG && !announced()) {
         uint16_t load =
-            (uint16_t)((bytes_most < bytes_most_before ? bytes_most : bytes_most_before) / all);
+            (uint16_t)((slots.bytes_most < slots.bytes_most_before ? slots.bytes_most
+                                                                   : slots.bytes_most_before) /
+                       all);
         if (load < LOAD_LEAST)
             load = LOAD_LEAST;
         if (load > LOAD_MOST)
             load = LOAD_MOST;
         uint32_t table = make(depth, (uint16_t)CELLS_OF_BYTES_16TH(load));
         if (table) {
-            uint8_t version = told[0].version == UINT8_MAX ? 1 : (uint8_t)(told[0].version + 1);
-            told[0].version = told[1].version = version;
-            told[1].start =
+            uint8_t version =
+                slots.told[0].version == UINT8_MAX ? 1 : (uint8_t)(slots.told[0].version + 1);
+            slots.told[0].version = slots.told[1].version = version;
+            slots.told[1].start =
                 (uint8_t)((((uint16_t)round +
                             (uint16_t)(windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth))) >>
                            UNIT_SHIFT) +
                           1);
-            told[1].table = table;
+            slots.told[1].table = table;
         }
     }
     for (uint8_t level = 1; level < LEVELS; level++) {
-        counted[level].before = counted[level].now;
-        counted[level].now = 0;
+        slots.counted[level].before = slots.counted[level].now;
+        slots.counted[level].now = 0;
     }
-    bytes_most_before = bytes_most;
-    bytes_most = 0;
+    slots.bytes_most_before = slots.bytes_most;
+    slots.bytes_most = 0;
 }

@@ -22,20 +22,26 @@
 #include "net/transport/queue_discipline.h"
 
 static uint8_t *const out = role_frames.link.out, *const in = role_frames.link.in;
-static uint8_t out_length, out_sent, in_length;
-static bool in_overrun;
-
-/* sequence of the oldest frame unacknowledged, and of the next new one */
-static uint8_t base, next;
-static uint8_t expected; /* next DATA from the gateway */
-static bool connected;   /* the gateway has answered, or asked, since boot */
-static bool acknowledge, reset_answer, reset_wanted, reset_sent;
-static bool partials_ready;
-static uint8_t time_due; /* rounds for which the gateway has not been told the time */
-/* From so many on it is told before all else has been sent. */
+/* From so many rounds on, the gateway is told the time before all else has been sent. */
 #define TIME_OVERDUE 2
-static uint8_t resend; /* frames base..next-1 from here on go out again */
-static struct timer repeat;
+
+static struct {
+    uint8_t out_length, out_sent; /* bytes of `out`, and of them what the UART has */
+    uint8_t in_length;            /* bytes of `in` */
+    bool in_overrun;              /* … and there were more */
+    uint8_t base;                 /* sequence of the oldest frame unacknowledged */
+    uint8_t next;                 /* … of the next new one */
+    uint8_t resend;               /* frames base..next-1 from here on go out again */
+    uint8_t expected;             /* sequence of the next DATA from the gateway */
+    bool connected;               /* the gateway has answered, or asked, since boot */
+    bool acknowledge;             /* what it has sent is to be acknowledged */
+    bool reset_answer;            /* its RESET is to be answered */
+    bool reset_wanted;            /* a RESET is to be sent */
+    bool reset_sent;              /* … has been, and no answer has come */
+    bool partials_ready;          /* the round's children have sent: partial states may go */
+    uint8_t time_due;             /* rounds for which the gateway has not been told the time */
+    struct timer repeat;          /* of what is not acknowledged */
+} serial;
 
 static void repeat_all(void);
 
@@ -54,8 +60,8 @@ static void transmit(uint8_t kind, uint8_t sequence, uint8_t length)
         crc = crc_xmodem(crc, frame[i]);
     frame[total++] = (uint8_t)(crc >> 8);
     frame[total++] = (uint8_t)crc;
-    out_length = cobs_encode(frame, total, out);
-    out_sent = 0;
+    serial.out_length = cobs_encode(frame, total, out);
+    serial.out_sent = 0;
 }
 
 static void begin_packet(uint8_t type)
@@ -84,7 +90,7 @@ static void transmit_time(void)
 {
     struct wire_time *stamp = (struct wire_time *)(payload_out + sizeof(struct wire_header));
     struct net_time now = time_at(clock_now());
-    time_due = 0;
+    serial.time_due = 0;
     begin_packet(WIRE_PACKET_TIME);
     stamp->seconds = now.seconds;
     stamp->ticks = now.ticks;
@@ -110,40 +116,42 @@ static void transmit_record(const struct queue_record *record)
 
 /* Partial state records wait for the round's last slot, so that all children's are merged into
  * them. */
-static struct queue_record *fresh(void) { return discipline_next(partials_ready); }
+static struct queue_record *fresh(void) { return discipline_next(serial.partials_ready); }
 
 /* Decides what goes out next; false: nothing. */
 static bool choose(void)
 {
     struct queue_record *record;
-    if (reset_answer) {
-        reset_answer = false;
+    if (serial.reset_answer) {
+        serial.reset_answer = false;
         transmit_hello(WIRE_FRAME_RESET_ACK);
-    } else if (reset_wanted) {
-        reset_wanted = false;
-        reset_sent = true;
+    } else if (serial.reset_wanted) {
+        serial.reset_wanted = false;
+        serial.reset_sent = true;
         transmit_hello(WIRE_FRAME_RESET);
-    } else if (acknowledge) {
-        acknowledge = false;
-        transmit(WIRE_FRAME_ACK, expected, 0);
-    } else if (connected && time_due >= TIME_OVERDUE) {
+    } else if (serial.acknowledge) {
+        serial.acknowledge = false;
+        transmit(WIRE_FRAME_ACK, serial.expected, 0);
+    } else if (serial.connected && serial.time_due >= TIME_OVERDUE) {
         transmit_time();
-    } else if (connected && resend != next && (record = in_flight(resend))) {
-        resend++;
+    } else if (serial.connected && serial.resend != serial.next &&
+               (record = in_flight(serial.resend))) {
+        serial.resend++;
         transmit_record(record);
-    } else if (connected && (uint8_t)(next - base) < WIRE_LINK_WINDOW && (record = fresh())) {
+    } else if (serial.connected && (uint8_t)(serial.next - serial.base) < WIRE_LINK_WINDOW &&
+               (record = fresh())) {
         discipline_on_transmit(record);
         record->in_flight = true;
-        record->sequence = next++;
-        resend = next;
+        record->sequence = serial.next++;
+        serial.resend = serial.next;
         transmit_record(record);
-        if (!repeat.running)
-            timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
-    } else if (connected && time_due > 0) {
+        if (!serial.repeat.running)
+            timer_after(&serial.repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    } else if (serial.connected && serial.time_due > 0) {
         transmit_time();
     } else {
         if (!fresh())
-            partials_ready = false;
+            serial.partials_ready = false;
         return false;
     }
     return true;
@@ -152,19 +160,19 @@ static bool choose(void)
 void serial_link_pump(void)
 {
     do {
-        while (out_sent < out_length && serial_room())
-            serial_write(out[out_sent++]);
-    } while (out_sent == out_length && choose());
+        while (serial.out_sent < serial.out_length && serial_room())
+            serial_write(out[serial.out_sent++]);
+    } while (serial.out_sent == serial.out_length && choose());
 }
 
 /* Without a gateway that answers, only a RESET asks for one. */
 static void repeat_all(void)
 {
-    if (!connected)
-        reset_wanted = true;
-    resend = base;
-    if (!connected || base != next)
-        timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    if (!serial.connected)
+        serial.reset_wanted = true;
+    serial.resend = serial.base;
+    if (!serial.connected || serial.base != serial.next)
+        timer_after(&serial.repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
     serial_link_pump();
 }
 
@@ -173,25 +181,25 @@ static void restart(void)
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
         if (record->in_flight)
             discipline_on_requeue(record);
-    base = next = resend = expected = 0;
-    connected = true;
-    reset_sent = reset_wanted = false;
+    serial.base = serial.next = serial.resend = serial.expected = 0;
+    serial.connected = true;
+    serial.reset_sent = serial.reset_wanted = false;
 }
 
 static void acknowledged(uint8_t upto)
 {
-    if ((uint8_t)(upto - base) > (uint8_t)(next - base))
+    if ((uint8_t)(upto - serial.base) > (uint8_t)(serial.next - serial.base))
         return;
-    while (base != upto) {
-        struct queue_record *record = in_flight(base++);
+    while (serial.base != upto) {
+        struct queue_record *record = in_flight(serial.base++);
         if (record)
             discipline_on_acked(record);
     }
-    if ((uint8_t)(resend - base) > (uint8_t)(next - base))
-        resend = base;
-    timer_stop(&repeat);
-    if (base != next)
-        timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    if ((uint8_t)(serial.resend - serial.base) > (uint8_t)(serial.next - serial.base))
+        serial.resend = serial.base;
+    timer_stop(&serial.repeat);
+    if (serial.base != serial.next)
+        timer_after(&serial.repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
 }
 
 /* The gateway knows sessions of this root that come after its own, or are of the same name. */
@@ -217,27 +225,27 @@ static void frame_received(uint8_t length)
     }
     switch (in[0]) {
     case WIRE_FRAME_DATA:
-        if (in[1] == expected) {
+        if (in[1] == serial.expected) {
             /* The gateway repeats it: by then the commands before it have been flooded. */
             if (in[3] == WIRE_PACKET_COMMAND && !dissemination_command_room())
                 break;
-            expected++;
+            serial.expected++;
             if (in[3] == WIRE_PACKET_SESSION)
                 session_known(payload, (const struct wire_session *)(in + 4));
             else if (!net_asked(in[3], in + 4, (uint8_t)(payload - sizeof(struct wire_header)),
                                 false))
                 mac_counters.malformed++;
         }
-        acknowledge = true;
+        serial.acknowledge = true;
         break;
     case WIRE_FRAME_ACK: acknowledged(in[1]); break;
     case WIRE_FRAME_RESET:
         restart();
-        reset_answer = true;
+        serial.reset_answer = true;
         break;
     /* Of several RESETs the first answer counts: the gateway had all of them before any DATA. */
     case WIRE_FRAME_RESET_ACK:
-        if (reset_sent)
+        if (serial.reset_sent)
             restart();
         break;
     default: mac_counters.malformed++;
@@ -249,33 +257,33 @@ void serial_ready(void)
     int16_t byte;
     while ((byte = serial_read()) >= 0) {
         if (byte == 0) {
-            uint8_t length = in_overrun ? 0 : cobs_decode(in, in_length);
+            uint8_t length = serial.in_overrun ? 0 : cobs_decode(in, serial.in_length);
             if (length)
                 frame_received(length);
-            else if (in_length || in_overrun)
+            else if (serial.in_length || serial.in_overrun)
                 mac_counters.malformed++;
-            in_length = 0;
-            in_overrun = false;
-        } else if (in_length < sizeof role_frames.link.in)
-            in[in_length++] = (uint8_t)byte;
+            serial.in_length = 0;
+            serial.in_overrun = false;
+        } else if (serial.in_length < sizeof role_frames.link.in)
+            in[serial.in_length++] = (uint8_t)byte;
         else
-            in_overrun = true;
+            serial.in_overrun = true;
     }
     serial_link_pump();
 }
 
 void schedule_round_over(bool data)
 {
-    partials_ready |= data;
-    if (time_due < TIME_OVERDUE)
-        time_due++;
+    serial.partials_ready |= data;
+    if (serial.time_due < TIME_OVERDUE)
+        serial.time_due++;
     serial_link_pump();
 }
 
 void serial_link_init(void)
 {
     serial_init();
-    reset_wanted = true;
-    timer_after(&repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
+    serial.reset_wanted = true;
+    timer_after(&serial.repeat, CLOCK_MS(WIRE_LINK_REPEAT_MS), repeat_all);
     serial_link_pump();
 }

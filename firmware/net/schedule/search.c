@@ -31,9 +31,12 @@
 /* From so much before the window on: the clock is nobody's any more. */
 #define EARLY CLOCK_MS(4)
 
-static struct timer window_timer, ear_timer;
-static uint16_t searched; /* windows */
-static bool renewed;
+static struct {
+    struct timer window; /* the next one */
+    struct timer ear;    /* until when this mote listens in it */
+    uint16_t windows;    /* searched, from WINDOWS on by cycles */
+    bool renewed;        /* it has begun anew once already, as nobody was heard any more */
+} search;
 
 static void wait(void);
 
@@ -48,9 +51,10 @@ static void ear_close(void)
  * channel each time: one spell of a few is as if it did not know it. */
 static void listen(void)
 {
-    uint8_t spell =
-        (uint8_t)(searched < WINDOWS ? searched / SPELL_LONG + SPELL_FIRST : searched / SPELL);
-    bool now = searched < WINDOWS || (searched - WINDOWS) % CYCLE < SPELL || tree_farewell();
+    uint8_t spell = (uint8_t)(search.windows < WINDOWS ? search.windows / SPELL_LONG + SPELL_FIRST
+                                                       : search.windows / SPELL);
+    bool now =
+        search.windows < WINDOWS || (search.windows - WINDOWS) % CYCLE < SPELL || tree_farewell();
     bool by_time = time_known() && (neighbour_count() || (spell + 1) % SPELLS);
     uint32_t second = time_at(clock_now() + EARLY).seconds;
     if (by_time)
@@ -62,14 +66,14 @@ static void listen(void)
     else
         radio_off();
     if (by_time)
-        timer_after(&ear_timer, tree_farewell() ? CLOCK_MS(EAR_ASKING) : CLOCK_MS(EAR), ear_close);
+        timer_after(&search.ear, tree_farewell() ? CLOCK_MS(EAR_ASKING) : CLOCK_MS(EAR), ear_close);
 }
 
 /* Neighbours age all the same, and children listen when the control windows are. */
 static void window(void)
 {
-    if (++searched == WINDOWS + SPELLS * CYCLE)
-        searched = WINDOWS;
+    if (++search.windows == WINDOWS + SPELLS * CYCLE)
+        search.windows = WINDOWS;
     listen();
     clocksync_tick(false);
     if (tree_farewell())
@@ -78,9 +82,9 @@ static void window(void)
     tree_age();
     /* Who was known is heard no more, and may have gone over to another session: the search begins
      * anew. Once: some hear others now and then. */
-    if (had && !neighbour_count() && !renewed) {
-        renewed = true;
-        searched = 0;
+    if (had && !neighbour_count() && !search.renewed) {
+        search.renewed = true;
+        search.windows = 0;
     }
     wait();
 }
@@ -93,23 +97,23 @@ static void wait(void)
                   (time_at(clock_now() + 2 * EARLY).seconds / CONTROL_EVERY + 1) * CONTROL_EVERY,
                   0}) -
               EARLY;
-    timer_start(&window_timer, due, window);
+    timer_start(&search.window, due, window);
 }
 
 void search_begin(void)
 {
-    timer_stop(&ear_timer);
+    timer_stop(&search.ear);
     /* A child that asks whether its parent is there is to hear nothing. */
     radio_accept_unicast(false);
     radio_channel(channel_home());
     radio_on();
-    searched = 0;
-    renewed = false;
+    search.windows = 0;
+    search.renewed = false;
     wait();
 }
 
 void search_end(void)
 {
-    timer_stop(&window_timer);
-    timer_stop(&ear_timer);
+    timer_stop(&search.window);
+    timer_stop(&search.ear);
 }

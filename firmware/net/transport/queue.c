@@ -14,26 +14,32 @@
     (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) -               \
      sizeof(struct wire_record))
 
-static uint8_t bytes[QUEUE_BYTES];
-static uint8_t *end = bytes; /* of the records */
-static uint8_t count;
-static uint16_t dropped;
+static struct {
+    uint8_t records[QUEUE_BYTES]; /* one behind the other, the oldest first */
+    uint16_t used;                /* bytes of them */
+    uint8_t count;                /* of those that are to be sent */
+    uint16_t dropped;             /* records lost since boot, for want of room or with a session */
+} queue;
+
+static uint8_t *end(void) { return queue.records + queue.used; }
+/* Bytes from there to the end. */
+static size_t rest(const uint8_t *from) { return (size_t)((uintptr_t)end() - (uintptr_t)from); }
 
 static uint8_t *behind(struct queue_record *record) { return record->body + record->length; }
 static struct queue_record *at(uint8_t *place)
 {
-    INVARIANT(place <= end, QUEUE);
-    return place < end ? (struct queue_record *)place : NULL;
+    INVARIANT(place <= end(), QUEUE);
+    return place < end() ? (struct queue_record *)place : NULL;
 }
 
-uint8_t queue_length(void) { return count; }
-uint16_t queue_dropped(void) { return dropped; }
-uint16_t queue_room(void) { return (uint16_t)(bytes + QUEUE_BYTES - end); }
+uint8_t queue_length(void) { return queue.count; }
+uint16_t queue_dropped(void) { return queue.dropped; }
+uint16_t queue_room(void) { return (uint16_t)(QUEUE_BYTES - queue.used); }
 
 void queue_lost(void)
 {
-    if (dropped != UINT16_MAX)
-        dropped++;
+    if (queue.dropped != UINT16_MAX)
+        queue.dropped++;
 }
 
 static bool is_state(uint8_t type) { return type == WIRE_PACKET_PARTIAL || type == QUEUE_HEARD; }
@@ -58,8 +64,8 @@ static bool grow(struct queue_record *record, uint8_t more)
     uint8_t *from = behind(record);
     if (more > queue_room())
         return false;
-    memmove(from + more, from, (size_t)(end - from));
-    end += more;
+    memmove(from + more, from, rest(from));
+    queue.used = (uint16_t)(queue.used + more);
     record->length = (uint8_t)(record->length + more);
     return true;
 }
@@ -120,13 +126,13 @@ struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length
 {
     if (sizeof(struct queue_record) + length > queue_room())
         return NULL;
-    struct queue_record *record = (struct queue_record *)end;
+    struct queue_record *record = (struct queue_record *)end();
     memset(record, 0, sizeof *record);
     record->length = length;
     record->type = type & 0x1FU;
     memcpy(record->body, body, length);
-    end = behind(record);
-    count++;
+    queue.used = (uint16_t)(queue.used + sizeof *record + length);
+    queue.count++;
     queue_grew();
     return record;
 }
@@ -146,7 +152,7 @@ bool queue_push(uint8_t type, const void *body, uint8_t length)
 
 struct queue_record *queue_any(struct queue_record *record)
 {
-    return at(record ? behind(record) : bytes);
+    return at(record ? behind(record) : queue.records);
 }
 
 struct queue_record *queue_next(struct queue_record *record)
@@ -161,16 +167,16 @@ void queue_keep(struct queue_record *record)
 {
     record->type = QUEUE_SENT;
     record->in_flight = false;
-    count--;
+    queue.count--;
 }
 
 void queue_remove(struct queue_record *record)
 {
     uint8_t *next = behind(record);
     if (record->type != QUEUE_SENT)
-        count--;
-    end -= sizeof *record + record->length;
-    memmove(record, next, (size_t)(end - (uint8_t *)record));
+        queue.count--;
+    queue.used = (uint16_t)(queue.used - sizeof *record - record->length);
+    memmove(record, next, rest((const uint8_t *)record));
 }
 
 static bool superfluous(const struct queue_record *own)

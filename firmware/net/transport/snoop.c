@@ -1,7 +1,7 @@
-/* Why it is exact: who sends a state keeps it until it is acknowledged, and who acknowledges passes
- * it on, or has heard of one that leaves it without effect. The state heard is therefore on its way
- * to the root without this mote, unless it goes through it: to it, or to one of its children. What
- * is heard counts in this slot only, in which no child sends. */
+/* Suppression loses nothing: a sender keeps its record until it is acknowledged; the receiver
+ * forwards it or has overheard one that makes it redundant. The record overheard is therefore on
+ * its way to the root without this mote, unless it goes through it: to it, or to one of its
+ * children. What was overheard counts in this slot only, in which no child sends. */
 #include "net/transport/snoop.h"
 
 #include <stddef.h>
@@ -19,18 +19,25 @@
 /* Fewer siblings are not worth listening to. */
 #define SIBLINGS 5
 
-static uint8_t cells; /* to listen in yet */
-/* Of an approximate query (query/operators/approximate.c): whom this mote has named to whom. */
-static struct {
-    uint16_t parent, speaker;
-    uint8_t query, missed;
-} named = {.speaker = WIRE_NO_NODE};
-/* Its speaker was not heard, or unlike, in so many epochs: others are listened to. */
+/* A representative that was not heard, or was unlike, in so many epochs is one no more: others are
+ * listened to. */
 #define MISSED_MOST 2
 
-static bool silent; /* … whose children may have nothing to send */
-/* all that waited in the last slot of an epoch's rows were states of queries that snoop */
-static bool alone;
+static struct {
+    uint8_t cells_left; /* to listen in yet, in this slot */
+    /* The sibling that this mote has named to its parent as its representative, for an approximate
+     * query (query/operators/approximate.c): it may be silent while it hears that one. */
+    struct {
+        uint16_t parent;
+        uint16_t node; /* WIRE_NO_NODE: none is named */
+        uint8_t query;
+        uint8_t missed; /* epochs in which it was not heard, or unlike, one after the other */
+    } representative;
+    /* All that waits may be suppressed: in the last slot of an epoch's rows, there were but partial
+     * states of queries that snoop. */
+    bool only_suppressible_pending;
+    bool exact_only; /* … and none of an approximate query: children may have nothing to send */
+} snoop = {.representative.node = WIRE_NO_NODE};
 
 /* Something, and nothing but states of queries that snoop. */
 static bool waiting(void)
@@ -43,7 +50,7 @@ static bool waiting(void)
             !app_snoops(record->body[offsetof(struct wire_partial, query)]))
             return false;
         some = true;
-        silent &= !app_approximates(record->body[offsetof(struct wire_partial, query)]);
+        snoop.exact_only &= !app_approximates(record->body[offsetof(struct wire_partial, query)]);
     }
     return some;
 }
@@ -54,34 +61,36 @@ bool snoop_begin(void)
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
         if (n->level == tree_own_level())
             siblings++;
-    silent = true;
-    alone = waiting() && !uplink_outstanding();
-    cells = CELLS;
-    if (named.parent != tree_own_parent() || named.missed++ > MISSED_MOST ||
-        !app_approximates(named.query))
-        named.speaker = WIRE_NO_NODE;
-    return alone && siblings >= SIBLINGS;
+    snoop.exact_only = true;
+    snoop.only_suppressible_pending = waiting() && !uplink_outstanding();
+    snoop.cells_left = CELLS;
+    if (snoop.representative.parent != tree_own_parent() ||
+        snoop.representative.missed++ > MISSED_MOST ||
+        !app_approximates(snoop.representative.query))
+        snoop.representative.node = WIRE_NO_NODE;
+    return snoop.only_suppressible_pending && siblings >= SIBLINGS;
 }
 
-bool snoop_may_be_silent(void) { return alone && silent; }
+bool snoop_may_be_silent(void) { return snoop.only_suppressible_pending && snoop.exact_only; }
 
-bool snoop_take_cell(void) { return cells-- > 0; }
+bool snoop_take_cell(void) { return snoop.cells_left-- > 0; }
 
-uint16_t snoop_representative(void) { return named.speaker; }
+uint16_t snoop_representative(void) { return snoop.representative.node; }
 
-/* A state of an approximate query, to this mote's parent: its own is withheld, or names the
- * speaker. */
+/* A state of an approximate query, to this mote's parent: its own is withheld, or names
+ * the sender its representative. */
 static void heard_alike(uint16_t source, const struct wire_partial *heard, uint8_t length)
 {
     uint16_t self = settings()->nodeid;
     struct queue_record *own = NULL;
-    bool said = named.speaker == source && named.query == heard->query;
-    /* One speaker, of one query: the others are exact. And a root does not keep all. */
-    if ((named.speaker != WIRE_NO_NODE && !said) ||
+    bool said = snoop.representative.node == source && snoop.representative.query == heard->query;
+    /* There is one representative, for one query: for the others the mote sends. And a root keeps
+     * only some. */
+    if ((snoop.representative.node != WIRE_NO_NODE && !said) ||
         (tree_own_level() == 1 &&
          (source >= APP_APPROXIMATE_NODES || self >= APP_APPROXIMATE_NODES)))
         return;
-    /* An older state may be the one that names the speaker, and has not gone yet. */
+    /* An older state may be the one that names the representative, and has not gone yet. */
     for (struct queue_record *record = queue_next(NULL); record; record = queue_next(record))
         if (record->type == WIRE_PACKET_PARTIAL &&
             record->body[offsetof(struct wire_partial, query)] == heard->query) {
@@ -92,18 +101,18 @@ static void heard_alike(uint16_t source, const struct wire_partial *heard, uint8
     if (!own || !app_alike((const struct wire_partial *)own->body, own->length, heard, length))
         return;
     if (said)
-        named.missed = 0;
+        snoop.representative.missed = 0;
     if (said && ((uint8_t)heard->epoch + self) % APP_APPROXIMATE_EVERY != 0) {
         queue_remove(own);
         return;
     }
-    /* Who names a speaker may be silent next time. */
+    /* A record that names a representative itself may not be sent next time. */
     if (!said && length == app_state_size(heard->query))
         return;
-    named.parent = tree_own_parent();
-    named.speaker = source;
-    named.query = heard->query;
-    named.missed = 0;
+    snoop.representative.parent = tree_own_parent();
+    snoop.representative.node = source;
+    snoop.representative.query = heard->query;
+    snoop.representative.missed = 0;
     app_name_representative(heard->query, heard->epoch, source);
 }
 
