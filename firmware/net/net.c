@@ -215,9 +215,9 @@ void routing_request_beacon(void) { control_window_beacon_now(); }
 
 void routing_send_soon(void) { control_window_send_soon(); }
 
-void routing_send_join(uint16_t parent, bool again) { dissemination_greet(parent, again); }
+void routing_send_join(uint16_t parent, bool again) { dissemination_join(parent, again); }
 
-void routing_repeat_join(void) { dissemination_greet_again(); }
+void routing_repeat_join(void) { dissemination_join_again(); }
 
 void routing_request_sequence_number(uint16_t neighbour, uint8_t after)
 {

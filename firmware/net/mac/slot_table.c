@@ -36,7 +36,7 @@ static const IN_FLASH uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
 /* Cells of the slot behind the deepest level: for who joins there. */
 #define SPARE 4
 /* Halves of a cell by which a slot may be short whatever its length. */
-#define SLACK 4
+#define TOLERATED_HALF_CELLS 4
 /* Cells by which a round must become shorter. */
 #define SHORTER 16
 /* A table holds from so many control windows on after it was announced, and so many more for each
@@ -258,7 +258,7 @@ static uint32_t make(uint8_t depth, uint16_t load)
         table = table << 4 | size;
         for (; band->width; band->width--, level--) {
             sum = (uint8_t)(sum + sizes[size]);
-            worth |= 2 * sizes[size] > 3 * slot_table_cells(level) + SLACK;
+            worth |= 2 * sizes[size] > 3 * slot_table_cells(level) + TOLERATED_HALF_CELLS;
         }
     }
     return worth || sum + SHORTER <= slots.before[0] ? table : 0;

@@ -38,7 +38,7 @@
 #define ASK_WINDOWS 8
 /* A parent that is heard but does not hear: after so many JOINs in vain, each of several tries, it
  * is left. */
-#define VAIN_GREETINGS 6
+#define VAIN_JOINS 6
 /* A new parent that has acknowledged nothing yet gets so many in one window, as a probe of the
  * link; then another one takes its place in the same window, if there is any … */
 #define VAIN_PROBES 2
@@ -108,7 +108,7 @@ static uint8_t root_sequence, least_level = WIRE_NO_LEVEL;
  * whoever is heard and does not hear would leave the mote with a number that those who do hear it
  * do not have yet. */
 static bool confirmed;
-static uint8_t silent_slots, vain_greetings, vain_parents, vain_limit = VAIN_PARENTS, lonely;
+static uint8_t silent_slots, vain_joins, vain_parents, vain_limit = VAIN_PARENTS, lonely;
 static uint8_t news, child_age = CHILD_WINDOWS;
 /* News of the root than which the last was no later: for so many windows, and from whom; and
  * whether anybody has asked in this window. */
@@ -324,7 +324,7 @@ static void adopt(const struct neighbour *up)
     sought_from = parent;
     silent_slots = lonely = 0;
     if (changed) {
-        vain_greetings = 0;
+        vain_joins = 0;
         /* Its children, and those that might be, go by its level; the parent of before and the new
          * one hear of the change. */
         if (news < CHANGE_WINDOWS)
@@ -649,7 +649,7 @@ static void doubt_parent(const struct neighbour *up)
 {
     /* Whoever is heard well, or is not heard any more, and does not acknowledge in control windows
      * either, is not just crowded. */
-    bool silent = vain_greetings && (up->age >= DOUBTFUL_WINDOWS || heard_well(up));
+    bool silent = vain_joins && (up->age >= DOUBTFUL_WINDOWS || heard_well(up));
     uint8_t limit = silent                       ? DOUBTFUL_SLOTS
                     : !heard_well(up)            ? POOR_SLOTS
                     : !routing_may_switch(false) ? DEAD_SLOTS_DOUBTFUL
@@ -682,7 +682,7 @@ void tree_sent(bool acknowledged)
     doubt_parent(up);
 }
 
-void tree_greeted(bool acknowledged)
+void tree_join_sent(bool acknowledged)
 {
     struct neighbour *up = tree_up();
     if (!up)
@@ -692,7 +692,7 @@ void tree_greeted(bool acknowledged)
         if (abandoned)
             sought_no_more();
         confirm(up);
-        vain_greetings = up->age = 0;
+        vain_joins = up->age = 0;
         return;
     }
     /* Its beacons do not tell that this direction is the worse one: several tries count for more
@@ -700,18 +700,18 @@ void tree_greeted(bool acknowledged)
     neighbour_sent(up, false);
     neighbour_sent(up, false);
     bool probe = !confirmed;
-    if (++vain_greetings == VAIN_PROBES && probe) {
+    if (++vain_joins == VAIN_PROBES && probe) {
         neighbour_vain(up);
         if (replace_parent())
             return;
     }
-    if (vain_greetings < (probe ? VAIN_PROBES_ALL : VAIN_GREETINGS)) {
-        if (probe && vain_greetings < VAIN_PROBES)
+    if (vain_joins < (probe ? VAIN_PROBES_ALL : VAIN_JOINS)) {
+        if (probe && vain_joins < VAIN_PROBES)
             routing_repeat_join();
         doubt_parent(up);
         return;
     }
-    vain_greetings = 0;
+    vain_joins = 0;
     /* Others of its own level will do, too, by later news; in place of one that has never answered,
      * those of any. */
     if (!replace_parent())

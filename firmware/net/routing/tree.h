@@ -49,7 +49,7 @@ uint8_t tree_write_beacon(struct wire_beacon *beacon);
 /* Frames to the parent: one acknowledged, or a slot's tries all in vain. */
 void tree_sent(bool acknowledged);
 /* JOIN to the parent: acknowledged, or all its tries in vain. */
-void tree_greeted(bool acknowledged);
+void tree_join_sent(bool acknowledged);
 /* After each control window. */
 void tree_age(void);
 

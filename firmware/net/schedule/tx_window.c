@@ -49,7 +49,8 @@ uint16_t tx_window_start(uint16_t representative)
  * new. */
 bool tx_window_wanted(void)
 {
-    return uplink_waiting() && tx.parent_done != tree_own_parent() && !dissemination_greeting();
+    return uplink_waiting() && tx.parent_done != tree_own_parent() &&
+           !dissemination_join_holds_data();
 }
 
 static void end(void)

@@ -67,8 +67,8 @@ static struct {
 } repair = {.node = WIRE_NO_NODE};
 /* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window.
  */
-static uint16_t greeted = WIRE_NO_NODE;
-static bool greeting_due, greeting_blocks;
+static uint16_t join_parent = WIRE_NO_NODE;
+static bool join_due, join_holds_data;
 static uint16_t sought_from = WIRE_NO_NODE;
 static uint8_t sought_after;
 
@@ -81,16 +81,16 @@ static void release(uint8_t *repeats, uint8_t last)
         *repeats = last;
 }
 
-void dissemination_greet(uint16_t parent, bool again)
+void dissemination_join(uint16_t parent, bool again)
 {
-    if (greeted == parent)
+    if (join_parent == parent)
         return;
-    greeted = parent;
-    greeting_blocks = !again;
-    greeting_due = parent != WIRE_NO_NODE;
+    join_parent = parent;
+    join_holds_data = !again;
+    join_due = parent != WIRE_NO_NODE;
 }
 
-void dissemination_greet_again(void) { greeting_due = greeted != WIRE_NO_NODE; }
+void dissemination_join_again(void) { join_due = join_parent != WIRE_NO_NODE; }
 
 void dissemination_seek(uint16_t node, uint8_t after)
 {
@@ -98,7 +98,7 @@ void dissemination_seek(uint16_t node, uint8_t after)
     sought_after = after;
 }
 
-bool dissemination_greeting(void) { return greeted != WIRE_NO_NODE && greeting_blocks; }
+bool dissemination_join_holds_data(void) { return join_parent != WIRE_NO_NODE && join_holds_data; }
 
 /* Begins with the summary alone. */
 static void begin_repair(uint16_t node)
@@ -121,7 +121,7 @@ void dissemination_window(bool all_awake)
         behind--;
     app_window();
     dissemination_want();
-    greeting_due = greeted != WIRE_NO_NODE;
+    join_due = join_parent != WIRE_NO_NODE;
     release(&stops.repeats, LAST);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         release(&installs[i].repeats, LAST);
@@ -413,7 +413,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 
 bool dissemination_waiting(void)
 {
-    if (greeting_due || sought_from != WIRE_NO_NODE || due(stops.repeats) ||
+    if (join_due || sought_from != WIRE_NO_NODE || due(stops.repeats) ||
         repair.node != WIRE_NO_NODE)
         return true;
     for (uint8_t i = 0; i < COMMANDS; i++)
@@ -433,13 +433,13 @@ static void sent(enum radio_outcome outcome)
     dissemination_sent();
 }
 
-static void greeting_sent(enum radio_outcome outcome)
+static void join_sent(enum radio_outcome outcome)
 {
-    if (((const struct wire_mac_header *)control_frame.bytes)->destination == greeted) {
+    if (((const struct wire_mac_header *)control_frame.bytes)->destination == join_parent) {
         if (outcome == RADIO_SENT)
-            greeted = WIRE_NO_NODE;
+            join_parent = WIRE_NO_NODE;
         if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)
-            tree_greeted(outcome == RADIO_SENT);
+            tree_join_sent(outcome == RADIO_SENT);
     }
     dissemination_sent();
 }
@@ -520,11 +520,11 @@ bool dissemination_send(void)
 {
     if (mac_busy())
         return true;
-    if (greeting_due) {
-        greeting_due = false;
-        struct wire_join *join = begin_join(greeted, tree_own_level(), 0);
+    if (join_due) {
+        join_due = false;
+        struct wire_join *join = begin_join(join_parent, tree_own_level(), 0);
         mac_finish(&control_frame, (uint8_t)(sizeof *join + app_srt_write((uint8_t *)join->srts)));
-        return mac_send(&control_frame, UNICAST_TRIES, greeting_sent);
+        return mac_send(&control_frame, UNICAST_TRIES, join_sent);
     }
     if (sought_from != WIRE_NO_NODE) {
         begin_join(sought_from, WIRE_NO_LEVEL, sought_after);

@@ -19,14 +19,14 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
 void dissemination_command(const struct wire_command *command, uint8_t length);
 /* Tells a parent that it has a child, in the next control window and until it has acknowledged;
  * WIRE_NO_NODE: nobody. `again`: it should know, and rows need not wait. */
-void dissemination_greet(uint16_t parent, bool again);
+void dissemination_join(uint16_t parent, bool again);
 /* Who has just been told in vain is told once more in this window. */
-void dissemination_greet_again(void);
+void dissemination_join_again(void);
 /* In this control window, or the next, asks a neighbour for later news of the root than its number
  * `after`; once. WIRE_NO_NODE: nobody any more. */
 void dissemination_seek(uint16_t node, uint8_t after);
 /* Rows have to wait: the parent does not know yet. */
-bool dissemination_greeting(void);
+bool dissemination_join_holds_data(void);
 /* Whether another command could be flooded. */
 bool dissemination_command_room(void);
 /* Likewise a mote's own, for which one that has been sent in a window already gives way. */

@@ -23,7 +23,7 @@ uint8_t tree_own_level(void) { return 2; }
 uint16_t tree_session(void) { return 1; }
 uint16_t tree_own_parent(void) { return PARENT; }
 bool tree_has_children(void) { return children; }
-void tree_greeted(bool acknowledged) { (void)acknowledged; }
+void tree_join_sent(bool acknowledged) { (void)acknowledged; }
 bool mac_busy(void) { return false; }
 void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
 {

@@ -132,7 +132,7 @@ static void a_parent_that_does_not_acknowledge_is_kept_while_it_is_heard_up_to_a
     for (int i = 0; i < 37; i++)
         tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
-    CHECK_EQUAL(greeted, 3);
+    CHECK_EQUAL(join_parent, 3);
     CHECK(asked_again > 1);
 }
 
@@ -142,15 +142,15 @@ static void a_new_parent_that_does_not_answer_is_left_in_the_same_window(void)
     hear(2, 0, WIRE_NO_NODE, 0, 255);
     hear(3, 0, WIRE_NO_NODE, 8, 255);
     hear(4, 0, WIRE_NO_NODE, 16, 255);
-    CHECK_EQUAL(greeted, 2);
-    tree_greeted(false);
+    CHECK_EQUAL(join_parent, 2);
+    tree_join_sent(false);
     CHECK_EQUAL(tree_own_parent(), 2);
     CHECK_EQUAL(probes, 1); /* once more */
-    tree_greeted(false);
-    CHECK_EQUAL(greeted, 3);
-    tree_greeted(true);
+    tree_join_sent(false);
+    CHECK_EQUAL(join_parent, 3);
+    tree_join_sent(true);
     for (int i = 0; i < 4; i++)
-        tree_greeted(false); /* who has answered once may be busy for a while */
+        tree_join_sent(false); /* who has answered once may be busy for a while */
     CHECK_EQUAL(tree_own_parent(), 3);
     CHECK_EQUAL(probes, 1);
     tree_sent(true);
@@ -184,7 +184,7 @@ static void a_parent_that_is_not_heard_well_is_left_within_two_epochs(void)
     tree_init();
     hear(2, 0, WIRE_NO_NODE, 0, 100);
     hear(3, 0, WIRE_NO_NODE, 90, 255);
-    tree_greeted(true);
+    tree_join_sent(true);
     CHECK_EQUAL(tree_own_parent(), 2);
     doubtful = true;
     for (int i = 0; i < 17; i++)
@@ -204,7 +204,7 @@ static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_s
         tree_sent(false); /* the slot may be crowded */
     CHECK_EQUAL(tree_own_parent(), 2);
     tree_sent(true);
-    tree_greeted(false);
+    tree_join_sent(false);
     for (int i = 0; i < 3; i++)
         tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 2);
@@ -214,7 +214,7 @@ static void a_parent_that_is_heard_well_and_answers_nothing_at_all_is_given_up_s
     for (int i = 0; i < 8; i++)
         tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), 3);
-    tree_greeted(false); /* before the next epoch's rows */
+    tree_join_sent(false); /* before the next epoch's rows */
     CHECK_EQUAL(tree_own_parent(), 4);
 }
 
@@ -222,19 +222,19 @@ static void a_parent_that_is_not_heard_is_asked_before_it_is_given_up(void)
 {
     tree_init();
     windows(10, root_beacon);
-    greeted = WIRE_NO_NODE;
+    join_parent = WIRE_NO_NODE;
     windows(8, NULL);
-    CHECK_EQUAL(greeted, ROOT);
+    CHECK_EQUAL(join_parent, ROOT);
     /* its slots were missed, and so were its beacons */
     for (int i = 0; i < 8; i++)
         tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), ROOT);
     for (int answered = 0; answered < 5; answered++) {
-        tree_greeted(true);
+        tree_join_sent(true);
         windows(12, NULL);
         CHECK_EQUAL(tree_own_parent(), ROOT);
     }
-    tree_greeted(false);
+    tree_join_sent(false);
     tree_sent(false);
     CHECK_EQUAL(tree_own_parent(), WIRE_NO_NODE);
 }

@@ -20,7 +20,7 @@ enum { ME = 9, ROOT = 1, SESSION = 3 };
 static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = ME};
 static bool clock_is_known;
 static int joined, left, changed, stamped, restarted;
-static uint16_t greeted;
+static uint16_t join_parent;
 static int asked_again;
 
 const struct wire_settings *settings(void) { return &own; }
@@ -40,7 +40,7 @@ struct clocksync_relation clocksync_relation(void) { return (struct clocksync_re
 void clocksync_lose(void) { clock_is_known = false; }
 void routing_send_join(uint16_t to, bool again)
 {
-    greeted = to;
+    join_parent = to;
     asked_again += again;
 }
 static int probes;

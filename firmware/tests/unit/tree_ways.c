@@ -15,7 +15,7 @@ static void what_was_joined_by_way_of_this_mote_is_no_way_for_it(void)
     tree_init();
     cut_off = false;
     hear(2, 1, ROOT, 16, 255);
-    tree_greeted(true);
+    tree_join_sent(true);
     cut_off = true;
     hear(3, 3, 5, 60, 255); /* a child's child, that this mote does not know as such */
     hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
@@ -35,7 +35,7 @@ static void a_parent_has_no_older_number(void)
     tree_init();
     cut_off = false;
     hear(2, 2, 4, 60, 255);
-    tree_greeted(true);
+    tree_join_sent(true);
     uint8_t before = root_sequence;
     hear(3, 1, ROOT, 90, 255); /* dearer, but closer */
     hear(2, 2, 4, 60, 255);
@@ -68,7 +68,7 @@ static void a_parent_that_has_not_answered_gives_no_number_to_a_mote_without_chi
         CHECK_EQUAL(tree_own_parent(), 2);
         cut_off = true;
         for (int i = 0; i < 6; i++)
-            tree_greeted(false);
+            tree_join_sent(false);
         /* whose number is earlier than that of 2 */
         CHECK_EQUAL(tree_own_parent(), children ? 2 : 3);
         cut_off = false;
@@ -87,7 +87,7 @@ static void no_way_leads_in_a_circle(void)
             uint16_t session = (uint16_t)(SESSION + 100 + 10 * (ahead + 3) + level);
             beacon_of(2, LEVEL - 1, ROOT, 900, 255, session);
             CHECK_EQUAL(tree_own_level(), LEVEL);
-            tree_greeted(true);
+            tree_join_sent(true);
             cut_off = true;
             root_sequence = (uint8_t)(root_sequence + ahead);
             beacon_of(3, level, 5, 16, 255, session);
@@ -117,7 +117,7 @@ static void news_of_the_root_is_asked_for_and_passed_on(void)
     tree_init();
     cut_off = false;
     hear(2, 1, ROOT, 16, 255);
-    tree_greeted(true);
+    tree_join_sent(true);
     windows(1, NULL);
     beacons = 0;
     sought_from = WIRE_NO_NODE;
@@ -167,13 +167,13 @@ static void who_loses_its_parent_asks_before_it_leaves(void)
         cut_off = false;
         uint16_t session = (uint16_t)(SESSION + 10 + seldom);
         beacon_of(2, 1, ROOT, 16, 255, session);
-        tree_greeted(true);
+        tree_join_sent(true);
         cut_off = true;
         beacon_of(3, 3, 5, 60, 255, session);
         beacon_of(6, 3, 5, 90, 255, session);
         beacon_of(4, 3, ME, 48, 255, session); /* that has its way from this mote */
         sought_from = WIRE_NO_NODE;
-        tree_greeted(false);
+        tree_join_sent(false);
         for (int i = 0; i < 3; i++)
             tree_sent(false);
         CHECK(!tree_seeks());
@@ -205,7 +205,7 @@ static void a_parent_that_answers_after_all_stays_one(void)
     hear(2, 1, ROOT, 16, 255);
     cut_off = true;
     hear(3, 3, 5, 60, 255);
-    tree_greeted(false);
+    tree_join_sent(false);
     for (int i = 0; i < 8; i++)
         tree_sent(false);
     tree_sent(true);
@@ -220,8 +220,8 @@ static void who_was_tried_in_vain_waits_until_others_have_been_asked(void)
     cut_off = false;
     hear(3, 3, 5, 60, 255);
     hear(2, 1, ROOT, 16, 255);
-    tree_greeted(true);
-    tree_greeted(false);
+    tree_join_sent(true);
+    tree_join_sent(false);
     for (int i = 0; i < 8; i++)
         tree_sent(false);
     hear(2, 1, ROOT, 16, 255); /* which does not hear this mote */
@@ -278,7 +278,7 @@ static void a_parent_that_stands_below_this_mote_is_given_up_and_counted(void)
     cut_off = false;
     uint16_t loops = mac_counters.loops;
     hear(2, 1, ROOT, 16, 255);
-    tree_greeted(true);
+    tree_join_sent(true);
     hear(2, 4, 7, 70, 255); /* by another way, with news of the root */
     CHECK_EQUAL(tree_own_level(), 5);
     CHECK_EQUAL(mac_counters.loops, loops);
