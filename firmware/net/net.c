@@ -17,6 +17,7 @@
 #include "net/mac/mac.h"
 #include "net/mac/slot_table.h"
 #include "net/root/serial_link.h"
+#include "net/routing/beacon_receive.h"
 #include "net/routing/namesake.h"
 #include "net/routing/neighbours.h"
 #include "net/routing/routing_ops.h"
@@ -69,7 +70,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
     case WIRE_PACKET_BEACON:
         if (length < sizeof(struct wire_beacon))
             break;
-        if (tree_beacon(frame, source, (const struct wire_beacon *)body, length))
+        if (beacon_receive(frame, source, (const struct wire_beacon *)body, length))
             dissemination_heard(source, ((const struct wire_beacon *)body)->query_version);
         control_window_beacon_heard();
         control_window_send_soon();
@@ -98,7 +99,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
             return;
         }
         if (((const struct wire_join *)body)->level == WIRE_NO_LEVEL) {
-            tree_sought(((const struct wire_join *)body)->root_sequence);
+            tree_sequence_requested(((const struct wire_join *)body)->root_sequence);
             schedule_heard(false);
             control_window_send_soon();
             return;

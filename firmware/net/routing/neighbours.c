@@ -227,6 +227,12 @@ uint16_t neighbour_link_cost(const struct neighbour *neighbour)
     return (uint16_t)(COST_UNIT * 255U / share);
 }
 
+uint16_t neighbour_path_cost(const struct neighbour *neighbour)
+{
+    uint16_t link = neighbour_link_cost(neighbour), cost = (uint16_t)(neighbour->cost + link);
+    return cost < link || cost == COST_NONE ? COST_NONE - 1 : cost;
+}
+
 void neighbours_age(void)
 {
     if (crowded)

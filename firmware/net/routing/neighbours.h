@@ -17,6 +17,8 @@
 #define UNTRIED_LEAST 16
 #define TRIED_LEAST 6
 #define COST_VAIN (COST_UNIT * 255 / UNTRIED_LEAST + 1)
+/* There is no way to the root. */
+#define COST_NONE 0xFFFF
 
 /* A child that is done is listened to for one round more: it may not know that its last frame
  * arrived. */
@@ -62,6 +64,8 @@ void neighbour_vain(struct neighbour *neighbour);
 /* Expected transmissions of a frame to it, in sixteenths; COST_VAIN and more where it was tried in
  * vain. */
 uint16_t neighbour_link_cost(const struct neighbour *neighbour);
+/* Expected transmissions to the root by way of it, in sixteenths; less than COST_NONE. */
+uint16_t neighbour_path_cost(const struct neighbour *neighbour);
 bool neighbour_is_child(const struct neighbour *neighbour);
 /* Lately there were children that the table had no place for. */
 bool neighbours_crowded(void);
@@ -77,8 +81,8 @@ bool neighbours_children_silent(void);
 void neighbours_age(void);
 void neighbours_clear(void);
 
-/* Implemented by tree, which decides by the tree: whether a mote is the parent, and what a place in
- * the table is worth that a neighbour has or wants: the least worthy gives way. */
+/* Implemented by tree.c, which decides by the tree: whether a mote is the parent, and what a place
+ * in the table is worth that a neighbour has or wants: the least worthy gives way. */
 bool neighbour_is_parent(uint16_t node);
 uint16_t neighbour_worth(const struct neighbour *neighbour);
 

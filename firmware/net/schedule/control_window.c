@@ -10,7 +10,12 @@
 #include "net/mac/mac.h"
 #include "net/mac/time.h"
 #include "net/net_conf.h"
+#include "net/routing/ageing.h"
+#include "net/routing/beacon_due.h"
+#include "net/routing/beacon_send.h"
 #include "net/routing/neighbours.h"
+#include "net/routing/parent_choice.h"
+#include "net/routing/sequence_request.h"
 #include "net/routing/tree.h"
 #include "net/schedule/search.h"
 #include "net/schedule/session.h"
@@ -47,11 +52,11 @@
 #define ASK_AGAIN_MS 60
 
 static struct {
-    struct timer send;   /* the next frame */
-    ticks_t began;       /* the window that is open */
-    bool beacon_due;     /* this mote's beacon has not gone in this window yet */
-    bool farewell_again; /* the farewell goes twice in its first window: a child that misses it
-                            comes a window later */
+    struct timer send;       /* the next frame */
+    ticks_t began;           /* the window that is open */
+    bool beacon_due;         /* this mote's beacon has not gone in this window yet */
+    bool leave_notice_again; /* the leave notice goes twice in its first window: a child that misses
+                            it comes a window later */
     struct timer former; /* windows of the session before, each CONTROL_SELDOM s: the next one, */
     ticks_t former_due;  /* when it is */
     uint8_t former_channel; /* and a count of them: they are on both channels by turns */
@@ -69,7 +74,7 @@ void control_window_close(void)
     timer_stop(&window_timers.end);
     if (mac_busy())
         mac_cancel();
-    tree_age();
+    routing_age();
     window_sleep_if_idle();
 }
 
@@ -91,7 +96,7 @@ static void quiet(void)
     /* A frame that was lost, in a collision most likely, may be a flood's: it comes again. */
     if (!clock_reached(earliest, heard))
         earliest = heard;
-    if (dissemination_waiting() || control.beacon_due || mac_busy() || tree_seeks())
+    if (dissemination_waiting() || control.beacon_due || mac_busy() || sequence_request_pending())
         timer_after(&window_timers.quiet, CLOCK_MS(10), quiet);
     else if (!clock_reached(clock_now(), earliest))
         timer_start(&window_timers.quiet, earliest, quiet);
@@ -103,7 +108,8 @@ static void quiet(void)
  */
 static void ask(void)
 {
-    if (tree_joined() || !radio_is_on() || !tree_farewell() || !tree_seek())
+    if (tree_joined() || !radio_is_on() || !tree_leave_notice_due() ||
+        !parent_choice_request_number())
         return;
     dissemination_send();
     timer_after(&control.send, CLOCK_MS(ASK_AGAIN_MS), ask);
@@ -120,8 +126,8 @@ static void beacon_sent(enum radio_outcome outcome)
     (void)outcome;
     if (tree_joined() || !slotframe_has_control())
         dissemination_sent();
-    else if (control.farewell_again) {
-        control.farewell_again = false;
+    else if (control.leave_notice_again) {
+        control.leave_notice_again = false;
         control.beacon_due = true;
         send_after_pause();
     } else
@@ -130,7 +136,7 @@ static void beacon_sent(enum radio_outcome outcome)
 
 static void send_next(void)
 {
-    if (!(window_is_open(WINDOW_CONTROL) || tree_farewell()) || !radio_is_on())
+    if (!(window_is_open(WINDOW_CONTROL) || tree_leave_notice_due()) || !radio_is_on())
         return;
     if (mac_busy()) {
         timer_after(&control.send, CLOCK_MS(3), send_next);
@@ -142,11 +148,11 @@ static void send_next(void)
         control.beacon_due && clock_now() - control.began >= CLOCK_MS(CONTROL_SHORTEST_MS);
     if (tree_joined() && !beacon_overdue && dissemination_waiting() && dissemination_send())
         return;
-    if (control.beacon_due && (tree_joined() || tree_farewell())) {
+    if (control.beacon_due && (tree_joined() || tree_leave_notice_due())) {
         control.beacon_due = false;
         struct wire_beacon *body = mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_BEACON);
         control_frame.stamp = (uint8_t)((const uint8_t *)&body->seconds - control_frame.bytes);
-        mac_finish(&control_frame, tree_write_beacon(body));
+        mac_finish(&control_frame, beacon_write(body));
         mac_send(&control_frame, 1, beacon_sent);
     }
 }
@@ -167,7 +173,7 @@ void control_window_open(void)
 {
     window_open(WINDOW_CONTROL);
     control.began = clock_now();
-    control.beacon_due = tree_beacon_due(slotframe_round());
+    control.beacon_due = beacon_due(slotframe_round());
     dissemination_window(slotframe_control_is_common());
     radio_accept_unicast(true);
     radio_channel(channel_control(slotframe_round()));
@@ -239,7 +245,7 @@ void control_window_beacon_heard(void)
         timer_start(&window_timers.quiet, due, quiet);
 }
 
-void search_farewell(uint16_t before)
+void search_leave_notice(uint16_t before)
 {
     slotframe_enter(time_at(clock_now() + before).seconds); /* whether others are awake in it */
     if (!slotframe_has_control())
@@ -254,7 +260,7 @@ void search_farewell(uint16_t before)
 
 void control_window_left(bool awake)
 {
-    control.farewell_again = true;
-    if (awake && tree_farewell())
-        search_farewell(0);
+    control.leave_notice_again = true;
+    if (awake && tree_leave_notice_due())
+        search_leave_notice(0);
 }

@@ -1,5 +1,5 @@
-/* Outside the tree there are no rounds, but windows in which neighbours beacon. Who knows the time
- * listens in those alone. */
+/* Outside the tree there are no rounds, but windows in which neighbours beacon. A mote that knows
+ * the time listens in those alone. */
 #include "net/schedule/search.h"
 
 #include <stdbool.h>
@@ -10,13 +10,15 @@
 #include "net/mac/channels.h"
 #include "net/mac/clocksync.h"
 #include "net/net_conf.h"
+#include "net/routing/ageing.h"
 #include "net/routing/neighbours.h"
 #include "net/routing/tree.h"
 
 /* A mote searches for so many windows of 4 s, then in so many of every so many. Spells of SPELL
  * windows are numbered, and those at the beginning of each CYCLE have all remainders by SPELLS in
- * turn. Who does not know the time listens all the time; who does for EAR ms in each control
- * window, and all the time in one spell of SPELLS unless it hears neighbours. */
+ * turn. A mote that does not know the time listens all the time; one that does listens for
+ * LISTEN_MS in each control window, and all the time in one spell of SPELLS unless it hears
+ * neighbours. */
 #define WINDOWS 72
 #define SPELL 8
 /* Spells of the beginning: a mote in a slow network beacons each 96 s on the same channel. The
@@ -25,22 +27,22 @@
 #define SPELL_FIRST 3
 #define CYCLE 280
 #define SPELLS 4
-#define EAR 100
-/* … where it asks others for news, as long as a window may last. */
-#define EAR_ASKING 220
-/* From so much before the window on: the clock is nobody's any more. */
+#define LISTEN_MS 100
+/* While it asks others for a sequence number it listens as long as a window may last. */
+#define LISTEN_ASKING_MS CONTROL_LONGEST_MS
+/* It begins so much before the window: its clock is nobody's any more. */
 #define EARLY CLOCK_MS(4)
 
 static struct {
     struct timer window; /* the next one */
-    struct timer ear;    /* until when this mote listens in it */
+    struct timer listen; /* until when this mote listens in it */
     uint16_t windows;    /* searched, from WINDOWS on by cycles */
     bool renewed;        /* it has begun anew once already, as nobody was heard any more */
 } search;
 
 static void wait(void);
 
-static void ear_close(void)
+static void listen_end(void)
 {
     if (!tree_joined())
         radio_off();
@@ -53,8 +55,8 @@ static void listen(void)
 {
     uint8_t spell = (uint8_t)(search.windows < WINDOWS ? search.windows / SPELL_LONG + SPELL_FIRST
                                                        : search.windows / SPELL);
-    bool now =
-        search.windows < WINDOWS || (search.windows - WINDOWS) % CYCLE < SPELL || tree_farewell();
+    bool now = search.windows < WINDOWS || (search.windows - WINDOWS) % CYCLE < SPELL ||
+               tree_leave_notice_due();
     bool by_time = time_known() && (neighbour_count() || (spell + 1) % SPELLS);
     uint32_t second = time_at(clock_now() + EARLY).seconds;
     if (by_time)
@@ -66,7 +68,9 @@ static void listen(void)
     else
         radio_off();
     if (by_time)
-        timer_after(&search.ear, tree_farewell() ? CLOCK_MS(EAR_ASKING) : CLOCK_MS(EAR), ear_close);
+        timer_after(&search.listen,
+                    tree_leave_notice_due() ? CLOCK_MS(LISTEN_ASKING_MS) : CLOCK_MS(LISTEN_MS),
+                    listen_end);
 }
 
 /* Neighbours age all the same, and children listen when the control windows are. */
@@ -76,12 +80,12 @@ static void window(void)
         search.windows = WINDOWS;
     listen();
     clocksync_tick(false);
-    if (tree_farewell())
-        search_farewell(EARLY);
+    if (tree_leave_notice_due())
+        search_leave_notice(EARLY);
     bool had = neighbour_count();
-    tree_age();
-    /* Who was known is heard no more, and may have gone over to another session: the search begins
-     * anew. Once: some hear others now and then. */
+    routing_age();
+    /* Neighbours that were known are heard no more, and may have gone over to another session: the
+     * search begins anew. Once: some motes hear others now and then. */
     if (had && !neighbour_count() && !search.renewed) {
         search.renewed = true;
         search.windows = 0;
@@ -102,7 +106,7 @@ static void wait(void)
 
 void search_begin(void)
 {
-    timer_stop(&search.ear);
+    timer_stop(&search.listen);
     /* A child that asks whether its parent is there is to hear nothing. */
     radio_accept_unicast(false);
     radio_channel(channel_home());
@@ -115,5 +119,5 @@ void search_begin(void)
 void search_end(void)
 {
     timer_stop(&search.window);
-    timer_stop(&search.ear);
+    timer_stop(&search.listen);
 }

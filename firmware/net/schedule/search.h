@@ -11,6 +11,6 @@ void search_end(void);
 
 /* Implemented by schedule: this mote, which has left the tree, says so in the control window that
  * begins after so many ticks. */
-void search_farewell(uint16_t before);
+void search_leave_notice(uint16_t before);
 
 #endif

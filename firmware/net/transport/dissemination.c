@@ -10,6 +10,7 @@
 #include "net/app.h"
 #include "net/mac/frames.h"
 #include "net/mac/mac.h"
+#include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
@@ -439,7 +440,7 @@ static void join_sent(enum radio_outcome outcome)
         if (outcome == RADIO_SENT)
             join_parent = WIRE_NO_NODE;
         if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)
-            tree_join_sent(outcome == RADIO_SENT);
+            parent_join_sent(outcome == RADIO_SENT);
     }
     dissemination_sent();
 }

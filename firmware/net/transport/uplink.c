@@ -10,6 +10,7 @@
 #include "net/mac/frames.h"
 #include "net/mac/mac.h"
 #include "net/mac/slot_table.h"
+#include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
@@ -124,7 +125,7 @@ static void rows_first(void)
 static void judge(void)
 {
     if (refused)
-        tree_sent(false);
+        parent_frame_sent(false);
     refused = false;
 }
 
@@ -142,7 +143,7 @@ static void sent(enum radio_outcome outcome)
         goes = 0;
         told_more = flags & WIRE_BUNDLE_PENDING;
         uplink_sent(flags);
-        tree_sent(true);
+        parent_frame_sent(true);
     } else if (++goes >= GOES || !(told_more || tree_own_level() == 1)) {
         running = false;
         uplink_done();

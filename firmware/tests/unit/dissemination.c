@@ -5,6 +5,7 @@
 #include "net/app.h"
 #include "net/mac/mac.h"
 #include "net/net.h"
+#include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
 #include "net/transport/dissemination.h"
 
@@ -23,7 +24,7 @@ uint8_t tree_own_level(void) { return 2; }
 uint16_t tree_session(void) { return 1; }
 uint16_t tree_own_parent(void) { return PARENT; }
 bool tree_has_children(void) { return children; }
-void tree_join_sent(bool acknowledged) { (void)acknowledged; }
+void parent_join_sent(bool acknowledged) { (void)acknowledged; }
 bool mac_busy(void) { return false; }
 void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
 {

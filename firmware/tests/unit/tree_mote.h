@@ -1,95 +1,112 @@
-/* A mote whose tree is under test, and beacons that it hears: what tree.c calls of other modules.
- */
+/* A mote whose tree is under test, and beacons that it hears. Of other modules, five are replaced:
+ * settings, the clock, the MAC, the application, and what routing asks of the layers above it. */
 #ifndef UNIT_TREE_MOTE_H
 #define UNIT_TREE_MOTE_H
 
 #include "unit.h"
 
 #include "drivers/settings.h"
+#include "kernel/clock.h"
 #include "net/app.h"
 #include "net/mac/clocksync.h"
 #include "net/mac/mac.h"
 #include "net/mac/slot_table.h"
+#include "net/routing/ageing.h"
+#include "net/routing/beacon_due.h"
+#include "net/routing/beacon_receive.h"
+#include "net/routing/beacon_send.h"
 #include "net/routing/namesake.h"
 #include "net/routing/neighbours.h"
+#include "net/routing/parent_choice.h"
+#include "net/routing/parent_loss.h"
 #include "net/routing/routing_ops.h"
+#include "net/routing/sequence_request.h"
 #include "net/routing/tree.h"
 
 enum { ME = 9, ROOT = 1, SESSION = 3 };
 
+/* ---- settings and the clock ---- */
 static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = ME};
-static bool clock_is_known;
-static int joined, left, changed, stamped, restarted;
-static uint16_t join_parent;
-static int asked_again;
+static ticks_t now;
 
 const struct wire_settings *settings(void) { return &own; }
-bool time_known(void) { return clock_is_known; }
-bool clocksync_stamp(uint16_t source, const struct wire_beacon *beacon, ticks_t local)
+ticks_t clock_now(void) { return now; }
+
+/* ---- the MAC ---- */
+struct mac_counters mac_counters;
+static int namesakes; /* frames that tell of one */
+
+void *mac_begin(struct mac_frame *frame, uint16_t destination, uint8_t type)
 {
-    (void)source;
-    (void)beacon;
-    (void)local;
-    stamped++;
-    clock_is_known = true;
-    return false;
+    (void)destination;
+    namesakes += type == WIRE_PACKET_NAMESAKE;
+    return frame->bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
 }
-static bool clock_is_stale;
-bool clocksync_stale(void) { return clock_is_stale; }
-struct clocksync_relation clocksync_relation(void) { return (struct clocksync_relation){0}; }
-void clocksync_lose(void) { clock_is_known = false; }
+void mac_finish(struct mac_frame *frame, uint8_t body)
+{
+    (void)frame;
+    (void)body;
+}
+bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
+{
+    (void)frame;
+    (void)tries;
+    (void)done;
+    return true;
+}
+bool mac_busy(void) { return false; }
+
+/* ---- what routing asks of the layers above it ---- */
+static uint16_t join_parent; /* to whom the last JOIN is to go */
+static int joins_again, joins_repeated, queries_wanted, beacons, joined, left, changed, restarted;
+static uint16_t requested_of; /* the last sequence number request */
+static uint8_t requested_after;
+static bool slow;            /* the network is */
+static bool doubtful;        /* the parent may hold a frame of this mote's … */
+static bool partials = true; /* … with partial state records */
+static int renewed;
+static uint16_t renewed_after;
+
+void routing_request_beacon(void) { beacons++; }
+void routing_send_soon(void) {}
 void routing_send_join(uint16_t to, bool again)
 {
     join_parent = to;
-    asked_again += again;
+    joins_again += again;
 }
-static int probes;
-void routing_repeat_join(void) { probes++; }
-uint16_t routing_query_version(void) { return 0; }
-static int wanted, beacons;
-void routing_request_queries(void) { wanted++; }
-static uint16_t sought_from;
-static uint8_t sought_after;
+void routing_repeat_join(void) { joins_repeated++; }
 void routing_request_sequence_number(uint16_t node, uint8_t after)
 {
-    sought_from = node;
-    sought_after = after;
+    requested_of = node;
+    requested_after = after;
 }
-void routing_request_beacon(void) { beacons++; }
-void routing_send_soon(void) {}
-static bool slow;
+void routing_request_queries(void) { queries_wanted++; }
+void routing_report_namesake(const struct wire_namesake *record) { (void)record; }
+bool routing_may_switch(bool rows_twice) { return !doubtful || (rows_twice && !partials); }
+uint16_t routing_query_version(void) { return 0; }
 bool routing_network_slow(void) { return slow; }
 void routing_session_begins(bool again)
 {
     (void)again;
     restarted++;
 }
-static bool doubtful;
-static bool partials = true;
-bool routing_may_switch(bool rows_twice) { return !doubtful || (rows_twice && !partials); }
-void app_time_changed(void) {}
 void routing_joined(void) { joined++; }
 void routing_left(void) { left++; }
 void routing_parent_changed(void) { changed++; }
 void routing_clock_jumped(void) {}
-static int namesakes;
-void namesake_heard(uint16_t source)
-{
-    (void)source;
-    namesakes++;
-}
-void namesake_age(void) {}
-static int renewed;
-static uint16_t renewed_after;
 void routing_renew_session(uint16_t other)
 {
     renewed++;
     renewed_after = other;
 }
 
-struct mac_counters mac_counters;
-static bool wider;
+/* ---- the application ---- */
+static bool wider; /* semantic routing trees have come to reach further */
 static uint8_t told[WIRE_PACKET_MAXIMUM], told_length;
+static bool by_values;
+static uint16_t distances[256]; /* by node */
+
+void app_time_changed(void) {}
 bool app_srt_heard(uint8_t neighbour, const uint8_t *entries, uint8_t length, bool whole)
 {
     (void)neighbour;
@@ -104,26 +121,20 @@ uint8_t app_srt_write(uint8_t *entries)
     memset(entries, 0x55, sizeof(struct wire_srt_entry));
     return sizeof(struct wire_srt_entry);
 }
-
-static bool by_values;
-static uint16_t distances[256]; /* by node */
 bool app_srt_chooses(void) { return by_values; }
 uint16_t app_srt_distance(uint8_t neighbour, bool parent)
 {
     CHECK_EQUAL(parent, neighbours()[neighbour].node == tree_own_parent());
     return distances[neighbours()[neighbour].node & 255];
 }
-uint16_t random_below(uint16_t limit)
-{
-    (void)limit;
-    return 0;
-}
 
+/* ---- neighbours ---- */
 static uint8_t sequence[256];
 /* Of the root's latest beacon, that all others of a test have heard of; it stands still while a
  * test says so. */
 static uint8_t root_sequence;
 static bool cut_off;
+static struct net_time stamp; /* of each beacon */
 
 /* A beacon of `node`, heard with `lqi`, that says it hears this mote as well. */
 static bool beacon_of(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi,
@@ -134,6 +145,8 @@ static bool beacon_of(uint16_t node, uint8_t level, uint16_t parent, uint16_t co
     struct wire_beacon *beacon = (struct wire_beacon *)bytes;
     *beacon = (struct wire_beacon){.root = ROOT,
                                    .session = session,
+                                   .seconds = stamp.seconds,
+                                   .ticks = stamp.ticks,
                                    .sequence = sequence[node & 255]++,
                                    .root_sequence = root_sequence,
                                    .level = level,
@@ -141,8 +154,8 @@ static bool beacon_of(uint16_t node, uint8_t level, uint16_t parent, uint16_t co
                                    .cost = cost};
     beacon->neighbours[0].node = ME;
     beacon->neighbours[0].heard = lqi;
-    struct radio_frame frame = {.lqi = lqi};
-    return tree_beacon(&frame, node, beacon, sizeof bytes);
+    struct radio_frame frame = {.lqi = lqi, .sfd = now};
+    return beacon_receive(&frame, node, beacon, sizeof bytes);
 }
 
 static void hear(uint16_t node, uint8_t level, uint16_t parent, uint16_t cost, uint8_t lqi)
@@ -162,7 +175,7 @@ static void windows(int count, int (*each)(void))
     for (int i = 0; i < count; i++) {
         if (each)
             (void)each();
-        tree_age();
+        routing_age();
     }
 }
 

@@ -1,5 +1,9 @@
-/* Ways to the root: who has left the tree, news of the root, no loops. sources: net/routing/tree.c
- * net/routing/neighbours.c net/mac/slot_table.c */
+/* Ways to the root: motes that leave the tree, sequence numbers of the root, no loops.
+ * sources: lib/random.c net/mac/clocksync.c net/mac/frames.c net/mac/slot_table.c
+ * net/routing/ageing.c net/routing/beacon_due.c net/routing/beacon_receive.c
+ * net/routing/beacon_send.c net/routing/namesake.c net/routing/neighbours.c
+ * net/routing/parent_choice.c net/routing/parent_loss.c net/routing/sequence_request.c
+ * net/routing/tree.c */
 #include "tree_mote.h"
 
 static void a_parent_that_takes_this_mote_for_its_own_is_dropped(void)
@@ -15,13 +19,13 @@ static void what_was_joined_by_way_of_this_mote_is_no_way_for_it(void)
     tree_init();
     cut_off = false;
     hear(2, 1, ROOT, 16, 255);
-    tree_join_sent(true);
+    parent_join_sent(true);
     cut_off = true;
     hear(3, 3, 5, 60, 255); /* a child's child, that this mote does not know as such */
     hear(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
     for (int i = 0; i < 20; i++) {
         hear(3, 3, 5, 60, 255);
-        tree_age();
+        routing_age();
     }
     CHECK(!tree_joined());
     cut_off = false; /* it has another way */
@@ -35,7 +39,7 @@ static void a_parent_has_no_older_number(void)
     tree_init();
     cut_off = false;
     hear(2, 2, 4, 60, 255);
-    tree_join_sent(true);
+    parent_join_sent(true);
     uint8_t before = root_sequence;
     hear(3, 1, ROOT, 90, 255); /* dearer, but closer */
     hear(2, 2, 4, 60, 255);
@@ -46,13 +50,13 @@ static void a_parent_has_no_older_number(void)
     /* 3 may have its way by this mote: the level was told with a number before this one's */
     CHECK_EQUAL(tree_own_parent(), 2);
     CHECK(tree_joined());
-    CHECK_EQUAL(sought_from, 3);
-    CHECK_EQUAL(sought_after, root_sequence);
+    CHECK_EQUAL(requested_of, 3);
+    CHECK_EQUAL(requested_after, root_sequence);
     CHECK(root_sequence != before);
     hear(3, 1, ROOT, 90, 255); /* by the same number, and closer */
     CHECK_EQUAL(tree_own_parent(), 3);
     CHECK_EQUAL(tree_own_level(), 2);
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    CHECK_EQUAL(requested_of, WIRE_NO_NODE);
     cut_off = slow = false;
 }
 
@@ -68,7 +72,7 @@ static void a_parent_that_has_not_answered_gives_no_number_to_a_mote_without_chi
         CHECK_EQUAL(tree_own_parent(), 2);
         cut_off = true;
         for (int i = 0; i < 6; i++)
-            tree_join_sent(false);
+            parent_join_sent(false);
         /* whose number is earlier than that of 2 */
         CHECK_EQUAL(tree_own_parent(), children ? 2 : 3);
         cut_off = false;
@@ -87,7 +91,7 @@ static void no_way_leads_in_a_circle(void)
             uint16_t session = (uint16_t)(SESSION + 100 + 10 * (ahead + 3) + level);
             beacon_of(2, LEVEL - 1, ROOT, 900, 255, session);
             CHECK_EQUAL(tree_own_level(), LEVEL);
-            tree_join_sent(true);
+            parent_join_sent(true);
             cut_off = true;
             root_sequence = (uint8_t)(root_sequence + ahead);
             beacon_of(3, level, 5, 16, 255, session);
@@ -107,8 +111,8 @@ static void who_leaves_says_so_for_as_long_as_others_may_be_asleep(void)
     hear(ROOT, 0, WIRE_NO_NODE, 0, 255);
     hear(ROOT, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255);
     int says = 0;
-    for (int window = 0; window < 20; window++, tree_age())
-        says += tree_farewell();
+    for (int window = 0; window < 20; window++, routing_age())
+        says += tree_leave_notice_due();
     CHECK_EQUAL(says, 17);
 }
 
@@ -117,46 +121,46 @@ static void news_of_the_root_is_asked_for_and_passed_on(void)
     tree_init();
     cut_off = false;
     hear(2, 1, ROOT, 16, 255);
-    tree_join_sent(true);
+    parent_join_sent(true);
     windows(1, NULL);
     beacons = 0;
-    sought_from = WIRE_NO_NODE;
-    CHECK(!tree_seeks());
-    tree_sought((uint8_t)(root_sequence - 1)); /* this mote has some */
+    requested_of = WIRE_NO_NODE;
+    CHECK(!sequence_request_pending());
+    tree_sequence_requested((uint8_t)(root_sequence - 1)); /* this mote has some */
     CHECK_EQUAL(beacons, 1);
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
-    CHECK(tree_seeks()); /* awake: its beacon may be lost */
+    CHECK_EQUAL(requested_of, WIRE_NO_NODE);
+    CHECK(sequence_request_pending()); /* awake: its beacon may be lost */
     uint8_t wanted_after = root_sequence;
-    tree_sought(wanted_after);
+    tree_sequence_requested(wanted_after);
     CHECK_EQUAL(beacons, 1);
-    CHECK_EQUAL(sought_from, 2);
-    CHECK_EQUAL(sought_after, wanted_after);
-    sought_from = WIRE_NO_NODE;
-    tree_sought(wanted_after); /* that has been asked for */
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    CHECK_EQUAL(requested_of, 2);
+    CHECK_EQUAL(requested_after, wanted_after);
+    requested_of = WIRE_NO_NODE;
+    tree_sequence_requested(wanted_after); /* that has been asked for */
+    CHECK_EQUAL(requested_of, WIRE_NO_NODE);
     for (int i = 0; i < 3; i++)
-        CHECK(tree_seeks());
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
-    CHECK(tree_seeks());
-    CHECK_EQUAL(sought_from, 2); /* again */
-    sought_from = WIRE_NO_NODE;
+        CHECK(sequence_request_pending());
+    CHECK_EQUAL(requested_of, WIRE_NO_NODE);
+    CHECK(sequence_request_pending());
+    CHECK_EQUAL(requested_of, 2); /* again */
+    requested_of = WIRE_NO_NODE;
     windows(1, NULL);
-    CHECK_EQUAL(sought_from, 2); /* … in the next window */
-    tree_sought((uint8_t)(wanted_after + 1));
-    CHECK_EQUAL(sought_after, (uint8_t)(wanted_after + 1));
+    CHECK_EQUAL(requested_of, 2); /* … in the next window */
+    tree_sequence_requested((uint8_t)(wanted_after + 1));
+    CHECK_EQUAL(requested_after, (uint8_t)(wanted_after + 1));
     hear(2, 1, ROOT, 16, 255);
     CHECK_EQUAL(beacons, 1);
     hear(2, 1, ROOT, 16, 255);
     CHECK_EQUAL(beacons, 2);
-    CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+    CHECK_EQUAL(requested_of, WIRE_NO_NODE);
     hear(2, 1, ROOT, 16, 255);
     CHECK_EQUAL(beacons, 2);
-    tree_sought(root_sequence);
+    tree_sequence_requested(root_sequence);
     for (int window = 0; window < 3; window++) {
-        CHECK(tree_seeks());
+        CHECK(sequence_request_pending());
         windows(1, NULL);
     }
-    CHECK(!tree_seeks()); /* who waits longer asks again */
+    CHECK(!sequence_request_pending()); /* who waits longer asks again */
 }
 
 static void who_loses_its_parent_asks_before_it_leaves(void)
@@ -167,30 +171,30 @@ static void who_loses_its_parent_asks_before_it_leaves(void)
         cut_off = false;
         uint16_t session = (uint16_t)(SESSION + 10 + seldom);
         beacon_of(2, 1, ROOT, 16, 255, session);
-        tree_join_sent(true);
+        parent_join_sent(true);
         cut_off = true;
         beacon_of(3, 3, 5, 60, 255, session);
         beacon_of(6, 3, 5, 90, 255, session);
         beacon_of(4, 3, ME, 48, 255, session); /* that has its way from this mote */
-        sought_from = WIRE_NO_NODE;
-        tree_join_sent(false);
+        requested_of = WIRE_NO_NODE;
+        parent_join_sent(false);
         for (int i = 0; i < 3; i++)
-            tree_sent(false);
-        CHECK(!tree_seeks());
-        tree_sent(false);
+            parent_frame_sent(false);
+        CHECK(!sequence_request_pending());
+        parent_frame_sent(false);
         CHECK(tree_joined());
-        CHECK(tree_seeks());
-        CHECK_EQUAL(sought_from, 3);
-        CHECK_EQUAL(sought_after, root_sequence);
+        CHECK(sequence_request_pending());
+        CHECK_EQUAL(requested_of, 3);
+        CHECK_EQUAL(requested_after, root_sequence);
         windows(1, NULL);
         CHECK(tree_joined());
         windows(1, NULL);
         CHECK(!tree_joined());
-        CHECK(tree_farewell());
-        CHECK(tree_seek()); /* outside, in whatever network */
-        CHECK_EQUAL(sought_from, 3);
-        tree_sought(root_sequence); /* here is nothing to be had */
-        CHECK(!tree_seeks());
+        CHECK(tree_leave_notice_due());
+        CHECK(parent_choice_request_number()); /* outside, in whatever network */
+        CHECK_EQUAL(requested_of, 3);
+        tree_sequence_requested(root_sequence); /* here is nothing to be had */
+        CHECK(!sequence_request_pending());
         cut_off = false;
         beacon_of(6, 3, 5, 90, 255, session);
         CHECK_EQUAL(tree_own_parent(), 6);
@@ -205,10 +209,10 @@ static void a_parent_that_answers_after_all_stays_one(void)
     hear(2, 1, ROOT, 16, 255);
     cut_off = true;
     hear(3, 3, 5, 60, 255);
-    tree_join_sent(false);
+    parent_join_sent(false);
     for (int i = 0; i < 8; i++)
-        tree_sent(false);
-    tree_sent(true);
+        parent_frame_sent(false);
+    parent_frame_sent(true);
     windows(3, NULL);
     CHECK_EQUAL(tree_own_parent(), 2);
     cut_off = false;
@@ -220,10 +224,10 @@ static void who_was_tried_in_vain_waits_until_others_have_been_asked(void)
     cut_off = false;
     hear(3, 3, 5, 60, 255);
     hear(2, 1, ROOT, 16, 255);
-    tree_join_sent(true);
-    tree_join_sent(false);
+    parent_join_sent(true);
+    parent_join_sent(false);
     for (int i = 0; i < 8; i++)
-        tree_sent(false);
+        parent_frame_sent(false);
     hear(2, 1, ROOT, 16, 255); /* which does not hear this mote */
     windows(2, NULL);
     CHECK(!tree_joined());
@@ -245,14 +249,14 @@ static void who_had_its_way_by_a_mote_that_has_left_asks_for_it(void)
         cut_off = true;
         beacon_of(2, 1, ROOT, 16, 255, session);
         beacon_of(3, 1, ROOT, 90, 255, session);
-        sought_from = WIRE_NO_NODE;
+        requested_of = WIRE_NO_NODE;
         beacon_of(2, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255, session);
         CHECK_EQUAL(tree_own_parent(), 3);
-        CHECK_EQUAL(sought_from, seldom ? 3 : WIRE_NO_NODE);
-        sought_from = WIRE_NO_NODE;
+        CHECK_EQUAL(requested_of, seldom ? 3 : WIRE_NO_NODE);
+        requested_of = WIRE_NO_NODE;
         beacon_of(3, WIRE_NO_LEVEL, WIRE_NO_NODE, UINT16_MAX, 255, session);
         CHECK(!tree_joined()); /* and nobody to be asked */
-        CHECK_EQUAL(sought_from, WIRE_NO_NODE);
+        CHECK_EQUAL(requested_of, WIRE_NO_NODE);
     }
     cut_off = slow = false;
 }
@@ -278,7 +282,7 @@ static void a_parent_that_stands_below_this_mote_is_given_up_and_counted(void)
     cut_off = false;
     uint16_t loops = mac_counters.loops;
     hear(2, 1, ROOT, 16, 255);
-    tree_join_sent(true);
+    parent_join_sent(true);
     hear(2, 4, 7, 70, 255); /* by another way, with news of the root */
     CHECK_EQUAL(tree_own_level(), 5);
     CHECK_EQUAL(mac_counters.loops, loops);

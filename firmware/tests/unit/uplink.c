@@ -9,6 +9,7 @@
 #include "net/mac/frames.h"
 #include "net/mac/mac.h"
 #include "net/mac/slot_table.h"
+#include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
 #include "net/transport/outbox.h"
 #include "net/transport/uplink.h"
@@ -34,7 +35,7 @@ uint8_t tree_own_level(void) { return 2; }
 static uint16_t session;
 uint16_t tree_session(void) { return session; }
 bool tree_is_root(void) { return false; }
-void tree_sent(bool acknowledged) { (void)acknowledged; }
+void parent_frame_sent(bool acknowledged) { (void)acknowledged; }
 struct queue_record *discipline_next(bool partials)
 {
     (void)partials;
