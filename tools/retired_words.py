@@ -22,14 +22,7 @@ PASSED_OVER = ("firmware/include/wire.h", "__pycache__", "build")
 GLOSSARY = "docs/glossary.md"
 
 #: (word, folder): it is still used there. Remove what has been renamed; add nothing.
-EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("seek", "firmware/net"),
-        ("slots", "firmware/net"),
-        ("sought", "firmware/net"),
-        ("slots", "firmware/tests/net"),
-    }
-)
+EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True)

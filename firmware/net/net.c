@@ -34,9 +34,11 @@
 #define SIGNAL_TOKENS 0x8000
 #define REBOOT_DELAY CLOCK_MS(12000)
 
-static struct timer reboot_timer;
-/* From the main loop, because it is often the schedule itself that finds the parent gone. */
-static struct event restart_event = {.handler = schedule_restart};
+static struct {
+    struct timer reboot;
+    struct event restart; /* of the schedule: from the main loop, as it is often the schedule itself
+                             that finds the parent gone */
+} net = {.restart = {.handler = schedule_restart}};
 
 bool net_asked(uint8_t type, const uint8_t *body, uint8_t length, bool unicast)
 {
@@ -160,7 +162,7 @@ static NOT_INLINED uint8_t execute(const struct wire_command *command, uint8_t a
         settings_keep(&changed);
         return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_REBOOT:
-        timer_start(&reboot_timer, clock_now() + REBOOT_DELAY, kernel_restart);
+        timer_start(&net.reboot, clock_now() + REBOOT_DELAY, kernel_restart);
         return WIRE_COMMAND_STATUS_DONE;
     case WIRE_COMMAND_RUN:
         if (arguments != 1 + sizeof *values)
@@ -222,7 +224,7 @@ void routing_repeat_join(void) { dissemination_join_again(); }
 
 void routing_request_sequence_number(uint16_t neighbour, uint8_t after)
 {
-    dissemination_seek(neighbour, after);
+    dissemination_request_sequence_number(neighbour, after);
 }
 
 void routing_request_queries(void) { dissemination_want(); }
@@ -252,18 +254,18 @@ void routing_joined(void)
 {
     app_time_changed();
     status_report();
-    event_post(&restart_event);
+    event_post(&net.restart);
 }
 
 void routing_left(void)
 {
     status_log(2, "parent lost");
-    event_post(&restart_event);
+    event_post(&net.restart);
 }
 
 void routing_parent_changed(void) { status_report(); }
 
-void routing_clock_jumped(void) { event_post(&restart_event); }
+void routing_clock_jumped(void) { event_post(&net.restart); }
 
 void routing_renew_session(uint16_t other)
 {

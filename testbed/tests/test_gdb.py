@@ -64,7 +64,7 @@ info registers
 x/3i $pc
 print 'settings.c'::current.nodeid
 delete
-watch 'status.c'::supply
+watch 'status.c'::battery.supply
 continue
 delete
 finish
@@ -103,7 +103,9 @@ def test_a_session_that_only_looks_changes_nothing(description: Path, tmp_path: 
     )
     assert re.search(rf"= {mote}$", said, re.MULTILINE)
     assert re.search(
-        r"^Hardware watchpoint 3: 'status.c'::supply\n\nOld value = 0\nNew value = (\d+)", said, re.MULTILINE
+        r"^Hardware watchpoint 3: 'status.c'::battery.supply\n\nOld value = 0\nNew value = (\d+)",
+        said,
+        re.MULTILINE,
     )
     first, second = re.findall(
         rf"^mote {mote} \({board}\) at (\d+\.\d+) s: it has power$", said, re.MULTILINE
@@ -163,8 +165,8 @@ set var *((unsigned char *)$sp - 200) = 0x5a
 print/x *((unsigned char *)$sp - 200)
 set var $r5 = 0x17
 print/x $r5
-set var 'status.c'::supply_low = 1
-print 'status.c'::supply_low
+set var 'status.c'::battery.low = 1
+print 'status.c'::battery.low
 print board_free_ram() > 100
 print settings()->nodeid
 info symbol $pc
@@ -189,7 +191,7 @@ def test_memory_and_registers_are_written_and_functions_called(
     description: Path, tmp_path: Path, board: str
 ) -> None:
     mote = MOTES[board]
-    watched = TRY.format(commands=["rwatch 'status.c'::supply", "continue"])
+    watched = TRY.format(commands=["rwatch 'status.c'::battery.supply", "continue"])
     script = WRITE.format(more=MORE[board], watch=watched)
     with running(description, "--speed", "max", gdb={mote: 0}) as bed:
         with Gdb(bed, mote, script, tmp_path / "gdb.log") as gdb:

@@ -33,14 +33,17 @@
      1UL << WIRE_ATTRIBUTE_RADIO_DUTY | 1UL << WIRE_ATTRIBUTE_RESETS |                             \
      1UL << WIRE_ATTRIBUTE_UPTIME | 1UL << WIRE_ATTRIBUTE_DROPPED)
 
-static uint16_t supply;
-static bool supply_low;
+static struct {
+    uint16_t supply; /* mV, when it was measured last; 0: not yet */
+    bool low;        /* it fell below BATTERY_LOW, and has not recovered */
+} battery;
 
 static void watch_supply(void)
 {
-    bool was_low = supply_low;
-    supply_low = supply > 0 && supply < (was_low ? BATTERY_RECOVERED : BATTERY_LOW);
-    if (supply_low && !was_low)
+    bool was_low = battery.low;
+    battery.low =
+        battery.supply > 0 && battery.supply < (was_low ? BATTERY_RECOVERED : BATTERY_LOW);
+    if (battery.low && !was_low)
         app_own_event(APP_EVENT_BATTERY_LOW);
 }
 
@@ -59,7 +62,7 @@ void status_report(void)
     /* where a query's is under way, the last value does */
     (void)sensor_acquire(1UL << WIRE_ATTRIBUTE_VOLTAGE);
     if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage))
-        supply = (uint16_t)voltage;
+        battery.supply = (uint16_t)voltage;
     watch_supply();
     struct wire_status status = {
         .node = own->nodeid,
@@ -75,7 +78,7 @@ void status_report(void)
         .query_version = dissemination_version(),
         .x = own->x,
         .y = own->y,
-        .voltage = supply,
+        .voltage = battery.supply,
         .free_ram = board_free_ram(),
         .queue_length = queue_length(),
         .seconds = time_at(clock_now()).seconds,

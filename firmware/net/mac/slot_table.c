@@ -59,7 +59,7 @@ static struct {
     /* bytes of bundles in this round; in the round of this period, and of the last, that had most
      */
     uint16_t bytes_now, bytes_most, bytes_most_before;
-} slots;
+} layout;
 
 static uint8_t band_of(uint8_t level)
 {
@@ -95,71 +95,72 @@ static uint8_t add_up(const uint8_t *table, uint8_t *sums)
 
 static void hold(void)
 {
-    if (slots.told[0].table) {
-        slots.levels = LEVELS_OF(slots.told[0].table);
-        (void)add_up(BYTES(slots.told[0].table), slots.before);
+    if (layout.told[0].table) {
+        layout.levels = LEVELS_OF(layout.told[0].table);
+        (void)add_up(BYTES(layout.told[0].table), layout.before);
         return;
     }
-    slots.levels = sizeof beginning - 1;
-    for (uint8_t level = 0; level <= slots.levels; level++)
-        slots.before[level] = beginning[level];
+    layout.levels = sizeof beginning - 1;
+    for (uint8_t level = 0; level <= layout.levels; level++)
+        layout.before[level] = beginning[level];
 }
 
 void slot_table_forget(void)
 {
-    memset(slots.told, 0, sizeof slots.told);
+    memset(layout.told, 0, sizeof layout.told);
     hold();
 }
 
-static bool announced(void) { return slots.told[0].table != slots.told[1].table; }
+static bool announced(void) { return layout.told[0].table != layout.told[1].table; }
 
 static void change(void)
 {
-    slots.told[0].table = slots.told[1].table;
+    layout.told[0].table = layout.told[1].table;
     hold();
 }
 
 void slot_table_round(uint16_t second)
 {
-    if (announced() && (int8_t)((uint8_t)(second >> UNIT_SHIFT) - slots.told[1].start) >= 0)
+    if (announced() && (int8_t)((uint8_t)(second >> UNIT_SHIFT) - layout.told[1].start) >= 0)
         change();
 }
 
 static uint8_t own(uint8_t level)
 {
-    return level == 0 || level > slots.levels ? slots.levels : level;
+    return level == 0 || level > layout.levels ? layout.levels : level;
 }
 
 uint16_t slot_table_start(uint8_t level)
 {
-    return (uint16_t)(FIRST + slots.before[own(level)] * SLOT_CELL_MS);
+    return (uint16_t)(FIRST + layout.before[own(level)] * SLOT_CELL_MS);
 }
 
 uint16_t slot_table_end(uint8_t level)
 {
-    return (uint16_t)(FIRST + slots.before[own(level) - 1] * SLOT_CELL_MS);
+    return (uint16_t)(FIRST + layout.before[own(level) - 1] * SLOT_CELL_MS);
 }
 
 uint8_t slot_table_cells(uint8_t level)
 {
-    return (uint8_t)(slots.before[own(level) - 1] - slots.before[own(level)]);
+    return (uint8_t)(layout.before[own(level) - 1] - layout.before[own(level)]);
 }
 
-uint16_t slot_table_over(void) { return (uint16_t)(FIRST + slots.before[0] * SLOT_CELL_MS + 5); }
+uint16_t slot_table_over(void) { return (uint16_t)(FIRST + layout.before[0] * SLOT_CELL_MS + 5); }
 
-bool slot_table_shared(uint8_t level) { return level >= slots.levels; }
+bool slot_table_shared(uint8_t level) { return level >= layout.levels; }
 
 uint8_t slot_table_length(const uint8_t *entries, uint8_t length)
 {
     uint8_t at = 0;
-    while (at < sizeof slots.told && at + sizeof *slots.told <= length && entries[at] == 0)
-        at = (uint8_t)(at + sizeof *slots.told);
+    while (at < sizeof layout.told && at + sizeof *layout.told <= length && entries[at] == 0)
+        at = (uint8_t)(at + sizeof *layout.told);
     return at;
 }
 
 bool slot_table_possible(const uint8_t *entries, uint8_t length)
 {
-    for (; length; length = (uint8_t)(length - sizeof *slots.told), entries += sizeof *slots.told) {
+    for (; length;
+         length = (uint8_t)(length - sizeof *layout.told), entries += sizeof *layout.told) {
         const struct wire_slots_entry *entry = (const struct wire_slots_entry *)entries;
         if (entry->version == 0 || (entry->table && !add_up(BYTES(entry->table), NULL)))
             return false;
@@ -172,25 +173,25 @@ void slot_table_take(const uint8_t *entries, uint8_t length)
     const struct wire_slots_entry *entry = (const struct wire_slots_entry *)entries;
     if (length == 0)
         return;
-    int8_t newer = (int8_t)(entry->version - slots.told[0].version);
-    if (slots.told[0].version && newer <= 0) {
+    int8_t newer = (int8_t)(entry->version - layout.told[0].version);
+    if (layout.told[0].version && newer <= 0) {
         /* Who was away when it was time. */
-        if (newer == 0 && length < sizeof slots.told && announced())
+        if (newer == 0 && length < sizeof layout.told && announced())
             change();
         return;
     }
-    slots.told[0] = slots.told[1] = *entry;
-    if (length == sizeof slots.told)
-        slots.told[1] = entry[1];
+    layout.told[0] = layout.told[1] = *entry;
+    if (length == sizeof layout.told)
+        layout.told[1] = entry[1];
     hold();
 }
 
 uint8_t slot_table_write(uint8_t *entries)
 {
-    if (slots.told[0].version == 0)
+    if (layout.told[0].version == 0)
         return 0;
-    memcpy(entries, slots.told, sizeof slots.told);
-    return announced() ? sizeof slots.told : sizeof *slots.told;
+    memcpy(entries, layout.told, sizeof layout.told);
+    return announced() ? sizeof layout.told : sizeof *layout.told;
 }
 
 /* ---- at the root ---- */
@@ -200,16 +201,16 @@ void slot_table_mote(uint8_t level)
         return;
     if (level >= LEVELS)
         level = LEVELS - 1; /* one is left for who is deeper */
-    if (slots.counted[level].now != UINT8_MAX)
-        slots.counted[level].now++;
+    if (layout.counted[level].now != UINT8_MAX)
+        layout.counted[level].now++;
 }
 
-void slot_table_traffic(uint8_t bytes) { slots.bytes_now += bytes; }
+void slot_table_traffic(uint8_t bytes) { layout.bytes_now += bytes; }
 
 static uint8_t motes(uint8_t level)
 {
-    return slots.counted[level].now > slots.counted[level].before ? slots.counted[level].now
-                                                                  : slots.counted[level].before;
+    return layout.counted[level].now > layout.counted[level].before ? layout.counted[level].now
+                                                                    : layout.counted[level].before;
 }
 
 /* The table for motes at levels 1..depth, of which each needs so many sixteenths of a cell for what
@@ -244,7 +245,7 @@ static uint32_t make(uint8_t depth, uint16_t load)
         wanted += (uint16_t)(band->need * band->width);
         left = (uint8_t)(left - CELLS_LEAST * band->width);
     }
-    bool worth = depth >= slots.levels;
+    bool worth = depth >= layout.levels;
     uint8_t sum = 0, level = (uint8_t)(depth + 1);
     uint32_t table = level;
     for (band = bands + BANDS; band-- > bands;) {
@@ -261,14 +262,14 @@ static uint32_t make(uint8_t depth, uint16_t load)
             worth |= 2 * sizes[size] > 3 * slot_table_cells(level) + TOLERATED_HALF_CELLS;
         }
     }
-    return worth || sum + SHORTER <= slots.before[0] ? table : 0;
+    return worth || sum + SHORTER <= layout.before[0] ? table : 0;
 }
 
 void slot_table_decide(uint32_t round, uint16_t reports, uint8_t windows)
 {
-    if (slots.bytes_now > slots.bytes_most)
-        slots.bytes_most = slots.bytes_now;
-    slots.bytes_now = 0;
+    if (layout.bytes_now > layout.bytes_most)
+        layout.bytes_most = layout.bytes_now;
+    layout.bytes_now = 0;
     /* Not before a control window: this takes some ms. */
     if (((uint16_t)round & (reports - 1)) != 2)
         return;
@@ -282,8 +283,8 @@ void slot_table_decide(uint32_t round, uint16_t reports, uint8_t windows)
     }
     if (depth > 0 && round >= YOUNG && !announced()) {
         uint16_t load =
-            (uint16_t)((slots.bytes_most < slots.bytes_most_before ? slots.bytes_most
-                                                                   : slots.bytes_most_before) /
+            (uint16_t)((layout.bytes_most < layout.bytes_most_before ? layout.bytes_most
+                                                                     : layout.bytes_most_before) /
                        all);
         if (load < LOAD_LEAST)
             load = LOAD_LEAST;
@@ -292,20 +293,20 @@ void slot_table_decide(uint32_t round, uint16_t reports, uint8_t windows)
         uint32_t table = make(depth, (uint16_t)CELLS_OF_BYTES_16TH(load));
         if (table) {
             uint8_t version =
-                slots.told[0].version == UINT8_MAX ? 1 : (uint8_t)(slots.told[0].version + 1);
-            slots.told[0].version = slots.told[1].version = version;
-            slots.told[1].start =
+                layout.told[0].version == UINT8_MAX ? 1 : (uint8_t)(layout.told[0].version + 1);
+            layout.told[0].version = layout.told[1].version = version;
+            layout.told[1].start =
                 (uint8_t)((((uint16_t)round +
                             (uint16_t)(windows * (WINDOWS_AHEAD + WINDOWS_OF_LEVEL * depth))) >>
                            UNIT_SHIFT) +
                           1);
-            slots.told[1].table = table;
+            layout.told[1].table = table;
         }
     }
     for (uint8_t level = 1; level < LEVELS; level++) {
-        slots.counted[level].before = slots.counted[level].now;
-        slots.counted[level].now = 0;
+        layout.counted[level].before = layout.counted[level].now;
+        layout.counted[level].now = 0;
     }
-    slots.bytes_most_before = slots.bytes_most;
-    slots.bytes_most = 0;
+    layout.bytes_most_before = layout.bytes_most;
+    layout.bytes_most = 0;
 }

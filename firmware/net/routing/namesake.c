@@ -8,21 +8,23 @@
 
 #define TRIES 3
 
-static uint8_t told; /* windows in which it is not told again */
+static struct {
+    uint8_t quiet; /* control windows in which it is not told again */
+} namesake;
 
 static void sent(enum radio_outcome outcome) { (void)outcome; }
 
 void namesake_heard(uint16_t source)
 {
     const struct wire_settings *own = settings();
-    if (told || mac_busy())
+    if (namesake.quiet || mac_busy())
         return;
     struct wire_namesake *body = mac_begin(
         &control_frame, source == own->nodeid ? WIRE_BROADCAST : source, WIRE_PACKET_NAMESAKE);
     *body = (struct wire_namesake){.node = own->nodeid, .factory = own->factory};
     mac_finish(&control_frame, sizeof *body);
     if (mac_send(&control_frame, TRIES, sent))
-        told = NAMESAKE_WINDOWS;
+        namesake.quiet = NAMESAKE_WINDOWS;
 }
 
 bool namesake_told(uint16_t source, bool unicast, const uint8_t *body, uint8_t length)
@@ -41,6 +43,6 @@ bool namesake_told(uint16_t source, bool unicast, const uint8_t *body, uint8_t l
 
 void namesake_age(void)
 {
-    if (told)
-        told--;
+    if (namesake.quiet)
+        namesake.quiet--;
 }

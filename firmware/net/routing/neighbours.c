@@ -23,33 +23,35 @@
 /* Windows for which a child that found no place counts. */
 #define CROWDED_WINDOWS 30
 
-static struct neighbour table[NEIGHBOURS];
-static uint8_t crowded;
+static struct {
+    struct neighbour entries[NEIGHBOURS];
+    uint8_t crowded; /* control windows for which a child that found no place still counts */
+} known;
 
-struct neighbour *neighbours(void) { return table; }
+struct neighbour *neighbours(void) { return known.entries; }
 
 void neighbours_clear(void)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        table[i].node = WIRE_NO_NODE;
-    crowded = 0;
+        known.entries[i].node = WIRE_NO_NODE;
+    known.crowded = 0;
 }
 
 struct neighbour *neighbour_next(struct neighbour *neighbour)
 {
-    neighbour = neighbour ? neighbour + 1 : table;
-    while (neighbour < table + NEIGHBOURS && neighbour->node == WIRE_NO_NODE)
+    neighbour = neighbour ? neighbour + 1 : known.entries;
+    while (neighbour < known.entries + NEIGHBOURS && neighbour->node == WIRE_NO_NODE)
         neighbour++;
-    return neighbour < table + NEIGHBOURS ? neighbour : NULL;
+    return neighbour < known.entries + NEIGHBOURS ? neighbour : NULL;
 }
 
-bool neighbours_crowded(void) { return crowded > 0; }
+bool neighbours_crowded(void) { return known.crowded > 0; }
 
 struct neighbour *neighbour_find(uint16_t node)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (table[i].node == node)
-            return &table[i];
+        if (known.entries[i].node == node)
+            return &known.entries[i];
     return NULL;
 }
 
@@ -57,7 +59,7 @@ uint8_t neighbour_count(void)
 {
     uint8_t count = 0;
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (table[i].node != WIRE_NO_NODE)
+        if (known.entries[i].node != WIRE_NO_NODE)
             count++;
     return count;
 }
@@ -82,18 +84,18 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
         return slot;
     slot = neighbour_find(WIRE_NO_NODE);
     if (!slot) {
-        slot = &table[0];
+        slot = &known.entries[0];
         for (uint8_t i = 1; i < NEIGHBOURS; i++)
-            if (neighbour_worth(&table[i]) < neighbour_worth(slot))
-                slot = &table[i];
+            if (neighbour_worth(&known.entries[i]) < neighbour_worth(slot))
+                slot = &known.entries[i];
         bool gives_way = neighbour_worth(slot) < neighbour_worth(&fresh);
         if (neighbour_is_child(gives_way ? slot : &fresh))
-            crowded = CROWDED_WINDOWS;
+            known.crowded = CROWDED_WINDOWS;
         if (!gives_way)
             return NULL;
     }
     *slot = fresh;
-    app_srt_forget((uint8_t)(slot - table));
+    app_srt_forget((uint8_t)(slot - known.entries));
     return slot;
 }
 
@@ -192,16 +194,16 @@ void neighbours_round(bool fresh)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
         if (fresh)
-            table[i].done = 0;
-        else if (table[i].done > 0 && table[i].done < NEIGHBOUR_SILENT)
-            table[i].done++;
+            known.entries[i].done = 0;
+        else if (known.entries[i].done > 0 && known.entries[i].done < NEIGHBOUR_SILENT)
+            known.entries[i].done++;
 }
 
 void neighbours_silence(void)
 {
     for (uint8_t i = 0; i < NEIGHBOURS; i++)
-        if (!table[i].done)
-            table[i].done = NEIGHBOUR_SILENT;
+        if (!known.entries[i].done)
+            known.entries[i].done = NEIGHBOUR_SILENT;
 }
 
 void neighbour_sent(struct neighbour *neighbour, bool acknowledged)
@@ -235,8 +237,8 @@ uint16_t neighbour_path_cost(const struct neighbour *neighbour)
 
 void neighbours_age(void)
 {
-    if (crowded)
-        crowded--;
+    if (known.crowded)
+        known.crowded--;
     for (struct neighbour *n = neighbour_next(NULL); n; n = neighbour_next(n))
         if (++n->age > FORGET_AFTER)
             n->node = WIRE_NO_NODE;

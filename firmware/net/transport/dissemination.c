@@ -34,112 +34,133 @@
  * nobody holds, as in a forged beacon, is not heard of again. */
 #define BEHIND_WINDOWS 32
 
-static uint16_t version, newest; /* held here; heard of */
-static uint8_t behind;           /* windows */
-static bool version_known;
-/* Motes that have not heard of what floods are awake in this window. */
-static bool common;
+static struct {
+    uint16_t version;   /* of the set of queries that is held here */
+    uint16_t newest;    /* of a set that a neighbour has been heard to hold */
+    uint8_t behind;     /* control windows for which this mote still looks out for that */
+    bool version_known; /* false: nothing has been heard in this session of the root */
+    bool all_awake; /* in this window; else motes that have not heard of what floods are asleep */
+    /* Floods waiting: fragments of queries by bit, stops, commands. Where there is none `repeats`
+     * is 0, and so is the query. */
+    struct install {
+        uint8_t query, fragments, repeats;
+        bool repairs; /* the version is that of a set, and not the one that the query made */
+        uint16_t version;
+    } installs[WIRE_QUERIES_MAXIMUM];
+    /* The last stops, newest first. A flood tells of all: a set follows the versions one by one,
+     * and of stops that come in one window the first would else be heard by nobody but those next
+     * to the root. */
+    struct {
+        struct wire_stopped last[WIRE_STOPS_MAXIMUM];
+        uint8_t count, repeats;
+    } stops;
+    struct command_flood {
+        uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM];
+        uint8_t length, repeats;
+        uint8_t unheard; /* windows for which it is repeated as nobody has been heard to */
+    } commands[COMMANDS];
+    /* Tokens of the last commands, so that none is executed twice: a ring. */
+    uint16_t tokens[TOKENS];
+    uint8_t token_next, token_count;
+} flooding;
 
-/* Floods waiting: fragments of queries by bit, stops, commands. Where there is none `repeats` is
- * 0, and so is the query. */
-static struct install {
-    uint8_t query, fragments, repeats;
-    bool repairs; /* the version is that of a set, and not the one that the query made */
-    uint16_t version;
-} installs[WIRE_QUERIES_MAXIMUM];
-/* The last stops, newest first. A flood tells of all: a set follows the versions one by one, and of
- * stops that come in one window the first would else be heard by nobody but those next to the root.
- */
+/* What goes to one neighbour. */
 static struct {
-    struct wire_stopped last[WIRE_STOPS_MAXIMUM];
-    uint8_t count, repeats;
-} stops;
-static struct command_flood {
-    uint8_t bytes[sizeof(struct wire_command) + ARGUMENTS_MAXIMUM];
-    uint8_t length, repeats, unheard;
-} command_floods[COMMANDS];
-static uint16_t tokens[TOKENS];
-static uint8_t token_next, token_count;
-/* One neighbour at a time is asked or answered. */
-static struct {
-    uint16_t node;
-    uint8_t lacks[WIRE_QUERIES_MAXIMUM];
-    uint8_t count, next, fragment;
-} repair = {.node = WIRE_NO_NODE};
-/* A parent that has not acknowledged JOIN yet, and whether it is to be told (again) in this window.
- */
-static uint16_t join_parent = WIRE_NO_NODE;
-static bool join_due, join_holds_data;
-static uint16_t sought_from = WIRE_NO_NODE;
-static uint8_t sought_after;
+    /* One at a time is asked for queries, or answered. */
+    struct {
+        uint16_t node;                       /* WIRE_NO_NODE: none */
+        uint8_t lacks[WIRE_QUERIES_MAXIMUM]; /* queries that it is to be sent */
+        uint8_t count, next, fragment;       /* of them; what is sent next */
+    } repair;
+    struct {
+        uint16_t parent; /* that has not acknowledged one yet; WIRE_NO_NODE: none */
+        bool due;        /* in this window it is to go (again) */
+        bool holds_data; /* rows wait until the parent knows of this mote */
+    } join;
+    struct {
+        uint16_t to;   /* the neighbour that is asked; WIRE_NO_NODE: none */
+        uint8_t after; /* the number than which a later one is asked for */
+    } sequence_request;
+} unicast = {
+    .repair.node = WIRE_NO_NODE, .join.parent = WIRE_NO_NODE, .sequence_request.to = WIRE_NO_NODE};
 
 /* `repeats` of a flood: NEW, 2, HELD until the next window, (LAST_COMMANDS,) LAST, 0. */
-static bool due(uint8_t repeats) { return common && repeats > HELD; }
+static bool due(uint8_t repeats) { return flooding.all_awake && repeats > HELD; }
 static uint8_t spent(uint8_t repeats) { return repeats == LAST ? 0 : (uint8_t)(repeats - 1); }
 static void release(uint8_t *repeats, uint8_t last)
 {
-    if (common && *repeats == HELD)
+    if (flooding.all_awake && *repeats == HELD)
         *repeats = last;
 }
 
 void dissemination_join(uint16_t parent, bool again)
 {
-    if (join_parent == parent)
+    if (unicast.join.parent == parent)
         return;
-    join_parent = parent;
-    join_holds_data = !again;
-    join_due = parent != WIRE_NO_NODE;
+    unicast.join.parent = parent;
+    unicast.join.holds_data = !again;
+    unicast.join.due = parent != WIRE_NO_NODE;
 }
 
-void dissemination_join_again(void) { join_due = join_parent != WIRE_NO_NODE; }
+void dissemination_join_again(void) { unicast.join.due = unicast.join.parent != WIRE_NO_NODE; }
 
-void dissemination_seek(uint16_t node, uint8_t after)
+void dissemination_request_sequence_number(uint16_t node, uint8_t after)
 {
-    sought_from = node;
-    sought_after = after;
+    unicast.sequence_request.to = node;
+    unicast.sequence_request.after = after;
 }
 
-bool dissemination_join_holds_data(void) { return join_parent != WIRE_NO_NODE && join_holds_data; }
+bool dissemination_join_holds_data(void)
+{
+    return unicast.join.parent != WIRE_NO_NODE && unicast.join.holds_data;
+}
 
 /* Begins with the summary alone. */
 static void begin_repair(uint16_t node)
 {
-    repair.node = node;
-    repair.count = repair.next = repair.fragment = 0;
+    unicast.repair.node = node;
+    unicast.repair.count = unicast.repair.next = unicast.repair.fragment = 0;
 }
 
 /* The parent has what applies here now, or asks for it as well. */
 void dissemination_want(void)
 {
-    if (repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && app_wants())
+    if (unicast.repair.node == WIRE_NO_NODE && tree_own_parent() != WIRE_NO_NODE && app_wants())
         begin_repair(tree_own_parent());
 }
 
 void dissemination_window(bool all_awake)
 {
-    common = all_awake;
-    if (behind)
-        behind--;
+    flooding.all_awake = all_awake;
+    if (flooding.behind)
+        flooding.behind--;
     app_window();
     dissemination_want();
-    join_due = join_parent != WIRE_NO_NODE;
-    release(&stops.repeats, LAST);
+    unicast.join.due = unicast.join.parent != WIRE_NO_NODE;
+    release(&flooding.stops.repeats, LAST);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        release(&installs[i].repeats, LAST);
+        release(&flooding.installs[i].repeats, LAST);
     for (uint8_t i = 0; i < COMMANDS; i++)
-        release(&command_floods[i].repeats, LAST_COMMANDS);
+        release(&flooding.commands[i].repeats, LAST_COMMANDS);
 }
 
-uint16_t dissemination_version(void) { return version; }
+uint16_t dissemination_version(void) { return flooding.version; }
 
-static bool newer(uint16_t theirs) { return !version_known || (int16_t)(theirs - version) > 0; }
+static bool newer(uint16_t theirs)
+{
+    return !flooding.version_known || (int16_t)(theirs - flooding.version) > 0;
+}
 
-bool dissemination_behind(void) { return version_known && behind > 0 && newer(newest); }
+bool dissemination_behind(void)
+{
+    return flooding.version_known && flooding.behind > 0 && newer(flooding.newest);
+}
 
 /* The flood of a query, or, of 0, a place for one; NULL: there is none. */
 static struct install *install_of(uint8_t query)
 {
-    for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++)
+    for (struct install *install = flooding.installs;
+         install < flooding.installs + WIRE_QUERIES_MAXIMUM; install++)
         if (install->query == query)
             return install;
     return NULL;
@@ -150,12 +171,12 @@ bool dissemination_settled(uint8_t query) { return !install_of(query); }
 /* Whether a change that has been heard makes this version. */
 static bool heard_of(uint16_t change)
 {
-    for (const struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM;
-         install++)
+    for (const struct install *install = flooding.installs;
+         install < flooding.installs + WIRE_QUERIES_MAXIMUM; install++)
         if (install->query != 0 && !install->repairs && install->version == change)
             return true;
-    for (uint8_t i = 0; i < stops.count; i++)
-        if (stops.last[i].query_version == change)
+    for (uint8_t i = 0; i < flooding.stops.count; i++)
+        if (flooding.stops.last[i].query_version == change)
             return true;
     return false;
 }
@@ -164,12 +185,12 @@ static bool heard_of(uint16_t change)
  * heard already. */
 static void follow(uint16_t theirs)
 {
-    if (!tree_is_root() && !(version_known && theirs == (uint16_t)(version + 1)))
+    if (!tree_is_root() && !(flooding.version_known && theirs == (uint16_t)(flooding.version + 1)))
         return;
-    version = theirs;
-    version_known = true;
-    while (heard_of((uint16_t)(version + 1)))
-        version++;
+    flooding.version = theirs;
+    flooding.version_known = true;
+    while (heard_of((uint16_t)(flooding.version + 1)))
+        flooding.version++;
 }
 
 static void flood(uint8_t query, uint16_t with, bool repairs)
@@ -188,7 +209,7 @@ static void flood(uint8_t query, uint16_t with, bool repairs)
 
 void dissemination_install(const struct wire_query_install *install, uint8_t length, bool asked)
 {
-    if (!newer(install->query_version) && install->query_version != version)
+    if (!newer(install->query_version) && install->query_version != flooding.version)
         return;
     enum app_outcome outcome = app_install(install, length);
     /* Of a set that repairs, other queries may be missing still: its summary tells. */
@@ -210,15 +231,15 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
 
 static bool is_known_stop(const struct wire_stopped *stop)
 {
-    for (uint8_t i = 0; i < stops.count; i++)
-        if (memcmp(&stops.last[i], stop, sizeof *stop) == 0)
+    for (uint8_t i = 0; i < flooding.stops.count; i++)
+        if (memcmp(&flooding.stops.last[i], stop, sizeof *stop) == 0)
             return true;
     return false;
 }
 
 static void take_stop(const struct wire_stopped *stop)
 {
-    if (!newer(stop->query_version) || (!version_known && !tree_is_root()))
+    if (!newer(stop->query_version) || (!flooding.version_known && !tree_is_root()))
         return;
     /* With a gap in the versions it stays newer than ours: once is enough all the same. */
     if (is_known_stop(stop)) {
@@ -226,16 +247,17 @@ static void take_stop(const struct wire_stopped *stop)
         return;
     }
     if (app_spreads(stop->query))
-        stops.repeats = NEW;
+        flooding.stops.repeats = NEW;
     app_stop(stop->query);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (stop->query == 0 || installs[i].query == stop->query)
-            installs[i].query = installs[i].repeats = 0;
+        if (stop->query == 0 || flooding.installs[i].query == stop->query)
+            flooding.installs[i].query = flooding.installs[i].repeats = 0;
     follow(stop->query_version);
-    if (stops.count < WIRE_STOPS_MAXIMUM)
-        stops.count++;
-    memmove(stops.last + 1, stops.last, (stops.count - 1U) * sizeof *stop);
-    stops.last[0] = *stop;
+    if (flooding.stops.count < WIRE_STOPS_MAXIMUM)
+        flooding.stops.count++;
+    memmove(flooding.stops.last + 1, flooding.stops.last,
+            (flooding.stops.count - 1U) * sizeof *stop);
+    flooding.stops.last[0] = *stop;
 }
 
 void dissemination_stop(const struct wire_stopped *heard, uint8_t count)
@@ -250,7 +272,7 @@ static uint8_t flood_place(void)
 {
     uint8_t place = COMMANDS;
     for (uint8_t i = 0; i < COMMANDS; i++) {
-        uint8_t repeats = command_floods[i].repeats;
+        uint8_t repeats = flooding.commands[i].repeats;
         if (repeats == 0)
             return i;
         if (repeats == HELD || repeats >= LAST)
@@ -263,22 +285,22 @@ void dissemination_command(const struct wire_command *command, uint8_t length)
 {
     uint8_t arguments = (uint8_t)(length - sizeof *command), place;
     for (uint8_t i = 0; i < COMMANDS; i++)
-        if (((const struct wire_command *)command_floods[i].bytes)->token == command->token)
-            command_floods[i].unheard = 0;
-    for (uint8_t i = 0; i < token_count; i++)
-        if (tokens[i] == command->token)
+        if (((const struct wire_command *)flooding.commands[i].bytes)->token == command->token)
+            flooding.commands[i].unheard = 0;
+    for (uint8_t i = 0; i < flooding.token_count; i++)
+        if (flooding.tokens[i] == command->token)
             return;
-    tokens[token_next] = command->token;
-    token_next = (uint8_t)((token_next + 1) % TOKENS);
-    if (token_count < TOKENS)
-        token_count++;
+    flooding.tokens[flooding.token_next] = command->token;
+    flooding.token_next = (uint8_t)((flooding.token_next + 1) % TOKENS);
+    if (flooding.token_count < TOKENS)
+        flooding.token_count++;
     net_execute(command, arguments);
     if (arguments > ARGUMENTS_MAXIMUM || (place = flood_place()) == COMMANDS)
         return;
-    memcpy(command_floods[place].bytes, command, length);
-    command_floods[place].length = length;
-    command_floods[place].repeats = NEW;
-    command_floods[place].unheard = UNHEARD_WINDOWS;
+    memcpy(flooding.commands[place].bytes, command, length);
+    flooding.commands[place].length = length;
+    flooding.commands[place].repeats = NEW;
+    flooding.commands[place].unheard = UNHEARD_WINDOWS;
 }
 
 bool dissemination_signal_room(void) { return flood_place() < COMMANDS; }
@@ -286,7 +308,7 @@ bool dissemination_signal_room(void) { return flood_place() < COMMANDS; }
 bool dissemination_command_room(void)
 {
     uint8_t place = flood_place();
-    return place < COMMANDS && !command_floods[place].repeats;
+    return place < COMMANDS && !flooding.commands[place].repeats;
 }
 
 void dissemination_heard(uint16_t source, uint16_t theirs)
@@ -294,12 +316,12 @@ void dissemination_heard(uint16_t source, uint16_t theirs)
     if (tree_is_root() || !newer(theirs))
         return;
     if (theirs == 0) {
-        version_known = true; /* nothing has been asked of this network yet */
+        flooding.version_known = true; /* nothing has been asked of this network yet */
         return;
     }
-    newest = theirs;
-    behind = BEHIND_WINDOWS;
-    if (repair.node != WIRE_NO_NODE)
+    flooding.newest = theirs;
+    flooding.behind = BEHIND_WINDOWS;
+    if (unicast.repair.node != WIRE_NO_NODE)
         return;
     begin_repair(source);
 }
@@ -361,8 +383,8 @@ static void catch_up(uint16_t theirs, const struct names *names)
         if (!among(ids, known, query) && !app_refused_lately(query))
             return;
     }
-    version = theirs;
-    version_known = true;
+    flooding.version = theirs;
+    flooding.version_known = true;
 }
 
 /* What is held here and the neighbour lacks: it wants it, or knows nothing of it. */
@@ -395,33 +417,33 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
         dissemination_want(); /* a neighbour that does not need it itself cannot send it */
         return;
     }
-    if (!version_known || repair.node != WIRE_NO_NODE)
+    if (!flooding.version_known || unicast.repair.node != WIRE_NO_NODE)
         return;
     uint8_t count = lacks(source, &names, ids);
-    if (summary->query_version == version && count == 0)
+    if (summary->query_version == flooding.version && count == 0)
         return;
     begin_repair(source);
-    memcpy(repair.lacks, ids, count);
-    repair.count = count;
+    memcpy(unicast.repair.lacks, ids, count);
+    unicast.repair.count = count;
     /* Who lacks what has just been flooded may be one of many that ask all at once, of whom hardly
      * one is heard: they are awake now. */
     struct install *flooded = count ? install_of(ids[0]) : NULL;
     if (!flooded)
         return;
     flooded->repeats = NEW;
-    common = true;
+    flooding.all_awake = true;
 }
 
 bool dissemination_waiting(void)
 {
-    if (join_due || sought_from != WIRE_NO_NODE || due(stops.repeats) ||
-        repair.node != WIRE_NO_NODE)
+    if (unicast.join.due || unicast.sequence_request.to != WIRE_NO_NODE ||
+        due(flooding.stops.repeats) || unicast.repair.node != WIRE_NO_NODE)
         return true;
     for (uint8_t i = 0; i < COMMANDS; i++)
-        if (due(command_floods[i].repeats))
+        if (due(flooding.commands[i].repeats))
             return true;
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
-        if (due(installs[i].repeats))
+        if (due(flooding.installs[i].repeats))
             return true;
     return false;
 }
@@ -430,22 +452,22 @@ static void sent(enum radio_outcome outcome)
 {
     if (outcome != RADIO_SENT &&
         ((const struct wire_mac_header *)control_frame.bytes)->destination != WIRE_BROADCAST)
-        repair.node = WIRE_NO_NODE;
+        unicast.repair.node = WIRE_NO_NODE;
     dissemination_sent();
 }
 
 static void join_sent(enum radio_outcome outcome)
 {
-    if (((const struct wire_mac_header *)control_frame.bytes)->destination == join_parent) {
+    if (((const struct wire_mac_header *)control_frame.bytes)->destination == unicast.join.parent) {
         if (outcome == RADIO_SENT)
-            join_parent = WIRE_NO_NODE;
+            unicast.join.parent = WIRE_NO_NODE;
         if (outcome == RADIO_SENT || outcome == RADIO_NO_ACK)
             parent_join_sent(outcome == RADIO_SENT);
     }
     dissemination_sent();
 }
 
-static void seek_sent(enum radio_outcome outcome)
+static void sequence_request_sent(enum radio_outcome outcome)
 {
     (void)outcome;
     dissemination_sent();
@@ -481,23 +503,25 @@ static bool send_fragment(uint16_t destination, uint8_t query, uint8_t fragment,
 /* The next query that the neighbour lacks, fragment by fragment, then the summary. */
 static bool send_repair(void)
 {
-    for (; repair.next < repair.count; repair.next++, repair.fragment = 0)
-        while (repair.fragment < FRAGMENTS)
-            if (send_fragment(repair.node, repair.lacks[repair.next], repair.fragment++, version,
-                              true))
+    for (; unicast.repair.next < unicast.repair.count;
+         unicast.repair.next++, unicast.repair.fragment = 0)
+        while (unicast.repair.fragment < FRAGMENTS)
+            if (send_fragment(unicast.repair.node, unicast.repair.lacks[unicast.repair.next],
+                              unicast.repair.fragment++, flooding.version, true))
                 return true;
     struct wire_query_request *summary =
-        mac_begin(&control_frame, repair.node, WIRE_PACKET_QUERY_REQUEST);
-    summary->query_version = version;
+        mac_begin(&control_frame, unicast.repair.node, WIRE_PACKET_QUERY_REQUEST);
+    summary->query_version = flooding.version;
     uint8_t held = app_held(summary->queries), routes = app_routes(summary->queries + held + 1);
     summary->queries[held] = 0;
-    repair.node = WIRE_NO_NODE;
+    unicast.repair.node = WIRE_NO_NODE;
     return send((uint8_t)(sizeof *summary + held + (routes ? 1U + routes : 0U)));
 }
 
 static bool send_install(void)
 {
-    for (struct install *install = installs; install < installs + WIRE_QUERIES_MAXIMUM; install++) {
+    for (struct install *install = flooding.installs;
+         install < flooding.installs + WIRE_QUERIES_MAXIMUM; install++) {
         while (due(install->repeats)) {
             uint8_t query = install->query, fragment = 0;
             bool repairs = install->repairs;
@@ -521,28 +545,29 @@ bool dissemination_send(void)
 {
     if (mac_busy())
         return true;
-    if (join_due) {
-        join_due = false;
-        struct wire_join *join = begin_join(join_parent, tree_own_level(), 0);
+    if (unicast.join.due) {
+        unicast.join.due = false;
+        struct wire_join *join = begin_join(unicast.join.parent, tree_own_level(), 0);
         mac_finish(&control_frame, (uint8_t)(sizeof *join + app_srt_write((uint8_t *)join->srts)));
         return mac_send(&control_frame, UNICAST_TRIES, join_sent);
     }
-    if (sought_from != WIRE_NO_NODE) {
-        begin_join(sought_from, WIRE_NO_LEVEL, sought_after);
-        sought_from = WIRE_NO_NODE;
+    if (unicast.sequence_request.to != WIRE_NO_NODE) {
+        begin_join(unicast.sequence_request.to, WIRE_NO_LEVEL, unicast.sequence_request.after);
+        unicast.sequence_request.to = WIRE_NO_NODE;
         mac_finish(&control_frame, sizeof(struct wire_join));
-        return mac_send(&control_frame, UNICAST_TRIES, seek_sent);
+        return mac_send(&control_frame, UNICAST_TRIES, sequence_request_sent);
     }
-    if (due(stops.repeats)) {
-        uint8_t length = (uint8_t)(stops.count * sizeof stops.last[0]);
-        stops.repeats = spent(stops.repeats);
-        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP), stops.last,
-               length);
+    if (due(flooding.stops.repeats)) {
+        uint8_t length = (uint8_t)(flooding.stops.count * sizeof flooding.stops.last[0]);
+        flooding.stops.repeats = spent(flooding.stops.repeats);
+        memcpy(mac_begin(&control_frame, WIRE_BROADCAST, WIRE_PACKET_QUERY_STOP),
+               flooding.stops.last, length);
         return send(length);
     }
     if (send_install())
         return true;
-    for (struct command_flood *flood = command_floods; flood < command_floods + COMMANDS; flood++) {
+    for (struct command_flood *flood = flooding.commands; flood < flooding.commands + COMMANDS;
+         flood++) {
         if (!due(flood->repeats))
             continue;
         flood->repeats = spent(flood->repeats);
@@ -554,18 +579,18 @@ bool dissemination_send(void)
                flood->length);
         return send(flood->length);
     }
-    return repair.node != WIRE_NO_NODE && send_repair();
+    return unicast.repair.node != WIRE_NO_NODE && send_repair();
 }
 
 /* Another session of the root numbers its versions anew. */
 void dissemination_forget(void)
 {
-    version_known = false;
-    version = newest = 0;
-    memset(installs, 0, sizeof installs);
-    memset(&stops, 0, sizeof stops);
-    memset(command_floods, 0, sizeof command_floods);
-    token_count = token_next = 0;
-    repair.node = WIRE_NO_NODE;
+    flooding.version_known = false;
+    flooding.version = flooding.newest = 0;
+    memset(flooding.installs, 0, sizeof flooding.installs);
+    memset(&flooding.stops, 0, sizeof flooding.stops);
+    memset(flooding.commands, 0, sizeof flooding.commands);
+    flooding.token_count = flooding.token_next = 0;
+    unicast.repair.node = WIRE_NO_NODE;
     app_stop(0);
 }

@@ -24,7 +24,7 @@ void dissemination_join(uint16_t parent, bool again);
 void dissemination_join_again(void);
 /* In this control window, or the next, asks a neighbour for later news of the root than its number
  * `after`; once. WIRE_NO_NODE: nobody any more. */
-void dissemination_seek(uint16_t node, uint8_t after);
+void dissemination_request_sequence_number(uint16_t node, uint8_t after);
 /* Rows have to wait: the parent does not know yet. */
 bool dissemination_join_holds_data(void);
 /* Whether another command could be flooded. */

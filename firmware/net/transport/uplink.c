@@ -17,43 +17,46 @@
 #include "net/transport/queue_discipline.h"
 #include "wire.h"
 
-/* Transmissions of a frame in a cell: it has room for two. What fails waits for the next round,
- * unless the parent is known to go on listening: the root, and who has just been told that more
- * follows. */
+/* Transmissions of a frame in one attempt: a cell has room for two. A frame that fails waits for
+ * the next round, unless the parent is known to go on listening: the root does, and a parent that
+ * has just been told that more follows. Then there are so many attempts in a slot. */
 #define TRIES 2
-#define GOES 4
+#define ATTEMPTS 4
 /* Numbers of frames that tell motes apart: a parent knows a repetition by the number of the last
  * frame, and numbers come again after 64. */
 #define MEETING 4
-/* From one go to the next, up to so many ms more: not again with whom it collided. */
+/* An attempt begins up to so many ms later than it could, so that it does not collide again with
+ * the same mote. */
 #define SPREAD_AGAIN 12
 
 /* The one frame that the parent has not acknowledged. It is repeated to the letter, in later rounds
  * too, so that a parent that had it knows it again. */
 static struct mac_frame *const frame = &role_frames.uplink;
-static bool outstanding, running, refused; /* refused: the last go got no acknowledgement */
-/* it holds partial state records, which count twice where another parent has them as well; of rows
- * and reports the gateway drops one */
-static bool partials;
-/* outstanding, and the parent may have it all the same */
-static bool doubtful;
-/* handed to the radio, which has not said yet what came of it */
-static bool under_way;
-static bool reports; /* it holds nothing but health reports */
-/* the last frame of this slot said that another follows */
-static bool told_more;
-static uint8_t goes;
-static struct timer pause;
+
+static struct {
+    struct timer pause; /* until the next attempt */
+    uint8_t attempts;   /* that failed in this slot, since the last that was acknowledged */
+    bool running;       /* this mote's cell has begun, and not all is sent yet */
+    bool told_more;     /* the last frame of this slot said that another follows */
+    bool refused;       /* the last attempt got no acknowledgement */
+    bool under_way;     /* the frame is with the radio, which has not said yet what came of it */
+    bool outstanding;   /* the frame has records that the parent has not acknowledged */
+    bool doubtful;      /* … and the parent may have it all the same */
+    /* It holds partial state records, which count twice where another parent has them as well; of
+     * rows and reports the gateway drops one. */
+    bool partials;
+    bool reports; /* It holds nothing but health reports. */
+} uplink;
 
 static void step(void);
 
-bool uplink_doubtful(void) { return outstanding && doubtful; }
+bool uplink_doubtful(void) { return uplink.outstanding && uplink.doubtful; }
 
-bool uplink_partials(void) { return outstanding && partials; }
+bool uplink_partials(void) { return uplink.outstanding && uplink.partials; }
 
-bool uplink_outstanding(void) { return outstanding; }
+bool uplink_outstanding(void) { return uplink.outstanding; }
 
-bool uplink_waiting(void) { return outstanding || discipline_next(true); }
+bool uplink_waiting(void) { return uplink.outstanding || discipline_next(true); }
 
 /* An acknowledgement names the frame's number alone: of two motes that send at once, one would take
  * the other's for its own where both frames had one number. Motes of a level that meet in a cell
@@ -80,8 +83,8 @@ static void build(void)
     *number = (uint8_t)(*number * MEETING + meeting());
     uint8_t used = sizeof *bundle;
     struct queue_record *record;
-    reports = true;
-    partials = false;
+    uplink.reports = true;
+    uplink.partials = false;
     while ((record = discipline_next(true))) {
         uint8_t length = discipline_length(record);
         if (used + sizeof(struct wire_record) + length >
@@ -90,8 +93,8 @@ static void build(void)
         struct wire_record *entry = (struct wire_record *)((uint8_t *)bundle + used);
         *entry = (struct wire_record){.type = record->type, .body_length = length};
         memcpy(entry + 1, record->body, length);
-        reports = reports && record->type == WIRE_PACKET_STATUS;
-        partials |= record->type == WIRE_PACKET_PARTIAL;
+        uplink.reports = uplink.reports && record->type == WIRE_PACKET_STATUS;
+        uplink.partials |= record->type == WIRE_PACKET_PARTIAL;
         used = (uint8_t)(used + sizeof *entry + length);
         discipline_on_transmit(record);
         discipline_on_acked(record);
@@ -99,8 +102,8 @@ static void build(void)
     bundle->flags = (uint8_t)((discipline_next(true) ? WIRE_BUNDLE_PENDING : 0) |
                               (uplink_expects_more() ? WIRE_BUNDLE_LATER : 0) | session_bits());
     mac_finish(frame, used);
-    outstanding = true;
-    doubtful = false;
+    uplink.outstanding = true;
+    uplink.doubtful = false;
 }
 
 /* Reports under way let rows that have come since go first, too: they are queued again. A parent
@@ -113,45 +116,45 @@ static void rows_first(void)
     uint8_t length = (uint8_t)(frame->length - sizeof(struct wire_mac_header) -
                                sizeof(struct wire_header)),
             at = sizeof(struct wire_bundle);
-    if (!outstanding || !reports || !next || next->type == WIRE_PACKET_STATUS ||
+    if (!uplink.outstanding || !uplink.reports || !next || next->type == WIRE_PACKET_STATUS ||
         frame->length > queue_room())
         return;
     for (const struct wire_record *record; (record = uplink_record(body, length, &at));)
         queue_append(record->type, record + 1, record->body_length);
-    outstanding = false;
+    uplink.outstanding = false;
 }
 
-/* The cell is over: what its last go says of the parent. */
+/* The cell is over: what its last attempt says of the parent. */
 static void judge(void)
 {
-    if (refused)
+    if (uplink.refused)
         parent_frame_sent(false);
-    refused = false;
+    uplink.refused = false;
 }
 
 static void sent(enum radio_outcome outcome)
 {
-    under_way = false;
-    refused = outcome == RADIO_NO_ACK;
-    doubtful |= refused;
+    uplink.under_way = false;
+    uplink.refused = outcome == RADIO_NO_ACK;
+    uplink.doubtful |= uplink.refused;
     if (outcome == RADIO_SENT) {
         uint8_t flags =
             ((const struct wire_bundle *)(frame->bytes + sizeof(struct wire_mac_header) +
                                           sizeof(struct wire_header)))
                 ->flags;
-        outstanding = false;
-        goes = 0;
-        told_more = flags & WIRE_BUNDLE_PENDING;
+        uplink.outstanding = false;
+        uplink.attempts = 0;
+        uplink.told_more = flags & WIRE_BUNDLE_PENDING;
         uplink_sent(flags);
         parent_frame_sent(true);
-    } else if (++goes >= GOES || !(told_more || tree_own_level() == 1)) {
-        running = false;
+    } else if (++uplink.attempts >= ATTEMPTS || !(uplink.told_more || tree_own_level() == 1)) {
+        uplink.running = false;
         uplink_done();
         judge();
         return;
     }
-    if (running)
-        timer_after(&pause,
+    if (uplink.running)
+        timer_after(&uplink.pause,
                     (outcome == RADIO_SENT
                          ? 1
                          : random_between(CLOCK_MS(2), CLOCK_MS(2) + CLOCK_MS(SPREAD_AGAIN))),
@@ -160,60 +163,60 @@ static void sent(enum radio_outcome outcome)
 
 static void step(void)
 {
-    if (!running)
+    if (!uplink.running)
         return;
     if (!uplink_waiting() || tree_own_parent() == WIRE_NO_NODE) {
-        running = false;
+        uplink.running = false;
         uplink_done();
         return;
     }
     rows_first();
-    if (!outstanding)
+    if (!uplink.outstanding)
         build();
     /* The parent may have changed since the frame was built. */
     ((struct wire_mac_header *)frame->bytes)->destination = tree_own_parent();
-    under_way = mac_send(frame, TRIES, sent);
-    if (!under_way)
-        timer_after(&pause, CLOCK_MS(2), step);
+    uplink.under_way = mac_send(frame, TRIES, sent);
+    if (!uplink.under_way)
+        timer_after(&uplink.pause, CLOCK_MS(2), step);
 }
 
 void uplink_start(void)
 {
-    running = true;
+    uplink.running = true;
     mac_cell_begins();
-    refused = told_more = false;
-    goes = 0;
+    uplink.refused = uplink.told_more = false;
+    uplink.attempts = 0;
     step();
 }
 
 void uplink_stop(void)
 {
-    if (!running)
+    if (!uplink.running)
         return;
-    running = false;
-    timer_stop(&pause);
+    uplink.running = false;
+    timer_stop(&uplink.pause);
     mac_cancel();
     /* Its acknowledgement may have been on the way when the cell ended: to another parent it would
      * be a second frame. */
-    doubtful |= under_way;
+    uplink.doubtful |= uplink.under_way;
     /* A frame that is still under way then, slot after slot, has a parent that does not hear it,
      * too. */
-    refused |= under_way;
-    under_way = false;
+    uplink.refused |= uplink.under_way;
+    uplink.under_way = false;
     judge();
 }
 
 void uplink_forget(void)
 {
-    refused = under_way = false; /* nobody is to be judged */
+    uplink.refused = uplink.under_way = false; /* nobody is to be judged */
     uplink_stop();
     uint8_t end = (uint8_t)(frame->length - sizeof(struct wire_mac_header)),
             at = sizeof(struct wire_header) + sizeof(struct wire_bundle);
     const uint8_t *packet = frame->bytes + sizeof(struct wire_mac_header);
-    for (; outstanding && at < end;
+    for (; uplink.outstanding && at < end;
          at = (uint8_t)(at + sizeof(struct wire_record) + packet[at + 1]))
         queue_lost();
-    outstanding = false;
+    uplink.outstanding = false;
     queue_forget();
 }
 

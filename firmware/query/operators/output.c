@@ -4,10 +4,12 @@
 #include "query/operators/aggregate.h"
 #include "query/operators/row.h"
 
-static uint32_t rows;
+static struct {
+    uint32_t rows; /* and partial state records, produced since output_init */
+} output;
 
-void output_init(void) { rows = 0; }
-uint32_t output_rows(void) { return rows; }
+void output_init(void) { output.rows = 0; }
+uint32_t output_rows(void) { return output.rows; }
 
 static bool aggregates(const struct query_entry *entry)
 {
@@ -17,14 +19,14 @@ static bool aggregates(const struct query_entry *entry)
 static void summarise(const struct eval_context *context, bool passes, bool counts)
 {
     aggregate_produce(context, passes, counts);
-    rows++;
+    output.rows++;
 }
 
 static void row(const struct eval_context *context, bool passes)
 {
     switch (row_produce(context, passes)) {
     case ROW_MADE:
-        rows++;
+        output.rows++;
         events_row(context);
         break;
     case ROW_EMPTY: events_no_row(context->query); break;

@@ -21,7 +21,9 @@
 
 #define LATE_TICKS CLOCK_MS(LATE_MS)
 
-static struct timer timer;
+static struct {
+    struct timer next; /* of the epochs of all queries, the one that begins first */
+} epochs;
 static void update_all(void);
 
 struct event queries_changed = {.handler = update_all};
@@ -203,12 +205,12 @@ static NOT_INLINED void plan_all(void)
     sensor_hold(held);
     fast_start();
     if (any)
-        timer_start(&timer, wake, update_all);
+        timer_start(&epochs.next, wake, update_all);
 }
 
 static void update_all(void)
 {
-    timer_stop(&timer);
+    timer_stop(&epochs.next);
     if (!time_known())
         return; /* app_time_changed follows */
     plan_all();
@@ -218,8 +220,8 @@ static void update_all(void)
 void epochs_update_later(void)
 {
     ticks_t due = clock_now() + CLOCK_MS(PLANNING_DELAY_MS);
-    if (!timer.running || !clock_reached(due, timer.due))
-        timer_start(&timer, due, update_all);
+    if (!epochs.next.running || !clock_reached(due, epochs.next.due))
+        timer_start(&epochs.next, due, update_all);
 }
 
 void app_time_changed(void)

@@ -62,12 +62,12 @@ static uint8_t plausible_body(uint8_t type, uint8_t *body)
         beacon->ticks = (uint16_t)draw(33000);
         beacon->seconds = clock_uptime() + draw(3);
         if (draw(4)) { /* such as they are, mostly */
-            struct wire_slots_entry *slots = (struct wire_slots_entry *)beacon->neighbours,
-                                    *end = slots + draw(3);
-            for (; slots < end; slots++) {
-                slots->srt = 0;
-                slots->start = (uint8_t)(clock_uptime() / 16 + draw(4));
-                slots->table = draw(3) ? draw(8) << 4 * draw(6) | draw(32) << 24 : 0;
+            struct wire_slots_entry *announced = (struct wire_slots_entry *)beacon->neighbours,
+                                    *end = announced + draw(3);
+            for (; announced < end; announced++) {
+                announced->srt = 0;
+                announced->start = (uint8_t)(clock_uptime() / 16 + draw(4));
+                announced->table = draw(3) ? draw(8) << 4 * draw(6) | draw(32) << 24 : 0;
             }
             struct wire_srt_entry *entry = (struct wire_srt_entry *)end, *last = entry + draw(4);
             for (; entry < last; entry++)

@@ -28,7 +28,8 @@ def fuzzer() -> Path:
         for folder in ("lib", "net", "query", "commands", "kernel", "boards/host")
         for path in (FIRMWARE / folder).rglob("*.c")
     ]
-    registry = BUILD / "registry.c"
+    # Whole or not at all: tests side by side build it, too.
+    registry, fresh = (BUILD / f"fuzz_frames.{os.getpid()}{suffix}" for suffix in (".c", ""))
     subprocess.run(
         [sys.executable, "tools/registry.py", registry, *(FIRMWARE / "commands").glob("*.c")],
         cwd=FIRMWARE,
@@ -36,11 +37,12 @@ def fuzzer() -> Path:
     )
     program = BUILD / "fuzz_frames"
     subprocess.run(
-        ["gcc", *FLAGS, "-o", str(program), "tests/net/fuzz_frames.c", *sources, registry],
+        ["gcc", *FLAGS, "-o", str(fresh), "tests/net/fuzz_frames.c", *sources, registry],
         cwd=FIRMWARE,
         check=True,
     )
-    return program
+    registry.unlink()
+    return fresh.replace(program)
 
 
 @pytest.mark.slow
