@@ -246,6 +246,7 @@ enum wire_frame_kind {
     WIRE_FRAME_RESET = 0x03,
     WIRE_FRAME_RESET_ACK = 0x04,
     WIRE_FRAME_TIME = 0x05,
+    WIRE_FRAME_POLL = 0x06,
 };
 
 /* How a value is packed in a row. */
@@ -722,9 +723,9 @@ _Static_assert(sizeof(struct wire_settings) == 32, "wire_settings");
 
 /* A link frame on the serial line, before COBS and CRC. */
 struct wire_link_header {
-    uint8_t kind; /* 1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK, 5 TIME */
-    uint8_t sequence; /* DATA: this frame's number; ACK: the number expected next; else 0 */
-    uint8_t payload[]; /* DATA: a packet; RESET, RESET_ACK: a HELLO packet; TIME: a TIME packet; ACK: nothing */
+    uint8_t kind; /* 1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK, 5 TIME, 6 POLL */
+    uint8_t sequence; /* DATA: this frame's number; ACK: the number expected next; POLL: the gateway's; else 0 */
+    uint8_t payload[]; /* DATA: a packet; RESET, RESET_ACK: a HELLO packet; TIME: a TIME packet; ACK, POLL: nothing */
 } __attribute__((packed));
 _Static_assert(sizeof(struct wire_link_header) == 2, "wire_link_header");
 

@@ -109,28 +109,35 @@ class RootPeer:
             except TimeoutError:
                 data = b""
             for frame in deframer.feed(data):
-                if frame.kind is FrameKind.RESET_ACK:
-                    self._connected = True
-                elif frame.kind is FrameKind.RESET:
-                    self._connected, self._expected, self._base, self._flying = True, 0, 0, 0
-                    client.sendall(LinkFrame(FrameKind.RESET_ACK, 0, self._hello()).to_bytes())
-                elif frame.kind is FrameKind.DATA:
-                    if self._connected and frame.sequence == self._expected:
-                        self._expected = (self._expected + 1) & 0xFF
-                        self._take(client, codec.decode(frame.payload))
-                    client.sendall(LinkFrame(FrameKind.ACK, self._expected).to_bytes())
-                elif frame.kind is FrameKind.ACK and not self.deaf:
-                    self._hear(frame.sequence)
+                self._heard(client, frame)
             if self._flying and time.monotonic() - sent_at > REPEAT_MS / 1000:
                 self._flying = 0
             while self._connected and self._flying < min(WINDOW, len(self.waiting)):
-                sequence = (self._base + self._flying) & 0xFF
-                data = LinkFrame(FrameKind.DATA, sequence, self.waiting[self._flying]).to_bytes()
-                client.sendall(self.noise + data)
+                client.sendall(self.noise + self._data(self._flying))
                 self._flying, sent_at = self._flying + 1, time.monotonic()
             if self._connected and time.monotonic() - told >= 1 and not self.mute:
                 told = time.monotonic()
                 client.sendall(LinkFrame(FrameKind.TIME, 0, self._time()).to_bytes())
+
+    def _heard(self, client: socket.socket, frame: LinkFrame) -> None:
+        if frame.kind is FrameKind.RESET_ACK:
+            self._connected = True
+        elif frame.kind is FrameKind.RESET:
+            self._connected, self._expected, self._base, self._flying = True, 0, 0, 0
+            client.sendall(LinkFrame(FrameKind.RESET_ACK, 0, self._hello()).to_bytes())
+        elif frame.kind is FrameKind.DATA:
+            if self._connected and frame.sequence == self._expected:
+                self._expected = (self._expected + 1) & 0xFF
+                self._take(client, codec.decode(frame.payload))
+            client.sendall(LinkFrame(FrameKind.ACK, self._expected).to_bytes())
+        elif frame.kind is FrameKind.ACK and not self.deaf:
+            self._hear(frame.sequence)
+        elif frame.kind is FrameKind.POLL:
+            client.sendall(b"".join(map(self._data, range(self._flying))) + frame.to_bytes())
+
+    def _data(self, ahead: int) -> bytes:
+        """The frame so far behind the oldest unacknowledged one."""
+        return LinkFrame(FrameKind.DATA, (self._base + ahead) & 0xFF, self.waiting[ahead]).to_bytes()
 
     def _take(self, client: socket.socket, packet: codec.Packet) -> None:
         """What the gateway sends. A root that is told of a later session begins one behind that."""

@@ -7,7 +7,9 @@ Both directions are reliable, by go-back-N over 8-bit sequence numbers: DATA car
 is repeated until an ACK says that a later one is expected; frames out of order are dropped. RESET
 carries a HELLO packet, starts both directions at 0 again and is answered with a RESET_ACK (also a
 HELLO). The gateway acknowledges a DATA frame only after what it brought is safely stored. TIME tells the
-gateway the root's time once a second; the next one makes up for one that is lost.
+gateway the root's time once a second; the next one makes up for one that is lost. POLL makes the root send at
+once what is unacknowledged, and then a POLL of the same number, so that a gateway knows when it has heard all
+of that, however slow either end is.
 """
 
 from __future__ import annotations
@@ -37,14 +39,17 @@ class FrameKind(IntEnum):
     RESET = 3  # payload: HELLO; the sender forgets the numbering, and so does the receiver
     RESET_ACK = 4  # payload: HELLO
     TIME = 5  # payload: TIME
+    POLL = 6  # sequence: the gateway's, returned by the root behind all that is unacknowledged; no payload
 
 
 LinkHeader = Struct(
-    "kind" / Int8ul * "1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK, 5 TIME",
-    "sequence" / Int8ul * "DATA: this frame's number; ACK: the number expected next; else 0",
+    "kind" / Int8ul * "1 DATA, 2 ACK, 3 RESET, 4 RESET_ACK, 5 TIME, 6 POLL",
+    "sequence"
+    / Int8ul
+    * "DATA: this frame's number; ACK: the number expected next; POLL: the gateway's; else 0",
     "payload"
     / GreedyBytes
-    * "DATA: a packet; RESET, RESET_ACK: a HELLO packet; TIME: a TIME packet; ACK: nothing",
+    * "DATA: a packet; RESET, RESET_ACK: a HELLO packet; TIME: a TIME packet; ACK, POLL: nothing",
 )
 
 

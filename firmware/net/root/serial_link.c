@@ -40,6 +40,8 @@ static struct {
     bool reset_sent;              /* … has been, and no answer has come */
     bool partials_ready;          /* the round's children have sent: partial states may go */
     uint8_t time_due;             /* rounds for which the gateway has not been told the time */
+    bool polled;                  /* a POLL is to be returned behind what is unacknowledged */
+    uint8_t poll;                 /* its number */
     struct timer repeat;          /* of what is not acknowledged */
 } serial;
 
@@ -138,6 +140,9 @@ static bool choose(void)
                (record = in_flight(serial.resend))) {
         serial.resend++;
         transmit_record(record);
+    } else if (serial.polled) {
+        serial.polled = false;
+        transmit(WIRE_FRAME_POLL, serial.poll, 0);
     } else if (serial.connected && (uint8_t)(serial.next - serial.base) < WIRE_LINK_WINDOW &&
                (record = fresh())) {
         discipline_on_transmit(record);
@@ -219,7 +224,8 @@ static void frame_received(uint8_t length)
         crc = crc_xmodem(crc, in[i]);
     uint8_t payload = (uint8_t)(length - 4);
     bool versioned = payload >= sizeof(struct wire_header) && in[2] == WIRE_PROTOCOL_VERSION;
-    if (length < 4 || crc != 0 || (in[0] != WIRE_FRAME_ACK && !versioned)) {
+    bool bare = in[0] == WIRE_FRAME_ACK || in[0] == WIRE_FRAME_POLL;
+    if (length < 4 || crc != 0 || (!bare && !versioned)) {
         mac_counters.malformed++;
         return;
     }
@@ -239,6 +245,13 @@ static void frame_received(uint8_t length)
         serial.acknowledge = true;
         break;
     case WIRE_FRAME_ACK: acknowledged(in[1]); break;
+    /* The gateway repeats it: what it asks for is then on its way. */
+    case WIRE_FRAME_POLL:
+        if (!serial.polled || serial.poll != in[1])
+            serial.resend = serial.base;
+        serial.polled = true;
+        serial.poll = in[1];
+        break;
     case WIRE_FRAME_RESET:
         restart();
         serial.reset_answer = true;

@@ -1,8 +1,8 @@
 """The link protocol's state (``skerry_protocol.framing``), without port, thread or clock.
 
 RESET makes the root send all that is unacknowledged anew, under other numbers, and a partial state that it merges with a late one by
-then cannot be recognised. So what the root may not know to be stored is settled by the old numbers first: the gateway listens for as long
-as the root takes to repeat its frames, and acknowledges those that brought what is stored.
+then cannot be recognised. So what the root may not know to be stored is settled by the old numbers first: the gateway polls the root for
+all that is unacknowledged, and acknowledges what it has stored of that, until none of it comes any more.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from skerry_protocol.codec import Packet
 from skerry_protocol.framing import REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import NO_NODE, PacketError, PacketType, VersionMismatchError
 
-#: So long a root that holds a frame would have repeated it several times, in s.
-LISTEN_S = 4 * REPEAT_MS / 1000
-#: So long a root has to show that it is there before RESET goes out all the same, in s: it may speak another version.
-ALIVE_S = 10.0
+#: POLLs in a row that bring nothing that is stored before the gateway believes that the root holds none of it. The first of them may be
+#: answered behind what the root sent while nobody listened, where a gateway that was killed had asked by the same number.
+SETTLED_POLLS = 2
 
 
 @dataclass
@@ -65,10 +64,9 @@ class Endpoint:
     #: Frames with partial states: those handed on, and those of them, the last, that are stored.
     _taken: list[Frame] = field(default_factory=list)
     _stored: deque[Frame] = field(default_factory=lambda: deque(maxlen=WINDOW))
-    #: Listening before RESET: since when at all, and since when nothing stored was heard; whether something has been since.
-    _begun: float | None = None
-    _quiet: float = 0.0
-    _alive: bool = False
+    #: Before RESET: the POLL that is unanswered, those in a row that brought nothing stored, and whether this one has.
+    _poll: int = 0
+    _settled: int = 0
     _repeats: bool = False
 
     @property
@@ -92,7 +90,7 @@ class Endpoint:
         self._reset_at = -1e9
         self._asked = 0
         self._taken.clear()
-        self._begun, self._alive, self._repeats = None, False, False
+        self._settled, self._repeats = 0, False
 
     def remember(self, frames: Iterable[Frame]) -> None:
         """Before the line is first up: frames of partial states that are stored, and that the root may send again."""
@@ -116,7 +114,12 @@ class Endpoint:
         return packets
 
     def _frame(self, frame: LinkFrame, packets: list[Packet]) -> None:
-        if not self.connected and frame.kind in (FrameKind.DATA, FrameKind.ACK, FrameKind.TIME):
+        if not self.connected and frame.kind in (
+            FrameKind.DATA,
+            FrameKind.ACK,
+            FrameKind.TIME,
+            FrameKind.POLL,
+        ):
             self._overhear(frame)
         elif frame.kind is FrameKind.TIME:
             # Behind what came before it: whoever hears of a time has all that the root sent until then.
@@ -150,27 +153,28 @@ class Endpoint:
 
     def _overhear(self, frame: LinkFrame) -> None:
         """Before RESET: what the root says in the old numbers."""
-        self._alive = True
-        if frame.kind is FrameKind.DATA and Frame.of(frame.sequence, frame.payload) in self._stored:
-            self.counters.repeated += 1
-            self._repeats = True
-            self._write_frame(LinkFrame(FrameKind.ACK, (frame.sequence + 1) & 0xFF))
+        if frame.kind in (FrameKind.DATA, FrameKind.TIME):
+            # A root of another protocol version is told of.
+            codec.decode(frame.payload)
+        if frame.kind is FrameKind.DATA:
+            if Frame.of(frame.sequence, frame.payload) in self._stored:
+                self.counters.repeated += 1
+                self._repeats = True
+                self._write_frame(LinkFrame(FrameKind.ACK, (frame.sequence + 1) & 0xFF))
+        elif frame.kind is FrameKind.POLL and frame.sequence == self._poll:
+            self._settled = 0 if self._repeats else self._settled + 1
+            self._poll, self._repeats = (self._poll + 1) & 0xFF, False
+            # At once, without the time after which a frame is repeated.
+            self._reset_at = -1e9
 
-    def _listens(self, now: float) -> bool:
-        """Whether the root may still hold something that is stored."""
-        if not self._stored:
+    def _polls(self, now: float) -> bool:
+        """Whether the root may still hold something that is stored, and is asked for it."""
+        if not self._stored or self._settled >= SETTLED_POLLS:
             return False
-        if self._begun is None:
-            self._begun = now
-        if self._repeats or not self._alive:
-            self._quiet, self._repeats = now, False
-        if not self._alive and now - self._begun < ALIVE_S:
-            if now - self._reset_at >= REPEAT_MS / 1000:
-                # Whatever its number, the root answers it with an ACK, and does nothing else.
-                self._reset_at = now
-                self._write_frame(LinkFrame(FrameKind.DATA, 0x80, _hello()))
-            return True
-        return self._alive and now - self._quiet < LISTEN_S
+        if now - self._reset_at >= REPEAT_MS / 1000:
+            self._reset_at = now
+            self._write_frame(LinkFrame(FrameKind.POLL, self._poll))
+        return True
 
     def _restart(self, settled: bool) -> None:
         self.version_error = None
@@ -207,7 +211,7 @@ class Endpoint:
     def tick(self, now: float) -> None:
         """Send what may go out; repeat what was not acknowledged. ``now`` in s, monotonic."""
         if not self.connected:
-            if not self._listens(now) and now - self._reset_at >= REPEAT_MS / 1000:
+            if not self._polls(now) and now - self._reset_at >= REPEAT_MS / 1000:
                 self._reset_at = now
                 self._asked += 1
                 self._write_frame(LinkFrame(FrameKind.RESET, 0, _hello()))
