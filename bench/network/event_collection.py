@@ -37,7 +37,7 @@ SETTLE_S, ARRIVE_S, BETWEEN_S = 90.0, 25.0, 45.0
 PERIOD_S, LASTS_S = 4, 24
 #: Links that deliver at least so much, both ways, may be hops of the way to the mote that collects.
 HEARD_LEAST = 0.5
-#: Of slot_table.h, net_conf.h and rx_window.c in firmware/net: a cell; how early a listener is; how long it stays on behind a frame.
+#: Of mac_conf.h, net_conf.h and rx_window.c in firmware/net: a cell; how early a listener is; how long it stays on behind a frame.
 CELL_MS, GUARD_MS, LINGER_MS = 8, 2, 10
 #: A cell in which nothing comes, in each round from one epoch to the next.
 EMPTY_MS = CELL_MS * (PERIOD_S - 1)

@@ -1,11 +1,10 @@
 #include "net/mac/channels.h"
 
 #include "drivers/settings.h"
+#include "net/mac/mac_conf.h"
+#include "net/net_conf.h"
 
 #define CHANNEL_FIRST 11
-/* The first windows of a session are all at home, s: motes that start with their root find it as
- * fast as without hopping. */
-#define HOME_SECONDS 64
 
 uint8_t channel_home(void) { return settings()->channel; }
 
@@ -40,8 +39,8 @@ uint8_t channel_data(uint16_t round)
 
 uint8_t channel_control(uint32_t second)
 {
-    /* Alternating both for windows each 4 s and for those each 16 s. */
-    uint8_t windows = (uint8_t)(second >> 2), slow = (uint8_t)(second >> 4);
+    /* Alternating both for windows each CONTROL_EVERY s and for those each CONTROL_SELDOM s. */
+    uint8_t windows = (uint8_t)(second / CONTROL_EVERY), slow = (uint8_t)(second / CONTROL_SELDOM);
     return second >= HOME_SECONDS && (windows ^ slow) & 1 ? other() : channel_home();
 }
 

@@ -9,6 +9,7 @@
 
 #include "drivers/radio.h"
 #include "net/mac/clocksync.h"
+#include "net/mac/mac_conf.h"
 
 /* Rates are kept in 2^-24, and are below 2^-12, 244 ppm: the quotient's 24 bits begin with zeros.
  * Of two tuning forks in a room and at -40 degC one is 144 ppm slower, and each may be off by 40.
@@ -22,8 +23,6 @@
 #define RATE_LONGEST CLOCK_MS(32000)
 /* Two beacons of a parent that is heard well come within this, also in a steady network. */
 #define STALE CLOCK_MS(100000)
-/* So long without a stamp, rates a few ppm off add up to 10 ms. */
-#define SILENCE_SECONDS 1800L
 
 static struct {
     bool known;            /* network time is */
@@ -85,7 +84,7 @@ ticks_t time_local(struct net_time time)
 void clocksync_tick(bool root)
 {
     ticks_t now = clock_now();
-    if ((int32_t)(now - sync.reference) < (int32_t)(SILENCE_SECONDS * 32768L))
+    if ((int32_t)(now - sync.reference) < (int32_t)(TIME_LOST_SECONDS * 32768L))
         return;
     if (!root) {
         clocksync_lose();

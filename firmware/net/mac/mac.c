@@ -6,22 +6,14 @@
 #include "drivers/settings.h"
 #include "kernel/timer.h"
 #include "lib/random.h"
+#include "net/mac/mac_conf.h"
 
 /* 802.15.4-2006, 7.5.1.4: unit backoff 20 symbols, exponent 3 to 5, five clear-channel assessments.
  */
 #define UNIT_TICKS 11
 #define EXPONENT_MINIMUM 3
-/* In a cell of its own a mote meets few others. */
-#define EXPONENT_CELL 1
 #define EXPONENT_MAXIMUM 5
-/* Contention: what a failed assessment or a missing acknowledgement adds to it, of which an
- * acknowledged frame takes 1; so much more of it is one exponent more at the beginning. */
-#define CONTENTION_STEP 4
-#define CONTENTION_EXPONENT 8
-#define CONTENTION_MOST 31
 #define ASSESSMENTS 5
-/* Children whose last bundle is remembered. */
-#define SEEN 40
 /* A repetition may come rounds later; a reused number certainly after that. */
 #define SEEN_SECONDS 60
 #define SEEN_MINUTES 4
@@ -44,13 +36,13 @@ static struct {
         uint16_t source;
         uint8_t sequence;
         uint8_t minute;
-    } seen[SEEN]; /* the last bundle of each child, the one heard last first */
+    } seen[CHILDREN_REMEMBERED]; /* the last bundle of each child, the one heard last first */
 } mac;
 
 void mac_init(void)
 {
     mac.next_sequence = (uint8_t)random_bits();
-    for (uint8_t i = 0; i < SEEN; i++)
+    for (uint8_t i = 0; i < CHILDREN_REMEMBERED; i++)
         mac.seen[i].source = WIRE_NO_NODE;
 }
 
@@ -169,7 +161,7 @@ void radio_sent(enum radio_outcome outcome)
 static bool duplicate(uint16_t source, uint8_t sequence)
 {
     uint8_t minute = (uint8_t)(clock_uptime() / SEEN_SECONDS), i = 0;
-    while (i < SEEN - 1 && mac.seen[i].source != source)
+    while (i < CHILDREN_REMEMBERED - 1 && mac.seen[i].source != source)
         i++;
     bool again = mac.seen[i].source == source && mac.seen[i].sequence == sequence &&
                  (uint8_t)(minute - mac.seen[i].minute) <= SEEN_MINUTES;

@@ -4,8 +4,7 @@
 
 #include "board.h"
 
-/* The first slot, in ms of its round: control windows come before. */
-#define FIRST 250
+/* Cells of a round: with them it ends before the next one's control window. */
 #define CELLS_ALL 92
 /* A table tells, in nibbles from the lowest on, for levels in six bands which of `sizes` they have,
  * and in its highest byte how many levels have a slot: the last of these is also that of all deeper
@@ -13,7 +12,7 @@
 #define BANDS 6
 #define LEVELS 30
 static const IN_FLASH uint8_t band_last[BANDS] = {1, 2, 3, 4, 8, LEVELS};
-/* No multiples of the step from one number's cell to the next one's (schedule.c). */
+/* No multiples of the step from one number's cell to the next one's (schedule/slotframe.c). */
 static const IN_FLASH uint8_t sizes[16] = {3,  4,  5,  6,  8,  10, 12, 15,
                                            18, 20, 24, 30, 36, 48, 64, 88};
 #define CELLS_LEAST 3
@@ -23,8 +22,6 @@ static const IN_FLASH uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
 
 /* Deeper is no tree. */
 #define DEEPEST 32
-/* Decisions begin when a network has had time to join, s. */
-#define YOUNG 128
 /* Bytes that a mote is taken to send per round, at least and at most. */
 #define LOAD_LEAST 24
 #define LOAD_MOST 1000
@@ -132,12 +129,12 @@ static uint8_t own(uint8_t level)
 
 uint16_t slot_table_start(uint8_t level)
 {
-    return (uint16_t)(FIRST + layout.before[own(level)] * SLOT_CELL_MS);
+    return (uint16_t)(SLOTS_BEGIN_MS + layout.before[own(level)] * SLOT_CELL_MS);
 }
 
 uint16_t slot_table_end(uint8_t level)
 {
-    return (uint16_t)(FIRST + layout.before[own(level) - 1] * SLOT_CELL_MS);
+    return (uint16_t)(SLOTS_BEGIN_MS + layout.before[own(level) - 1] * SLOT_CELL_MS);
 }
 
 uint8_t slot_table_cells(uint8_t level)
@@ -145,7 +142,10 @@ uint8_t slot_table_cells(uint8_t level)
     return (uint8_t)(layout.before[own(level) - 1] - layout.before[own(level)]);
 }
 
-uint16_t slot_table_over(void) { return (uint16_t)(FIRST + layout.before[0] * SLOT_CELL_MS + 5); }
+uint16_t slot_table_over(void)
+{
+    return (uint16_t)(SLOTS_BEGIN_MS + layout.before[0] * SLOT_CELL_MS + 5);
+}
 
 bool slot_table_shared(uint8_t level) { return level >= layout.levels; }
 
@@ -281,7 +281,7 @@ void slot_table_decide(uint32_t round, uint16_t reports, uint8_t windows)
         if (here)
             depth = level;
     }
-    if (depth > 0 && round >= YOUNG && !announced()) {
+    if (depth > 0 && round >= SLOTS_DECIDED_SECONDS && !announced()) {
         uint16_t load =
             (uint16_t)((layout.bytes_most < layout.bytes_most_before ? layout.bytes_most
                                                                      : layout.bytes_most_before) /

@@ -7,11 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net/mac/mac_conf.h"
 #include "wire.h"
-
-/* A slot is cells of so many ms, one for each mote by its number: a frame, its acknowledgement, and
- * both again. */
-#define SLOT_CELL_MS 8
 
 /* A session of the root begins: the table holds that all networks begin with. */
 void slot_table_forget(void);

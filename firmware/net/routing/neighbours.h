@@ -5,12 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net/routing/routing_conf.h"
 #include "wire.h"
 
-#define NEIGHBOURS 24
-/* Cost of one transmission that always succeeds: costs are sixteenths (Woo et al. 2003: expected
- * transmissions). */
-#define COST_UNIT 16
 /* Shares, of 255, that a link is taken to deliver at least: one that was tried in vain is worse
  * than one of which nothing is known but that this mote hears the other badly. From COST_VAIN on a
  * link's cost tells the one from the other. */

@@ -3,7 +3,13 @@
 #ifndef SKERRY_NET_ROUTING_CONF_H
 #define SKERRY_NET_ROUTING_CONF_H
 
-#include "net/routing/neighbours.h"
+/* ---- neighbours ---- */
+/* Neighbours that are known, 15 bytes of RAM each: of more, the least worthy gives way
+ * (neighbour_worth). */
+#define NEIGHBOURS 24
+/* Cost of one transmission that always succeeds: costs are sixteenths (Woo et al. 2003: expected
+ * transmissions). */
+#define COST_UNIT 16
 
 /* ---- beacons ---- */
 /* Without news a mote beacons in one control window of so many. */

@@ -12,13 +12,10 @@
 #include "net/mac/mac.h"
 #include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
+#include "net/transport/transport_conf.h"
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
 #define ARGUMENTS_MAXIMUM sizeof(struct wire_event)
-/* Commands on their way at once, and tokens remembered: a flood's echoes come within two control
- * windows. */
-#define COMMANDS 4
-#define TOKENS 38
 /* Transmissions of each flooded frame by each mote: two, and one kept for the next control window,
  * when what collided in this one meets another order of things; two of commands, as nobody asks for
  * those. */
@@ -29,10 +26,6 @@
 /* More windows for a command that nobody has been heard to repeat: hidden from each other, several
  * that begin at once meet at whoever hears them. */
 #define UNHEARD_WINDOWS 6
-#define UNICAST_TRIES 4
-/* Windows for which a mote is awake more often because it has heard of a newer version: one that
- * nobody holds, as in a forged beacon, is not heard of again. */
-#define BEHIND_WINDOWS 32
 
 static struct {
     uint16_t version;   /* of the set of queries that is held here */

@@ -8,8 +8,8 @@
 #include "kernel/assert.h"
 #include "net/app.h"
 #include "net/transport/outbox.h"
+#include "net/transport/transport_conf.h"
 
-#define QUEUE_BYTES 1665
 #define SERIES_LONGEST                                                                             \
     (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) -               \
      sizeof(struct wire_record))

@@ -12,12 +12,8 @@
 #include "net/routing/tree.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
+#include "net/transport/transport_conf.h"
 #include "net/transport/uplink.h"
-
-/* Cells to listen in. */
-#define CELLS 8
-/* Fewer siblings are not worth listening to. */
-#define SIBLINGS 5
 
 /* A representative that was not heard, or was unlike, in so many epochs is one no more: others are
  * listened to. */
@@ -63,12 +59,12 @@ bool snoop_begin(void)
             siblings++;
     snoop.exact_only = true;
     snoop.only_suppressible_pending = waiting() && !uplink_outstanding();
-    snoop.cells_left = CELLS;
+    snoop.cells_left = SNOOP_CELLS;
     if (snoop.representative.parent != tree_own_parent() ||
         snoop.representative.missed++ > MISSED_MOST ||
         !app_approximates(snoop.representative.query))
         snoop.representative.node = WIRE_NO_NODE;
-    return snoop.only_suppressible_pending && siblings >= SIBLINGS;
+    return snoop.only_suppressible_pending && siblings >= SNOOP_SIBLINGS;
 }
 
 bool snoop_may_be_silent(void) { return snoop.only_suppressible_pending && snoop.exact_only; }

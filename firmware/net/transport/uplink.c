@@ -15,13 +15,9 @@
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
 #include "net/transport/queue_discipline.h"
+#include "net/transport/transport_conf.h"
 #include "wire.h"
 
-/* Transmissions of a frame in one attempt: a cell has room for two. A frame that fails waits for
- * the next round, unless the parent is known to go on listening: the root does, and a parent that
- * has just been told that more follows. Then there are so many attempts in a slot. */
-#define TRIES 2
-#define ATTEMPTS 4
 /* Numbers of frames that tell motes apart: a parent knows a repetition by the number of the last
  * frame, and numbers come again after 64. */
 #define MEETING 4
@@ -147,7 +143,8 @@ static void sent(enum radio_outcome outcome)
         uplink.told_more = flags & WIRE_BUNDLE_PENDING;
         uplink_sent(flags);
         parent_frame_sent(true);
-    } else if (++uplink.attempts >= ATTEMPTS || !(uplink.told_more || tree_own_level() == 1)) {
+    } else if (++uplink.attempts >= UPLINK_ATTEMPTS ||
+               !(uplink.told_more || tree_own_level() == 1)) {
         uplink.running = false;
         uplink_done();
         judge();
@@ -175,7 +172,7 @@ static void step(void)
         build();
     /* The parent may have changed since the frame was built. */
     ((struct wire_mac_header *)frame->bytes)->destination = tree_own_parent();
-    uplink.under_way = mac_send(frame, TRIES, sent);
+    uplink.under_way = mac_send(frame, UPLINK_TRIES, sent);
     if (!uplink.under_way)
         timer_after(&uplink.pause, CLOCK_MS(2), step);
 }
