@@ -29,9 +29,9 @@
 #include "net/transport/queue.h"
 #include "net/transport/uplink.h"
 
-/* The acknowledgement of REBOOT travels first. */
 /* Tokens of floods that motes begin; the gateway numbers its commands from below. */
 #define SIGNAL_TOKENS 0x8000
+/* A mote that is told to reboot waits for so long, as its acknowledgement travels first. */
 #define REBOOT_DELAY CLOCK_MS(12000)
 
 static struct {
@@ -95,7 +95,8 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
     case WIRE_PACKET_JOIN:
         if (!unicast || length < sizeof(struct wire_join))
             break;
-        /* What it would send is of a session that is over, or has not been heard of here. */
+        /* The sender's session differs from ours: this mote beacons at once, so that one of both
+         * can resynchronise. */
         if (((const struct wire_join *)body)->session != tree_session()) {
             control_window_beacon_now();
             return;
@@ -109,7 +110,8 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
         tree_child_heard(source, frame->lqi);
         tree_child_srts(source, (const struct wire_join *)body, length);
         schedule_heard(false);
-        /* Its slot is that of its level: it must know this mote's. */
+        /* A child sends in the slot of its level, which follows from this mote's: it must know
+         * that. */
         if (((const struct wire_join *)body)->level != tree_own_level() + 1)
             control_window_beacon_now();
         return;
@@ -130,7 +132,7 @@ void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, 
     case WIRE_PACKET_QUERY_INSTALL:
     case WIRE_PACKET_QUERY_STOP:
         if (tree_is_root())
-            return; /* the echo of its own flood */
+            return; /* The root hears the echo of its own flood. */
         /* fall through */
     default:
         if (!net_asked(type, body, length, unicast))

@@ -33,7 +33,8 @@
 /* ---- guard times ---- */
 /* Clocks may disagree by so much, in ticks: listeners are early and late by it. */
 #define GUARD_TIME CLOCK_MS(2)
-/* Who snoops is early by less: what it misses is sent, and no harm is done. In ticks. */
+/* A mote that snoops is early by less, in ticks: where it misses a record it sends its own, and no
+ * harm is done. */
 #define SNOOP_GUARD_TIME 24
 
 #endif

@@ -59,7 +59,7 @@ void status_report(void)
 {
     const struct wire_settings *own = settings();
     int32_t voltage;
-    /* where a query's is under way, the last value does */
+    /* Where a query's acquisition is under way, the last value does. */
     (void)sensor_acquire(1UL << WIRE_ATTRIBUTE_VOLTAGE);
     if (sensor_value(WIRE_ATTRIBUTE_VOLTAGE, &voltage))
         battery.supply = (uint16_t)voltage;
@@ -100,7 +100,7 @@ uint16_t schedule_report_rounds(void) { return slotframe_is_slow() ? STATUS_SELD
 
 void schedule_round_begins(uint16_t round)
 {
-    /* Numbers side by side are not to report side by side. */
+    /* Motes of numbers side by side do not report in rounds side by side. */
     uint16_t turn = (uint16_t)(settings()->nodeid * 37U);
     if (((round + turn) & (uint16_t)(schedule_report_rounds() - 1)) == 0)
         status_report();

@@ -14,14 +14,14 @@ struct clocksync_relation {
 };
 #define CLOCKSYNC_SKEW_MAXIMUM 4095
 struct clocksync_relation clocksync_relation(void);
-/* No stamp for so long that windows will be missed: it is time to take anybody's who stands closer
- * to the root. */
+/* No stamp has come for so long that windows will be missed: that of any mote closer to the root
+ * will do. */
 bool clocksync_stale(void);
 /* A beacon of the mote this one follows, whose SFD ended at a local time. True when network time
  * became known or jumped. */
 bool clocksync_stamp(uint16_t source, const struct wire_beacon *beacon, ticks_t local);
 void clocksync_lose(void);
-/* Every few seconds; without a stamp for half an hour network time is lost. */
+/* To be called every few seconds; without a stamp for TIME_LOST_SECONDS network time is lost. */
 void clocksync_tick(bool root);
 
 #endif

@@ -43,9 +43,10 @@ extern struct mac_counters {
  */
 void net_packet(const struct radio_frame *frame, uint16_t source, bool unicast, uint8_t type,
                 const uint8_t *body, uint8_t length);
-/* … a bundle that is another mote's, while the radio snoops. */
+/* Implemented by rx_window: a bundle from another mote to another one, while the radio snoops. */
 void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, uint8_t length);
-/* … and a bundle that was: its sender has missed the acknowledgement. */
+/* Implemented by net.c: a bundle that was here before, as its sender has missed the
+ * acknowledgement. */
 void net_repeated(uint16_t source, const uint8_t *body, uint8_t length);
 
 #endif

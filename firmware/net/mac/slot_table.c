@@ -16,11 +16,12 @@ static const IN_FLASH uint8_t band_last[BANDS] = {1, 2, 3, 4, 8, LEVELS};
 static const IN_FLASH uint8_t sizes[16] = {3,  4,  5,  6,  8,  10, 12, 15,
                                            18, 20, 24, 30, 36, 48, 64, 88};
 #define CELLS_LEAST 3
-/* Without knowledge: towards the root there are more motes and more to carry. Cells of each level,
- * the deepest first, sum up. */
+/* The table of the beginning, when nothing is known of the network: towards the root there are more
+ * motes and more to carry. By level, from 0 on: cells of a round before the level's slot; of level
+ * 0 all. */
 static const IN_FLASH uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
 
-/* Deeper is no tree. */
+/* A mote that says a deeper level than this is in no tree, but in a loop that counts up. */
 #define DEEPEST 32
 /* Bytes that a mote is taken to send per round, at least and at most. */
 #define LOAD_LEAST 24
@@ -30,7 +31,7 @@ static const IN_FLASH uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
 #define CELLS_OF_MOTES(n) (3 + (n) * 3 / 2)
 #define CELLS_OF_BYTES_16TH(n) ((n) * 5 / 6)
 #define NEED_MOST 255
-/* Cells of the slot behind the deepest level: for who joins there. */
+/* Cells of the slot behind the deepest level: motes may join there. */
 #define SPARE 4
 /* Halves of a cell by which a slot may be short whatever its length. */
 #define TOLERATED_HALF_CELLS 4
@@ -41,7 +42,7 @@ static const IN_FLASH uint8_t beginning[] = {92, 56, 36, 23, 15, 10, 6, 3, 0};
  * delay the queries that come at that time. */
 #define WINDOWS_AHEAD 12
 #define WINDOWS_OF_LEVEL 3
-/* That is said in seconds of this length. */
+/* The second in which a table comes into force is told without so many of its lowest bits. */
 #define UNIT_SHIFT 4
 
 static struct {
@@ -175,7 +176,7 @@ void slot_table_take(const uint8_t *entries, uint8_t length)
         return;
     int8_t newer = (int8_t)(entry->version - layout.told[0].version);
     if (layout.told[0].version && newer <= 0) {
-        /* Who was away when it was time. */
+        /* This mote was away when the announced table came into force. */
         if (newer == 0 && length < sizeof layout.told && announced())
             change();
         return;
@@ -200,7 +201,7 @@ void slot_table_mote(uint8_t level)
     if (level == 0 || level > DEEPEST)
         return;
     if (level >= LEVELS)
-        level = LEVELS - 1; /* one is left for who is deeper */
+        level = LEVELS - 1; /* one is left for motes that are deeper */
     if (layout.counted[level].now != UINT8_MAX)
         layout.counted[level].now++;
 }
@@ -270,7 +271,7 @@ void slot_table_decide(uint32_t round, uint16_t reports, uint8_t windows)
     if (layout.bytes_now > layout.bytes_most)
         layout.bytes_most = layout.bytes_now;
     layout.bytes_now = 0;
-    /* Not before a control window: this takes some ms. */
+    /* A decision takes some ms, and is made where no control window follows. */
     if (((uint16_t)round & (reports - 1)) != 2)
         return;
     uint8_t depth = 0;

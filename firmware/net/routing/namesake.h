@@ -1,4 +1,4 @@
-/* Two motes of one number in a network: whoever hears its own from another says so. */
+/* Two motes of one number in a network: a mote that hears its own number from another says so. */
 #ifndef SKERRY_NET_NAMESAKE_H
 #define SKERRY_NET_NAMESAKE_H
 

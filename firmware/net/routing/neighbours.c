@@ -99,8 +99,8 @@ static struct neighbour *slot_for(uint16_t node, uint16_t parent, uint8_t level,
     return slot;
 }
 
-/* Beacon after beacon, each with half of its neighbours, has named others. Who is heard well may
- * just have too many to name all. */
+/* The neighbour does not hear this mote: beacon after beacon, each with half of its neighbours, has
+ * named others. One that is heard well may just have too many to name all. */
 static bool deaf(const struct neighbour *neighbour)
 {
     if (neighbour->hears || neighbour->heard >= NEIGHBOUR_HEARD_WELL)
@@ -148,7 +148,7 @@ struct neighbour *neighbour_beacon(uint16_t node, const struct wire_beacon *beac
     neighbour->cost = beacon->cost;
     neighbour->parent = beacon->parent;
     neighbour->age = 0;
-    /* What was tried is forgotten with the beacons heard since: what was in the way may be gone. */
+    /* Failures are forgotten with the beacons heard since: what was in the way may be gone. */
     if (neighbour->used && !neighbour_is_parent(node) &&
         neighbour->acknowledged < estimate(neighbour))
         neighbour->acknowledged++;

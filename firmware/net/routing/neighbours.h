@@ -1,4 +1,5 @@
-/* Who is in radio range, how well, and where they stand in the tree. */
+/* Neighbours: the motes in radio range, how well they are heard, and where they stand in the tree.
+ */
 #ifndef SKERRY_NET_NEIGHBOURS_H
 #define SKERRY_NET_NEIGHBOURS_H
 

@@ -36,7 +36,7 @@
 /* Parents, one after the other, of which none has acknowledged a frame, until the mote leaves the
  * tree; twice as many the next time. */
 #define VAIN_PARENTS 6
-/* A mote that has found no other parent after so many windows leaves the tree: ways of those whom
+/* A mote that has found no other parent after so many windows leaves the tree: ways of those that
  * it hears may lead by this mote. */
 #define REQUEST_WINDOWS 2
 

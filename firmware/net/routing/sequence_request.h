@@ -1,5 +1,5 @@
 /* Sequence number requests. A mote without a feasible parent asks for a later number of the root,
- * and each that has none passes the request on, hop by hop, to whoever has one or to the root
+ * and each that has none passes the request on, hop by hop, to a mote that has one or to the root
  * (Babel's requests for sequence numbers, RFC 8966, 3.8.1.2). A mote has one at a time on its way,
  * in the JOINs that it sends. */
 #ifndef SKERRY_NET_SEQUENCE_REQUEST_H

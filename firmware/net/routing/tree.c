@@ -36,8 +36,8 @@ static struct {
     bool session_known; /* both are; they are not before the first beacon */
     /* The root's number that this mote's way to it is known by (Perkins and Bhagwat 1994:
      * destination sequence number), and the level that it has told with it, the least one since.
-     * Numbers never go back, nor levels up with one number; so whoever has its way by this mote has
-     * no later number, and with the same one a higher level. Parents are those of whom neither
+     * Numbers never go back, nor levels up with one number; so a mote that has its way by this one
+     * has no later number, and with the same one a higher level. Parents are those of whom neither
      * holds: there is no loop at any time, however old what is known of them. */
     uint8_t root_sequence;
     uint8_t least_level;
@@ -150,7 +150,7 @@ void tree_sequence_requested(uint8_t number)
         return;
     }
     if (sequence_request_is_for_parent())
-        return; /* This mote asks itself. */
+        return; /* This mote asks for itself already. */
     if (!sequence_request_joins(number, REQUEST_WINDOWS))
         sequence_request_start(tree.parent, number, REQUEST_WINDOWS, false);
 }
@@ -212,7 +212,7 @@ void tree_leave(void)
     tree_parent_left();
     tree.parent = WIRE_NO_NODE;
     tree.level = WIRE_NO_LEVEL;
-    tree.least_level = 0; /* Whom it would take by the same number it has tried. */
+    tree.least_level = 0; /* Parents by the same number have been tried. */
     routing_send_join(WIRE_NO_NODE, false);
     beacon_news(LEAVE_NOTICE_WINDOWS);
     routing_left();

@@ -31,7 +31,7 @@
 #define HOPS_NEAR 2
 #define HOPS_FAR 8
 /* Beacons are spread over so much of the window. Where many leaves beacon, they leave its beginning
- * to motes with children: a relay among them would never hear its own parent, whom they do not
+ * to motes with children: a relay among them would never hear its own parent, which they do not
  * hear. */
 #define BEACONS CLOCK_MS(38)
 #define LEADERS CLOCK_MS(12)

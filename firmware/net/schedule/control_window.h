@@ -14,7 +14,7 @@ void control_window_beacon_now(void);
 void control_window_send_soon(void);
 /* A frame has been heard: the window stays open. */
 void control_window_heard(void);
-/* … a beacon: its sender may be asked for queries, but the window need not grow. */
+/* A beacon has been heard: its sender may be asked for queries, but the window need not grow. */
 void control_window_beacon_heard(void);
 /* A frame is through: the next one may go. */
 void control_window_next(void);

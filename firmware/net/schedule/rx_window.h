@@ -8,7 +8,7 @@
 
 /* The children's slot begins. */
 void rx_window_listen(void);
-/* … and is over for this mote. */
+/* The children's slot is over for this mote. */
 void rx_window_close(void);
 /* This mote's own slot begins: it snoops, where that may save a frame. */
 void rx_window_snoop(void);

@@ -12,7 +12,7 @@ void schedule_init(void);
 void schedule_restart(void);
 /* Something was heard: listeners stay awake. `pending`: its sender has more. */
 void schedule_heard(bool pending);
-/* … a bundle from a child, with its enum wire_bundle. */
+/* A bundle has come from a child, with this enum wire_bundle: listeners stay awake. */
 void schedule_bundle(uint16_t source, uint8_t flags);
 
 /* Implemented by root/serial_link, at the root: all slots of a round are over, in which there may

@@ -14,7 +14,7 @@ void slotframe_enter(uint32_t round);
 
 /* Local time of an instant in this round; `ms`: at most 1488. */
 ticks_t slotframe_at(uint16_t ms);
-/* … of now, in ms. */
+/* The time since the round began, in ms. */
 uint16_t slotframe_now(void);
 /* Start of a mote's cell in the slot of its level, ms. Numbers that differ by less than the slot
  * has cells never meet; others do in one round and not in the next. */
@@ -23,11 +23,12 @@ uint16_t slotframe_cell(uint8_t level, uint16_t node);
 /* Whether a query of a short period is held; `ignore_flooding`: as those motes see it that do not
  * know of queries whose flood is not over. */
 bool slotframe_has_fast_query(bool ignore_flooding);
-/* All queries have long periods, or there are none: control windows and reports are rare. Whoever
- * does not know of a fast query yet is awake in a part of its windows. */
+/* All queries have long periods, or there are none: control windows and reports are rare. A mote
+ * that does not know of a fast query yet is awake in a part of the windows of those that do. */
 bool slotframe_is_slow(void);
 bool slotframe_has_control(void);
-/* … in which those are awake as well that do not know of queries on their way. */
+/* Whether motes that do not know of queries on their way are awake in this control window as well.
+ */
 bool slotframe_control_is_common(void);
 /* Data slots for what is left over, whatever the queries: reports, acknowledgements of commands. */
 bool slotframe_has_rest(void);

@@ -24,7 +24,7 @@
 #define LAST 4
 #define LAST_COMMANDS 5
 /* More windows for a command that nobody has been heard to repeat: hidden from each other, several
- * that begin at once meet at whoever hears them. */
+ * that begin at once collide at the motes that hear them. */
 #define UNHEARD_WINDOWS 6
 
 static struct {
@@ -216,8 +216,8 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
         return;
     if (!repairs)
         follow(install->query_version);
-    /* What a mote without children asked for, others near it have: to flood it would only keep back
-     * what is news, such as its start. */
+    /* Queries that a mote without children has asked for are held by others near it: a flood of
+     * them would only delay what is news, such as their start. */
     if (app_spreads(install->query) && (!asked || tree_has_children()))
         flood(install->query, install->query_version, repairs);
 }
@@ -380,7 +380,8 @@ static void catch_up(uint16_t theirs, const struct names *names)
     flooding.version_known = true;
 }
 
-/* What is held here and the neighbour lacks: it wants it, or knows nothing of it. */
+/* Queries that are held here and that the neighbour lacks: it wants them, or knows nothing of them.
+ */
 static uint8_t lacks(uint16_t neighbour, const struct names *names, uint8_t *ids)
 {
     uint8_t held = app_held(ids), count = 0;
@@ -407,7 +408,7 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
         if (tree_is_root())
             return;
         catch_up(summary->query_version, &names);
-        dissemination_want(); /* a neighbour that does not need it itself cannot send it */
+        dissemination_want(); /* A neighbour that does not need a query itself cannot send it. */
         return;
     }
     if (!flooding.version_known || unicast.repair.node != WIRE_NO_NODE)
@@ -418,8 +419,8 @@ void dissemination_summary(uint16_t source, const struct wire_query_request *sum
     begin_repair(source);
     memcpy(unicast.repair.lacks, ids, count);
     unicast.repair.count = count;
-    /* Who lacks what has just been flooded may be one of many that ask all at once, of whom hardly
-     * one is heard: they are awake now. */
+    /* A mote that lacks what has just been flooded may be one of many that ask at once, of which
+     * hardly one is heard: the flood is repeated, as they are awake now. */
     struct install *flooded = count ? install_of(ids[0]) : NULL;
     if (!flooded)
         return;

@@ -20,10 +20,10 @@ void dissemination_command(const struct wire_command *command, uint8_t length);
 /* Tells a parent that it has a child, in the next control window and until it has acknowledged;
  * WIRE_NO_NODE: nobody. `again`: it should know, and rows need not wait. */
 void dissemination_join(uint16_t parent, bool again);
-/* Who has just been told in vain is told once more in this window. */
+/* The parent that has just been told in vain is told once more in this window. */
 void dissemination_join_again(void);
-/* In this control window, or the next, asks a neighbour for later news of the root than its number
- * `after`; once. WIRE_NO_NODE: nobody any more. */
+/* In this control window, or the next, a neighbour is asked once for a sequence number of the root
+ * later than `after`. WIRE_NO_NODE: nobody any more. */
 void dissemination_request_sequence_number(uint16_t node, uint8_t after);
 /* Rows have to wait: the parent does not know yet. */
 bool dissemination_join_holds_data(void);
@@ -43,11 +43,11 @@ bool dissemination_waiting(void);
 void dissemination_window(bool all_awake);
 /* A neighbour holds queries that this mote does not know yet. */
 bool dissemination_behind(void);
-/* Whether a query is known to whoever is not behind: its flood is over here. */
+/* Whether all neighbours know a query that are not behind: its flood is over here. */
 bool dissemination_settled(uint8_t query);
 void dissemination_forget(void);
 
-/* Implemented by schedule: a control frame is through. */
+/* Implemented by schedule: a control frame is through, and the next may go. */
 void dissemination_sent(void);
 /* Implemented by net.c. */
 void net_execute(const struct wire_command *command, uint8_t arguments);

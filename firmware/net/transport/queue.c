@@ -58,7 +58,7 @@ static uint8_t trimmed(uint8_t type, const uint8_t *body, uint8_t length)
     return length;
 }
 
-/* Makes room for so many bytes at the end of a record's body. */
+/* Makes room for so many bytes at the end of a record's body; false: there is none. */
 static bool grow(struct queue_record *record, uint8_t more)
 {
     uint8_t *from = behind(record);

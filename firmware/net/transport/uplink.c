@@ -205,7 +205,7 @@ void uplink_stop(void)
 
 void uplink_forget(void)
 {
-    uplink.refused = uplink.under_way = false; /* nobody is to be judged */
+    uplink.refused = uplink.under_way = false; /* The parent is not to be judged by it. */
     uplink_stop();
     uint8_t end = (uint8_t)(frame->length - sizeof(struct wire_mac_header)),
             at = sizeof(struct wire_header) + sizeof(struct wire_bundle);
@@ -251,7 +251,7 @@ void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length)
                     queue_push(record->type, partial, kept);
             }
         }
-        /* schedule stops acknowledging before this can happen; a last line of defence. */
+        /* The schedule stops acknowledging before this can happen: a last line of defence. */
         if (needed > queue_room()) {
             queue_lost();
             return;

@@ -11,9 +11,10 @@
 bool uplink_waiting(void);
 /* True while a frame is under way that the parent has not acknowledged. */
 bool uplink_outstanding(void);
-/* … and it has been on the air: the parent may have it, or not. */
+/* True while that frame has been on the air: the parent may have it, or not. */
 bool uplink_doubtful(void);
-/* … with partial state records. */
+/* True while that frame holds partial state records, which count twice where two parents have
+ * them. */
 bool uplink_partials(void);
 /* The mote's cell begins: sends until nothing is left, then calls uplink_done. */
 void uplink_start(void);
@@ -24,16 +25,17 @@ void uplink_stop(void);
 void uplink_forget(void);
 /* The record at *at of a bundle's body, and *at behind it; NULL: none is there. */
 const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uint8_t *at);
-/* What a BUNDLE with these flags holds is of this session of the root. */
+/* Whether records of a BUNDLE with these flags belong to this session of the root. */
 bool uplink_of_session(uint8_t flags);
-/* A BUNDLE from a child: all its records or none. */
+/* A BUNDLE has come from a child: all its records are taken, or none. */
 void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length);
 
-/* Implemented by schedule: nothing is left to send, or the cell is over; the parent has a frame
- * with this enum wire_bundle. */
+/* Implemented by tx_window: nothing is left to send, or the cell is over; the parent has
+ * acknowledged a frame with this enum wire_bundle. */
 void uplink_done(void);
 void uplink_sent(uint8_t flags);
-/* … and: children may send more of this epoch's records in later rounds. */
+/* Implemented by tx_window: whether children may send more of this epoch's records in later rounds.
+ */
 bool uplink_expects_more(void);
 
 #endif
