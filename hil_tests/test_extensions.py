@@ -8,15 +8,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gateway.tests.pasts import ORIGIN, plain_records, plan_of, stream_of
 from hil_tests.desk import Desk
 from skerry.catalog import actions
+from skerry.delivery.engine import Engine
+from skerry.execution.filters import Filter
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions import extension_aggregates
 from skerry.ingest.partial_states import from_packet, merge_partials, partials_batch
-from skerry.planner.model.plans import QueryPlan
+from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
 from skerry.planner.semantics import aggregate_functions, temporal_aggregates
 from skerry.service.explain import explain, explain_text
@@ -24,7 +28,9 @@ from skerry.sql.errors import QueryError
 from skerry.storage.history.answer import Answer
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
+from skerry.storage.log.record import RECORD, Block, Kind
 from skerry.storage.log.stream_log import StreamLog
+from skerry.streams.stream import Stream
 from skerry_protocol.extensions import ExtensionError
 from skerry_protocol.packets import PacketType
 from skerry_testbed.network import Environment, Field
@@ -143,6 +149,16 @@ def test_an_aggregate_is_asked_of_the_past_and_called_by_its_name(tmp_path: Path
     live = plan_of("SELECT RANGE(temp) FROM sensors HAVING RANGE(temp) > 3 SAMPLE PERIOD 4 s")
     text = explain_text(explain(live))
     assert "  send RANGE(temp)\n" in text
+    assert Filter.of(live).in_executors.having is None, "executors have no code of its own"
+    stream, stored = Stream(1, 1, 1, merge([live])), np.zeros(40, RECORD)
+    stored["stream"], stored["epoch"], stored["kind"] = 1, np.arange(40), Kind.TOLD
+    stored["count"], stored["value"][:, 1] = 1, 100 * np.arange(40)
+    engine = Engine({1: stream}.get)
+    engine.subscribe("u", live)
+    engine.set_feeds("u", {1: Feed("u", 1, 4000, 4000, 0)})
+    engine.process(Block(0, stored))
+    told = engine.subscriber("u").buffer.after(-1)  # type: ignore[union-attr]
+    assert [row[live.outputs[0].name] for _, row in told or []] == list(range(4, 40))
     assert "keeps epochs having RANGE(temp) > 3" in text
     with pytest.raises(QueryError, match="RANGE cannot be approximated"):
         plan_of("SELECT RANGE(temp) FROM sensors SAMPLE PERIOD 4 s APPROXIMATE WITHIN 1")

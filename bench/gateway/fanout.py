@@ -14,7 +14,7 @@ from statistics import median
 
 from bench.measuring.crowd import RATE, STEPS, Crowd
 from bench.measuring.plans import plan_of
-from bench.measuring.processes import proportional_memory
+from bench.measuring.processes import processor_seconds, proportional_memory
 from bench.measuring.rounds import alternated, ratio
 from bench.runner.benchmark import Benchmark, Options, option
 from bench.runner.recorder import Recorder
@@ -48,6 +48,10 @@ def measure(options: Users, recorder: Recorder) -> None:
 
         ways = {users: lambda users=users: both(users) for users in options.users}
         found = alternated(ways, options.rounds, recorder, counted)
+        taken = {}
+        for users in recorder.steps([users for users in (100, most) if users <= most], "nobody reads"):
+            crowd.resize(users)
+            taken[users] = [_taken(crowd, options.rows) for _ in range(options.rounds)]
         firsts = [_first(crowd, i) for i in recorder.steps(range(5), "a user comes")]
         memory = proportional_memory()
         if options.separate:
@@ -68,6 +72,11 @@ def measure(options: Users, recorder: Recorder) -> None:
         figure(
             f"append → row at its user, {counted(users)}", Spread.of(1e3 * wait for wait in waits[users]), "ms", ".0f",
             better="less", main=users in (1, most),
+        )  # fmt: skip
+    for users, times in taken.items():
+        figure(
+            f"processor time of the gateway and Spark's driver (Python) for a million rows before anybody reads, {counted(users)}",
+            Spread.of(times), "s", ".3f", better="less",
         )  # fmt: skip
     figure(
         f"latency with {most:,} users ÷ with 1",
@@ -127,6 +136,20 @@ def _rate(crowd: Crowd, rows: int) -> float:
     share = (crowd.delivered - delivered) / rows / crowd.users
     assert 0.0008 < share < 0.0012, f"each user gets a thousandth, not {share}"
     return rows / took
+
+
+def _taken(crowd: Crowd, rows: int) -> float:
+    """Processor time, in s for a million rows, of this process, but for who appends them, and of the driver, without readers."""
+    crowd.readers = False
+    driver = crowd.spark.pid
+    assert driver is not None
+    took = time.process_time() - time.thread_time() + processor_seconds(driver)
+    crowd.append(rows)
+    crowd.wait()
+    took = time.process_time() - time.thread_time() + processor_seconds(driver) - took
+    crowd.readers = True
+    crowd.wait()
+    return took / rows * 1e6
 
 
 def _wait(crowd: Crowd, options: Users) -> float:

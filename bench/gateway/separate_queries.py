@@ -7,6 +7,7 @@ used.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -52,7 +53,8 @@ class ColumnSource(DataSource):
     def streamReader(self, schema: object) -> DataSourceStreamReader:
         """For readStream."""
         del schema
-        return ColumnReader(self.options["path"])
+        # Of our own users there are none.
+        return ColumnReader(self.options["path"], self.options["path"])
 
 
 def plain_session(directory: Path) -> SparkSession:
@@ -117,6 +119,8 @@ class Separate:
 def main() -> None:
     """Print it."""
     users, warm, length = map(int, sys.argv[1:])
+    # Workers run what this runs: Spark would take the first python3 on the path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     crowd = Crowd()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)

@@ -13,8 +13,12 @@ import numpy as np
 
 from bench.measuring.plans import plan_of, query_of
 from skerry.delivery.engine import Engine
+from skerry.execution.deliveries import Delivery
+from skerry.execution.matched import MatchedBatch
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.spark.index_file import IndexFile
 from skerry.spark.supervisor import SparkDriver
+from skerry.storage.log import stream_log
 from skerry.storage.log.record import RECORD, Block, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
@@ -23,6 +27,8 @@ from skerry.streams.stream import Stream
 SPAN = 64_000
 WIDTH = SPAN // 1000
 MOTES = 54
+#: A user who has just come reads at most so many rows from the log.
+NEAR_ROWS = 1 << 20
 #: Rows a second of a trickle, in so many steps.
 RATE, STEPS = 1_000, 50
 
@@ -52,12 +58,17 @@ class Crowd:
         self._directory = tempfile.TemporaryDirectory()
         path = Path(self._directory.name)
         self.log = StreamLog(path)
-        self.engine = Engine({1: shared_stream()}.get)
+        self._index = IndexFile(path)
+        self.engine = Engine(
+            {1: shared_stream()}.get, publish=self._index.append, version=self._index.version
+        )
         self.spark = SparkDriver("local[2]", path, self.log.path, self._process)
         self._positions: dict[str, int] = {}
         self._awake: set[str] = set()
         self._some = threading.Condition()
         self._stopped = self._reading = False
+        #: Whether rows are read as they come; without, what the gateway does before anybody reads is left.
+        self.readers = True
         self._trouble: Exception | None = None
         self._processed = 0
         self._firsts: list[int] = []
@@ -90,6 +101,7 @@ class Crowd:
     def close(self) -> None:
         """Delete the log, of a crowd that was never entered."""
         self.log.close()
+        self._index.close()
         self._directory.cleanup()
 
     def resize(self, users: int) -> None:
@@ -120,9 +132,9 @@ class Crowd:
         """How many there are."""
         return len(self._positions)
 
-    def _process(self, block: Block) -> int:
-        count = self.engine.process(block)
-        self._processed = block.end
+    def _process(self, batch: MatchedBatch) -> int:
+        count = self.engine.take(batch)
+        self._processed = batch.end
         return count
 
     def trickle(self, seconds: float) -> None:
@@ -140,7 +152,7 @@ class Crowd:
 
     def wait(self) -> None:
         """Until every row has been through and every user has read his."""
-        while self._processed < self.log.rows or self._awake or self._reading:
+        while self._processed < self.log.rows or self._reading or (self.readers and self._awake):
             if self._trouble is not None:
                 raise self._trouble
             time.sleep(0.002)
@@ -154,8 +166,10 @@ class Crowd:
     def _read(self) -> None:
         while not self._stopped:
             with self._some:
-                if not self._awake:
+                if not self._awake or not self.readers:
                     self._some.wait(0.05)
+                    if not self.readers:
+                        continue
             self._reading = True
             users, self._awake = self._awake, set()
             try:
@@ -170,9 +184,10 @@ class Crowd:
         subscriber = self.engine.subscriber(user)
         if subscriber is None:
             return
-        found = subscriber.buffer.deliveries(self._positions.get(user, 0))
+        position = self._positions.get(user, 0)
+        found = subscriber.buffer.deliveries(position)
         if found is None:
-            raise RuntimeError("the reader fell behind what is kept in memory")
+            found = self._of_log(user, position)
         parts, position = found
         if user in self._positions:
             self._positions[user] = position
@@ -183,6 +198,14 @@ class Crowd:
             self.delivered += len(part.numbers)
             if self.waiting:
                 self.waits += [now - self.when(number) for number in part.numbers.tolist()]
+
+    def _of_log(self, user: str, position: int) -> tuple[list[Delivery], int]:
+        """Rows that came before executors knew the user."""
+        done = self.engine.done
+        if done - position > NEAR_ROWS:
+            raise RuntimeError("the reader fell behind what is kept in memory")
+        block = Block(position + 1, stream_log.read(self.log.path, position + 1, done))
+        return self.engine.replay_arrow(user, block, position), max(position, done - 1)
 
     def when(self, row: int) -> float:
         """When the row was appended, in s of the monotonic clock."""

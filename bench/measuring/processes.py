@@ -31,6 +31,13 @@ def stoppable() -> Iterator[Callable[[], bool]]:
         restore()
 
 
+def processor_seconds(number: int) -> float:
+    """Of a process, without those that it started."""
+    fields = (Path("/proc") / str(number) / "stat").read_text().rpartition(")")[2].split()
+    # proc(5): user and system time, the 14th and 15th field with the two before the name's end.
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def proportional_memory(root: int | None = None) -> int:
     """Bytes that a process (None: this one) and all that it started hold, pages they share counted once."""
     total, left = 0, [os.getpid() if root is None else root]

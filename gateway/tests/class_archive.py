@@ -10,8 +10,9 @@ import time
 import numpy as np
 
 from gateway.tests.java import ARCHIVE, BRIEF, CACHE
+from skerry.execution.matched import MatchedBatch
 from skerry.spark.supervisor import SparkDriver
-from skerry.storage.log.record import RECORD, Block
+from skerry.storage.log.record import RECORD
 from skerry.storage.log.stream_log import StreamLog
 
 
@@ -20,9 +21,9 @@ def make() -> None:
     os.environ["SPARK_SUBMIT_OPTS"] = f"{BRIEF} -XX:ArchiveClassesAtExit={ARCHIVE}"
     came = threading.Event()
 
-    def process(block: Block) -> int:
+    def process(batch: MatchedBatch) -> int:
         came.set()
-        return len(block.records)
+        return batch.end
 
     # Java looks whether the jars are still there by the names that they had then.
     directory = CACHE / "spark"

@@ -95,6 +95,8 @@ class Replay:
     make: Callable[[], Engine]
     #: Who joins each engine.
     join: Callable[[Engine], None]
+    #: Gives an engine a batch.
+    process: Callable[[Engine, Block], int] = Engine.process
     end: int = 0
     _back: int = 0
 
@@ -108,9 +110,9 @@ class Replay:
             case "rows":
                 first, self.end = max(0, self.end - self._back), min(self.end + number, len(self.log.rows))
                 self._back = 0
-                self.engine.process(self.log.block(first, self.end))
+                self.process(self.engine, self.log.block(first, self.end))
             case "again":
-                self.engine.process(self.log.block(max(0, self.end - number), self.end))
+                self.process(self.engine, self.log.block(max(0, self.end - number), self.end))
             case "restart":
                 self.engine, self._back = self.make(), number
                 self.join(self.engine)

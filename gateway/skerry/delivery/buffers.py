@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,11 +30,13 @@ class Readable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of the log that has been through: rows ``first`` .. ``end`` - 1, by stream and by window."""
+    """A batch of the log that has been through: rows ``first`` .. ``end`` - 1, by stream and by window, of each in the order of their
+    numbers. ``version``: of the users' index that it was matched against."""
 
     first: int
     end: int
-    parts: Mapping[Hashable, Readable]
+    parts: Mapping[Hashable, Sequence[Readable]]
+    version: int = 0
 
 
 class Recent:
@@ -100,7 +102,9 @@ class FeedBuffer:
         self.trouble: str | None = None
         #: Rows up to this one went through before the user came.
         self.floor = floor
-        self._views: Mapping[Hashable, object] = {}
+        #: His query on each stream or window that he has, and the version of the users' index that knows what he asks; one value, as
+        #: readers are other threads.
+        self._seen: tuple[Mapping[Hashable, object], int] = {}, 0
         #: Ends of batches that may have rows of his, of those that end behind ``_known``; of others it is not known.
         self._hits: deque[int] = deque(maxlen=BATCHES_MAXIMUM)
         self._known = floor + 1
@@ -109,11 +113,11 @@ class FeedBuffer:
     @property
     def views(self) -> Mapping[Hashable, object]:
         """His query on each stream or window that he has."""
-        return self._views
+        return self._seen[0]
 
-    def see(self, views: Mapping[Hashable, object], done: int) -> None:
-        """Other views; :meth:`hit` tells of batches behind row ``done`` what they show."""
-        self._known, self._views = done, views
+    def see(self, views: Mapping[Hashable, object], done: int, version: int = 0) -> None:
+        """Other views, which the users' index has from ``version`` on; :meth:`hit` tells of batches behind row ``done`` what they show."""
+        self._known, self._seen = done, (views, version)
 
     def hit(self, end: int) -> None:
         """The batch with this end, which is still to come to the latest ones, may have rows of his; others have none."""
@@ -131,7 +135,8 @@ class FeedBuffer:
 
         Of many it is the first batches only, with ``most`` rows or the last batch's more.
 
-        None when some of them are no longer (or not yet) in memory. ``through``: rows of the log that readers may have.
+        None when some of them are no longer (or not yet) in memory, or the next ones were matched before what he asks was known: the log
+        has them. ``through``: rows of the log that readers may have.
         """
         del through
         if position < self.floor:
@@ -142,16 +147,19 @@ class FeedBuffer:
             behind = self._recent.behind(position, self._known, self._hits)
         if behind is None:
             return None
-        (batches, last), found, views, count = behind, [], self._views, 0
+        (batches, last), (views, version), count, begin = behind, self._seen, 0, position
+        found: list[Delivery] = []
         for batch in batches:
-            parts = []
-            for key, view in views.items():
-                part = batch.parts.get(key)
-                delivery = None if part is None else part.delivery(view)
-                if delivery is not None and delivery.numbers[-1] > position:
-                    parts.append(delivery.behind(position))
-                    count += len(parts[-1].numbers)
-            found += in_order(parts)
+            if batch.version < version:
+                return (found, position) if position > begin else None
+            streams = [
+                parts
+                for key, view in views.items()
+                if key in batch.parts and (parts := _behind(batch.parts[key], view, position))
+            ]
+            parts = [part for of_stream in streams for part in of_stream]
+            count += sum(len(part.numbers) for part in parts)
+            found += in_order(parts) if len(streams) > 1 else parts
             position = max(position, batch.end - 1)
             if count >= most:
                 return found, position
@@ -189,3 +197,9 @@ class FeedBuffer:
         """A batch may have brought rows."""
         for wake in self._wakers:
             wake()
+
+
+def _behind(parts: Sequence[Readable], view: object, position: int) -> list[Delivery]:
+    """A user's rows of one stream or window behind a position."""
+    found = [delivery for part in parts if (delivery := part.delivery(view)) is not None]
+    return [delivery.behind(position) for delivery in found if delivery.numbers[-1] > position]

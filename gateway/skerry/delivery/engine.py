@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from skerry.delivery.buffers import Batch, FeedBuffer, Readable, Recent
+from skerry.delivery.entries import Entries, Publish
+from skerry.delivery.matched_rows import Audience, MatchedRows, UserView
 from skerry.delivery.own_buffers import OwnBuffer
 from skerry.execution.deliveries import Delivery, in_order
-from skerry.execution.matching import Audience, Part, View
+from skerry.execution.matched import Matched, MatchedBatch
+from skerry.execution.matching import Part, View
 from skerry.execution.residual import Residual, Rows
 from skerry.execution.stream_batches import stream_batch
 from skerry.planner.model.plans import Feed, QueryPlan
@@ -58,7 +62,8 @@ class Replay:
 class Engine:
     """Owns the subscribers; fed with batches by one streaming query, read by the API's threads.
 
-    A batch is kept once for all and searched once for all users' conditions; those who have rows in it are woken.
+    Executors have matched a batch against the index of all users, which this writes; it is kept once for all, and those who have rows
+    in it are woken.
     """
 
     def __init__(
@@ -69,14 +74,20 @@ class Engine:
         *,
         by_utc: bool = False,
         speed: float = 1.0,
+        publish: Publish | None = None,
+        version: int = 0,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
         it has no longer, of plain streams with some attributes; ``by_utc``: whether windows are of all networks, by UTC, instead of each
-        session's own; ``speed``: s of network time in one of UTC's."""
+        session's own; ``speed``: s of network time in one of UTC's; ``publish``: gets the changes of the users' index, behind
+        ``version``."""
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._subscribers: dict[str, Subscriber] = {}
-        self._audiences: dict[int, Audience] = {}
+        self._entries = Entries(publish, version)
+        self._audiences: dict[Hashable, Audience] = {}
+        #: Users by the version of the index that knows what they ask, ascending.
+        self._known: dict[str, int] = {}
         self._by_utc, self._speed = by_utc, speed
         self._windows = self._new_windows()
         #: Who has windows for himself.
@@ -137,27 +148,45 @@ class Engine:
             if subscriber is None or subscriber.feeds == feeds:
                 return
             had, subscriber.feeds = subscriber.feeds, feeds
-            seen = subscriber.buffer.views
             if subscriber.own is not None:
                 subscriber.own.feeds = feeds
-                return
-            if subscriber.plan.window is not None:
+            elif subscriber.plan.window is not None:
                 self._replays.pop(user, None)
                 views = self._windows.set_feeds(
                     user, subscriber.residual, feeds, self.done, self._recent.floor + 1
                 )
                 subscriber.buffer.see(views, self.done)
-                return
-            subscriber.buffer.see(
-                {
-                    n: seen[n] if had.get(n) == feed else View(subscriber.residual, feed)
-                    for n, feed in feeds.items()
-                },
-                self.done,
-            )
-            for number in had.keys() | feeds.keys():
-                if had.get(number) != feeds.get(number):
-                    self._audiences.pop(number, None)
+                self._want_whole()
+            else:
+                self._see(user, subscriber, had)
+            self._entries.publish()
+
+    def _see(self, user: str, subscriber: Subscriber, had: Mapping[int, Feed]) -> None:
+        """Other feeds of a user who has no windows."""
+        seen, views = subscriber.buffer.views, dict[Hashable, UserView]()
+        for number, feed in subscriber.feeds.items():
+            view, stream = seen.get(number), self._stream(number)
+            if had.get(number) == feed and isinstance(view, UserView):
+                views[number] = view
+            elif stream is not None:
+                what = View.of(subscriber.residual.filter.in_executors, feed)
+                views[number] = UserView(self._entries.add(user, stream, what), subscriber.residual, feed)
+        kept = {view.entry for view in views.values()}
+        for key in seen.keys() | views.keys():
+            before = seen.get(key)
+            if isinstance(before, UserView) and before.entry not in kept:
+                self._entries.remove(user, before.entry)
+            if views.get(key) is not before:
+                self._audiences.pop(key, None)
+        version = max(kept, default=0)
+        self._known.pop(user, None)
+        self._known[user] = version
+        subscriber.buffer.see(views, self.done, version)
+
+    def _want_whole(self) -> None:
+        """Windows need all rows of their streams: time goes by with those of others."""
+        streams = (self._stream(number) for number in self._windows.streams)
+        self._entries.want_whole(stream for stream in streams if stream is not None)
 
     def unsubscribe(self, user: str) -> None:
         """The user is gone."""
@@ -165,41 +194,97 @@ class Engine:
             gone = self._subscribers.pop(user, None)
             self._own.discard(user)
             self._replays.pop(user, None)
+            self._known.pop(user, None)
             self._windows.remove(user)
-            for number in gone.feeds if gone else ():
-                self._audiences.pop(number, None)
+            if gone is None:
+                return
+            for key, view in gone.buffer.views.items():
+                if isinstance(view, UserView):
+                    self._entries.remove(user, view.entry)
+                    self._audiences.pop(key, None)
+            if gone.shares_windows:
+                self._want_whole()
+            self._entries.publish()
 
     def subscriber(self, user: str) -> Subscriber | None:
         """The user, if there."""
         return self._subscribers.get(user)
 
     def process(self, block: Block) -> int:
-        """A batch of the log, in order; returns how many of its rows were new.
+        """What executors do, and :meth:`take`, here in the caller's thread: for a batch of the log, in order."""
+        with self._lock:
+            block = block.behind(self.done) if self._started else block
+            by_stream, index = block.streams(), self._entries.index()
+            streams = frozenset(number for number, _, _ in by_stream)
+            parts = tuple(index.match(by_stream))
+            return self.take(MatchedBatch(block.first, block.end, index.version, streams, parts))
+
+    def take(self, batch: MatchedBatch) -> int:
+        """A batch of the log that executors have matched, in order; returns how many of its rows were new.
 
         A batch that comes again, after the streaming query had to start anew, is known by its row numbers.
         """
         with self._lock:
-            block = block.behind(self.done) if self._started else block
-            if not len(block.records):
+            batch = batch.behind(self.done) if self._started else batch
+            if batch.first >= batch.end:
                 return 0
+            self._entries.publish()
             if not self._started:
                 self._started = True
-                self._catch_up(block.first)
-            parts = self._parts(block)
-            hits: set[str] = set()
-            for number, part in parts.items():
-                hits.update(part.hits(self._audience(number, part)))
-            of_windows, users = self._windows.process(parts)
-            of_batch: list[tuple[Hashable, Readable]] = [*parts.items(), *of_windows.items()]
-            woken = [self._subscribers[user].buffer for user in hits | users]
+                self._catch_up(batch.first)
+            parts: dict[Hashable, list[Readable]] = {}
+            entries: set[int] = set()
+            for found in batch.parts:
+                stream = self._stream(found.stream)
+                if stream is not None:
+                    entries.update(found.hits["entry"].tolist())
+                    rows = MatchedRows(found, stream, self._audience(found.stream))
+                    parts.setdefault(found.stream, []).append(rows)
+            of_windows, users = self._windows.process(self._whole(batch))
+            parts |= {key: [part] for key, part in of_windows.items()}
+            woken = [
+                self._subscribers[user].buffer
+                for user in self._entries.users(entries) | self._unknown(batch.version) | users
+            ]
             for buffer in woken:
-                buffer.hit(block.end)
-            woken += [s.buffer for s in self._alone() if not s.feeds.keys().isdisjoint(parts)]
-            self._recent.add(Batch(block.first, block.end, dict(of_batch)))
-            self.done = block.end
+                buffer.hit(batch.end)
+            woken += [s.buffer for s in self._alone() if not s.feeds.keys().isdisjoint(batch.streams)]
+            self._recent.add(Batch(batch.first, batch.end, parts, batch.version))
+            self.done = batch.end
         for buffer in woken:
             buffer.wake()
-        return len(block.records)
+        return batch.end - batch.first
+
+    def _unknown(self, version: int) -> set[str]:
+        """Users of whom this version of the index does not know what they ask."""
+        found = set()
+        for user in reversed(self._known):
+            if self._known[user] <= version:
+                break
+            found.add(user)
+        return found
+
+    def _whole(self, batch: MatchedBatch) -> Mapping[int, Part]:
+        """All rows of the streams that windows are over."""
+        wanted = self._windows.streams & batch.streams
+        found: dict[int, list[Matched]] = {number: [] for number in sorted(wanted)}
+        for part in batch.parts:
+            if part.stream in wanted and part.whole:
+                found[part.stream].append(part)
+        if all(found.values()):
+            return {number: self._joined(number, parts) for number, parts in found.items()}
+        # Executors did not know yet that they are wanted.
+        return self._parts(self._read(batch.first, batch.end))
+
+    def _joined(self, number: int, found: list[Matched]) -> Part:
+        stream = self._stream(number)
+        assert stream is not None
+        batch = found[0].batch
+        if len(found) > 1:
+            [batch] = pa.Table.from_batches([part.batch for part in found]).combine_chunks().to_batches()
+        part = Part(Rows(batch, stream.mote_query), np.concatenate([part.numbers for part in found]))
+        part.rows.sessions = np.full(len(part.numbers), stream.session)
+        return part
 
     def _alone(self) -> list[Subscriber]:
         """Those that have windows for themselves."""
@@ -237,15 +322,12 @@ class Engine:
                 yield self._compacted(at, min(block.first, upto), attributes)
             yield self._parts(block)
 
-    def _audience(self, number: int, part: Part) -> Audience:
+    def _audience(self, number: int) -> Audience:
         audience = self._audiences.get(number)
         if audience is None:
-            views = [
-                (user, view)
-                for user, subscriber in self._subscribers.items()
-                if isinstance(view := subscriber.buffer.views.get(number), View)
-            ]
-            audience = self._audiences[number] = Audience(views, part.rows.query.aggregate)
+            views = (subscriber.buffer.views.get(number) for subscriber in self._subscribers.values())
+            audience = Audience(view for view in views if isinstance(view, UserView))
+            self._audiences[number] = audience
         return audience
 
     def replay(self, user: str, block: Block, after: int) -> list[tuple[int, dict[str, Any]]]:

@@ -5,19 +5,19 @@
     indices = residual.select(rows, feed)       # the user's rows among them
     table = residual.project(rows, indices)     # his columns, in SI
 
-Where an index over ``residual.range`` has found candidates already, give them to ``select``; it then
-evaluates ``residual.rest`` instead of the whole condition.
+Where an index over ``residual.filter.range`` has found candidates already, give them to ``select``; it then
+evaluates ``residual.filter.rest`` instead of the whole condition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from skerry.execution.filters import Filter, Indices
 from skerry.expressions import build
 from skerry.expressions.aggregate_states import Cell
 from skerry.expressions.aggregate_values import final_vector, list_array, list_type
@@ -31,18 +31,14 @@ from skerry.expressions.evaluate import (
     rounded_quotients,
 )
 from skerry.expressions.expression import Expr, Kind
-from skerry.expressions.ranges import split_range
 from skerry.planner.model.columns import field_of
 from skerry.planner.model.epoch_facts import FACTS
 from skerry.planner.model.plans import Feed, MoteQuery, Output, QueryPlan
 from skerry.planner.model.row_time import TIME
-from skerry.planner.model.waits import EVERYBODY, told_by
+from skerry.planner.model.waits import EVERYBODY
 from skerry.storage.log import record
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
-
-#: Places of rows in a batch.
-Indices = NDArray[np.signedinteger[Any]]
 
 
 class Rows:
@@ -129,19 +125,11 @@ Join = Callable[[Rows, Indices], tuple[Indices, pa.RecordBatch]]
 
 
 class Residual:
-    """One user's condition and columns. ``range`` and ``rest``: see :func:`skerry.expressions.ranges.split_range`.
-
-    Nothing is left of a condition that the motes of a query of its own (aggregates, ONCE) have applied.
-    """
+    """One user's condition (``filter``) and columns."""
 
     def __init__(self, plan: QueryPlan) -> None:
-        self.plan = plan
-        alone = plan.aggregate or plan.once or plan.temporal or plan.columns
-        self.where = None if alone and plan.where == plan.mote_where else plan.where
-        self.range, self.rest = split_range(self.where)
+        self.plan, self.filter = plan, Filter.of(plan)
         self._aggregates = plan.aggregates()
-        #: Which rows of an aggregate are his: see :meth:`Rows.told`.
-        self.told = told_by(plan.wait_ms), plan.revises
         #: The same for users with the same columns.
         self.layout = repr((plan.outputs, plan.period_ms))
         #: What makes his rows of those selected, where they are joined with tables: their places, and his columns.
@@ -149,23 +137,8 @@ class Residual:
         self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
 
     def select(self, rows: Rows, feed: Feed, candidates: Indices | None = None) -> Indices:
-        """Indices of the user's rows, ascending: in his feed, and passing his condition.
-
-        ``candidates``: rows known to pass ``range``, of which to choose; None: of all rows.
-        """
-        condition = self.where if candidates is None else self.rest
-        having = self.plan.having
-        if having is not None:
-            rows.prepare(self._aggregates)
-        evaluate = rows.evaluate if candidates is None else rows.evaluate.at(candidates)
-        passing = in_feed(evaluate.sample_ms, feed)
-        if rows.query.aggregate:
-            passing &= rows.told(*self.told)
-        if condition is not None:
-            passing &= evaluate.truth(condition, self.plan.period_ms)
-        if having is not None:
-            passing &= evaluate.truth(having, self.plan.period_ms)
-        return np.flatnonzero(passing) if candidates is None else candidates[passing]
+        """See :meth:`skerry.execution.filters.Filter.select`."""
+        return self.filter.select(rows, feed, candidates)
 
     def rows(self, rows: Rows, places: Indices) -> tuple[Indices, pa.RecordBatch]:
         """What the user sees of these rows: their places, of a join some several times or not at all, and his columns."""
@@ -230,19 +203,6 @@ def _timestamps(values: Values, known: Mask, digits: int) -> pa.Array:
     if digits > _MICROSECONDS:
         values = rounded_quotients(values, np.full(1, 10 ** (digits - _MICROSECONDS), np.int64))
     return pa.array(values * 10 ** max(0, _MICROSECONDS - digits), pa.int64(), mask=~known).cast(TIMESTAMP)
-
-
-def in_feed(sample_ms: Values, feed: Feed) -> Mask:
-    """``feed.passes`` for many sample times."""
-    passing = sample_ms >= feed.since_ms
-    if feed.until_ms is not None:
-        passing &= sample_ms < feed.until_ms
-    previous = sample_ms - feed.stream_period_ms
-    if feed.before_ms is not None:
-        previous = np.where(previous < feed.since_ms, feed.before_ms, previous)
-    if feed.period_ms != feed.stream_period_ms or feed.before_ms is not None:
-        passing &= sample_ms // feed.period_ms != previous // feed.period_ms
-    return passing
 
 
 def column_vector(batch: pa.RecordBatch, name: str) -> Vector:

@@ -1,7 +1,7 @@
 """Rows of many users taken out of a batch in one go.
 
-Each user's rows are few, and what it takes to pick them out is mostly the same whether they are ten or a thousand: users whose
-rows are ranges of the same attribute share that.
+Each user's rows are few, and what it takes to pick them out is mostly the same whether they are ten or a thousand: users who see the
+same columns share that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.execution.deliveries import Delivery
-from skerry.execution.range_index import Int64, Sorted
+from skerry.execution.matched import Matched
+from skerry.execution.range_index import Int64
 
 #: Users at a time: the first one who reads waits for the others' rows, too.
 GROUP_USERS = 256
@@ -47,30 +48,26 @@ class Shares:
 
 
 class Group:
-    """Users who see the same columns of rows within closed ranges of one attribute, in an order; 256 at most."""
+    """Users who see the same columns of an entry's rows each, in an order; 256 at most."""
 
-    def __init__(self, ranges: Sequence[tuple[np.int64, np.int64]]) -> None:
-        self._lows = np.array([low for low, _ in ranges], np.int64)
-        self._highs = np.array([high for _, high in ranges], np.int64)
+    def __init__(self, entries: Sequence[int]) -> None:
+        self._entries = np.array(entries, np.int64)
 
-    def shares(self, by: Sorted, numbers: Int64, columns: pa.RecordBatch, most: int) -> Shares | None:
-        """Their rows of a batch of 16 million at most; None: they are more than ``most``, those of several counted for each. ``by``: the
-        rows by the attribute; ``numbers`` and ``columns``: of all rows."""
-        first = by.values.searchsorted(self._lows).astype(np.int64)
-        last = by.values.searchsorted(self._highs, "right").astype(np.int64)
-        counts = np.maximum(last - first, 0)
+    def shares(self, found: Matched, columns: pa.RecordBatch, most: int) -> Shares | None:
+        """Their rows of 16 million at most; None: they are more than ``most``, those of several counted for each. ``columns``: of all
+        rows."""
+        first, last = found.ranges(self._entries)
+        counts = last - first
         if counts.sum() > most:
             return None
         some = np.flatnonzero(counts)
         if not len(some):
-            return Shares(numbers[:0], columns.slice(0, 0), counts)
+            return Shares(found.numbers[:0], columns.slice(0, 0), counts)
         # By user, then by place: sorting integers is faster than sorting each user's, and narrow ones sort faster.
         keys = np.concatenate(
-            [by.places[i:j] for i, j in zip(first[some].tolist(), last[some].tolist(), strict=True)]
+            [found.places[i:j] for i, j in zip(first[some].tolist(), last[some].tolist(), strict=True)]
         ).view(np.uint32)
         keys |= np.repeat(np.arange(len(counts), dtype=np.uint32) << np.uint32(_PLACE_BITS), counts)
         keys.sort()
         keys &= _PLACE
-        whole = int(numbers[-1] - numbers[0]) == len(numbers) - 1
-        mine = keys.astype(np.int64) + numbers[0] if whole else numbers[keys]
-        return Shares(mine, columns.take(pa.array(keys)), np.cumsum(counts))
+        return Shares(found.numbers[keys], columns.take(pa.array(keys)), np.cumsum(counts))

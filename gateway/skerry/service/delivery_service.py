@@ -16,6 +16,7 @@ from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import Past as PastOf
 from skerry.service.reader import Reader
+from skerry.spark.index_file import IndexFile
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
@@ -37,6 +38,7 @@ class DeliveryService:
         history: HistoryService,
         tables: TableStore,
         persistence: Persistence,
+        index: IndexFile,
         backlog: int,
         speed: float,
         *,
@@ -44,7 +46,15 @@ class DeliveryService:
     ) -> None:
         self._log, self._network, self._queries, self._persistence = log, network, queries, persistence
         self._history, self._tables, self._backlog, self._speed = history, tables, backlog, speed
-        self.engine = Engine(network.stream, self._there, self._compacted, by_utc=by_utc, speed=speed)
+        self.engine = Engine(
+            network.stream,
+            self._there,
+            self._compacted,
+            by_utc=by_utc,
+            speed=speed,
+            publish=index.append,
+            version=index.version,
+        )
         self._joins: dict[str, Joiner] = {}
         #: Of readers, for which nobody is to wait until a query is planned or rows are durable.
         self._counting = threading.Lock()

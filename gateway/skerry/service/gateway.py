@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from skerry.execution.matched import MatchedBatch
 from skerry.ingest.ingest import Ingest
 from skerry.ingest.reorder import Reorder
 from skerry.ingest.stored_frames import Lines
@@ -26,12 +27,12 @@ from skerry.service.reader import BACKLOG_ROWS
 from skerry.service.restore import restore
 from skerry.service.site import Site
 from skerry.service.watch import Watch
+from skerry.spark.index_file import IndexFile
 from skerry.spark.supervisor import SparkDriver
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.history.retention import Retention
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import MachineClock
-from skerry.storage.log.record import Block
 from skerry.storage.state import DataDirectory
 from skerry.streams.stream import Stream
 from skerry.tables.store import TableStore
@@ -66,6 +67,7 @@ class Gateway:
         self.persistence = Persistence(self._data, self._network, self._asked, self.alarms, urls)
         self.inventory = Inventory(self._lock, self._network, self._asked, self.persistence.save)
         self.persistence.tags = self.inventory.to_list
+        self._index = IndexFile(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
         self.tables = TableStore(tables or data / "tables", self.spark.read)
         self.history = HistoryService(
@@ -85,6 +87,7 @@ class Gateway:
             self.history,
             self.tables,
             self.persistence,
+            self._index,
             backlog,
             speed,
             by_utc=by_utc,
@@ -144,6 +147,7 @@ class Gateway:
         self.tables.close()
         self.spark.stop()
         self.history.stop()
+        self._index.close()
         self.log.close()
         self._data.close()
 
@@ -171,8 +175,8 @@ class Gateway:
                 # No network knows of it, and its rows are read all the same.
                 self.delivery.engine.set_feeds(query.id, dict(query.feeds))
 
-    def _process(self, block: Block) -> int:
-        return self.delivery.engine.process(block)
+    def _process(self, batch: MatchedBatch) -> int:
+        return self.delivery.engine.take(batch)
 
     def _look(self) -> None:
         """How what goes on in the background is."""

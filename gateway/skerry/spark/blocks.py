@@ -1,55 +1,116 @@
-"""Blocks: how records of the log travel through Spark. Knows nothing of Spark itself, as the gateway's process does not load it.
+"""Blocks: how what executors have matched travels through Spark. Knows nothing of Spark itself, as the gateway's process does not load it.
 
-Each block is the bytes of some thousand records: Spark moves rows one by one, at a cost for every column, and the proxy wants them as
-arrays anyway. It copies their bytes several times on the way; most are zeros, so that packing them costs less than it saves.
+Each block is what a partition of a batch gave of one stream: Spark moves rows one by one, at a cost for every column, so that columns of
+many rows are one value. The first block of a partition says what there was to match, and may have nothing of any stream.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
-from skerry.storage.log import stream_log
-from skerry.storage.log.record import NUMBERED, RECORD, Block, Records
+from skerry.execution.matched import HIT, Matched, MatchedBatch
+from skerry.storage.log.record import Int64
 
-#: How blocks are packed.
-CODEC = "lz4"
+#: The columns of a block and their types, as Arrow names them. ``first``, ``end``: rows of the log that the whole batch is of, ``whole``:
+#: how many they are; ``count``: how many of them its partition has, from row ``begin`` on, and which ``streams`` (int64); ``version``:
+#: of the users' index. Then :class:`skerry.execution.matched.Matched`: ``rows`` is an Arrow IPC stream with the column ``row`` before
+#: those of the batch, the others are bytes of arrays.
+COLUMNS = {
+    "first": pa.int64(), "end": pa.int64(), "whole": pa.int64(), "begin": pa.int64(), "count": pa.int64(),
+    "streams": pa.binary(), "version": pa.int64(), "stream": pa.int64(), "all": pa.bool_(), "rows": pa.binary(),
+    "places": pa.binary(), "hits": pa.binary(),
+}  # fmt: skip
+_SCHEMA = pa.schema(list(COLUMNS.items()))
+_ROW = "row"
+#: How the rows' columns are packed: most are all alike.
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def packed(records: Records) -> bytes:
-    """Records with their numbers, as the column ``records`` of a block."""
-    return bytes(pa.compress(records, codec=CODEC, asbytes=True))
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a partition of a batch had: see :data:`COLUMNS`."""
+
+    first: int
+    end: int
+    whole: int
+    begin: int
+    count: int
+    version: int
 
 
-def block_of(table: pa.Table) -> Block:
-    """The records of a batch of the stream, in order. Raises ValueError if some of them are not there, or come twice."""
-    blocks = [
-        np.frombuffer(pa.decompress(block.as_buffer(), count * NUMBERED.itemsize, codec=CODEC), NUMBERED)
-        for block, count in zip(table.column("records"), table.column("count").to_pylist(), strict=True)
-        if block.is_valid
-    ]
-    if not blocks:
-        return Block(0, np.empty(0, RECORD))
-    first = min(int(block["row"][0]) for block in blocks)
-    end = max(int(block["row"][-1]) for block in blocks) + 1
-    came, whole = sum(map(len, blocks)), table.column("whole")[0].as_py()
-    begins = sorted(int(block["row"][0]) for block in blocks)
-    # A row that is damaged may bear the number of another partition's.
-    if came != whole or len({bytes(block[:1]) for block in blocks}) < len(blocks):
-        raise ValueError(
-            f"the batch that begins at row {first} is not whole: {came} of {whole} rows came, in blocks that begin at {begins}"
+def blocks_of(extent: Extent, streams: Int64, parts: list[Matched]) -> Iterator[pa.RecordBatch]:
+    """A partition's blocks, of the rows of these streams."""
+    known: dict[str, Any] = {
+        "first": extent.first, "end": extent.end, "whole": extent.whole, "begin": extent.begin, "count": extent.count,
+        "version": extent.version, "streams": streams.astype(np.int64).tobytes(),
+    }  # fmt: skip
+    yield pa.RecordBatch.from_pylist([known], schema=_SCHEMA)
+    for part in parts:
+        of_rows = pa.RecordBatch.from_arrays(
+            [pa.array(part.numbers), *part.batch.columns], [_ROW, *part.batch.schema.names]
         )
-    return Block(first, stream_log.in_order(blocks, first, end))
+        found = {
+            "stream": part.stream, "all": part.whole, "rows": to_bytes(pa.Table.from_batches([of_rows]), _OPTIONS),
+            "places": part.places.astype(np.int32).tobytes(), "hits": part.hits.tobytes(),
+        }  # fmt: skip
+        yield pa.RecordBatch.from_pylist([known | {"count": None} | found], schema=_SCHEMA)
 
 
-def to_bytes(table: pa.Table) -> bytes:
+def batch_of(table: pa.Table) -> MatchedBatch | None:
+    """A batch of the stream; None: it has no rows. Raises ValueError if some of them are not there, or come twice."""
+    blocks = table.to_batches()
+    if not table.num_rows:
+        return None
+    extents = table.filter(table.column("count").is_valid()).select(
+        ["first", "end", "whole", "begin", "count", "version", "streams"]
+    )
+    first, end, whole = (extents.column(name)[0].as_py() for name in ("first", "end", "whole"))
+    begins, came = extents.column("begin").to_pylist(), sum(extents.column("count").to_pylist())
+    # A row that is damaged may bear the number of another partition's.
+    if came != whole or len({*begins}) < len(begins):
+        raise ValueError(
+            f"the batch that begins at row {first} is not whole: {came} of {whole} rows came, in parts that begin at {sorted(begins)}"
+        )
+    streams = [np.frombuffer(found, np.int64).tolist() for found in extents.column("streams").to_pylist()]
+    parts = [part for block in blocks for part in _parts(block)]
+    parts.sort(key=lambda part: (part.stream, int(part.numbers[0])))
+    # Of executors that could not see the same, what all have seen counts.
+    version = min(extents.column("version").to_pylist())
+    return MatchedBatch(first, end, version, frozenset(n for found in streams for n in found), tuple(parts))
+
+
+def _parts(block: pa.RecordBatch) -> Iterator[Matched]:
+    for i in range(block.num_rows):
+        stream = block.column("stream")[i].as_py()
+        if stream is None:
+            continue
+        rows, places, hits = (block.column(name)[i].as_buffer() for name in ("rows", "places", "hits"))
+        [batch] = from_bytes(rows).combine_chunks().to_batches()
+        numbers = batch.column(_ROW).to_numpy(zero_copy_only=False)
+        columns = pa.RecordBatch.from_arrays(batch.columns[1:], batch.schema.names[1:])
+        yield Matched(
+            stream,
+            block.column("all")[i].as_py(),
+            numbers,
+            columns,
+            np.frombuffer(places, np.int32),
+            np.frombuffer(hits, HIT),
+        )
+
+
+def to_bytes(table: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> bytes:
     """A table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def from_bytes(data: bytes) -> pa.Table:
+def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
     """The table of an Arrow IPC stream."""
     return pa.ipc.open_stream(data).read_all()

@@ -53,9 +53,12 @@ def _check(directory: Path, rows: int) -> None:
     for number in offsets:
         file = directory / "offsets" / str(number)
         _object(file, 1)
-        row = _object(file, 2).get("row")
+        offset = _object(file, 2)
+        row = offset.get("row")
         if not isinstance(row, int) or not 0 <= row <= rows:
             raise _WrongError(f"{file} says row {row}, and the log ends before row {rows}")
+        if not isinstance(offset.get("version"), int):
+            raise _WrongError(f"{file} does not say which version of the users' index")
     # The last batch may not be done yet.
     last, done = max(offsets, default=-1), max(commits, default=-1)
     if done not in (last, last - 1) or (done >= 0 and done not in offsets):

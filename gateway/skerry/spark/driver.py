@@ -92,6 +92,7 @@ class Driver:
         self._query = (
             spark.readStream.format(LogSource.name())
             .option("path", self._job.log)
+            .option("index", self._job.index)
             .load()
             .writeStream.foreachBatch(self._batch)
             .option("checkpointLocation", self._job.checkpoint)

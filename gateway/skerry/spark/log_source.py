@@ -1,4 +1,8 @@
-"""Spark's view of the log: a Python Data Source whose offsets are row numbers. Records travel as :mod:`skerry.spark.blocks`."""
+"""Spark's view of the log: a Python Data Source that matches rows against the index of all users where it reads them, in executors.
+
+An offset is a row number and a version of the index, so that a batch is matched against the same one however often it is read. What was
+matched travels as :mod:`skerry.spark.blocks`.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,28 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, BooleanType, LongType, StructField, StructType
 
-from skerry.spark.blocks import packed
-from skerry.storage.log import stream_log
+from skerry.spark import index_file
+from skerry.spark.blocks import COLUMNS, Extent, blocks_of
+from skerry.spark.index_file import IndexReader
+from skerry.storage.log import record, stream_log
 from skerry.storage.log.partition import Partition
 
-#: Records of one block, and of one trigger of the streaming query at most.
-BLOCK = 8192
+#: Records of one trigger of the streaming query at most.
 BATCH = 524_288
 #: From so many records on, a batch of one root is read in two parts.
 SHARED = 65536
 
-#: A block: the bytes of records with their numbers, packed; how many records they are, and how many the whole batch has.
-SCHEMA = StructType(
-    [
-        StructField(name, kind())
-        for name, kind in (("records", BinaryType), ("count", LongType), ("whole", LongType))
-    ]
-)
+_TYPES = {pa.int64(): LongType, pa.bool_(): BooleanType, pa.binary(): BinaryType}
+#: See :data:`skerry.spark.blocks.COLUMNS`.
+SCHEMA = StructType([StructField(name, _TYPES[kind]()) for name, kind in COLUMNS.items()])
+#: By directory: what this process has loaded of the users' index.
+_indexes: dict[Path, IndexReader] = {}
 
 
 class UnreadableError(Exception):
@@ -35,74 +39,83 @@ class UnreadableError(Exception):
 
 
 class LogPartition(InputPartition):
-    """The rows ``start`` .. ``end`` - 1 of a partition of the log, ``count`` of a batch of ``whole``."""
+    """The rows ``start`` .. ``end`` - 1 of a partition of the log, ``count`` of a batch of ``whole``, to be matched against the users'
+    index as of ``version``. ``batch``: the batch's own first row, and the one behind its last."""
 
-    def __init__(self, partition: Partition, start: int, end: int, whole: int = 0) -> None:
+    def __init__(self, partition: Partition, start: int, end: int, batch: tuple[int, int]) -> None:
         super().__init__((start, end))
-        self.partition, self.start, self.end = partition, start, end
+        self.partition, self.start, self.end, self.batch = partition, start, end, batch
         self.count = partition.count(start, end)
-        self.whole = whole
+        self.whole = self.version = 0
 
 
 class LogReader(DataSourceStreamReader):
-    """Plans ranges of row numbers; reading one twice gives the same."""
+    """Plans ranges of row numbers; reading one twice gives the same. ``index``: the directory of the users' index."""
 
-    def __init__(self, path: str) -> None:
-        self._path = Path(path)
+    def __init__(self, path: str, index: str) -> None:
+        self._path, self._index = Path(path), Path(index)
 
     def initialOffset(self) -> dict[str, int]:
         """The first row that the log has: older ones may have been dropped."""
-        return {"row": stream_log.first(self._path)}
+        return {"row": stream_log.first(self._path), "version": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Batches stay small enough for one collect."""
         return ReadMaxRows(BATCH)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """As far as the log goes, within the limit."""
+        """As far as the log goes, within the limit, and the users that there are now."""
         end = stream_log.length(self._path)
         if isinstance(limit, ReadMaxRows):
             end = min(end, int(start["row"]) + limit.max_rows)
-        return {"row": end}
+        # Users who come and go are no batch.
+        return {"row": end, "version": index_file.newest(self._index)} if end > int(start["row"]) else start
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """One for each root that has rows in the batch; of a root with many two, so that two workers share them."""
         # What has left the log has been through the proxy, though Spark may not have noted so before a crash.
         first, last = max(int(start["row"]), stream_log.first(self._path)), int(end["row"])
-        parts = [LogPartition(partition, first, last) for partition in stream_log.partitions(self._path)]
+        batch = first, last
+        parts = [
+            LogPartition(partition, first, last, batch) for partition in stream_log.partitions(self._path)
+        ]
         if len(parts) == 1 and parts[0].count > SHARED:
             middle = (first + last) // 2
             [only] = parts
-            parts = [LogPartition(only.partition, first, middle), LogPartition(only.partition, middle, last)]
+            parts = [LogPartition(only.partition, *part, batch) for part in ((first, middle), (middle, last))]
         if stream_log.length(self._path) < last:
             # Its directory is away: let who reads say so, in place of passing the rows over.
-            parts = [LogPartition(Partition(self._path), first, last)]
+            parts = [LogPartition(Partition(self._path), first, last, batch)]
             parts[0].count = last - first
         whole = sum(part.count for part in parts)
+        # Of an index that was lost with the disk there may be no such version any more.
+        version = min(int(end["version"]), index_file.newest(self._index))
         for part in parts:
-            part.whole = whole
+            part.whole, part.version = whole, version
         return [part for part in parts if part.count]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Arrow batches of the range, one block each. Raises UnreadableError, whereupon Spark asks another worker."""
+        """Blocks of what is matched. Raises UnreadableError, whereupon Spark asks another worker."""
         assert isinstance(partition, LogPartition)
-        seen = 0
-        for start in range(partition.start, partition.end, BLOCK):
-            rows = partition.partition.read(start, min(start + BLOCK, partition.end))
-            seen += len(rows)
-            if len(rows):
-                block = {"records": [packed(rows)], "count": [len(rows)], "whole": [partition.whole]}
-                yield pa.RecordBatch.from_pydict(block)
+        records = partition.partition.read(partition.start, partition.end)
         # A worker on another machine may see an older state of a shared directory, or another directory.
-        if seen < partition.count:
+        if len(records) < partition.count:
             raise UnreadableError(
-                f"of rows {partition.start} to {partition.end - 1} {partition.count} are in {partition.partition.path}, and {seen} of "
-                f"them there on {socket.gethostname()}: every worker must see the gateway's data directory at the same path"
+                f"of rows {partition.start} to {partition.end - 1} {partition.count} are in {partition.partition.path}, and "
+                f"{len(records)} of them there on {socket.gethostname()}: every worker must see the gateway's data directory at the "
+                "same path"
             )
+        index = _indexes.setdefault(self._index, IndexReader(self._index)).at(partition.version)
+        by_stream = record.by_stream(records["row"].astype(np.int64), records)
+        streams = np.array([number for number, _, _ in by_stream], np.int64)
+        first, end = partition.batch
+        begin, count = int(records["row"][0]), partition.count
+        extent = Extent(first, end, partition.whole, begin, count, index.version)
+        yield from blocks_of(extent, streams, index.match(by_stream))
 
 
 class LogSource(DataSource):
-    """``spark.readStream.format("skerry_log").option("path", …)``."""
+    """``spark.readStream.format("skerry_log").option("path", …).option("index", …)``."""
 
     @classmethod
     def name(cls) -> str:
@@ -116,4 +129,4 @@ class LogSource(DataSource):
     def streamReader(self, schema: StructType) -> LogReader:
         """For readStream."""
         del schema
-        return LogReader(self.options["path"])
+        return LogReader(self.options["path"], self.options["index"])

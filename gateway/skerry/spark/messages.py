@@ -14,6 +14,7 @@ class Job:
     directory: str
     local: str
     log: str
+    index: str
     checkpoint: str
 
 

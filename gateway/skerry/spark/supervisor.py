@@ -24,8 +24,9 @@ from typing import IO
 
 import pyarrow as pa
 
-from skerry.spark import checkpoint, environment
-from skerry.spark.blocks import block_of, from_bytes
+from skerry.execution.matched import MatchedBatch
+from skerry.spark import checkpoint, environment, index_file
+from skerry.spark.blocks import batch_of, from_bytes
 from skerry.spark.messages import (
     Batch,
     DatabaseAnswer,
@@ -36,7 +37,6 @@ from skerry.spark.messages import (
     Stop,
     Taken,
 )
-from skerry.storage.log.record import Block
 from skerry.tables.jdbc import DatabaseError
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,9 @@ _WORDS = 50
 class SparkDriver:
     """Reads the log from where it left off and gives each batch to ``process``, which may be called again with one that it raised at."""
 
-    def __init__(self, master: str, directory: Path, log_path: Path, process: Callable[[Block], int]) -> None:
+    def __init__(
+        self, master: str, directory: Path, log_path: Path, process: Callable[[MatchedBatch], object]
+    ) -> None:
         self._master, self._directory, self._log_path, self._process = master, directory, log_path, process
         self._local = directory.resolve() / "spark"
         self._stopping = threading.Event()
@@ -162,6 +164,7 @@ class SparkDriver:
             str(self._directory.resolve()),
             str(local),
             str(self._log_path.resolve()),
+            str((self._directory / index_file.DIRECTORY).resolve()),
             str(progress.resolve()),
         )
         home = environment.make_spark_home(local)
@@ -236,7 +239,9 @@ class SparkDriver:
         """Whether the gateway is done with a batch."""
         began = time.monotonic()
         try:
-            self._process(block_of(from_bytes(table)))
+            batch = batch_of(from_bytes(table))
+            if batch is not None:
+                self._process(batch)
         except Exception as error:
             if not self._stopping.is_set():
                 log.exception("a batch could not be taken; it comes again")

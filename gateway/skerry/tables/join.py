@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skerry.execution.residual import Indices, Rows, to_array, type_of
+from skerry.execution.filters import Indices
+from skerry.execution.residual import Rows, to_array, type_of
 from skerry.expressions.evaluate import Evaluator, Vector
 from skerry.expressions.expression import TEXT_LEAF, Expr, Kind
 from skerry.planner.model.joined_tables import (

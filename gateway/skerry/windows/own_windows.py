@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from skerry.execution.deliveries import Delivery, in_order
+from skerry.execution.filters import Filter
 from skerry.execution.matching import Part, View
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
@@ -88,7 +89,7 @@ class OwnWindows:
 
     def __post_init__(self) -> None:
         self.residual = Residual(self.plan)
-        self._alone = Residual(self.plan.without_windows())
+        self._alone = Filter.of(self.plan.without_windows())
         aggregates = [node.args[0] for node in self.plan.aggregates() if node.args]
         self.arguments = list(dict.fromkeys(aggregates))
         self.wanted = [*self.plan.groups, *self.arguments]
@@ -120,7 +121,7 @@ class OwnWindows:
             for number, part in parts.items():
                 session, feed = self.session(number), self.feeds.get(number)
                 if session is not None and feed is not None:
-                    places = part.places(View(self._alone, feed)).astype(np.int64)
+                    places = part.places(View.of(self._alone, feed)).astype(np.int64)
                     everything = np.arange(len(part.numbers))
                     found.append(Chosen(session, part.numbers, part.rows, everything, places))
         return found

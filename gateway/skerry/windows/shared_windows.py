@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.execution.deliveries import Delivery
+from skerry.execution.filters import Filter
 from skerry.execution.matching import Part, View
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
@@ -313,6 +314,11 @@ class Windows:
     def _time(self, number: int, network_ms: int) -> int:
         return network_ms if self._utc is None else self._utc(number, network_ms)
 
+    @property
+    def streams(self) -> frozenset[int]:
+        """The streams that windows are over."""
+        return frozenset(number for shared in self._shared.values() for number in shared.views)
+
     def remove(self, user: str) -> None:
         """The user is gone."""
         self._leave(user, self._of_user.pop(user, {}).values())
@@ -352,9 +358,9 @@ class Windows:
         )
         found = self._shared.get(selection)
         if found is None:
-            base = Residual(plan.without_windows())
+            base = Filter.of(plan.without_windows())
             views = {n: view for n, view in going.items() if n in feeds}
-            views |= {number: View(base, feed) for number, feed in fresh.items()}
+            views |= {number: View.of(base, feed) for number, feed in fresh.items()}
             self._numbers += 1
             panes = Panes(width, selection.grace_ms) if before is None else before.panes.copy()
             found = Shared(self._numbers, selection, panes, views)

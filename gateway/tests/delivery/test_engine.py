@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -13,14 +16,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from gateway.tests.executors import Executors
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of
 from gateway.tests.users import User, users
+from skerry.delivery import matched_rows
 from skerry.delivery.buffers import BATCHES_MAXIMUM, Batch, FeedBuffer, Recent
 from skerry.delivery.engine import Engine
-from skerry.execution import matching, user_groups
+from skerry.execution import user_groups
 from skerry.execution.deliveries import Delivery
-from skerry.execution.range_index import LEAST, MOST, RangeIndex, in_order
+from skerry.execution.range_index import LEAST, MOST, RangeIndex, Sorted, in_order
 from skerry.planner.model.plans import Feed
+from skerry.spark import index_file
+from skerry.spark.index_file import IndexFile
 from skerry.storage.log.record import RECORD, Block, Records
 
 
@@ -45,18 +52,54 @@ def test_each_user_gets_what_duckdb_answers_him_alone(
 ) -> None:
     with ExitStack() as patches:
         for name, value in limits.items():
-            patches.enter_context(patch.object(matching, name, value))
-        check_each_user(log, waiting, happening)
+            patches.enter_context(patch.object(matched_rows, name, value))
+        check_each_user(log, waiting, happening, lambda: Engine(STREAMS.get), Engine.process)
 
 
-def check_each_user(log: Log, waiting: list[User], happening: list[tuple[str, int]]) -> None:
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(
+    logs(),
+    st.lists(users, min_size=1, max_size=8),
+    happenings("come", "go", "read", "lag", most=25),
+    st.sampled_from((0, 3, index_file.SPARE_CHANGES)),
+)
+def test_executors_that_know_the_users_late_lose_and_double_nothing(
+    log: Log, waiting: list[User], happening: list[tuple[str, int]], spare: int
+) -> None:
+    with tempfile.TemporaryDirectory() as directory, patch.object(index_file, "SPARE_CHANGES", spare):
+        executors = Executors(Path(directory))
+
+        def make() -> Engine:
+            # A gateway that starts anew goes on where the files end.
+            executors.file.close()
+            executors.file = IndexFile(Path(directory))
+            return Engine(STREAMS.get, publish=executors.file.append, version=executors.file.version)
+
+        def process(engine: Engine, block: Block) -> int:
+            return executors.process(engine, block)
+
+        def lag(number: int) -> None:
+            executors.behind = number % 7
+
+        check_each_user(log, waiting, happening, make, process, lag)
+
+
+def check_each_user(
+    log: Log,
+    waiting: list[User],
+    happening: list[tuple[str, int]],
+    make: Callable[[], Engine],
+    process: Callable[[Engine, Block], int],
+    lag: Callable[[int], None] = lambda _: None,
+) -> None:
     present: list[User] = []
 
     def join(engine: Engine) -> None:
         for user in present:
             user.join(engine)
 
-    replay = Replay(log, lambda: Engine(STREAMS.get), join)
+    replay = Replay(log, make, join, process)
     try:
         for kind, number in [("come", 0), *happening, ("rows", len(log.rows))]:
             match kind:
@@ -71,6 +114,8 @@ def check_each_user(log: Log, waiting: list[User], happening: list[tuple[str, in
                     replay.engine.unsubscribe(user.name)
                 case "read" if present:
                     present[number % len(present)].read(replay.engine, log, replay.end)
+                case "lag":
+                    lag(number)
                 case _:
                     replay.step(kind, number)
         for user in present:
@@ -83,16 +128,18 @@ def check_each_user(log: Log, waiting: list[User], happening: list[tuple[str, in
 # ---- its parts ----
 
 
+def within(index: RangeIndex, batch: Sorted) -> dict[int, list[int]]:
+    """Places of the values in each range that has some, by the range's place."""
+    found = zip(index.order.tolist(), *(ends.tolist() for ends in index.within(batch)), strict=True)
+    return {i: sorted(batch.places[first:last].tolist()) for i, first, last in found if last > first}
+
+
 def test_a_range_includes_its_ends() -> None:
-    index = RangeIndex(
-        [("a", 10, 20), ("b", int(LEAST), 9), ("c", 21, int(MOST)), ("d", 30, 25), ("e", 9, 9), ("f", 8, 8)]
-    )
-    values = np.array([20, 9, 21, 10, 9], dtype=np.int64)
-    batch = in_order(values, np.arange(5))
-    assert sorted(index.hits(batch)) == ["a", "b", "c", "e"]
+    ranges = [(10, 20), (int(LEAST), 9), (21, int(MOST)), (30, 25), (9, 9), (8, 8)]
+    index = RangeIndex([low for low, _ in ranges], [high for _, high in ranges])
+    batch = in_order(np.array([20, 9, 21, 10, 9], dtype=np.int64), np.arange(5))
+    assert within(index, batch) == {0: [0, 3], 1: [1, 4], 2: [2], 4: [1, 4]}
     assert batch.within(np.int64(10), np.int64(20)).tolist() == [0, 3]
-    assert batch.within(LEAST, np.int64(9)).tolist() == [1, 4]
-    assert batch.within(np.int64(21), MOST).tolist() == [2]
     assert batch.within(np.int64(30), np.int64(25)).tolist() == []
 
 
@@ -100,17 +147,17 @@ integers = st.integers(-(2**31), 2**31)
 
 
 @given(st.lists(integers, max_size=30), st.lists(st.tuples(integers, integers), max_size=20))
-def test_the_index_names_those_who_have_rows(values: list[int], ends: list[tuple[int, int]]) -> None:
+def test_the_index_finds_the_values_in_each_range(values: list[int], ends: list[tuple[int, int]]) -> None:
     ends += [(value, value) for value in values[::2]] + [(value - 1, value) for value in values[::3]]
     batch = in_order(np.array(values, dtype=np.int64), np.arange(len(values)))
-    hits = RangeIndex([(str(i), low, high) for i, (low, high) in enumerate(ends)]).hits(batch)
     having = {
-        str(i): [place for place, value in enumerate(values) if low <= value <= high]
+        i: [place for place, value in enumerate(values) if low <= value <= high]
         for i, (low, high) in enumerate(ends)
     }
-    assert sorted(hits) == sorted(user for user, places in having.items() if places)
+    index = RangeIndex([low for low, _ in ends], [high for _, high in ends])
+    assert within(index, batch) == {i: places for i, places in having.items() if places}
     for i, (low, high) in enumerate(ends):
-        assert batch.within(np.int64(low), np.int64(high)).tolist() == having[str(i)]
+        assert batch.within(np.int64(low), np.int64(high)).tolist() == having[i]
 
 
 class Own:
@@ -131,7 +178,7 @@ def test_who_has_no_rows_for_long_finds_his_next_one_in_memory() -> None:
     for buffer in (few, often):
         buffer.see({1: None}, 10)
     often.hit(20)
-    recent.add(Batch(10, 20, {1: Own(15)}))
+    recent.add(Batch(10, 20, {1: [Own(15)]}))
     for i in range(2, BATCHES_MAXIMUM + 3):
         recent.add(Batch(10 * i, 10 * i + 10, {}))
     assert recent.floor > 19
@@ -145,9 +192,9 @@ def test_who_has_no_rows_for_long_finds_his_next_one_in_memory() -> None:
     # Some of what he had has been forgotten.
     for i in range(BATCHES_MAXIMUM + 3, 2 * BATCHES_MAXIMUM + 3):
         few.hit(10 * i + 10)
-        recent.add(Batch(10 * i, 10 * i + 10, {1: Own(10 * i)}))
+        recent.add(Batch(10 * i, 10 * i + 10, {1: [Own(10 * i)]}))
     few.hit(10 * i + 20)
-    recent.add(Batch(10 * i + 10, 10 * i + 20, {1: Own(10 * i + 10)}))
+    recent.add(Batch(10 * i + 10, 10 * i + 20, {1: [Own(10 * i + 10)]}))
     assert few.deliveries(10 * BATCHES_MAXIMUM + 29) is None
 
 

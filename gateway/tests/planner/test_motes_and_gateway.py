@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.execution.residual import Residual, Rows, in_feed
+from skerry.execution.filters import in_feed
+from skerry.execution.residual import Residual, Rows
 from skerry.expressions.assembler import assemble, obstacle, stack_depth
 from skerry.expressions.expression import from_list, render
 from skerry.expressions.ranges import RangeFilter
@@ -147,8 +148,8 @@ def test_mote_queries_survive_json(wanted: QueryPlan) -> None:
 )
 def test_ranges_for_an_index(condition: str, bounds: RangeFilter | None, rest: str | None) -> None:
     residual = Residual(rows("temp", condition))
-    assert residual.range == bounds
-    assert (render(residual.rest) if residual.rest else None) == rest
+    assert residual.filter.range == bounds
+    assert (render(residual.filter.rest) if residual.filter.rest else None) == rest
 
 
 def batch_of(query: MoteQuery, nodes: list[int], epochs: list[int], **columns: list[int | None]) -> Rows:

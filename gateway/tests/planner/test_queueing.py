@@ -102,7 +102,7 @@ def test_rows_say_what_was_combined_and_left_out(tmp_path: Path) -> None:
     ingest.store([row(1, 5, 10), row(1, 6, 11, left_out=3, more=2), row(1, 7, 12, left_out=9)], source, log)
     batch = stream_batch(read(log.path, 0, log.rows), of)
     rows, residual = Rows(batch, of.mote_query), Residual(plan(text))
-    chosen = np.flatnonzero(rows.evaluate.truth(residual.where, 1000))
+    chosen = np.flatnonzero(rows.evaluate.truth(residual.filter.where, 1000))
     assert residual.project(rows, chosen).to_pylist() == [
         {"light": 10, "combined": 1, "left_out": 0},
         {"light": 11, "combined": 3, "left_out": 3},

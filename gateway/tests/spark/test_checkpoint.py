@@ -16,7 +16,7 @@ from skerry.spark.checkpoint import usable
 from skerry.storage.log.record import RECORD
 from skerry.storage.log.stream_log import StreamLog
 
-BATCH = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1795486579099,"conf":{}}\n{"row": %d}'
+BATCH = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1795486579099,"conf":{}}\n{"row": %d, "version": 7}'
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 
@@ -65,6 +65,11 @@ def test_one_of_a_log_that_is_away_is_kept(data: Path) -> None:
         ("offsets/3", 'v1\n{"batchWat', "offsets/3 is not as Spark wrote it"),
         ("offsets/3", "\ufffd\n{}\n{}", "offsets/3 is not as Spark wrote it"),
         ("offsets/2", BATCH % 11, "offsets/2 says row 11, and the log ends before row 10"),
+        (
+            "offsets/2",
+            BATCH.replace("version", "age") % 9,
+            "offsets/2 does not say which version of the users' index",
+        ),
         ("commits/2", "v1\n", "commits/2 is not as Spark wrote it"),
         ("commits/2", None, "begins batch 3 last, and ends batch 1"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -19,10 +20,12 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
 from gateway.tests.users import User, users
 from skerry.delivery.engine import Engine
+from skerry.execution.matched import MatchedBatch
 from skerry.planner.model.plans import Feed
+from skerry.spark.index_file import IndexFile
 from skerry.spark.log_source import SHARED
 from skerry.spark.supervisor import SparkDriver
-from skerry.storage.log.record import RECORD, Block, Records
+from skerry.storage.log.record import RECORD, Records
 from skerry.storage.log.stream_log import StreamLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -49,9 +52,9 @@ class Flow:
     """A log and its streaming query on the cluster. Each example has rows of its own at the end of the log."""
 
     def __init__(self, cluster: Cluster, directory: Path) -> None:
-        self._log, self._progress = StreamLog(directory), directory / "checkpoint"
+        self._data, self._log, self._progress = directory, StreamLog(directory), directory / "checkpoint"
         self.spark = SparkDriver(cluster.url, directory, self._log.path, self._process)
-        self.begin(Engine(STREAMS.get))
+        self.begin()
         self.spark.start()
 
     @property
@@ -73,14 +76,22 @@ class Flow:
         }
         return last["offsets"] > last["commits"]
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self) -> None:
         """The next example's engine, whose first row is the next one."""
-        self.engine, self._base = engine, self._log.rows
+        self._base = self._log.rows
         self._then: Callable[[], object] | None = None
+        self.restart()
 
-    def _process(self, block: Block) -> int:
-        block = block.behind(self._base)
-        count = self.engine.process(Block(block.first - self._base, block.records))
+    def restart(self) -> None:
+        """Another engine, as of a gateway that starts anew and knows nobody yet."""
+        index = IndexFile(self._data)
+        self.engine = Engine(STREAMS.get, publish=index.append, version=index.version)
+
+    def _process(self, batch: MatchedBatch) -> int:
+        batch = batch.behind(self._base)
+        first, end = batch.first - self._base, batch.end - self._base
+        parts = tuple(replace(part, numbers=part.numbers - self._base) for part in batch.parts)
+        count = self.engine.take(replace(batch, first=first, end=end, parts=parts))
         if self._then is not None:
             then, self._then = self._then, None
             then()
@@ -129,12 +140,12 @@ class TestWorkersAreLost:
         before: list[tuple[str, int]],
         after: list[tuple[str, int]],
     ) -> None:
-        flow.begin(Engine(STREAMS.get))
+        flow.begin()
         end = 0
         present: list[User] = []
 
         def restart() -> None:
-            flow.engine = Engine(STREAMS.get)
+            flow.restart()
             for user in present:
                 user.join(flow.engine)
 
@@ -174,7 +185,7 @@ class TestWorkersAreLost:
             assume(False)
 
     def test_one_is_lost_in_the_middle_of_a_batch_that_both_read(self, cluster: Cluster, flow: Flow) -> None:
-        flow.begin(Engine(STREAMS.get))
+        flow.begin()
         flow.engine.subscribe("u", plan_of("SELECT temp FROM sensors WHERE nodeid = 7 SAMPLE PERIOD 5 s"))
         flow.engine.set_feeds("u", {1: Feed("u", 1, 5000, 5000, 0)})
         rows = np.zeros(2 * SHARED, RECORD)
@@ -188,7 +199,7 @@ class TestWorkersAreLost:
         assert [number for number, _ in found or []] == list(range(7, len(rows), 100))
 
     def test_workers_that_do_not_see_the_log_say_so_and_nothing_is_lost(self, flow: Flow) -> None:
-        flow.begin(Engine(STREAMS.get))
+        flow.begin()
         hidden = flow.directory.with_name("hidden")
         flow.append(np.zeros(10, RECORD), lambda: flow.directory.rename(hidden))
         wait_for(lambda: "every worker must see the gateway's data directory" in flow.state)
@@ -197,7 +208,7 @@ class TestWorkersAreLost:
         flow.wait()
 
     def test_a_driver_that_ends_by_itself_is_replaced(self, flow: Flow) -> None:
-        flow.begin(Engine(STREAMS.get))
+        flow.begin()
         before = flow.spark.pid
         assert before is not None
         os.kill(before, signal.SIGKILL)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skerry.execution.matched import MatchedBatch
 from skerry.spark.supervisor import SparkDriver
-from skerry.storage.log.record import RECORD, Block
+from skerry.storage.log.record import RECORD
 from skerry.storage.log.stream_log import StreamLog
 
 
@@ -22,8 +23,8 @@ def test_a_batch_that_is_given_up_is_no_error_and_not_done(
     log.close()
     begun, ends = threading.Event(), threading.Event()
 
-    def process(block: Block) -> int:
-        assert len(block.records) == 3
+    def process(batch: MatchedBatch) -> int:
+        assert (batch.first, batch.end) == (0, 3)
         begun.set()
         ends.wait(60)
         raise RuntimeError("the gateway ends")

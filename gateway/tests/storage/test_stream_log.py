@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skerry.spark.blocks import block_of
-from skerry.spark.log_source import BLOCK, LogPartition, LogReader, UnreadableError
+from gateway.tests.logs import STREAMS
+from skerry.execution.matched import MatchedBatch
+from skerry.spark.blocks import batch_of
+from skerry.spark.index_file import IndexFile
+from skerry.spark.log_source import SHARED, LogPartition, LogReader, UnreadableError
 from skerry.storage.log.record import NUMBERED, RECORD, Block, Records, numbered, seal
 from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, partition_of, partitions, read
 from skerry.storage.state import DataError
@@ -24,6 +29,34 @@ def records(first: int, count: int) -> Records:
     made["value"][:, 0] = made["epoch"] * 3
     made["count"][:, 1] = 2
     return made
+
+
+def reader_of(log: StreamLog, streams: Sequence[int] = (1,)) -> LogReader:
+    """Of somebody who wants all rows of these streams."""
+    index, changes = IndexFile(log.path.parent), []
+    for number in streams:
+        stream = replace(STREAMS[1], number=number)
+        changes += [[2 * number - 1, "stream", stream.to_dict()], [2 * number, "whole", number, True]]
+    index.append(changes, changes)
+    index.close()
+    return LogReader(str(log.path), str(index.path))
+
+
+def matched(reader: LogReader, start: int, end: int) -> MatchedBatch | None:
+    """A batch, whose partitions come in any order."""
+    parts = reader.partitions({"row": start, "version": 0}, {"row": end, "version": 1000})
+    blocks = [block for part in parts[::-1] for block in reader.read(part)]
+    return batch_of(pa.Table.from_batches(blocks)) if blocks else None
+
+
+def epochs(batch: MatchedBatch | None) -> dict[int, tuple[int, int]]:
+    """Stream and epoch by row."""
+    assert batch is not None
+    return {
+        row: (part.stream, epoch)
+        for part in batch.parts
+        for row, epoch in zip(part.numbers.tolist(), part.batch.column("epoch").to_pylist(), strict=True)
+    }
 
 
 def test_rows_are_numbered_by_their_place(tmp_path: Path) -> None:
@@ -89,67 +122,78 @@ def test_rows_that_a_disk_has_changed_are_nobodys_and_hide_no_others(
         kept = [row not in changed for row in range(start, min(end, 21))]
         assert (found["stream"] > 0).tolist() == kept
         assert found[kept].tobytes() == whole[start:end][kept].tobytes()
-    reader = LogReader(str(log.path))
-    parts = reader.partitions({"row": 0}, {"row": 21})
-    block = block_of(pa.Table.from_batches([batch for part in parts for batch in reader.read(part)]))
-    kept = [row not in changed for row in range(block.first, block.end)]
-    assert block.records[kept].tobytes() == whole[block.first : block.end][kept].tobytes()
-    assert {*range(21)} - {*range(block.first, block.end)} <= changed
+    batch = matched(reader_of(log, (1, 2)), 0, 21)
+    assert batch is not None
+    assert (batch.first, batch.end) == (0, 21)
+    assert epochs(batch) == {
+        row: (int(whole[row]["stream"]), int(whole[row]["epoch"])) for row in range(21) if row not in changed
+    }
 
 
 def test_reading_a_range_twice_gives_the_same(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
-    log.append(records(0, 1000))
-    reader = LogReader(str(log.path))
+    made = records(0, 1000)
+    made["stream"] = 1
+    log.append(made)
+    reader = reader_of(log)
     start = reader.initialOffset()
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
-    assert (start, end) == ({"row": 0}, {"row": 1000})
+    assert (start, end) == ({"row": 0, "version": 0}, {"row": 1000, "version": 2})
+    assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
     [partition] = reader.partitions(start, end)
     assert isinstance(partition, LogPartition)
     once, twice = list(reader.read(partition)), list(reader.read(partition))
     assert once == twice
-    block = block_of(pa.Table.from_batches(once))
-    assert (block.first, block.end) == (0, 1000)
-    assert block.records["value"][:, 0].tolist() == [3 * i for i in range(1000)]
+    batch = batch_of(pa.Table.from_batches(once))
+    assert batch is not None
+    assert (batch.first, batch.end, batch.version) == (0, 1000, 2)
+    assert epochs(batch) == {row: (1, row) for row in range(1000)}
+    first = STREAMS[1].mote_query.columns[0].name
+    assert batch.parts[0].batch.column(first).to_pylist() == [3 * i for i in range(1000)]
+
+
+def test_users_who_come_and_go_are_no_batch(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path)
+    log.append(records(0, 10))
+    reader = reader_of(log)
+    done = {"row": 10, "version": 1}
+    assert reader.latestOffset(done, reader.getDefaultReadLimit()) == done
 
 
 def test_a_large_range_is_shared_by_two_workers(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
-    log.append(records(0, 80_010))
-    parts = LogReader(str(log.path)).partitions({"row": 10}, {"row": 80_010})
+    made = records(0, 80_010)
+    made["stream"] = 1
+    log.append(made)
+    reader = reader_of(log)
+    parts = reader.partitions({"row": 10, "version": 0}, {"row": 80_010, "version": 2})
     assert [(p.start, p.end, p.count, p.whole) for p in parts if isinstance(p, LogPartition)] == [
         (10, 40_010, 40_000, 80_000),
         (40_010, 80_010, 40_000, 80_000),
     ]
-
-
-def test_blocks_come_together_in_order(tmp_path: Path) -> None:
-    log = StreamLog(tmp_path)
-    log.append(records(0, 2 * BLOCK + 10))
-    reader = LogReader(str(log.path))
-    batches = list(reader.read(LogPartition(partition_of(log.path, 0), 5, log.rows, log.rows - 5)))
-    assert [batch.num_rows for batch in batches] == [1, 1, 1]
-    block = block_of(pa.Table.from_batches(batches[::-1]))
-    assert (block.first, block.end) == (5, log.rows)
-    assert block.records["epoch"].tolist() == list(range(5, log.rows))
+    batch = matched(reader, 10, 80_010)
+    assert batch is not None
+    assert [int(part.numbers[0]) for part in batch.parts] == [10, 40_010]
+    assert epochs(batch) == {row: (1, row) for row in range(10, 80_010)}
 
 
 def test_a_batch_with_a_gap_or_a_repetition_is_refused(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
-    log.append(records(0, 3 * BLOCK))
-    first, second, third = LogReader(str(log.path)).read(
-        LogPartition(partition_of(log.path, 0), 0, log.rows, log.rows)
-    )
-    for parts in ([first, third], [first, first, second]):
+    log.append(records(0, 2 * SHARED))
+    reader = reader_of(log)
+    parts = reader.partitions({"row": 0, "version": 0}, {"row": log.rows, "version": 2})
+    first, second = ([*reader.read(part)] for part in parts)
+    for blocks in (first, [*first, *first], [*second, *second]):
         with pytest.raises(ValueError, match="row 0 is not whole"):
-            block_of(pa.Table.from_batches(parts))
+            batch_of(pa.Table.from_batches(blocks))
+    assert batch_of(pa.Table.from_batches([*second, *first])) is not None
 
 
 def test_a_worker_that_sees_fewer_rows_than_were_planned_fails(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 10))
-    reader = LogReader(str(log.path))
-    [planned] = reader.partitions({"row": 5}, {"row": 10})
+    reader, ends = reader_of(log), ({"row": 5, "version": 0}, {"row": 10, "version": 2})
+    [planned] = reader.partitions(*ends)
     file = partition_of(log.path, 0).segment(0)
     file.write_bytes(file.read_bytes()[: 8 * NUMBERED.itemsize])
     with pytest.raises(
@@ -157,7 +201,7 @@ def test_a_worker_that_sees_fewer_rows_than_were_planned_fails(tmp_path: Path) -
     ):
         list(reader.read(planned))
     log.path.rename(tmp_path / "elsewhere")
-    for away in reader.partitions({"row": 5}, {"row": 10}):
+    for away in reader.partitions(*ends):
         with pytest.raises(UnreadableError, match="and 0 of them there"):
             list(reader.read(away))
 
@@ -223,7 +267,7 @@ def test_dropping_keeps_the_segment_that_grows(tmp_path: Path) -> None:
     assert log.drop_before(6) == 4 * NUMBERED.itemsize
     assert (log.first, log.rows) == (4, 6)
     log.append(records(6, 1))
-    assert LogReader(str(log.path)).initialOffset() == {"row": 4}
+    assert reader_of(log).initialOffset() == {"row": 4, "version": 0}
 
 
 def test_spark_goes_on_where_the_log_begins(tmp_path: Path) -> None:
@@ -231,12 +275,11 @@ def test_spark_goes_on_where_the_log_begins(tmp_path: Path) -> None:
     for first in range(0, 12, 4):
         log.append(records(first, 4))
     log.drop_before(8)
-    reader = LogReader(str(log.path))
-    for end, rows in ((10, 2), (8, 0), (5, 0)):
-        parts = reader.partitions({"row": 2}, {"row": end})
-        found = [batch for part in parts for batch in reader.read(part)]
-        blocks = [block_of(pa.Table.from_batches([batch])) for batch in found]
-        assert [(block.first, len(block.records)) for block in blocks] == [(8, 2)] * (rows // 2)
+    reader = reader_of(log)
+    batch = matched(reader, 2, 10)
+    assert batch is not None
+    assert (batch.first, batch.end) == (8, 10)
+    assert [matched(reader, 2, end) for end in (8, 5)] == [None, None]
 
 
 def test_a_segment_that_a_crash_left_empty_is_filled(tmp_path: Path) -> None:
@@ -268,7 +311,7 @@ def test_rows_of_a_gateway_without_partitions_stay_where_they_are(tmp_path: Path
         log.close()
     assert read(log.path, 0, 20)["epoch"].tolist() == list(range(11))
     assert [partition.begins() for partition in partitions(log.path)] == [[0, 4, 7], [0]]
-    parts = LogReader(str(log.path)).partitions({"row": 2}, {"row": 9})
+    parts = reader_of(log).partitions({"row": 2, "version": 0}, {"row": 9, "version": 2})
     assert [part.count for part in parts if isinstance(part, LogPartition)] == [5, 2]
     log = StreamLog(tmp_path, 4)
     log.drop_before(5)
@@ -335,7 +378,7 @@ def test_rows_of_several_roots_are_partitions_of_one_sequence(
         expected += [(int(made["epoch"][k]), streams[k]) for k in order]
     assert log.rows == length(log.path) == len(expected)
     assert len(partitions(log.path)) == len({ROOT_OF[stream] for _, stream in expected})
-    reader, first = LogReader(str(log.path)), log.first
+    reader, first = reader_of(log, list(ROOT_OF)), log.first
     for low, high in ranges:
         start, end = max(low, first), min(high, len(expected))
         if start >= end:
@@ -344,12 +387,14 @@ def test_rows_of_several_roots_are_partitions_of_one_sequence(
         assert (
             list(zip(stored["epoch"].tolist(), stored["stream"].tolist(), strict=True)) == expected[start:end]
         )
-        parts = reader.partitions({"row": start}, {"row": end})
+        parts = reader.partitions({"row": start, "version": 0}, {"row": end, "version": 8})
         assert len(parts) == len({ROOT_OF[stream] for _, stream in expected[start:end]})
-        block = block_of(
-            pa.Table.from_batches([batch for part in parts[::-1] for batch in reader.read(part)])
-        )
-        assert (block.first, block.records.tobytes()) == (start, stored.tobytes())
+        batch = matched(reader, start, end)
+        assert batch is not None
+        assert (batch.first, batch.end) == (start, end)
+        assert epochs(batch) == {
+            row: (stream, epoch) for row, (epoch, stream) in enumerate(expected[start:end], start)
+        }
 
 
 def _no_room() -> None:

@@ -263,7 +263,7 @@ class Feed:
     before_ms: int | None = None
 
     def passes(self, sample_ms: int) -> bool:
-        """Whether the row of this sample time is the user's; see :func:`skerry.execution.residual.in_feed`."""
+        """Whether the row of this sample time is the user's; see :func:`skerry.execution.filters.in_feed`."""
         if sample_ms < self.since_ms or (self.until_ms is not None and sample_ms >= self.until_ms):
             return False
         previous = sample_ms - self.stream_period_ms

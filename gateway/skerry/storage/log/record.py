@@ -74,19 +74,23 @@ class Block:
         return self if skip == 0 else Block(self.first + skip, self.records[skip:])
 
     def streams(self) -> list[tuple[int, Int64, Records]]:
-        """(stream number, numbers of its rows, its records), for each stream that occurs, without parts of what is told."""
-        numbers, records = np.arange(self.first, self.end, dtype=np.int64), self.records
-        told = records["kind"] != Kind.PART
-        if not told.all():
-            numbers, records = numbers[told], records[told]
-        streams = records["stream"]
-        if len(streams) and bool((streams == streams[0]).all()):
-            return [(int(streams[0]), numbers, records)]
-        parts = []
-        for stream in np.unique(streams):
-            chosen = streams == stream
-            parts.append((int(stream), numbers[chosen], records[chosen]))
-        return parts
+        """See :func:`by_stream`."""
+        return by_stream(np.arange(self.first, self.end, dtype=np.int64), self.records)
+
+
+def by_stream(numbers: Int64, records: Records) -> list[tuple[int, Int64, Records]]:
+    """(stream number, numbers of its rows, its records), for each stream that occurs, without parts of what is told."""
+    told = records["kind"] != Kind.PART
+    if not told.all():
+        numbers, records = numbers[told], records[told]
+    streams = records["stream"]
+    if len(streams) and bool((streams == streams[0]).all()):
+        return [(int(streams[0]), numbers, records)]
+    parts = []
+    for stream in np.unique(streams):
+        chosen = streams == stream
+        parts.append((int(stream), numbers[chosen], records[chosen]))
+    return parts
 
 
 def numbered(records: Records, numbers: Int64) -> Records:

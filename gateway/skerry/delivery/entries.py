@@ -1,0 +1,130 @@
+"""Who asks for what: the gateway's side of the users' index (:mod:`skerry.execution.users_index`), whose entries executors match."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass, field
+
+from skerry.execution.matching import View
+from skerry.execution.users_index import Change, UsersIndex
+from skerry.streams.stream import Stream
+
+log = logging.getLogger(__name__)
+
+#: Gets the next changes, and all that there is with them. Raises OSError: later.
+Publish = Callable[[list[Change], Collection[Change]], object]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What users who get the same rows of a stream have in common."""
+
+    number: int
+    stream: int
+    same: Hashable
+    users: set[str] = field(default_factory=set)
+
+
+class Entries:
+    """The users of each entry; changes go to ``publish``. Not for several threads at once. ``version``: the last one before."""
+
+    def __init__(self, publish: Publish | None = None, version: int = 0) -> None:
+        self._publish, self.version = publish, version
+        self._by_number: dict[int, _Entry] = {}
+        self._by_what: dict[tuple[int, Hashable], _Entry] = {}
+        #: How many ask for a stream: entries, and windows.
+        self._asked: dict[int, int] = {}
+        self._whole: frozenset[int] = frozenset()
+        self._live: dict[Hashable, Change] = {}
+        self._unpublished: list[Change] = []
+        self._index: UsersIndex | None = None
+
+    def add(self, user: str, stream: Stream, view: View) -> int:
+        """The entry by which a user gets his rows of a stream."""
+        what = stream.number, view.same
+        entry = self._by_what.get(what)
+        if entry is None:
+            self._ask(stream)
+            self._change(None, "entry", stream.number, view.to_list())
+            entry = _Entry(self.version, *what)
+            self._by_what[what] = self._by_number[entry.number] = entry
+        entry.users.add(user)
+        return entry.number
+
+    def remove(self, user: str, number: int) -> None:
+        """A user does not get rows by an entry any more."""
+        entry = self._by_number[number]
+        entry.users.discard(user)
+        if not entry.users:
+            del self._by_number[number], self._by_what[entry.stream, entry.same]
+            del self._live["entry", number]
+            self._change(None, "gone", entry.stream, number)
+            self._leave(entry.stream)
+
+    def users(self, entries: Iterable[int]) -> set[str]:
+        """Who gets rows by any of these; of those that have gone nobody."""
+        found: set[str] = set()
+        for number in entries:
+            entry = self._by_number.get(number)
+            if entry is not None:
+                found |= entry.users
+        return found
+
+    def want_whole(self, streams: Iterable[Stream]) -> None:
+        """All rows of these streams are wanted from now on, and no others."""
+        wanted = {stream.number: stream for stream in streams}
+        for number in sorted(wanted.keys() - self._whole):
+            self._ask(wanted[number])
+            self._change(("whole", number), "whole", number, True)
+        for number in sorted(self._whole - wanted.keys()):
+            del self._live["whole", number]
+            self._change(None, "whole", number, False)
+            self._leave(number)
+        self._whole = frozenset(wanted)
+
+    def publish(self) -> None:
+        """Let executors know what has changed; what cannot be written now is written when this is called again."""
+        if self._publish is None or not self._unpublished:
+            self._unpublished.clear()
+            return
+        try:
+            self._publish(self._unpublished, self._live.values())
+        except OSError as error:
+            # Whose entries executors do not know are served from the log.
+            log.warning("the users' index could not be written: %s; it is tried again", error)
+            return
+        self._unpublished.clear()
+
+    def index(self) -> UsersIndex:
+        """As executors have it, for this process."""
+        if self._index is None:
+            self._index = UsersIndex()
+            for change in self._live.values():
+                self._index.apply(change)
+            self._index.version = self.version
+        return self._index
+
+    def _ask(self, stream: Stream) -> None:
+        asked = self._asked.get(stream.number, 0)
+        if not asked:
+            self._change(("stream", stream.number), "stream", stream.to_dict())
+        self._asked[stream.number] = asked + 1
+
+    def _leave(self, number: int) -> None:
+        self._asked[number] -= 1
+        if not self._asked[number]:
+            del self._asked[number], self._live["stream", number]
+            self._change(None, "over", number)
+
+    def _change(self, key: Hashable, kind: str, *what: object) -> None:
+        """``key``: what there is from now on; of an entry its number is."""
+        self.version += 1
+        change: Change = [self.version, kind, *what]
+        if kind == "entry":
+            key = "entry", self.version
+        if key is not None:
+            self._live[key] = change
+        self._unpublished.append(change)
+        if self._index is not None:
+            self._index.apply(change)
