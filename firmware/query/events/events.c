@@ -65,13 +65,44 @@ static uint16_t event_of(const struct program_field *field)
     return event;
 }
 
+static bool has_value(const struct program_field *field)
+{
+    return field->code.length > sizeof(uint16_t);
+}
+
 /* The expression behind the number; false: there is none, or it is NULL. */
 static bool value_of(const struct eval_context *context, const struct program_field *field,
                      int32_t *value)
 {
     struct program_code code = {field->code.bytes + sizeof(uint16_t),
                                 (uint8_t)(field->code.length - sizeof(uint16_t))};
-    return code.length > 0 && program_compute(&code, context, value);
+    return has_value(field) && program_compute(&code, context, value);
+}
+
+/* What a signal says is of the row that raised it: it is told from the main loop, or when floods
+ * have room again, and sensors have been read anew by then. */
+static uint16_t signal_size(const struct query_entry *entry, const struct program_field *field)
+{
+    (void)entry;
+    return has_value(field) ? sizeof(int32_t) : 0;
+}
+
+static void keep_value(const struct eval_context *context, const struct program_field *field)
+{
+    int32_t value;
+    if (!has_value(field))
+        return;
+    if (!value_of(context, field, &value))
+        value = INT32_MIN;
+    memcpy(clauses_state(context->query, WIRE_AGGREGATE_SIGNAL), &value, sizeof value);
+}
+
+static int32_t kept_value(const struct query_entry *entry, const struct program_field *field)
+{
+    int32_t value = INT32_MIN;
+    if (has_value(field))
+        memcpy(&value, clauses_state(entry, WIRE_AGGREGATE_SIGNAL), sizeof value);
+    return value;
 }
 
 void events_row(const struct eval_context *context)
@@ -83,8 +114,8 @@ void events_row(const struct eval_context *context)
         if (program_compute(&field.code, context, &value))
             (void)command_run(field.format, value);
     }
-    if (!(entry->state & ENTRY_RAISED) &&
-        entry_first_clause(entry, WIRE_AGGREGATE_SIGNAL) != NULL) {
+    if (!(entry->state & ENTRY_RAISED) && entry_clause(entry, WIRE_AGGREGATE_SIGNAL, 0, &field)) {
+        keep_value(context, &field);
         untold.raised |= entry_bit(entry);
         event_post(&untold.telling);
     }
@@ -138,15 +169,10 @@ static void tell(void)
     untold.raised = 0;
     for (struct query_entry *entry = NULL; (entry = entry_next(entry)) != NULL;) {
         struct program_field field;
-        int32_t value;
         if (!(of_queries & entry_bit(entry)) ||
             !entry_clause(entry, WIRE_AGGREGATE_SIGNAL, 0, &field))
             continue;
-        struct eval_context context = entry_context(entry);
-        context.event = events_event(entry);
-        if (!value_of(&context, &field, &value))
-            value = INT32_MIN;
-        if (!raise(event_of(&field), value))
+        if (!raise(event_of(&field), kept_value(entry, &field)))
             untold.raised |= entry_bit(entry);
     }
     for (uint8_t which = APP_EVENT_BOOT; which <= (uint8_t)APP_EVENT_BUTTON;
@@ -420,7 +446,7 @@ const IN_FLASH struct clause clause_on_event = {
     WIRE_AGGREGATE_ON_EVENT, on_event_check, NULL, runs_size, runs_open, NULL};
 const IN_FLASH struct clause clause_stop_on = {
     WIRE_AGGREGATE_STOP_ON, numbered_check, NULL, NULL, NULL, NULL};
-const IN_FLASH struct clause clause_signal = {
-    WIRE_AGGREGATE_SIGNAL, numbered_check, NULL, NULL, NULL, signal_close};
+const IN_FLASH struct clause clause_signal = {WIRE_AGGREGATE_SIGNAL, numbered_check, NULL,
+                                              signal_size,           NULL,           signal_close};
 const IN_FLASH struct clause clause_action = {
     WIRE_AGGREGATE_ACTION, action_check, NULL, NULL, NULL, NULL};

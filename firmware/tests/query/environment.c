@@ -50,6 +50,7 @@ static uint8_t tree_hops;
 static struct environment_refusal refusal;
 static uint8_t refusals;
 static uint16_t signalled, actions;
+static int32_t signal_value;
 static bool signal_room;
 static int32_t action;
 static struct wire_settings mote = {
@@ -225,6 +226,7 @@ bool net_signal(const struct wire_event *event)
     if (!signal_room)
         return false;
     signalled++;
+    signal_value = event->value;
     app_event(event);
     return true;
 }
@@ -240,6 +242,7 @@ const IN_FLASH struct aggregate *aggregate_outside(uint8_t aggregate)
     return (void)aggregate, NULL;
 }
 uint16_t environment_signals(void) { return signalled; }
+int32_t environment_signal_value(void) { return signal_value; }
 uint16_t environment_actions(void) { return actions; }
 int32_t environment_action(void) { return action; }
 uint8_t environment_refusals(void) { return refusals; }

@@ -44,6 +44,7 @@ const struct environment_refusal *environment_refusal(void);
 uint8_t environment_refusals(void);
 /* Events raised, commands run, and the last of these: operation << 16 | argument. */
 uint16_t environment_signals(void);
+int32_t environment_signal_value(void); /* of the last */
 uint16_t environment_actions(void);
 int32_t environment_action(void);
 /* Whether floods have room for events, as they have after environment_reset. */

@@ -234,6 +234,11 @@ class Mote:
         """Events raised."""
         return int(self._c.environment_signals())
 
+    @property
+    def signal_value(self) -> int:
+        """What the last event raised says."""
+        return int(self._c.environment_signal_value())
+
     def signal_room(self, room: bool) -> None:
         """Whether floods have room for events; one that finds none is tried again in a control window."""
         self._c.environment_signal_room(ctypes.c_bool(room))

@@ -99,6 +99,27 @@ def test_the_best_of_a_points_rows_may_be_one_motes(query_library: Path, reading
     assert found == sorted(set(readings), reverse=True)[:3]
 
 
+@pytest.mark.parametrize("source", ["sensors AS s", "sensors AS s, p"], ids=["sampled", "joined"])
+def test_a_signal_says_what_the_row_read_that_raised_it(query_library: Path, source: str) -> None:
+    """Not what has been sampled since: floods had no room, and another query samples more often."""
+    asked = Asked(query_library, 99.5)
+    asked.create(1, "CREATE STORAGE POINT p SIZE 4 AS SELECT light FROM sensors SAMPLE PERIOD 1 s")
+    asked.sense(light=5, temp=3000)
+    asked.run(2)
+    asked.ask(
+        2, f"SELECT s.temp FROM {source} WHERE s.temp > 20 OUTPUT ACTION SIGNAL hot(temp) SAMPLE PERIOD 4 s"
+    )
+    asked.ask(3, "SELECT temp FROM sensors SAMPLE PERIOD 1 s")
+    asked.mote.signal_room(False)
+    asked.run(4)
+    asked.sense(temp=1000)
+    asked.run(1.5)
+    asked.mote.signal_room(True)
+    asked.mote.window()
+    asked.run(0.1)
+    assert (asked.mote.signals, asked.mote.signal_value) == (1, 3000)
+
+
 @pytest.mark.parametrize("seconds", [20, 100])
 def test_no_line_leads_to_a_session_that_is_over(query_library: Path, seconds: int) -> None:
     """What was stored before the root restarted has no age: the value of one period ago is known from two rows of now on."""

@@ -35,6 +35,8 @@ _TREE = 255
 _CHILDREN, _CHILD, _ROOT_CHILDREN = 4, 11, 48
 #: struct run of a query that waits for events: when it began, and the event.
 _RUN = 4 + int(Event.sizeof())
+#: The value of a signal that a row has raised.
+_SIGNAL = 4
 _VOLTAGE = BY_NAME["voltage"].number
 
 
@@ -56,6 +58,9 @@ def state_bytes(query: MoteQuery) -> int:
     found += _TREE * any(clause.kind is Aggregate.SRT for clause in query.clauses)
     if any(clause.kind is Aggregate.FROM for clause in query.clauses):
         found += _SCAN + 4 * len(_sampled(query))
+    found += _SIGNAL * any(
+        clause.kind is Aggregate.SIGNAL and clause.expr is not None for clause in query.clauses
+    )
     return found + _RUN * _runs(query.clauses)
 
 
