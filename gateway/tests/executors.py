@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from gateway.tests.logs import STREAMS
 from skerry.delivery.engine import Engine
 from skerry.spark.blocks import Extent, batch_of, blocks_of
 from skerry.spark.index_file import IndexFile, IndexReader, newest
@@ -16,15 +18,21 @@ from skerry.storage.log.record import Block, by_stream
 class Executors:
     """Of one gateway, whose index is in a directory. Each of the two has its own view of the files."""
 
-    def __init__(self, directory: Path) -> None:
-        self.file = IndexFile(directory)
-        self._readers = [IndexReader(self.file.path), IndexReader(self.file.path)]
-        #: By so many versions batches are behind the gateway.
-        self.behind = 0
+    def __init__(self, directory: Path, behind: int = 0) -> None:
+        """``behind``: by so many versions batches are behind the gateway."""
+        self.behind, self._directory = behind, directory
+        self._file = IndexFile(directory)
+        self._readers = [IndexReader(self._file.path), IndexReader(self._file.path)]
+
+    def engine(self, read: Callable[[int, int], Block] | None = None) -> Engine:
+        """Of a gateway that starts, whose index goes on where that of the one before ended; ``read``: as of :class:`Engine`."""
+        self._file.close()
+        self._file = IndexFile(self._directory)
+        return Engine(STREAMS.get, read, publish=self._file.append, version=self._file.version)
 
     def process(self, engine: Engine, block: Block) -> int:
         """As :meth:`Engine.process`, in two parts, each of which an executor has read."""
-        version = max(0, newest(self.file.path) - self.behind)
+        version = max(0, newest(self._file.path) - self.behind)
         middle = len(block.records) // 2
         found: list[pa.RecordBatch] = []
         for reader, rows in zip(self._readers, (slice(0, middle), slice(middle, None)), strict=True):

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from skerry.delivery.engine import Engine
 from skerry.execution.deliveries import Delivery
 from skerry.execution.residual import Residual
@@ -112,11 +109,7 @@ class Reader:
     def _of_past(self) -> Portion:
         assert self._past is not None
         rows, reached, more = self._past(self.position)
-        deliveries = []
-        if rows:
-            numbers = np.array([number for number, _ in rows], np.int64)
-            values = pa.RecordBatch.from_pylist([values for _, values in rows], schema=self.schema)
-            deliveries.append(Delivery(numbers, values))
+        deliveries = [Delivery.of(rows, self.schema)] if rows else []
         return Portion(deliveries, reached, more or not self._query.past_only)
 
     def _of_log(self) -> Portion:

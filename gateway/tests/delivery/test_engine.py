@@ -27,7 +27,6 @@ from skerry.execution.deliveries import Delivery
 from skerry.execution.range_index import LEAST, MOST, RangeIndex, Sorted, in_order
 from skerry.planner.model.plans import Feed
 from skerry.spark import index_file
-from skerry.spark.index_file import IndexFile
 from skerry.storage.log.record import RECORD, Block, Records
 
 
@@ -70,19 +69,10 @@ def test_executors_that_know_the_users_late_lose_and_double_nothing(
     with tempfile.TemporaryDirectory() as directory, patch.object(index_file, "SPARE_CHANGES", spare):
         executors = Executors(Path(directory))
 
-        def make() -> Engine:
-            # A gateway that starts anew goes on where the files end.
-            executors.file.close()
-            executors.file = IndexFile(Path(directory))
-            return Engine(STREAMS.get, publish=executors.file.append, version=executors.file.version)
-
-        def process(engine: Engine, block: Block) -> int:
-            return executors.process(engine, block)
-
         def lag(number: int) -> None:
             executors.behind = number % 7
 
-        check_each_user(log, waiting, happening, make, process, lag)
+        check_each_user(log, waiting, happening, executors.engine, executors.process, lag)
 
 
 def check_each_user(
