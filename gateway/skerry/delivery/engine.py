@@ -86,7 +86,7 @@ class Engine:
         self._subscribers: dict[str, Subscriber] = {}
         self._entries = Entries(publish, version)
         self._audiences: dict[Hashable, Audience] = {}
-        #: Users by the version of the index that knows what they ask, ascending.
+        #: A version of the index that knows what a user asks, ascending: of those who came or changed last it is the highest.
         self._known: dict[str, int] = {}
         self._by_utc, self._speed = by_utc, speed
         self._windows = self._new_windows()
@@ -178,10 +178,10 @@ class Engine:
                 self._entries.remove(user, before.entry)
             if views.get(key) is not before:
                 self._audiences.pop(key, None)
-        version = max(kept, default=0)
+        # Who asks what others ask already is known for longer than that.
         self._known.pop(user, None)
-        self._known[user] = version
-        subscriber.buffer.see(views, self.done, version)
+        self._known[user] = self._entries.version
+        subscriber.buffer.see(views, self.done, max(kept, default=0))
 
     def _want_whole(self) -> None:
         """Windows need all rows of their streams: time goes by with those of others."""
@@ -256,7 +256,7 @@ class Engine:
         return batch.end - batch.first
 
     def _unknown(self, version: int) -> set[str]:
-        """Users of whom this version of the index does not know what they ask."""
+        """Users of whom this version of the index may not know what they ask."""
         found = set()
         for user in reversed(self._known):
             if self._known[user] <= version:

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.executors import Executors
-from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of
+from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.users import User, users
 from skerry.delivery import matched_rows
 from skerry.delivery.buffers import BATCHES_MAXIMUM, Batch, FeedBuffer, Recent
@@ -222,6 +222,23 @@ def test_a_user_is_woken_by_batches_with_rows_of_his() -> None:
     end()
     engine.process(Block(80, rows[40:]))
     assert woken == [60, 80]
+
+
+def test_who_asks_what_is_known_hides_nobody_who_is_not(tmp_path: Path) -> None:
+    executors = Executors(tmp_path)
+    engine, log, woken = executors.engine(), steady(40), list[str]()
+    for name, least in (("ada", 20), ("ben", 21), ("cid", 20)):
+        engine.subscribe(name, plan_of(f"SELECT temp FROM sensors WHERE temp > {least} SAMPLE PERIOD 5 s"))
+        engine.set_feeds(name, {1: Feed(name, 1, 5000, 5000, 0)})
+        buffer = engine.subscriber(name).buffer  # type: ignore[union-attr]
+        buffer.listen(lambda name=name: woken.append(name))
+    executors.behind = 1
+    executors.process(engine, log.block(0, 20))
+    assert sorted(woken) == ["ada", "ben", "cid"]
+    got = {name: engine.subscriber(name).buffer.after(-1) for name in ("ada", "ben", "cid")}  # type: ignore[union-attr]
+    assert got["ben"] is None, "the log has his rows"
+    assert got["ada"] == got["cid"]
+    assert [row for row, _ in got["cid"] or []] == list(range(1, 20))
 
 
 @pytest.mark.parametrize("feeds", [{}, {2: Feed("u", 2, 5000, 5000, 0)}])
