@@ -9,7 +9,7 @@ import pytest
 from hil_tests.users import Users
 from skerry_protocol.packets import PacketType
 from skerry_testbed.pytest import MakeNetwork, disc, grid, line_of
-from skerry_testbed.queries import create_srt, rows
+from skerry_testbed.queries import ask, create_srt, rows
 
 
 def seen(users: Users, user: str) -> Counter[tuple[int, int]]:
@@ -112,3 +112,65 @@ def test_queries_take_the_places_of_those_that_stop_in_the_same_window(
         }
         first = feed.since_ms // 5000
         assert sent >= {(node, epoch) for node in net.motes for epoch in range(first, first + 3)}
+
+
+@pytest.mark.parametrize(
+    ("periods", "seed"),
+    [(("5 s", "10 s"), seed) for seed in range(1, 5)] + [(("10 s", "60 s"), 2), (("2 s", "10 s"), 1)],
+)
+def test_nobody_takes_a_parent_for_lost_that_has_heard_earlier_of_a_query_s_end(
+    network: MakeNetwork, periods: tuple[str, str], seed: int
+) -> None:
+    """The root had gone over to the windows of a slow network, to which its children came 14 s later, and did not listen for what they
+    sent meanwhile: they looked for other parents, and rows of the query that went on were up to 42 s late."""
+    leaving, staying = periods
+    net = network(grid(3, 2, spacing=10), radio=disc(12), seed=seed)
+    net.advance("30s")
+    query = ask(net, 1, f"SELECT nodeid, temp FROM sensors SAMPLE PERIOD {staying}")
+    net.advance("130s")
+    for number in range(2, 5):
+        ask(net, number, f"SELECT nodeid, light FROM sensors SAMPLE PERIOD {leaving}", lead_s=20)
+        # Stops at several places between two windows of a slow network.
+        net.advance("53s")
+        net.line.stop(number)
+        net.advance("48s")
+    parents = {
+        (sent.source, told.body.parent)
+        for frame, sent, told in net.packets()
+        if told.type is PacketType.BEACON and frame.start_ns > 120e9
+    }
+    assert len(parents) == len(net.motes), parents
+    unheard = Counter(
+        round(frame.start_ns / 1e9)
+        for frame, _, told in net.packets()
+        if told.type is PacketType.BUNDLE and not frame.received_by
+    )
+    # What collides goes again in the same slot.
+    assert max(unheard.values(), default=0) <= 4, unheard
+    start = net.now - net.line.network_time()
+    late = [
+        row
+        for row in rows(net.line, 1, query)
+        if row["at"] - start - row["epoch"] * int(staying.split()[0]) > 5
+    ]
+    assert not late
+
+
+def test_rows_of_a_for_come_before_its_end_though_another_query_ends_shortly_before(
+    network: MakeNetwork,
+) -> None:
+    """As in the set of thirty users on one network (test_everybody): a mote had lost its parent, and its last rows came when the query
+    was over."""
+    net = network(grid(3, 2, spacing=10), radio=disc(12), seed=12)
+    net.advance("40s")
+    users = Users(net)
+    users.add("ada", "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s FOR 190 s")
+    users.add("grace", "SELECT COUNT(*) FROM sensors SAMPLE PERIOD 5 s")
+    users.advance(212 - int(users.now))
+    users.remove("grace")
+    had = Counter[tuple[int, int]]()
+    while users.demand.has("ada"):
+        had = seen(users, "ada")
+        users.advance(1)
+    first = min(epoch for _, epoch in had)
+    assert had == {(node, epoch): 1 for node in net.motes for epoch in range(first, first + 19)}

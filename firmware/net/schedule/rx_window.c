@@ -92,7 +92,8 @@ static bool hears_all(void)
 {
     if (!tree_is_root())
         return slotframe_since_rows() < SILENT_ROUNDS && neighbours_crowded();
-    return slotframe_since_rows() <= FLUSH_ROUNDS || neighbour_count() == NEIGHBOURS;
+    return slotframe_since_rows() <= FLUSH_ROUNDS || slotframe_queries_end() ||
+           neighbour_count() == NEIGHBOURS;
 }
 
 /* Children that have not said they are done; while snooping, siblings. */

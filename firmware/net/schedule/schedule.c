@@ -66,13 +66,14 @@ static void control_step(void)
 
 static void listen_step(void)
 {
-    if (slotframe_has_data()) {
+    if (slotframe_children_may_send()) {
         control_window_close();
         radio_channel(channel_data((uint16_t)slotframe_round()));
         bool fresh = slotframe_since_rows() == 0 || slotframe_has_rest();
         if (slotframe_since_rows() == 0)
             window_measure_own();
-        neighbours_round(fresh);
+        /* What children have said of this mote's queries says nothing of those that it dropped. */
+        neighbours_round(fresh || slotframe_queries_end());
         if (slotframe_since_rows() == SILENT_ROUNDS && snoop_may_be_silent())
             neighbours_silence();
         if (fresh)
@@ -117,7 +118,7 @@ static void over_step(void)
     if (slotframe_has_data())
         window_note_room();
     if (tree_is_root()) {
-        bool data = slotframe_has_data();
+        bool data = slotframe_children_may_send();
         if (data)
             app_fill_in();
         schedule_round_over(data);

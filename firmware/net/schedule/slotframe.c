@@ -15,9 +15,17 @@
  * cells does not always meet the next number. */
 #define CELL_STEP 7
 
+/* A mote that has dropped a query goes on for so many rounds as those do that have not heard of its
+ * end: it comes to their control windows, where the query was a fast one, and listens for their
+ * rows. They would take a parent that does neither for a lost one. Two control windows of a slow
+ * network, as one may pass unheard. */
+#define ENDING_ROUNDS (2 * CONTROL_SELDOM)
+
 static struct {
-    uint32_t round;     /* network second */
-    uint8_t since_rows; /* rounds since the last that had an epoch's rows */
+    uint32_t round;      /* network second */
+    uint8_t since_rows;  /* rounds since the last that had an epoch's rows */
+    uint8_t ending;      /* rounds for which others may hold a query that this mote has dropped */
+    uint8_t ending_fast; /* … a fast query */
 } slotframe = {.since_rows = UINT8_MAX};
 
 uint32_t slotframe_round(void) { return slotframe.round; }
@@ -55,9 +63,26 @@ bool slotframe_has_fast_query(bool ignore_flooding)
     return false;
 }
 
-static bool is_slow(bool ignore_flooding)
+static bool has_slow_queries(bool ignore_flooding)
 {
     return slotframe.round >= SESSION_YOUNG_SECONDS && !slotframe_has_fast_query(ignore_flooding);
+}
+
+static bool is_slow(bool ignore_flooding)
+{
+    return !slotframe.ending_fast && has_slow_queries(ignore_flooding);
+}
+
+void dissemination_drops(uint8_t query)
+{
+    uint8_t ids[WIRE_QUERIES_MAXIMUM], count = app_held(ids);
+    for (uint8_t i = 0; i < count; i++) {
+        if (query != 0 && ids[i] != query)
+            continue;
+        slotframe.ending = ENDING_ROUNDS;
+        if (app_period(ids[i]) < SLOW_PERIOD_MS)
+            slotframe.ending_fast = ENDING_ROUNDS;
+    }
 }
 
 bool slotframe_is_slow(void) { return is_slow(false); }
@@ -79,7 +104,12 @@ bool slotframe_control_is_common(void) { return each(CONTROL_SELDOM) || !is_slow
 /* Readings of an epoch travel in the next round; those after that are for what failed. */
 static bool has_rows(void) { return slotframe.round > 0 && app_epoch_in(slotframe.round - 1); }
 
-bool slotframe_has_rest(void) { return each((uint8_t)(DATA_EVERY * control_every())); }
+/* A mote that comes to control windows more often than its queries ask for cannot know that its
+ * parent does. */
+bool slotframe_has_rest(void)
+{
+    return each(DATA_EVERY * (has_slow_queries(false) ? CONTROL_SELDOM : CONTROL_EVERY));
+}
 
 /* Not in the round in which an epoch begins: some motes would have its rows already, and their
  * parents not expect them. */
@@ -90,8 +120,16 @@ bool slotframe_has_data(void)
             !app_epoch_in(slotframe.round));
 }
 
+bool slotframe_children_may_send(void) { return slotframe.ending || slotframe_has_data(); }
+
+bool slotframe_queries_end(void) { return slotframe.ending; }
+
 void slotframe_count(void)
 {
+    if (slotframe.ending)
+        slotframe.ending--;
+    if (slotframe.ending_fast)
+        slotframe.ending_fast--;
     if (has_rows())
         slotframe.since_rows = 0;
     else if (slotframe.since_rows != UINT8_MAX)

@@ -24,7 +24,8 @@ uint16_t slotframe_cell(uint8_t level, uint16_t node);
  * know of queries whose flood is not over. */
 bool slotframe_has_fast_query(bool ignore_flooding);
 /* All queries have long periods, or there are none: control windows and reports are rare. A mote
- * that does not know of a fast query yet is awake in a part of the windows of those that do. */
+ * that does not know of a fast query yet is awake in a part of the windows of those that do; one
+ * that has dropped a fast query is in all of them for a while. */
 bool slotframe_is_slow(void);
 bool slotframe_has_control(void);
 /* Whether motes that do not know of queries on their way are awake in this control window as well.
@@ -33,6 +34,10 @@ bool slotframe_control_is_common(void);
 /* Data slots for what is left over, whatever the queries: reports, acknowledgements of commands. */
 bool slotframe_has_rest(void);
 bool slotframe_has_data(void);
+/* Whether children may still hold a query that this mote has dropped. */
+bool slotframe_queries_end(void);
+/* Whether children may send in this round, for such a query or because it has data slots. */
+bool slotframe_children_may_send(void);
 
 /* A round begins: it may have an epoch's rows. */
 void slotframe_count(void);

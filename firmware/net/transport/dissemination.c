@@ -222,6 +222,12 @@ void dissemination_install(const struct wire_query_install *install, uint8_t len
         flood(install->query, install->query_version, repairs);
 }
 
+static void drop(uint8_t query)
+{
+    dissemination_drops(query);
+    app_stop(query);
+}
+
 static bool is_known_stop(const struct wire_stopped *stop)
 {
     for (uint8_t i = 0; i < flooding.stops.count; i++)
@@ -241,7 +247,7 @@ static void take_stop(const struct wire_stopped *stop)
     }
     if (app_spreads(stop->query))
         flooding.stops.repeats = NEW;
-    app_stop(stop->query);
+    drop(stop->query);
     for (uint8_t i = 0; i < WIRE_QUERIES_MAXIMUM; i++)
         if (stop->query == 0 || flooding.installs[i].query == stop->query)
             flooding.installs[i].query = flooding.installs[i].repeats = 0;
@@ -366,7 +372,7 @@ static void catch_up(uint16_t theirs, const struct names *names)
     uint8_t ids[WIRE_QUERIES_MAXIMUM], known = app_known(ids);
     for (uint8_t i = 0; i < known; i++)
         if (!holds(names, ids[i]) && !routed(names, ids[i]))
-            app_stop(ids[i]);
+            drop(ids[i]);
     for (uint8_t i = 0; i < names->routed_count; i++)
         app_learn(theirs, &names->routed[i]);
     known = app_known(ids);

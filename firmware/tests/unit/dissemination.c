@@ -46,6 +46,7 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     return true;
 }
 void dissemination_sent(void) {}
+void dissemination_drops(uint8_t query) { (void)query; }
 void net_execute(const struct wire_command *command, uint8_t length)
 {
     (void)command;
