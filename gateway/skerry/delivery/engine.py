@@ -241,6 +241,7 @@ class Engine:
                     rows = MatchedRows(found, stream, self._audience(found.stream))
                     parts.setdefault(found.stream, []).append(rows)
             of_windows, users = self._windows.process(self._whole(batch))
+            self._tell_exceeded()
             parts |= {key: [part] for key, part in of_windows.items()}
             woken = [
                 self._subscribers[user].buffer
@@ -311,6 +312,12 @@ class Engine:
             except TableError as error:
                 # Windows of many users are not to wait for a file that may never come back, nor their new rows.
                 self.lacking = str(error)
+        self._tell_exceeded()
+
+    def _tell_exceeded(self) -> None:
+        """Whose windows are over, as their groups have become too many."""
+        for user, reason in self._windows.exceeded.items():
+            self._subscribers[user].buffer.trouble = reason
 
     def _pieces(self, start: int, end: int, attributes: Collection[int]) -> Iterator[Mapping[int, Part]]:
         """Rows of the log from .. to - 1 with these attributes at least, some at a time: what has left the log, from the

@@ -196,6 +196,7 @@ def _gateway(plan: QueryPlan, query: MoteQuery) -> dict[str, Any]:
         "wait_ms": _wait_ms(plan),
         "history_ms": plan.history.span_ms if plan.history is not None else None,
         "windows": [str(window) for window in plan.window.windows] if plan.window is not None else [],
+        "window_groups": plan.window.groups_maximum if plan.window is not None and plan.groups else None,
         "order": str(plan.order) if plan.order is not None else None,
         "having": render(plan.having) if plan.having is not None else None,
         "where": [{"condition": render(c), "because": _why_here(c)} for c in left],
@@ -266,6 +267,8 @@ def explain_text(explained: dict[str, Any]) -> str:
         if gateway["windows"]
         else []
     )
+    if gateway["window_groups"] is not None:
+        lines.append(f"  keeps at most {gateway['window_groups']:,} groups at once")
     lines += [f"  keeps epochs having {gateway['having']}"] if gateway["having"] else []
     lines += [f"  orders each window's rows by {gateway['order']}"] if gateway["order"] else []
     idle = not any(gateway[work] for work in ("where", "columns", "having", "windows", "order"))

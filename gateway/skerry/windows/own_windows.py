@@ -19,15 +19,15 @@ from skerry.execution.matching import Part, View
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
 from skerry.expressions.evaluate import Vector
-from skerry.planner.model.frames import CELLS_MAXIMUM, EPOCH, LATENESS_MS
+from skerry.planner.model.frames import EPOCH, LATENESS_MS
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.waits import grace_ms
 from skerry.streams.stream import common_ms
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
-from skerry.windows.panes import Input, Key, Panes
+from skerry.windows.group_bounds import GroupNumbers, too_many_groups
+from skerry.windows.panes import Course, Input, Key, Panes
 from skerry.windows.shared_windows import (
-    Group,
     Piece,
     Texts,
     WindowView,
@@ -167,7 +167,7 @@ class _Session:
     panes: Panes
     key: Key
     view: WindowView
-    groups: dict[Group, int]
+    groups: GroupNumbers
     #: UTC of the latest sample in the last step.
     utc_ms: int = 0
 
@@ -205,8 +205,7 @@ class Run:
         inputs: list[tuple[_Session, int, Input]] = []
         for number, mine in pieces.items():
             session = self._sessions[number]
-            rows = as_input(mine, session.groups, len(self._own.plan.groups), self._own.arguments)
-            self._check(session)
+            rows = as_input(mine, session.groups.known, len(self._own.plan.groups), self._own.arguments)
             inputs.append((session, self._own.last_end(number), rows))
         for session, _, _ in inputs:
             session.panes.grace_ms = self._own.grace_ms(self.at)
@@ -240,11 +239,14 @@ class Run:
 
     def _given(self, session: _Session, until: int, rows: Input) -> Delivery | None:
         """What a session's windows give that end before ``until``."""
-        result = session.panes.process(rows, len(session.groups))[session.key]
-        course = session.panes.courses[session.key]
+        given = session.groups.process(session.panes, rows)
+        if not session.panes.courses:
+            raise TableError(too_many_groups(session.key[0]))
+        result, groups = given.results[session.key], given.groups[session.key]
         session.utc_ms = int(rows.utc_ms[np.argmax(rows.sample_ms)])
         utc_ms, plan = ends_utc_ms(result, rows, self._own.speed), self._own.plan
-        part = part_of(result, course, plan.groups, session.groups, utc_ms, plan.period_ms, self._texts)
+        course = Course(*session.key)
+        part = part_of(result, course, plan.groups, groups, utc_ms, plan.period_ms, self._texts)
         return part.delivery(replace(session.view, until_ms=until))
 
     def _piece(self, chosen: Chosen) -> Piece:
@@ -271,17 +273,7 @@ class Run:
         panes = Panes(frame.width_ms, self._own.grace_ms(self.at))
         panes.want(self._own.arguments, frame, first)
         view = WindowView(self._own.residual, since, -1, int(np.iinfo(np.int64).max))
-        return _Session(panes, (frame, first), view, {} if plan.groups else {(): 0})
-
-    def _check(self, session: _Session) -> None:
-        frame = self._own.plan.window
-        assert frame is not None
-        pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
-        if len(session.groups) * pieces > CELLS_MAXIMUM:
-            most = CELLS_MAXIMUM // pieces
-            raise TableError(
-                f"there are more than {most:,} groups in each of its windows: write a longer slide, or group by less"
-            )
+        return _Session(panes, (frame, first), view, GroupNumbers({} if plan.groups else {(): 0}))
 
     def _keep(self, found: list[Delivery]) -> None:
         for delivery in found:

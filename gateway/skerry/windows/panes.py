@@ -54,6 +54,14 @@ class Input:
     arguments: Mapping[Expr, Vector]
     motes: Int64
 
+    def part(self, begin: int, end: int) -> Input:
+        """Rows ``begin`` .. ``end`` - 1."""
+        at, until = np.searchsorted(self.chosen, (begin, end))
+        arguments = {e: (values[at:until], known[at:until]) for e, (values, known) in self.arguments.items()}
+        whole = (self.numbers[begin:end], self.sample_ms[begin:end], self.utc_ms[begin:end])
+        chosen = self.chosen[at:until] - begin
+        return Input(*whole, chosen, self.groups[at:until], arguments, self.motes[at:until])
+
 
 @dataclass(slots=True)
 class Result:
@@ -73,6 +81,16 @@ class Result:
         numbers, ends, groups, revisions, motes = ([values[place] for place in places] for values in lists)
         states = {key: [cells[place] for place in places] for key, cells in self.states.items()}
         return Result(numbers, ends, groups, revisions, motes, states)
+
+    def extend(self, other: Result) -> None:
+        """Add rows of the same windows."""
+        self.numbers += other.numbers
+        self.ends += other.ends
+        self.groups += other.groups
+        self.revisions += other.revisions
+        self.motes += other.motes
+        for key, cells in other.states.items():
+            self.states[key] += cells
 
 
 @dataclass(slots=True)
@@ -278,7 +296,7 @@ class Panes:
         self._first += gone
         # Twice what is needed, so that it is seldom copied.
         panes = max(2 * (needed - first), needed - self._first, kept)
-        width = self._room[1] if self._groups <= self._room[1] else 2 * self._groups
+        width = self._room[1] if self._groups <= self._room[1] else self._width()
         for argument, arrays in self._states.items():
             old = arrays or [np.zeros(self._room, np.int64)]
             self._states[argument] = []
@@ -287,6 +305,44 @@ class Panes:
                 new[:kept, : self._room[1]] = array[gone : gone + kept]
                 self._states[argument].append(new)
         self._room = [panes, width]
+
+    def _width(self) -> int:
+        """Room for twice the groups, so that it is seldom copied, but for no more than there may be."""
+        most = max((frame.groups_maximum for frame, _ in self.courses), default=0)
+        return max(self._groups, min(2 * self._groups, most))
+
+    # ---- groups that none needs any more ----
+
+    def held(self, groups: int) -> dict[Key, Mask]:
+        """By windows, which of the first groups have rows where they, or rows that may be late, still reach."""
+        found: dict[Key, Mask] = {}
+        for key, course in self.courses.items():
+            there = np.zeros(groups, np.bool_)
+            if self._now_ms is not None and self._room[0]:
+                begin = course.first_ms
+                if course.frame.is_bounded:
+                    begin = self._now_ms - LATENESS_MS - course.frame.lookback_ms
+                first = max(begin // self.width_ms - 1 - self._first, 0)
+                counted = np.any(self._states[None][0][first:, :groups] > 0, axis=0)
+                there[: len(counted)] = counted
+            if course.before is not None:
+                before = course.before[None][0][:groups] > 0
+                there[: len(before)] |= before
+            found[key] = there
+        return found
+
+    def keep_groups(self, places: Int64) -> None:
+        """Forget all other groups: these are numbered from 0 now, in their order."""
+        there = places[places < self._room[1]]
+        for arrays in self._states.values():
+            for array, empty in zip(arrays, _EMPTY, strict=False):
+                array[:, : len(there)] = array[:, there]
+                array[:, len(there) :] = empty
+        for course in self.courses.values():
+            if course.before is not None:
+                for argument, parts in course.before.items():
+                    course.before[argument] = [part[places[places < len(part)]] for part in parts]
+        self._groups = len(places)
 
     def _keep_landmarks(self, gone: int) -> None:
         """Add the first panes, which go, to what landmarks hold."""

@@ -28,13 +28,12 @@ from skerry.planner.model.plans import Feed, Output, QueryPlan
 from skerry.planner.model.row_time import NETWORK_TIME, TIME
 from skerry.planner.model.waits import behind_ms, grace_ms
 from skerry.streams.stream import common_ms
+from skerry.windows.group_bounds import Group, GroupNumbers, too_many_groups
 from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
 from skerry_protocol.packets import Aggregate
 
 #: What a window's rows are kept under in a batch: its panes, by number, and itself.
 WindowKey = tuple[int, Key]
-#: A group: the value of each expression that GROUP BY names; None: NULL.
-Group = tuple[int | None, ...]
 #: Stands for NULL among a group's values.
 _NULL = int(np.iinfo(np.int64).min)
 #: The number of each text that has been a group.
@@ -235,12 +234,12 @@ class Shared:
     selection: Selection
     panes: Panes
     views: dict[int, View]
-    groups: dict[Group, int] = field(default_factory=dict)
+    groups: GroupNumbers = field(default_factory=GroupNumbers)
     users: dict[str, Key] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.selection.groups:
-            self.groups[()] = 0
+            self.groups.known[()] = 0
 
 
 class Windows:
@@ -261,6 +260,8 @@ class Windows:
         self._shared: dict[Selection, Shared] = {}
         self._of_user: dict[str, dict[int, Shared]] = {}
         self._views: dict[str, dict[Hashable, WindowView]] = {}
+        #: By user, why there are no more windows.
+        self.exceeded: dict[str, str] = {}
         self._numbers = 0
 
     def set_feeds(
@@ -270,6 +271,8 @@ class Windows:
         :data:`WindowKey`, those of rows from ``oldest`` on."""
         plan, window = residual.plan, residual.plan.window
         assert window is not None
+        if user in self.exceeded:
+            return dict(self._views[user])
         had, mine = self._of_user.get(user, {}), dict[int, Shared]()
         views = self._views.setdefault(user, {})
         current: list[Hashable] = []
@@ -323,6 +326,7 @@ class Windows:
         """The user is gone."""
         self._leave(user, self._of_user.pop(user, {}).values())
         self._views.pop(user, None)
+        self.exceeded.pop(user, None)
 
     def _leave(self, user: str, places: Iterable[Shared]) -> None:
         for shared in places:
@@ -365,7 +369,7 @@ class Windows:
             panes = Panes(width, selection.grace_ms) if before is None else before.panes.copy()
             found = Shared(self._numbers, selection, panes, views)
             if before is not None:
-                found.groups = dict(before.groups)
+                found.groups = before.groups.copy()
             self._shared[selection] = found
         return found
 
@@ -397,22 +401,38 @@ class Windows:
         """The next rows of all streams: what windows give, by :data:`WindowKey`, and whose they are."""
         found: dict[Hashable, WindowPart] = {}
         users: set[str] = set()
-        for selection, shared in self._shared.items():
+        for selection, shared in list(self._shared.items()):
             mine = [(view, parts[number]) for number, view in shared.views.items() if number in parts]
             if not mine:
                 continue
             rows = _input(shared, mine, None if self._utc is None else self._speed)
-            results = shared.panes.process(rows, len(shared.groups))
-            brought = {key for key, result in results.items() if result.numbers}
+            given = shared.groups.process(shared.panes, rows)
+            brought = {key for key, result in given.results.items() if result.numbers}
             for key in brought:
-                course = shared.panes.courses[key]
-                utc_ms = ends_utc_ms(results[key], rows, self._speed)
+                utc_ms = ends_utc_ms(given.results[key], rows, self._speed)
                 found[shared.number, key] = part_of(
-                    results[key], course, selection.groups, shared.groups, utc_ms, selection.period_ms
+                    given.results[key],
+                    Course(*key),
+                    selection.groups,
+                    given.groups[key],
+                    utc_ms,
+                    selection.period_ms,
                 )
             if brought:
                 users.update(user for user, key in shared.users.items() if key in brought)
+            if given.ended:
+                self._end(shared, given.ended)
         return found, users
+
+    def _end(self, shared: Shared, ended: Sequence[Key]) -> None:
+        """Windows whose groups are too many are over for those who have them."""
+        for user, key in list(shared.users.items()):
+            if key in ended:
+                del shared.users[user]
+                self._of_user[user] = {s: one for s, one in self._of_user[user].items() if one is not shared}
+                self.exceeded[user] = too_many_groups(key[0])
+        if not shared.users:
+            del self._shared[shared.selection]
 
 
 def _input(shared: Shared, mine: list[tuple[View, Part]], speed: float | None) -> Input:
@@ -431,7 +451,7 @@ def _input(shared: Shared, mine: list[tuple[View, Part]], speed: float | None) -
         pieces.append(
             Piece(part.numbers, samples, part.rows.utc_ms, places.astype(np.int64), vectors, motes[places])
         )
-    return as_input(pieces, shared.groups, len(selection.groups), arguments)
+    return as_input(pieces, shared.groups.known, len(selection.groups), arguments)
 
 
 def with_epochs(vectors: Sequence[Vector], groups: Sequence[Expr], left: Int64) -> list[Vector]:
@@ -511,29 +531,30 @@ def numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int64
         distinct, code = np.unique(value, return_inverse=True)
         codes = codes * len(distinct) + code
     _, first, code = np.unique(codes, return_index=True, return_inverse=True)
-    numbers = []
-    for row in first.tolist():
+    numbers = np.empty(len(first), np.int64)
+    # In the order of the rows, so that it does not matter where batches end.
+    for distinct in np.argsort(first).tolist():
+        row = first[distinct]
         group = tuple(None if (v := int(value[row])) == _NULL else v for value in values)
-        numbers.append(known.setdefault(group, len(known)))
-    return np.array(numbers, np.int64)[code]
+        numbers[distinct] = known.setdefault(group, len(known))
+    return numbers[code]
 
 
 def part_of(
     result: Result,
     course: Course,
     exprs: Sequence[Expr],
-    known: Mapping[Group, int],
+    of_rows: Sequence[Group],
     utc_ms: Int64,
     period_ms: int,
     texts: Texts | None = None,
 ) -> WindowPart:
-    """What windows gave, of groups of these expressions, whose numbers are ``known``. ``utc_ms``: of their ends."""
-    tuples = list(known)
+    """What windows gave, of groups of these expressions: ``of_rows``. ``utc_ms``: of their ends."""
     begins = np.array([course.begin(end) for end in result.ends], np.int64)
     groups: dict[Expr, Vector] = {}
     of_text: dict[Expr, list[str]] = {}
     for i, expr in enumerate(exprs):
-        values = [tuples[group][i] for group in result.groups]
+        values = [group[i] for group in of_rows]
         if expr.kind is Kind.TEXT and texts is not None:
             # Ranks stand for texts, so that they can be ordered by.
             of_text[expr] = sorted(texts)

@@ -17,7 +17,7 @@ PANES_MAXIMUM = 10_000
 LATENESS_MS = 3_600_000
 #: Sums lie within this, or are NULL.
 SUM_MAXIMUM = 2**53
-#: Pieces times groups that are kept at most (40 bytes each and more).
+#: Pieces times groups that are kept at most (8 bytes each, and 32 for each expression that is aggregated).
 CELLS_MAXIMUM = 10_000_000
 #: The epoch of a row, as queries group by it.
 EPOCH = build.attribute(BY_NAME["epoch"])
@@ -71,6 +71,13 @@ class Frame:
         """Epochs that all its windows of one row span, one after the other: what an epoch leaves when divided by their number tells
         them apart there, so that groups by epoch do not grow in number with time."""
         return self.lookback_ms // period_ms
+
+    @property
+    def groups_maximum(self) -> int:
+        """How many groups may have rows at once in its windows and the hour in which rows may be late: memory has room for
+        :data:`CELLS_MAXIMUM` pieces of groups."""
+        pieces = 2 * (self.lookback_ms + LATENESS_MS) // self.width_ms + 2
+        return max(1, CELLS_MAXIMUM // pieces)
 
     @property
     def is_bounded(self) -> bool:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from skerry.expressions.expression import Expr
-from skerry.planner.model.frames import (
-    CELLS_MAXIMUM,
-    EPOCH,
-    LATENESS_MS,
-    PANES_MAXIMUM,
-    Frame,
-    windows_of,
-)
+from skerry.planner.model.frames import PANES_MAXIMUM, Frame, windows_of
 from skerry.planner.semantics.aggregates import check_bare, has_aggregate, named
 from skerry.planner.semantics.draft import Draft
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
 from skerry.sql.units import duration_text
-from skerry_protocol.attributes import BY_NAME
-
-#: Values that there are of an attribute whose range is wider: of 1,024 motes, behind 64 roots.
-_FEW: dict[int, int] = {BY_NAME["nodeid"].number: 1024, BY_NAME["via"].number: 64}
 
 
 def frames(draft: Draft) -> Draft:
@@ -47,9 +35,7 @@ def frames(draft: Draft) -> Draft:
         hint = "it is known at the gateway only: store each mote's own rows"
         raise QueryError("a window over all motes cannot be stored on a mote", hint, draft.span)
     check_bare(draft, named(draft), "a window")
-    return draft.planned(
-        window=frame_of(exprs, plan.groups, draft.span, plan.period_ms, whole=plan.order is not None)
-    )
+    return draft.planned(window=frame_of(exprs, draft.span, whole=plan.order is not None))
 
 
 def without_actions(draft: Draft) -> Draft:
@@ -61,10 +47,9 @@ def without_actions(draft: Draft) -> Draft:
     return draft
 
 
-def frame_of(
-    exprs: Iterable[Expr], groups: Iterable[Expr], span: ast.Span, period_ms: int, *, whole: bool
-) -> Frame:
-    """The windows of a query. Raises QueryError where they do not end together, or take too much memory."""
+def frame_of(exprs: Iterable[Expr], span: ast.Span, *, whole: bool) -> Frame:
+    """The windows of a query. Raises QueryError where they do not end together, or are cut into too many pieces. How many groups they
+    have is known when rows come: see :attr:`skerry.planner.model.frames.Frame.groups_maximum`."""
     windows = sorted(windows_of(exprs), key=lambda window: (window.slide_ms, window.length_ms))
     frame = Frame(tuple(windows), whole)
     for window in frame.windows:
@@ -80,24 +65,4 @@ def frame_of(
         raise QueryError(
             f"together these windows are cut into {longest // frame.width_ms:,} pieces", hint, span
         )
-    pieces = 2 * (frame.lookback_ms + LATENESS_MS) // frame.width_ms + 2
-    # How many values a table has is known when it is read.
-    count = math.prod(
-        _values(group, frame, period_ms)
-        for group in groups
-        if not any(node.final[:1] == ("table",) for node in group.walk())
-    )
-    if count * pieces > CELLS_MAXIMUM:
-        most = CELLS_MAXIMUM // pieces
-        hint = f"{most:,} can be kept: write a longer slide, or group by fewer values, as in light >> 8"
-        raise QueryError(f"there may be {count:,} groups in each of these windows", hint, span)
     return frame
-
-
-def _values(group: Expr, frame: Frame, period_ms: int) -> int:
-    """How many there may be of what is grouped by at once."""
-    if group == EPOCH and frame.is_bounded:
-        return frame.epochs(period_ms)
-    read = dict.fromkeys(node for node in group.walk() if node.is_attribute)
-    combined = math.prod(_FEW.get(node.operand or 0, node.high - node.low + 1) for node in read)
-    return min(combined, group.high - group.low + 1)
