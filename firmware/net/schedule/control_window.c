@@ -70,8 +70,8 @@ void control_window_close(void)
         return;
     window_close(WINDOW_CONTROL);
     timer_stop(&control.send);
-    timer_stop(&window_timers.quiet);
-    timer_stop(&window_timers.end);
+    window_look_no_more();
+    window_closes_no_more();
     if (mac_busy())
         mac_cancel();
     routing_age();
@@ -97,9 +97,9 @@ static void quiet(void)
     if (!clock_reached(earliest, heard))
         earliest = heard;
     if (dissemination_waiting() || control.beacon_due || mac_busy() || sequence_request_pending())
-        timer_after(&window_timers.quiet, CLOCK_MS(10), quiet);
+        window_look_after(CLOCK_MS(10), quiet);
     else if (!clock_reached(clock_now(), earliest))
-        timer_start(&window_timers.quiet, earliest, quiet);
+        window_look(earliest, quiet);
     else
         control_window_close();
 }
@@ -184,9 +184,8 @@ void control_window_open(void)
     if (control.beacon_due || flood)
         timer_after(&control.send, (uint16_t)(2 * GUARD_TIME + random_between(from, to)),
                     send_next);
-    timer_after(&window_timers.quiet, GUARD_TIME + CLOCK_MS(CONTROL_SHORTEST_MS), quiet);
-    timer_after(&window_timers.end, GUARD_TIME + CLOCK_MS(CONTROL_LONGEST_MS),
-                control_window_close);
+    window_look_after(GUARD_TIME + CLOCK_MS(CONTROL_SHORTEST_MS), quiet);
+    window_closes(clock_now() + GUARD_TIME + CLOCK_MS(CONTROL_LONGEST_MS), control_window_close);
 }
 
 void control_window_beacon_now(void)
@@ -198,12 +197,12 @@ void control_window_beacon_now(void)
         control.began = clock_now();
         radio_accept_unicast(true);
         radio_on();
-        timer_after(&window_timers.end, CLOCK_MS(CONTROL_LONGEST_MS), control_window_close);
+        window_closes(clock_now() + CLOCK_MS(CONTROL_LONGEST_MS), control_window_close);
     }
     control.beacon_due = true;
     timer_after(&control.send, random_between(CLOCK_MS(2), CLOCK_MS(2) + CLOCK_MS(BEACON_SOON_MS)),
                 send_next);
-    timer_after(&window_timers.quiet, CLOCK_MS(QUIET_MS), quiet);
+    window_look_after(CLOCK_MS(QUIET_MS), quiet);
 }
 
 /* A window of the session before: motes that are left in it, or look for it without a word, listen
@@ -234,15 +233,14 @@ void control_window_session(bool again)
 void control_window_heard(void)
 {
     if (window_is_open(WINDOW_CONTROL))
-        timer_after(&window_timers.quiet, CLOCK_MS(QUIET_MS), quiet);
+        window_look_after(CLOCK_MS(QUIET_MS), quiet);
 }
 
 void control_window_beacon_heard(void)
 {
     ticks_t due = clock_now() + CLOCK_MS(LINGER_BEACON_MS);
-    if (window_is_open(WINDOW_CONTROL) && window_timers.quiet.running &&
-        clock_reached(due, window_timers.quiet.due))
-        timer_start(&window_timers.quiet, due, quiet);
+    if (window_is_open(WINDOW_CONTROL))
+        window_look_not_before(due, quiet);
 }
 
 void search_leave_notice(uint16_t before)

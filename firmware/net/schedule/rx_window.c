@@ -69,8 +69,8 @@ void rx_window_close(void)
     if (!listening())
         return;
     drop(RX_CHILDREN);
-    timer_stop(&window_timers.quiet);
-    timer_stop(&window_timers.end);
+    window_look_no_more();
+    window_closes_no_more();
     cell_close();
 }
 
@@ -79,7 +79,7 @@ void rx_window_snoop_over(void)
     if (!snooping())
         return;
     drop(RX_SIBLINGS);
-    timer_stop(&window_timers.quiet);
+    window_look_no_more();
     radio_snoop(false);
     snoop_end();
     cell_close();
@@ -139,7 +139,7 @@ static void listen_next(void)
     /* A frame that comes in, or has not reached the main loop yet, may say that more follows. */
     if (window_is_open(WINDOW_RX) && !snooping() &&
         clock_now() - radio_last_start() < LONGEST_FRAME) {
-        timer_after(&window_timers.quiet, CLOCK_MS(2), listen_next);
+        window_look_after(CLOCK_MS(2), listen_next);
         return;
     }
     uint16_t now = slotframe_now();
@@ -157,18 +157,17 @@ static void listen_next(void)
     ticks_t due = slotframe_at(first) - (snooping() ? SNOOP_GUARD_TIME : GUARD_TIME);
     if (!clock_reached(clock_now() + CLOCK_MS(2), due))
         cell_close();
-    timer_start(&window_timers.quiet, due, listen_cell);
+    window_look(due, listen_cell);
 }
 
 static void listen_cell(void)
 {
     cell_open();
-    timer_after(&window_timers.quiet,
-                (rx_window_representative() != WIRE_NO_NODE
-                     ? SNOOP_GUARD_TIME + CLOCK_MS(SLOT_CELL_MS)
-                 : snooping() ? SNOOP_TICKS
-                              : CELL_TICKS),
-                listen_next);
+    window_look_after((rx_window_representative() != WIRE_NO_NODE
+                           ? SNOOP_GUARD_TIME + CLOCK_MS(SLOT_CELL_MS)
+                       : snooping() ? SNOOP_TICKS
+                                    : CELL_TICKS),
+                      listen_next);
 }
 
 void rx_window_snoop(void)
@@ -189,7 +188,7 @@ void net_overheard(uint16_t source, uint16_t destination, const uint8_t *body, u
     if (!snooping())
         return;
     if (snoop_heard(source, destination, body, length))
-        timer_after(&window_timers.quiet, 0, listen_next);
+        window_look_after(0, listen_next);
     else
         rx_window_snoop_over();
 }
@@ -203,7 +202,7 @@ static ticks_t children_end(void)
 static void listen_until(ticks_t end)
 {
     rx.sources |= RX_CHILDREN;
-    timer_start(&window_timers.end, end, rx_window_close);
+    window_closes(end, rx_window_close);
 }
 
 void rx_window_listen(void)
@@ -246,6 +245,5 @@ void rx_window_heard(bool pending)
     else
         window_accept_by_room();
     if (!hears_all())
-        timer_after(&window_timers.quiet, pending ? CLOCK_MS(QUIET_MS) : CLOCK_MS(LINGER_MS),
-                    listen_next);
+        window_look_after(pending ? CLOCK_MS(QUIET_MS) : CLOCK_MS(LINGER_MS), listen_next);
 }

@@ -19,8 +19,9 @@
 #include "net/transport/dissemination.h"
 #include "net/transport/snoop.h"
 
-/* Of a round: each step plans the next. */
-static struct timer step_timer;
+static struct {
+    struct timer step; /* the next of a round: each step plans the one after it */
+} schedule;
 
 void schedule_heard(bool pending)
 {
@@ -50,7 +51,7 @@ static void control_step(void), listen_step(void), snoop_step(void), send_step(v
 
 static void next_step(uint16_t ms, uint8_t early, timer_handler *step)
 {
-    timer_start(&step_timer, slotframe_at(ms) - early, step);
+    timer_start(&schedule.step, slotframe_at(ms) - early, step);
 }
 
 static void control_step(void)
@@ -132,7 +133,7 @@ static void over_step(void)
 
 void schedule_restart(void)
 {
-    timer_stop(&step_timer);
+    timer_stop(&schedule.step);
     if (!time_known() || !tree_joined()) {
         bool awake = window_is_open(WINDOW_CONTROL); /* neighbours are */
         control_window_close();

@@ -15,12 +15,13 @@
 #define OWN_ROOM (4 * FRAME_ROOM)
 
 static struct {
+    /* Of those that listen, the window that was opened last has the timers. */
+    struct timer close;   /* it closes at the latest */
+    struct timer look;    /* it is looked at */
     uint8_t open;         /* of enum window */
     uint16_t room_before; /* free bytes of the queue behind the last data slot */
     uint16_t own_records; /* bytes that this mote's own records of an epoch take */
 } windows;
-
-struct window_timers window_timers;
 
 void window_open(enum window window) { windows.open = (uint8_t)(windows.open | window); }
 
@@ -34,6 +35,25 @@ void window_sleep_if_idle(void)
         return;
     radio_off();
 }
+
+void window_closes(ticks_t at, timer_handler *close) { timer_start(&windows.close, at, close); }
+
+void window_closes_no_more(void) { timer_stop(&windows.close); }
+
+void window_look(ticks_t at, timer_handler *look) { timer_start(&windows.look, at, look); }
+
+void window_look_after(uint16_t ticks, timer_handler *look)
+{
+    timer_after(&windows.look, ticks, look);
+}
+
+void window_look_not_before(ticks_t at, timer_handler *look)
+{
+    if (windows.look.running && clock_reached(at, windows.look.due))
+        window_look(at, look);
+}
+
+void window_look_no_more(void) { timer_stop(&windows.look); }
 
 /* Room for this frame and those that the radio may hold already: what is acknowledged is kept. And
  * for this mote's own records of the next epoch, of which nobody else has a copy: children can

@@ -1,5 +1,5 @@
-/* What keeps the radio on: the windows that are open. Of those that listen, control and RX, the one
- * that was opened last has the timers. And whether frames that come meanwhile are acknowledged. */
+/* What keeps the radio on: the windows that are open, when the one that listens closes, and whether
+ * frames that come meanwhile are acknowledged. */
 #ifndef SKERRY_NET_WINDOW_H
 #define SKERRY_NET_WINDOW_H
 
@@ -20,11 +20,16 @@ bool window_is_open(enum window window);
  * awake. */
 void window_sleep_if_idle(void);
 
-/* Of the window that listens: when it ends at the latest, and when it has been quiet for long
- * enough. */
-extern struct window_timers {
-    struct timer end, quiet;
-} window_timers;
+/* The window that listens, control or RX, closes at `at` at the latest. */
+void window_closes(ticks_t at, timer_handler *close);
+void window_closes_no_more(void);
+/* It is looked at then, in place of a moment that was set before: it may have been quiet for long
+ * enough, or there is a cell to listen to. */
+void window_look(ticks_t at, timer_handler *look);
+void window_look_after(uint16_t ticks, timer_handler *look);
+/* Where a moment is set that is earlier than `at`, it is put off until then. */
+void window_look_not_before(ticks_t at, timer_handler *look);
+void window_look_no_more(void);
 
 /* Frames to this mote are acknowledged where there is room for what they may hold. */
 void window_accept_by_room(void);
