@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
-from skerry.planner.model.periods import ceiling, last_sample_before
+from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
 from skerry.sharing.cutover import Reading, choose_cut
 from skerry.sharing.demand_state import Serving, User
@@ -43,8 +43,7 @@ class Changeover:
         if feed is None:
             return None
         wanted = self.wanted(plan, running.mote_query)
-        new_ms = running.period_ms if wanted is None else wanted.period_ms
-        return Reading(plan.period_ms, feed.stream_period_ms, new_ms)
+        return _reading(feed, running.period_ms if wanted is None else wanted.period_ms)
 
     @staticmethod
     def wanted(plan: QueryPlan, query: MoteQuery) -> MoteQuery | None:
@@ -74,8 +73,7 @@ class Changeover:
         state, feed = self._users[user], self.reads(user)
         assert feed is not None
         wanted = self.wanted(state.plan, running.mote_query)
-        new_ms = running.period_ms if wanted is None else wanted.period_ms
-        reading = Reading(state.plan.period_ms, feed.stream_period_ms, new_ms)
+        reading = _reading(feed, running.period_ms if wanted is None else wanted.period_ms)
         if not reading.loses_none(cut_ms):
             cut_ms = choose_cut(cut_ms, [reading])
         if feed.since_ms >= cut_ms:
@@ -86,8 +84,7 @@ class Changeover:
         self._set(user, replace(feed, until_ms=state.until_ms if ends_before else cut_ms))
         if not ends_before:
             read = running if wanted is None else self._view(user, serving, group, wanted, running, cut_ms)
-            last = last_sample_before(cut_ms, feed.stream_period_ms)
-            self._set(user, self._feed(user, read, cut_ms, last))
+            self._set(user, self._feed(user, read, cut_ms, reading.last_ms(cut_ms)))
 
     def go_on(self, user: str, query: int) -> None:
         """The user's rows come from a query for longer than they were to."""
@@ -164,13 +161,17 @@ class Changeover:
             state.until_ms = None if state.length_ms is None else state.since_ms + state.length_ms
             self._set(user, replace(after, since_ms=state.since_ms, until_ms=state.until_ms, before_ms=None))
             return
-        reading = Reading(state.plan.period_ms, before.stream_period_ms, after.stream_period_ms)
+        reading = _reading(before, after.stream_period_ms)
         cut = choose_cut(after.since_ms, [reading])
-        last = last_sample_before(cut, before.stream_period_ms)
         self._set(user, replace(before, until_ms=cut))
-        self._set(user, replace(after, since_ms=cut, before_ms=last))
+        self._set(user, replace(after, since_ms=cut, before_ms=reading.last_ms(cut)))
 
     def leave(self, users: Iterable[str], query: int) -> None:
         """The same of all of them."""
         for user in list(users):
             self.unset(user, query)
+
+
+def _reading(feed: Feed, new_ms: int) -> Reading:
+    """What changes for a feed's user whose samples come so many ms apart from then on."""
+    return Reading(feed.period_ms, feed.stream_period_ms, new_ms, feed.since_ms, feed.before_ms)

@@ -15,16 +15,24 @@ from skerry.planner.model.periods import ceiling, last_sample_before
 
 
 class Reading(NamedTuple):
-    """Periods of a user's epochs, and of the samples that he has before and behind the cut: each at most his own."""
+    """Periods of a user's epochs, and of the samples that he has before and behind the cut: each at most his own. ``since_ms``: he reads
+    the old query from then on, and ``before_ms`` is his last sample of the one before that; None: there was none."""
 
     period_ms: int
     old_ms: int
     new_ms: int
+    since_ms: int = 0
+    before_ms: int | None = None
+
+    def last_ms(self, cut_ms: int) -> int:
+        """His last sample before a cut: where one cut-over soon follows another, the query between them may have none for him."""
+        last = last_sample_before(cut_ms, self.old_ms)
+        return last if self.before_ms is None or last >= self.since_ms else self.before_ms
 
     def loses_none(self, cut_ms: int) -> bool:
         """Whether none of his epochs falls between the last old sample and the first new one."""
-        last, first = last_sample_before(cut_ms, self.old_ms), ceiling(cut_ms, self.new_ms)
-        return first // self.period_ms - last // self.period_ms <= 1
+        first = ceiling(cut_ms, self.new_ms)
+        return first // self.period_ms - self.last_ms(cut_ms) // self.period_ms <= 1
 
 
 def choose_cut(earliest_ms: int, readings: Iterable[Reading]) -> int:

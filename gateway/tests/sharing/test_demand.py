@@ -527,6 +527,27 @@ def test_a_cut_skips_no_epoch(earliest: int, old: int, new: int, users: list[int
     assert all(reading.loses_none(cut) for reading in readings)
 
 
+def test_a_query_between_two_cuts_that_has_no_sample_of_an_epoch_says_nothing_of_it() -> None:
+    """Of one that follows soon its last sample was taken to be the user's: he had an epoch twice, or not at all."""
+    demand = Demand(lead_seconds=0)
+    demand.add_user("a", rows("nodeid", "20 s"), 100)
+    demand.add_user("b", rows("light", "7 s"), 117)
+    demand.add_user("c", rows("temp", "1 s"), 122)
+    feeds = demand.feeds("a")
+    had = [
+        t
+        for f in feeds
+        for t in range(f.since_ms, 150_000, 1000)
+        if not t % f.stream_period_ms and f.passes(t)
+    ]
+    assert [f.stream_period_ms for f in feeds] == [20_000, 7000, 1000]
+    assert had == [120_000, 140_000]
+    # An old query of 5 s from 122 s on: its sample at 120 s was nobody's.
+    reading = Reading(20_000, 5000, 3000, 122_000, 119_000)
+    assert reading.last_ms(124_000) == 119_000
+    assert reading.last_ms(126_000) == 125_000
+
+
 PERIODS = ["1 s", "1500 ms", "2 s", "3 s", "5 s", "7 s", "20 s"]
 PLANS = [
     rows(what, period, where)
