@@ -536,10 +536,12 @@ class Demand:
                 stop_at = None
             else:
                 until_ms = self._queries.until_ms(running)
-                if until_ms == 0:
+                needed_ms = self._spreading.needed_until_ms(running, self._queries, now)
+                if until_ms == 0 and needed_ms <= _ms(now):
                     stop.append(running.query)
                     continue
-                stop_at = None if until_ms is None else -(-until_ms // 1000) + self._last_rows_s
+                rows_s = 0 if not until_ms else -(-until_ms // 1000) + self._last_rows_s
+                stop_at = None if until_ms is None else max(rows_s, -(-needed_ms // 1000))
             if running.stop_at != stop_at:
                 running.stop_at = stop_at
                 self._queries.touch(running.query)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from skerry.planner.model.periods import ceiling
+from skerry.planner.model.periods import ceiling, last_sample_before
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.program import encode
 from skerry.sharing.flood_times import (
@@ -17,12 +18,17 @@ from skerry.sharing.flood_times import (
     keeps_some_awake,
     spread_ms,
 )
-from skerry.sharing.mote_queries import MoteQueries
+from skerry.sharing.mote_queries import MoteQueries, Running
 from skerry_protocol.packets import FOREVER
 
 #: From the window in which the last motes hear of a query to its first epoch, in ms; in a slow network as long as ``lead_seconds``:
 #: who knows that something is missing asks again each 4 s.
 _HEARD_MS = 2_000
+#: Motes hold a query that has an end so long behind its last epoch, in ms (firmware/query/query_conf.h, LINGER_SECONDS).
+_HELD_MS = 10_000
+#: They come to the windows of a fast network for so long, in ms, once they have heard that the last fast query was stopped
+#: (firmware/net/schedule/slotframe.c, ENDING_ROUNDS).
+_ENDING_MS = 32_000
 
 
 @dataclass
@@ -74,5 +80,23 @@ class Spreading:
     @staticmethod
     def _is_slow(queries: MoteQueries, now_ms: int, until_ms: int) -> bool:
         """Whether motes may be listening for queries seldom before then: all, or those that have not heard of a fast one yet."""
-        awake = (r for r in queries.asked() if r.known_ms <= now_ms and keeps_awake(r.mote_query))
+        awake = (
+            r
+            for r in queries.asked()
+            if r.known_ms <= now_ms and keeps_awake(r.mote_query) and _held_until_ms(r) >= until_ms
+        )
         return until_ms >= SLOW_FROM_S * 1000 and not any(awake)
+
+    @staticmethod
+    def needed_until_ms(running: Running, queries: MoteQueries, now: float) -> int:
+        """Until when motes are to hold a query that nobody reads, so that they stay awake for others that were to spread in a fast
+        network; 0: it may be stopped at once."""
+        if running.known_ms > int(now * 1000) or not keeps_awake(running.mote_query):
+            return 0
+        known = (other.known_ms for other in queries.asked() if other.query != running.query)
+        return max(0, max(known, default=0) - _ENDING_MS)
+
+
+def _held_until_ms(running: Running) -> float:
+    end = running.installation.end
+    return math.inf if end == FOREVER else last_sample_before(end * 1000, running.period_ms) + _HELD_MS

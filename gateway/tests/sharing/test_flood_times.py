@@ -94,6 +94,35 @@ def test_a_network_is_not_fast_before_its_fast_query_has_come_to_all() -> None:
     assert later.start <= 1200 + 1 + 4 * 5
 
 
+@pytest.mark.parametrize("hops", [3, 12])
+def test_a_network_stays_fast_while_a_flood_is_on_its_way_that_was_to_spread_in_a_fast_one(hops: int) -> None:
+    fast = "SELECT temp FROM sensors SAMPLE PERIOD 2 s"
+    demand = at_rest(hops, fast)
+    (query,) = (one.query for one in demand.installations())
+    for number, what in enumerate(("AVG(temp)", "MAX(light)", "MIN(humidity)")):
+        demand.add_user(f"u{number}", rows(what, "1 min", f"light > {number}"), 1000)
+    known = max(one.start for one in demand.installations())
+    assert known == (1018 if hops == 3 else 1054)
+    # Motes are awake for 32 s more once they have heard of the stop.
+    stopped = [
+        now
+        for now in range(1001, known)
+        if query in (demand.remove_user(fast, now) if now == 1001 else demand.advance(now)).stop
+    ]
+    assert stopped == [max(1001, known - 32)]
+
+
+def test_a_network_is_fast_no_longer_than_motes_hold_a_fast_query_that_is_over() -> None:
+    demand = at_rest()
+    demand.add_user("fast", rows("AVG(temp)", "2 s", length="FOR 100 s"), 1000)
+    (feed,) = demand.feeds("fast")
+    assert feed.until_ms == 1_116_000
+    demand.advance(1127)
+    assert demand.has("fast"), "its last epoch may still be told"
+    (installed,) = demand.add_user("u", rows("light", "1 min"), 1128).install
+    assert installed.start == 1136 + 8
+
+
 def test_a_young_network_that_grows_slow_while_a_flood_is_on_its_way() -> None:
     for now, begins in ((100, 118), (140, 144 + 16 * 4 + 8)):
         demand = Demand()
