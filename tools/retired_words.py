@@ -7,6 +7,7 @@ only shrinks: one that is not needed any more is an error as well.
 from __future__ import annotations
 
 import argparse
+import ast
 import io
 import re
 import sys
@@ -17,6 +18,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 FOLDERS = ("firmware", "protocol", "testbed")
+#: Of it, only what it defines: whoever reads a name there has met it where it is defined.
+GATEWAY = "gateway"
 #: Generated from what is looked at anyway, or not of this project.
 PASSED_OVER = ("firmware/include/wire.h", "__pycache__", "build")
 GLOSSARY = "docs/glossary.md"
@@ -27,10 +30,12 @@ EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()
 
 @dataclass(frozen=True)
 class Retired:
-    """``words`` stand nowhere in an identifier; ``names``: no C identifier is just that. Each with what to say instead."""
+    """``words`` stand nowhere in an identifier; ``names``: no C identifier is just that; ``gateway``: in no name that is defined there.
+    Each with what to say instead."""
 
     words: dict[str, str]
     names: dict[str, str]
+    gateway: dict[str, str]
 
 
 @dataclass(frozen=True, order=True)
@@ -44,12 +49,12 @@ class Use:
 
 
 def retired(glossary: str) -> Retired:
-    """The two tables of its section "Retired words". Raises ValueError where they are missing."""
+    """The three tables of its section "Retired words". Raises ValueError where they are missing."""
     _, found, section = glossary.partition("\n## Retired words\n")
     tables = re.findall(r"^\| retired \| instead \|\n\|[ |-]+\n((?:\|.*\n?)+)", section, re.MULTILINE)
-    if not found or len(tables) != 2:
+    if not found or len(tables) != 3:
         raise ValueError(
-            f"{GLOSSARY}: expected a section 'Retired words' with two tables | retired | instead |"
+            f"{GLOSSARY}: expected a section 'Retired words' with three tables | retired | instead |"
         )
     return Retired(*(_table(table) for table in tables))
 
@@ -86,6 +91,14 @@ def python_identifiers(text: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
+def python_definitions(text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of each function and class, those of tests left out: they say in words what holds."""
+    for node in ast.walk(ast.parse(text)):
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if named and not node.name.startswith("test_"):
+            yield node.lineno, node.name
+
+
 def parts(identifier: str) -> set[str]:
     """The words of an identifier, in lower case, of snake_case, CAPITALS and CamelCase."""
     return {part.lower() for part in re.split(r"_|\W|(?<=[a-z0-9])(?=[A-Z])", identifier) if part}
@@ -110,6 +123,17 @@ def uses(project: Path, words: Retired) -> Iterator[tuple[str, Use]]:
             for line, identifier in identifiers:
                 for each in _retired_in(identifier, words, exactly=in_c):
                     yield name, Use(f"{name}:{line}", identifier, *each)
+    yield from _uses_of_gateway(project, words.gateway)
+
+
+def _uses_of_gateway(project: Path, words: dict[str, str]) -> Iterator[tuple[str, Use]]:
+    for path in sorted((project / GATEWAY).rglob("*.py")):
+        name = path.relative_to(project).as_posix()
+        defined = [(name, path.stem)]
+        defined += [(f"{name}:{line}", found) for line, found in python_definitions(path.read_text())]
+        for where, identifier in defined:
+            for word in parts(identifier) & words.keys():
+                yield name, Use(where, identifier, word, words[word])
 
 
 def _retired_in(identifier: str, words: Retired, *, exactly: bool) -> Iterator[tuple[str, str]]:

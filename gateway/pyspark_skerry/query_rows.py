@@ -98,7 +98,7 @@ class QueryRows(Reading):
     ) -> pa.Table:
         rows = Rows(stream_batch(records, stream), stream.mote_query)
         places = residual.select(rows, feed)
-        places = places[self._asked(numbers[places], records[places])]
+        places = places[self._of_query(numbers[places], records[places])]
         places, own = residual.rows(rows, places)
         mine = records[places]
         columns: dict[str, Any] = {
@@ -115,7 +115,7 @@ class QueryRows(Reading):
         columns |= dict(zip(own.schema.names, own.columns, strict=True))
         return pa.table(columns | {"row number": numbers[places]})
 
-    def _asked(self, numbers: Any, records: Records) -> Any:
+    def _of_query(self, numbers: Any, records: Records) -> Any:
         """Which rows the options do not leave out."""
         bounds, asked = self.bounds, np.ones(len(records), np.bool_)
         times = records["sample"]

@@ -93,7 +93,7 @@ class User:
             self.position = max(self.position, end - 1)
         self.got += [(number, *values.values()) for number, values in rows]
 
-    def alone(self, log: Log, end: int) -> list[tuple[object, ...]]:
+    def duckdb_rows(self, log: Log, end: int) -> list[tuple[object, ...]]:
         """What DuckDB answers to his query over the log."""
         passing = []
         for number, feed in self.feeds.items():

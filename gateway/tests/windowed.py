@@ -220,7 +220,7 @@ class User:
             return repr(group)
         return str(Decimal(group).scaleb(-BY_NAME[self.group].digits))
 
-    def alone(self, log: Log) -> list[tuple[object, ...]]:
+    def duckdb_rows(self, log: Log) -> list[tuple[object, ...]]:
         """What DuckDB finds in those windows, of rows up to the one that brought it."""
         now, counted = 0, []
         for number, row in self._rows(log):

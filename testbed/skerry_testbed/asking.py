@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from skerry.service.step_messages import Asked, Begin, End, Ended, Step, Told
+from skerry.service.step_messages import Begin, End, Ended, QueryReport, Step, Told
 from skerry_testbed.description import Query
 from skerry_testbed.duration import seconds
 from skerry_testbed.errors import TestbedError
@@ -112,7 +112,7 @@ class Asking:
             "alarms": ended.alarms,
         }
 
-    def _of(self, asked: Asked, mote_queries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _of(self, asked: QueryReport, mote_queries: Sequence[dict[str, Any]]) -> dict[str, Any]:
         mine = [query for query in mote_queries if query["query"] in asked.mote_queries]
         produced = sum(query["produced"] - query["under_way"] for query in mine)
         times = self._told.get(asked.id, [])

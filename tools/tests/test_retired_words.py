@@ -25,6 +25,10 @@ GLOSSARY = """# Glossary
 | retired | instead |
 | --- | --- |
 | `slots` | slot table |
+
+| retired | instead |
+| --- | --- |
+| `beside` | what stands there |
 """
 
 
@@ -61,7 +65,14 @@ def found(
         ("firmware/a.c", '/* greeted */ const char *a = "greeted"; // greeting\n#include "greeted.h"', []),
         ("testbed/a.py", '# greeted\n"""greeting"""\n', []),
         ("firmware/a.c", "int meeting, segreeted;", []),
-        ("gateway/a.py", "greeted = 1", []),
+        ("gateway/a.py", "greeted = 1\nbeside = 2", []),
+        (
+            "gateway/skerry/a.py",
+            "def runs_beside():\n    pass\nclass Beside:\n    pass\n",
+            ["runs_beside", "Beside"],
+        ),
+        ("gateway/tests/a.py", "def test_what_stands_beside():\n    pass\n", []),
+        ("gateway/beside.py", "", ["beside"]),
         ("firmware/include/wire.h", "int greeted;", []),
     ],
 )
@@ -87,7 +98,7 @@ def test_exceptions_are_of_a_folder_and_only_shrink(tmp_path: Path) -> None:
 
 
 def test_a_glossary_without_its_tables_is_an_error() -> None:
-    with pytest.raises(ValueError, match="expected a section 'Retired words' with two tables"):
+    with pytest.raises(ValueError, match="expected a section 'Retired words' with three tables"):
         tool.retired(GLOSSARY.replace("Retired words", "Other words"))
 
 

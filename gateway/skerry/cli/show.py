@@ -17,11 +17,11 @@ from skerry.client.client import connect
 def list_queries(user: User = None, url: Url = URL, token: Token = None) -> None:
     """The queries that run: of all users, of one, or your own where the gateway asks for a token."""
     queries = connect(url, user=user, token=token).queries()
-    shown = [{**query, "sql": _asked(query), "refused": _few(query["refused"])} for query in queries]
+    shown = [{**query, "sql": _shown_sql(query), "refused": _few(query["refused"])} for query in queries]
     table(shown, ("id", "user", "readers", "finished", "paused", "refused", "sql"))
 
 
-def _asked(query: Row) -> str:
+def _shown_sql(query: Row) -> str:
     """What the user wrote: a query that another's rows start waits for an event to which nobody has given a name."""
     sql: str = query["sql"]
     return (

@@ -249,7 +249,9 @@ class Engine:
             ]
             for buffer in woken:
                 buffer.hit(batch.end)
-            woken += [s.buffer for s in self._alone() if not s.feeds.keys().isdisjoint(batch.streams)]
+            woken += [
+                s.buffer for s in self._with_own_windows() if not s.feeds.keys().isdisjoint(batch.streams)
+            ]
             self._recent.add(Batch(batch.first, batch.end, parts, batch.version))
             self.done = batch.end
         for buffer in woken:
@@ -287,7 +289,7 @@ class Engine:
         part.rows.sessions = np.full(len(part.numbers), stream.session)
         return part
 
-    def _alone(self) -> list[Subscriber]:
+    def _with_own_windows(self) -> list[Subscriber]:
         """Those that have windows for themselves."""
         return [self._subscribers[user] for user in self._own]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Places of rows in a batch.
 Indices = NDArray[np.signedinteger[Any]]
 #: How ``final`` of an aggregate begins whose code is the gateway's alone.
-_OUTSIDE = "outside"
+_EXTENSION = "extension"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Filter:
     @property
     def in_executors(self) -> Filter:
         """The part that executors evaluate: without a HAVING that needs code which only the gateway has."""
-        if any(node.final[:1] == (_OUTSIDE,) for node in self.aggregates):
+        if any(node.final[:1] == (_EXTENSION,) for node in self.aggregates):
             return replace(self, having=None, aggregates=())
         return self
 

@@ -16,7 +16,7 @@ from skerry.expressions.expression import Expr
 
 def final_vector(node: Expr, states: Sequence[State]) -> Vector:
     """A number for each state, scaled by the node's digits; NULL where there is none."""
-    if node.final[0] == "outside":
+    if node.final[0] == "extension":
         found = [extension_aggregates.by_number(node.aggregate).evaluate(state) for state in states]
     else:
         found = [_final(node.final, state) for state in states]

@@ -42,7 +42,7 @@ class _Struct(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class OutsideAggregate:
+class ExtensionAggregate:
     """One of them. ``digits``: of its value, beyond its argument's."""
 
     name: str
@@ -92,7 +92,7 @@ def _cells(state: State) -> Any:
     return (_Cell * len(state))(*[_Cell(count, value or 0) for count, value in state])
 
 
-_BY_NAME: dict[str, OutsideAggregate] = {}
+_BY_NAME: dict[str, ExtensionAggregate] = {}
 
 
 def load(folder: Path, taken: Collection[str]) -> None:
@@ -122,7 +122,7 @@ def _take(one: Declared, library: ctypes.CDLL, taken: Collection[str]) -> None:
         evaluate = _EVALUATE((f"aggregate_{one.name}_evaluate", library))
     except (AttributeError, ValueError) as error:
         raise ExtensionError(f"{one.path}: {error}") from None
-    _BY_NAME[name] = OutsideAggregate(
+    _BY_NAME[name] = ExtensionAggregate(
         name,
         one.number,
         one.low,
@@ -140,7 +140,7 @@ def names() -> list[str]:
     return list(_BY_NAME)
 
 
-def find(name: str) -> OutsideAggregate | None:
+def find(name: str) -> ExtensionAggregate | None:
     """By name in upper case."""
     return _BY_NAME.get(name)
 
@@ -150,10 +150,10 @@ def name_of(kind: Aggregate) -> str:
     return next((name for name, one in _BY_NAME.items() if one.number == kind), kind.name)
 
 
-def by_number(number: int) -> OutsideAggregate:
+def by_number(number: int) -> ExtensionAggregate:
     """The one that motes call so. Raises KeyError."""
     return next((one for one in _BY_NAME.values() if one.number == number), None) or _missing(number)
 
 
-def _missing(number: int) -> OutsideAggregate:
+def _missing(number: int) -> ExtensionAggregate:
     raise KeyError(f"no aggregate {number}: start the gateway with --extensions")

@@ -18,7 +18,7 @@ import numpy as np
 
 from skerry.ingest.attendance import Counting, counting_of, expected, lately_ms
 from skerry.ingest.partial_states import Group, Partial, merge_partials
-from skerry.ingest.roll import Alone, Roll
+from skerry.ingest.roll import Roll, SingleNetwork
 from skerry.planner.model.waits import EVERYBODY
 from skerry.storage.log.record import RECORD, Kind
 from skerry.streams.stream import Stream, StreamEpoch
@@ -64,7 +64,7 @@ class EpochStates:
 
     def __init__(self, undo: list[Callable[[], object]], roll: Roll | None = None) -> None:
         self._undo = undo
-        self._roll: Roll = roll or Alone()
+        self._roll: Roll = roll or SingleNetwork()
         self._epochs: OrderedDict[Key, EpochState] = OrderedDict()
         self._groups = 0
         #: By stream, the epochs that somebody has not been told yet.
@@ -189,7 +189,7 @@ class EpochStates:
                 epoch * self._epochs[number, epoch].stream.mote_query.period_ms < until_ms
                 for epoch in self._open.get(number, ())
             )
-            for number, until_ms in self._roll.before(stream).items()
+            for number, until_ms in self._roll.predecessors(stream).items()
         )
 
     def _is_complete(self, state: EpochState) -> bool:

@@ -20,7 +20,7 @@ from skerry.ingest.mote_windows import MoteWindows
 from skerry.ingest.partial_states import Partial, from_packet
 from skerry.ingest.pulses import Derivation, Row
 from skerry.ingest.reorder import Reorder
-from skerry.ingest.roll import Alone, Roll
+from skerry.ingest.roll import Roll, SingleNetwork
 from skerry.ingest.row_states import OVER_MS, RowEpochs, Values, epoch_of, projected, states_of
 from skerry.ingest.stored_frames import Line
 from skerry.planner.model.columns import projection
@@ -81,7 +81,7 @@ class Ingest:
         self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
-        self._roll: Roll = roll or Alone()
+        self._roll: Roll = roll or SingleNetwork()
         self._answers = EpochStates(self._undo, self._roll)
         self._epochs = RowEpochs(self._undo)
         #: Streams of whose rows states are made, and what brings them, by number.
@@ -129,7 +129,7 @@ class Ingest:
             return
         made += self._answers.ready(self._held())
         states = np.array(made, dtype=RECORD)
-        with self._undone():
+        with self._rollback_on_error():
             if line is not None and frames:
                 line.intend(frames, states[own], log.numbers(states)[own])
             log.append(states)
@@ -151,18 +151,18 @@ class Ingest:
         self._undo.clear()
         made = self._answers.ready(self._held())
         if made:
-            with self._undone():
+            with self._rollback_on_error():
                 log.append(np.array(made, dtype=RECORD))
 
     def _append(self, records: Records, log: StreamLog, now_ms: int) -> None:
-        with self._undone():
+        with self._rollback_on_error():
             if self._reorder is not None:
                 self._reorder.take(records, now_ms, log)
             elif len(records):
                 log.append(records)
 
     @contextmanager
-    def _undone(self) -> Iterator[None]:
+    def _rollback_on_error(self) -> Iterator[None]:
         """What could not be stored is not remembered."""
         try:
             yield

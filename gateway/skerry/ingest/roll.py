@@ -29,11 +29,11 @@ class Roll(Protocol):
         """For how long, in ms from an epoch's beginning, it is waited for by those who read the stream, by what they are told by
         (:mod:`skerry.planner.model.waits`)."""
 
-    def before(self, stream: Stream) -> Mapping[int, int]:
+    def predecessors(self, stream: Stream) -> Mapping[int, int]:
         """The streams that readers of this one read before it, by number, and up to which network time in ms."""
 
 
-class Alone:
+class SingleNetwork:
     """Of a gateway of one network of which nothing is known but its streams: each epoch has its time. ``time`` in ms, of all sessions."""
 
     def __init__(self, time_ms: int = 0) -> None:
@@ -63,7 +63,7 @@ class Alone:
         del stream
         return {BY_DEFAULT: WAIT_MS}
 
-    def before(self, stream: Stream) -> Mapping[int, int]:
+    def predecessors(self, stream: Stream) -> Mapping[int, int]:
         """None."""
         del stream
         return {}

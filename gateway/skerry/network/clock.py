@@ -45,7 +45,7 @@ class NetworkClock:
     """
 
     def __init__(self, speed: float = 1.0) -> None:
-        self._asked = self._speed = speed
+        self._asked_speed = self._speed = speed
         self._last: Mark | None = None
         self._assumed: Mark | None = None
         #: Ascending; the last one may still be replaced by one that tells better.
@@ -97,7 +97,7 @@ class NetworkClock:
         marks = self._marks
         if marks:
             before = marks[-1]
-            due = before.machine + (told.network - before.network) / self._asked
+            due = before.machine + (told.network - before.network) / self._asked_speed
             if due < told.machine < due + _JITTER_S:
                 told = Mark(told.network, due + (told.machine - due) * _BELIEVED)
             elif self._steady and due - told.machine > _JITTER_S and len(marks) > 1:
@@ -113,7 +113,7 @@ class NetworkClock:
 
     @property
     def _steady(self) -> bool:
-        return abs(self._speed / self._asked - 1) < 0.05
+        return abs(self._speed / self._asked_speed - 1) < 0.05
 
     def _measure(self, told: Mark) -> None:
         since = told.machine - _MEASURED_S
@@ -195,7 +195,7 @@ class NetworkClock:
         """UTC in s so long, in ms of network time, before another: also of one that the root was not yet heard at."""
         then = self.network(utc)
         if then is None:
-            return utc - span_ms / 1000 / self._asked
+            return utc - span_ms / 1000 / self._asked_speed
         # Where the root has stopped since, it went no further.
         found = self.utc(round(min(then, self.now()) * 1000) - span_ms)
         assert found is not None
@@ -206,7 +206,7 @@ class NetworkClock:
         one, other = self._marks[max(at - 1, 0)], self._marks[min(at, len(self._marks) - 1)]
         (x, y) = (one.network, one.machine) if by_network else (one.machine, one.network)
         if other is one:
-            speed = self._speed if at else self._asked
+            speed = self._speed if at else self._asked_speed
             return y + (value - x) * (1 / speed if by_network else speed)
         dx, dy = other.network - one.network, other.machine - one.machine
         return y + (value - x) * (dy / dx if by_network else dx / dy)

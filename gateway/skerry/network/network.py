@@ -108,7 +108,7 @@ class Network:
         self._knows_motes = False
         #: By mote query: see :meth:`waits`, :meth:`before`.
         self._waits: dict[int, dict[int, int]] = {}
-        self._before: dict[int, dict[int, int]] = {}
+        self._predecessors: dict[int, dict[int, int]] = {}
         self._last_time = 0.0
         #: Hops to the root, of its motes on average, as far as they have told.
         self.depth = 1.0
@@ -329,17 +329,17 @@ class Network:
             self._waits[query] = {told_by(wait): usual if wait is None else wait for wait in asked}
         return self._waits[query]
 
-    def before(self, query: int) -> dict[int, int]:
+    def predecessors(self, query: int) -> dict[int, int]:
         """The streams that readers of a mote query read before it, and up to which network time in ms."""
-        if query not in self._before:
+        if query not in self._predecessors:
             found: dict[int, int] = {}
             for feed in self.demand.feeds_of(query):
                 for other in self.demand.feeds(feed.user):
                     stream = self.current.get(other.query)
                     if other.since_ms < feed.since_ms and other.until_ms is not None and stream is not None:
                         found[stream.number] = max(found.get(stream.number, 0), other.until_ms)
-            self._before[query] = found
-        return self._before[query]
+            self._predecessors[query] = found
+        return self._predecessors[query]
 
     def _is_behind(self, seconds: int) -> bool:
         """Whether a root that says this time cannot be the one that was heard before."""
@@ -356,7 +356,7 @@ class Network:
         A root that was never heard has nothing to run; all is asked of it when it is.
         """
         self._waits.clear()
-        self._before.clear()
+        self._predecessors.clear()
         if not self.session:
             return
         for query in (*difference.stop, *difference.ended):

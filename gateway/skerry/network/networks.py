@@ -18,13 +18,13 @@ from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.waits import BY_DEFAULT, WAIT_MS
 from skerry.sharing.placement import Placement
 from skerry.sql.errors import QueryError
-from skerry.streams.handover import Joint, joined_feeds, joint_of
+from skerry.streams.handover import Handover, handover_of, joined_feeds
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.commands import Action
 
 #: A root's time is remembered anew when it is so far off what was remembered, in s, and not more often than this, in s of this
 #: machine's.
-STRAYED_S, STRAYED_EACH_S = 5.0, 60.0
+DRIFT_S, DRIFT_EACH_S = 5.0, 60.0
 
 
 class Networks:
@@ -141,28 +141,28 @@ class Networks:
                 return network.waits(stream.query)
         return {BY_DEFAULT: WAIT_MS}
 
-    def before(self, stream: Stream) -> Mapping[int, int]:
+    def predecessors(self, stream: Stream) -> Mapping[int, int]:
         """The streams that readers of this one read before it, and up to which network time in ms."""
         for network in self.all:
             if network.session == stream.session:
-                return network.before(stream.query)
+                return network.predecessors(stream.query)
         return {}
 
     def feeds(self, user: str) -> dict[int, Feed]:
         """Which rows of which stream are a user's now, by stream number."""
         return {number: feed for network in self.all for number, feed in network.feeds(user).items()}
 
-    def joined_feeds(self, user: str, joints: dict[int, Joint], period_ms: int) -> dict[int, Feed]:
-        """The same of a query with a past, with the feeds for rows from before its own; ``joints``: by root, kept up to date."""
+    def joined_feeds(self, user: str, handovers: dict[int, Handover], period_ms: int) -> dict[int, Feed]:
+        """The same of a query with a past, with the feeds for rows from before its own; ``handovers``: by root, kept up to date."""
         found = {}
         for network in self.all:
             feeds = network.feeds(user)
             if not feeds:
                 continue
-            before, now_ms = joints.get(network.root), network.now() * 1000
-            joint = joints[network.root] = joint_of(before, feeds, network.session, now_ms)
-            if joint.session == network.session:
-                feeds = joined_feeds(feeds, joint, user, period_ms, list(self.streams.values()))
+            before, now_ms = handovers.get(network.root), network.now() * 1000
+            handover = handovers[network.root] = handover_of(before, feeds, network.session, now_ms)
+            if handover.session == network.session:
+                feeds = joined_feeds(feeds, handover, user, period_ms, list(self.streams.values()))
             # Of a session that is over he has the feeds that he had.
             found.update(feeds)
         return found
@@ -328,11 +328,11 @@ class Networks:
         for network in self.all:
             network.demand.remembered()
 
-    def strayed(self) -> bool:
+    def clock_drifted(self) -> bool:
         """Whether a root's time is no longer where it would be looked for after a restart: crystals drift, while nothing else changes
         for weeks, and emulated motes keep no pace."""
         pairs = zip((network.clock.told() for network in self.all), self._told, strict=False)
-        return any(now is not None and (was is None or _strayed(was, now)) for now, was in pairs)
+        return any(now is not None and (was is None or _drifted(was, now)) for now, was in pairs)
 
     def to_dict(self, urls: Sequence[str]) -> dict[str, Any]:
         """Everything else, for JSON; ``urls`` of the links."""
@@ -383,11 +383,11 @@ class Networks:
         self.remembered()
 
 
-def _strayed(was: tuple[float, float, float], now: tuple[float, float, float]) -> bool:
+def _drifted(was: tuple[float, float, float], now: tuple[float, float, float]) -> bool:
     """Network time, UTC and speed: whether what a root tells now is not what was to be expected."""
     passed, pace = now[1] - was[1], max(1.0, was[2], now[2])
     off_s = abs(was[0] + passed * was[2] - now[0]) / pace
-    return off_s > (STRAYED_S if passed > STRAYED_EACH_S else STRAYED_EACH_S)
+    return off_s > (DRIFT_S if passed > DRIFT_EACH_S else DRIFT_EACH_S)
 
 
 def _entry(what: str, place: int) -> str:

@@ -34,7 +34,7 @@ _RESERVED = {
 }
 
 
-def check_asked(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bool) -> None:
+def check_answerable(select: ast.Select, plan: QueryPlan, scope: Scope, *, stored: bool) -> None:
     """Raises QueryError for a query that can be planned, and would not do what it says. ``stored``: its rows wait on the motes."""
     _check_depth(select, plan)
     _check_items(select, plan)

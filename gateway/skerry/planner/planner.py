@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from skerry.expressions import build
-from skerry.planner.admission import check_asked, check_fields, check_filling
+from skerry.planner.admission import check_answerable, check_fields, check_filling
 from skerry.planner.cost import lifetime
 from skerry.planner.features import (
     approximate,
@@ -227,7 +227,7 @@ def _plan(
         plan = _passed(replace(draft, where_at_gateway=True))
     if not restored:
         check_started(select, lambda text: plan_query(text, points, tables))
-        check_asked(select, plan, names(select, points, tables), stored=stored)
+        check_answerable(select, plan, names(select, points, tables), stored=stored)
     if select.into is None:
         if is_fast(plan.period_ms) and least == PERIOD_FAST_MINIMUM_MS:
             check_fast(select, plan)

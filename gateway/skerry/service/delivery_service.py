@@ -11,7 +11,7 @@ from functools import partial
 from skerry.delivery.engine import Engine
 from skerry.execution.matching import Part
 from skerry.network.networks import Networks
-from skerry.service.expired_feeds import Beginning, spent
+from skerry.service.expired_feeds import Beginning, expired
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import Past as PastOf
@@ -84,12 +84,12 @@ class DeliveryService:
     def _refresh_feed(self, query: UserQuery) -> None:
         feeds, network = self._network.feeds(query.id), self._network
         if query.plan.history is not None:
-            feeds = network.joined_feeds(query.id, query.joints, query.plan.period_ms)
+            feeds = network.joined_feeds(query.id, query.handovers, query.plan.period_ms)
         for number in network.called_off(query.id, query.feeds, feeds):
             del query.feeds[number]
         query.feeds.update(feeds)
 
-    def leave_spent(self) -> None:
+    def drop_expired_feeds(self) -> None:
         """Forget feeds that no reader can get a row by any more, when rows have left the log."""
         first = self._log.first
         if first == self._begun:
@@ -99,7 +99,7 @@ class DeliveryService:
         log = Beginning(first, int(there["arrival"][0]) if len(there) else None)
         running = self._network.running
         for query in self._queries.all():
-            numbers = spent(query, running, self._log.latest, log, self._speed)
+            numbers = expired(query, running, self._log.latest, log, self._speed)
             for number in numbers:
                 del query.feeds[number]
             if numbers:
@@ -116,7 +116,7 @@ class DeliveryService:
     def _joiner(self, query: UserQuery) -> Joiner | None:
         """What joins a query's rows with tables; None: there are none."""
         if query.plan.probes and query.id not in self._joins:
-            past = {called: before.table for called, before in self._history.before(query.plan).items()}
+            past = {called: before.table for called, before in self._history.earlier_rows(query.plan).items()}
             self._joins[query.id] = Joiner(query.plan, self._tables.get, past)
         return self._joins.get(query.id)
 

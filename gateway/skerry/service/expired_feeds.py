@@ -25,7 +25,7 @@ class Beginning:
     arrival_us: int | None
 
 
-def spent(
+def expired(
     query: UserQuery, running: Container[int], latest: Latest, log: Beginning, speed: float = 1.0
 ) -> list[int]:
     """Numbers of the streams whose feeds a query has for nothing. ``running``: those that motes go on with; ``speed``: s of network

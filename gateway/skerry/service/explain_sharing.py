@@ -53,7 +53,7 @@ def describe_sharing(plan: QueryPlan, demand: Demand, now: float) -> dict[str, A
         "way": way_of(plan, wanted),
         "shares": current.query if current is not None else None,
         "unchanged": unchanged,
-        "own": proposal.need.kind is Kind.OWN and proposal.need.is_alone,
+        "own": proposal.need.kind is Kind.OWN and proposal.need.is_unshareable,
         "changes": _changes(proposal, demand),
         "begins_in": None if begins_ms is None else max(0.0, begins_ms / 1000 - now),
         "power": _power(proposal, demand),

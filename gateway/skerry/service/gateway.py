@@ -63,9 +63,9 @@ class Gateway:
         self.roots = [Root(url, common) for url in urls]
         self._network = Networks([root.network for root in self.roots], common)
         self.log = stream_log.StreamLog(data, root_of=self._network.root_of, machine_clock=MachineClock())
-        self._asked = Queries()
-        self.persistence = Persistence(self._data, self._network, self._asked, self.alarms, urls)
-        self.inventory = Inventory(self._lock, self._network, self._asked, self.persistence.save)
+        self._queries = Queries()
+        self.persistence = Persistence(self._data, self._network, self._queries, self.alarms, urls)
+        self.inventory = Inventory(self._lock, self._network, self._queries, self.persistence.save)
         self.persistence.tags = self.inventory.to_list
         self._index = IndexFile(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
@@ -83,7 +83,7 @@ class Gateway:
         self.delivery = DeliveryService(
             self.log,
             self._network,
-            self._asked,
+            self._queries,
             self.history,
             self.tables,
             self.persistence,
@@ -97,7 +97,7 @@ class Gateway:
             self.log,
             self._network,
             self.roots,
-            self._asked,
+            self._queries,
             self.delivery,
             self.history,
             self.tables,
@@ -105,11 +105,11 @@ class Gateway:
         )
         self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
         self.ingest = IngestService(
-            self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._asked, self.queries,
+            self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._queries, self.queries,
             self.delivery, self.persistence, self.alarms, self._watch, self._look,
         )  # fmt: skip
         self.site = Site(
-            self._lock, self.roots, self._network, self.log, self._asked, self.delivery, self.inventory, self.history,
+            self._lock, self.roots, self._network, self.log, self._queries, self.delivery, self.inventory, self.history,
             self.tables, self.spark, self.alarms, self._intake,
         )  # fmt: skip
         for root in self.roots:
@@ -161,16 +161,16 @@ class Gateway:
             raise self._data.damaged("gateway", f"{type(error).__name__}: {error}") from error
 
     def _restore_from(self, state: dict[str, Any], links: list[str]) -> None:
-        plans = restore(self._asked, state)
-        for query in self._asked.all():
+        plans = restore(self._queries, state)
+        for query in self._queries.all():
             if not query.past_only:
                 self.delivery.subscribe(query)
-        running = [query.id for query in self._asked.all() if not query.finished and not query.past_only]
+        running = [query.id for query in self._queries.all() if not query.finished and not query.past_only]
         self._network.restore(state, links, plans, running)
-        self._network.route_by(self._asked.srts().values())
+        self._network.route_by(self._queries.srts().values())
         self.inventory.restore(state.get("tags", []))
         self.delivery.refresh_feeds()
-        for query in self._asked.all():
+        for query in self._queries.all():
             if query.finished and not query.past_only:
                 # No network knows of it, and its rows are read all the same.
                 self.delivery.engine.set_feeds(query.id, dict(query.feeds))

@@ -111,13 +111,13 @@ class IngestService:
         with self._lock:
             self._release()
             changed = self._go_on()
-            self._delivery.leave_spent()
+            self._delivery.drop_expired_feeds()
             self._watch.motes(self._network.catalog, self._network.roots)
             abandoned = [query for query in self._queries.all() if query.abandoned(time.monotonic())]
             for query in abandoned:
                 log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)
                 self._users.remove(query)
-            if changed or abandoned or self._persistence.unsaved or self._network.strayed():
+            if changed or abandoned or self._persistence.unsaved or self._network.clock_drifted():
                 self._persistence.try_commit()
 
     def _release(self) -> None:

@@ -16,7 +16,7 @@ from skerry.planner.planner import plan_srt
 from skerry.sql.ast import CreateSrt, DropPoint, DropSrt
 from skerry.sql.errors import QueryError, did_you_mean
 from skerry.sql.surrogates import mended
-from skerry.streams.handover import Joint
+from skerry.streams.handover import Handover
 from skerry_protocol.packets import Aggregate
 
 
@@ -51,7 +51,7 @@ class UserQuery:
     #: What CREATE SRT made.
     srt: Srt | None = None
     #: Of one with HISTORY that goes on: where its own feed begins, by root.
-    joints: dict[int, Joint] = dataclasses.field(default_factory=dict)
+    handovers: dict[int, Handover] = dataclasses.field(default_factory=dict)
     #: It is stopped once nobody has read it for so long, in s; None: never.
     linger_s: float | None = None
     #: Feeds that are open, and when the last one closed (monotonic).
@@ -71,7 +71,7 @@ class UserQuery:
 
     def text(self) -> str:
         """In JSON; the plan is made of its own text again."""
-        state = self.finished, tuple(self.joints.items()), tuple(self.feeds.items())
+        state = self.finished, tuple(self.handovers.items()), tuple(self.feeds.items())
         if self._written[0] != state:
             self._written = state, json.dumps(self._to_dict())
         return self._written[1]
@@ -83,7 +83,7 @@ class UserQuery:
             "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
             "srt": self.srt.to_list() if self.srt is not None else None,
             "tables": [probe.table.schema.to_list() for probe in self.plan.probes],
-            "joints": [[root, dataclasses.asdict(joint)] for root, joint in self.joints.items()],
+            "handovers": [[root, dataclasses.asdict(handover)] for root, handover in self.handovers.items()],
             "linger_s": self.linger_s,
             "feeds": {number: dataclasses.astuple(feed) for number, feed in self.feeds.items()},
         }  # fmt: skip
@@ -94,14 +94,14 @@ class UserQuery:
     ) -> UserQuery:
         """What :meth:`text` said."""
         plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
-        joints = {root: Joint(**joint) for root, joint in entry.get("joints", [])}
-        if entry.get("joint"):
+        handovers = {root: Handover(**handover) for root, handover in entry.get("handovers", [])}
+        if entry.get("handover"):
             # As a gateway of one root wrote it.
-            joints[0] = Joint(**entry["joint"])
+            handovers[0] = Handover(**entry["handover"])
         feeds = {int(number): Feed(*feed) for number, feed in entry["feeds"].items()}
         return cls(
             entry["id"], mended(entry["user"]), mended(entry["sql"]), plan, entry["created"], entry["position"], entry["finished"],
-            point, srt, joints, feeds=feeds, started_by=entry["started_by"],
+            point, srt, handovers, feeds=feeds, started_by=entry["started_by"],
             linger_s=entry["linger_s"],
         )  # fmt: skip
 

@@ -44,7 +44,7 @@ class Told(msgspec.Struct, omit_defaults=True):
     error: str | None = None
 
 
-class Asked(msgspec.Struct):
+class QueryReport(msgspec.Struct):
     """A query that was asked, or that another's rows start. ``mote_queries``: numbers on the motes that have served it, so far as those
     are told of; ``asked_s``: virtual time; ``refused``: which motes do not run it, and why."""
 
@@ -65,5 +65,5 @@ class Asked(msgspec.Struct):
 class Ended(msgspec.Struct):
     """All queries in the order they were asked in, and alarms that hold."""
 
-    queries: list[Asked]
+    queries: list[QueryReport]
     alarms: list[str]

@@ -24,7 +24,7 @@ from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.query_service import Stopped
 from skerry.service.reader import Reader
-from skerry.service.step_messages import UTC_OF_START, Asked, Begin, End, Ended, Step, Told
+from skerry.service.step_messages import UTC_OF_START, Begin, End, Ended, QueryReport, Step, Told
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError
 from skerry.sql.units import moment_text
@@ -53,7 +53,7 @@ class _Reading:
     """A query, what is told of it in the end, and how far its rows have been told."""
 
     query: UserQuery
-    asked: Asked
+    asked: QueryReport
     reader: Reader | None
 
 
@@ -112,7 +112,7 @@ class SteppedGateway:
         keeps = query.plan.into is not None or query.srt is not None
         self._readings[query.id] = _Reading(
             query,
-            Asked(query.id, query.user, query.sql, self._clock.now, query.started_by, columns, list(query.plan.notes)),
+            QueryReport(query.id, query.user, query.sql, self._clock.now, query.started_by, columns, list(query.plan.notes)),
             None if keeps else self._gateway.delivery.reader(query, None),
         )  # fmt: skip
 

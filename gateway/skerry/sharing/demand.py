@@ -147,7 +147,7 @@ class Demand:
 
     def installations(self) -> tuple[Installation, ...]:
         """All that motes are to run now, the ones due to be stopped included."""
-        return tuple(running.installation for running in self._queries.asked())
+        return tuple(running.installation for running in self._queries.active())
 
     def views(self, query: int) -> tuple[tuple[Installation, int, int | None], ...]:
         """What the gateway makes of a mote query's rows, as if motes ran it beside, of epochs from when on and up to when (ms)."""
@@ -274,7 +274,7 @@ class Demand:
 
     def is_settled(self) -> bool:
         """Whether no change is on its way, and none is due."""
-        stopping = any(running.stop_at is not None for running in self._queries.asked())
+        stopping = any(running.stop_at is not None for running in self._queries.active())
         return not stopping and all(serving.stale is None for serving in self._serving.values())
 
     def _is_over(self, state: User, now: float) -> bool:
@@ -354,7 +354,7 @@ class Demand:
 
     def _releases(self, number: int) -> bool:
         """Whether a query is stopped once another one serves a group: all who read it are of the group."""
-        return any(self._reading(running) == {number} for running in self._queries.asked())
+        return any(self._reading(running) == {number} for running in self._queries.active())
 
     def _leave_groups(self, touched: Iterable[int]) -> None:
         """Groups without users have no query."""
@@ -465,7 +465,7 @@ class Demand:
             return True
         staying = {serving.current for number, serving in self._serving.items() if number not in waiting}
         staying -= {self._serving[group.number].current}
-        asked = self._queries.asked()
+        asked = self._queries.active()
         ending = [
             frozenset(self._reading(running)) & waiting for running in asked if running.query not in staying
         ]
@@ -531,7 +531,7 @@ class Demand:
                 serving.views[made.mote_query].remove(made.query)
         current = {serving.current for serving in self._serving.values()}
         stop: list[int] = []
-        for running in self._queries.asked():
+        for running in self._queries.active():
             if running.query in current:
                 stop_at = None
             else:

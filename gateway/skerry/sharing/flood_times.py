@@ -17,7 +17,7 @@ SLOW_FROM_S, SLOW_PERIOD_MS = 150, 10_000
 #: From one control window to the next in ms, and in a slow network.
 WINDOW_MS, SLOW_WINDOW_MS = 4_000, 16_000
 #: What is sent in this time before a window, of this machine's, may miss it: line and gateway take theirs.
-BEFORE_MS = 1_000
+GATEWAY_DELAY_MS = 1_000
 #: Twice the hops that a flood goes on in a window, by the number of its frames; more frames take as long as the last.
 _HALF_HOPS = (8, 3, 2)
 #: As many frames as those that go on by a hop in a window, as do questions for what was not heard.

@@ -164,7 +164,7 @@ class MoteQueries:
         """None for one that is not known, or where there is none."""
         return None if query is None else self._running.get(query) or self._made.get(query)
 
-    def asked(self) -> list[Running]:
+    def active(self) -> list[Running]:
         """Those that motes are to run now, the ones due to be stopped included."""
         return [running for running in self if running.stopped_at is None]
 
@@ -184,7 +184,7 @@ class MoteQueries:
 
     def due(self, now: float) -> list[int]:
         """Those that are to be stopped by now, s of network time."""
-        asked = self.asked()
+        asked = self.active()
         return [r.query for r in asked if r.stop_at is not None and r.stop_at <= now]
 
     def stopped_by(self, then: float) -> list[int]:

@@ -52,7 +52,7 @@ class Need:
         return self.plan.once
 
     @property
-    def is_alone(self) -> bool:
+    def is_unshareable(self) -> bool:
         """Whether nobody else may ever share it, as long as motes have room."""
         return isinstance(self.share, tuple) and self.share[:1] == ("user",)
 

@@ -21,8 +21,8 @@ from skerry.planner.physical.row_union import RowNeed
 from skerry.sharing.groups import Group, query_of
 from skerry.sharing.needs import ONCE_WAITS_MS, Kind, Need, need_of
 from skerry.sharing.search import (
-    Before,
     Bin,
+    Placed,
     Room,
     as_aggregates,
     as_rows,
@@ -247,7 +247,7 @@ class Placement:
             needs = [other for group in movable for other in group.needs]
             there = tuple((group.query(), frozenset(group.needs)) for group in movable)
             lasting = [each for each in [*before, *pinned] if not _is_once(each)]
-            known = Before(there, QUERIES_MAXIMUM - len(lasting))
+            known = Placed(there, QUERIES_MAXIMUM - len(lasting))
             found = divided([*needs, need] if flexible else needs, room, known)
             if found is not None:
                 return replace(self._told(need, found, flexible), anew=True)

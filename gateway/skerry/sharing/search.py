@@ -167,7 +167,7 @@ def _price(made: Bin, of: Sequence[Bin], depth: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class Placed:
     """What runs: each query with the needs that it serves; ``free``: slots beside."""
 
     queries: tuple[tuple[MoteQuery, frozenset[Need]], ...]
@@ -205,7 +205,7 @@ def in_steps(begin: Sequence[frozenset[Any]], ending: Sequence[frozenset[Any]], 
     return rest(frozenset(range(len(begin))))
 
 
-def divided(needs: Iterable[Need], room: Room, before: Before) -> list[Bin] | None:
+def divided(needs: Iterable[Need], room: Room, before: Placed) -> list[Bin] | None:
     """Needs divided anew among as many queries as there is room for; None: they cannot be, or motes could not change over to what could
     serve them."""
     parts = _parts(needs)
@@ -244,7 +244,7 @@ def _is_within(part: Bin, other: Bin) -> bool:
 class _Division:
     """Tries one part after the other beside those before, and in a query of its own."""
 
-    def __init__(self, room: Room, before: Before | None = None) -> None:
+    def __init__(self, room: Room, before: Placed | None = None) -> None:
         self._room, self._left, self._before = room, TRIED, before
 
     def of(self, parts: Sequence[Bin]) -> list[Bin] | None:

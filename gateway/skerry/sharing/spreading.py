@@ -10,7 +10,7 @@ from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.program import encode
 from skerry.sharing.flood_times import (
     ASKED_FOR,
-    BEFORE_MS,
+    GATEWAY_DELAY_MS,
     SLOW_FROM_S,
     control_windows,
     frames_of,
@@ -41,14 +41,14 @@ class Spreading:
     hops: int = 0
 
     @property
-    def before_ms(self) -> int:
+    def gateway_delay_ms(self) -> int:
         """What gateway and line take, of this machine's time, in network time."""
-        return round(BEFORE_MS * max(1.0, self.speed))
+        return round(GATEWAY_DELAY_MS * max(1.0, self.speed))
 
     @property
     def late_s(self) -> int:
         """The same beyond the second that they may take anyway."""
-        return -(-self.before_ms // 1000) - 1
+        return -(-self.gateway_delay_ms // 1000) - 1
 
     def soon_ms(self, now: float) -> int:
         """When the root can have begun with a query, and motes that hear it first."""
@@ -66,15 +66,15 @@ class Spreading:
 
     def _heard_ms(self, frames: int, queries: MoteQueries, now: float, more: int = 0) -> int:
         now_ms, lead_ms = int(now * 1000), (self.lead_seconds + self.late_s) * 1000
-        asked = queries.asked()
+        asked = queries.active()
         news = [running.installation.program for running in asked if running.known_ms > now_ms]
         frames += frames_of(news)
         count = control_windows(self.hops, frames)
-        soon = spread_ms(now_ms + self.before_ms, count, slow=False)
+        soon = spread_ms(now_ms + self.gateway_delay_ms, count, slow=False)
         if self._is_slow(queries, now_ms, soon):
             if any(keeps_some_awake(running.mote_query) for running in queries):
                 count = control_windows(self.hops, max(frames, ASKED_FOR))
-            return spread_ms(now_ms + self.before_ms, count + more, slow=True) + lead_ms
+            return spread_ms(now_ms + self.gateway_delay_ms, count + more, slow=True) + lead_ms
         return max(ceiling(now_ms, 1000) + lead_ms, soon + _HEARD_MS)
 
     @staticmethod
@@ -82,7 +82,7 @@ class Spreading:
         """Whether motes may be listening for queries seldom before then: all, or those that have not heard of a fast one yet."""
         awake = (
             r
-            for r in queries.asked()
+            for r in queries.active()
             if r.known_ms <= now_ms and keeps_awake(r.mote_query) and _held_until_ms(r) >= until_ms
         )
         return until_ms >= SLOW_FROM_S * 1000 and not any(awake)
@@ -93,7 +93,7 @@ class Spreading:
         network; 0: it may be stopped at once."""
         if running.known_ms > int(now * 1000) or not keeps_awake(running.mote_query):
             return 0
-        known = (other.known_ms for other in queries.asked() if other.query != running.query)
+        known = (other.known_ms for other in queries.active() if other.query != running.query)
         return max(0, max(known, default=0) - _ENDING_MS)
 
 

@@ -1,7 +1,7 @@
 """Which stream's rows are the rows of ``sensors`` at a time, so that each mote's sample counts once.
 
 Several mote queries may report plain readings at the same time: the shared one of all plain queries and, while it changes, the
-one that follows it; besides, queries that stand alone (ONCE, LIFETIME, actions). At each network time one of them is in charge:
+one that follows it; besides, queries that stand alone (ONCE, LIFETIME, actions). At each network time one of them is authoritative:
 the shared one, the newer one from its cut-over on; without it, of the others the one that was asked first.
 """
 
@@ -41,20 +41,20 @@ def is_shared(query: MoteQuery) -> bool:
 
 
 def intervals(stream: Stream, streams: Collection[Stream]) -> list[Interval]:
-    """When a stream is in charge among all streams, ascending; [] for one that never is."""
+    """When a stream is authoritative among all streams, ascending; [] for one that never is."""
     called_off = stream.until_ms is not None and stream.until_ms <= stream.since_ms
     if called_off or not is_plain(stream.mote_query):
         return []
     left: list[Interval] = [(stream.since_ms, stream.until_ms)]
-    for other in _beside(stream, streams):
-        if _before(other, stream):
+    for other in _overlapping(stream, streams):
+        if _takes_precedence(other, stream):
             left = [
                 part for interval in left for part in _without(interval, (other.since_ms, other.until_ms))
             ]
     return left
 
 
-def _beside(stream: Stream, streams: Collection[Stream]) -> list[Stream]:
+def _overlapping(stream: Stream, streams: Collection[Stream]) -> list[Stream]:
     """The streams of its session that run, or end, while it does: few, however many there have been."""
     return [
         other
@@ -65,8 +65,8 @@ def _beside(stream: Stream, streams: Collection[Stream]) -> list[Stream]:
     ]
 
 
-def _before(other: Stream, stream: Stream) -> bool:
-    """Whether ``other`` is in charge where both run."""
+def _takes_precedence(other: Stream, stream: Stream) -> bool:
+    """Whether ``other`` is authoritative where both run."""
     if other.number == stream.number or not is_plain(other.mote_query):
         return False
     shared = is_shared(other.mote_query)
@@ -89,7 +89,7 @@ def _earlier(a: int | None, b: int) -> int:
     return b if a is None else min(a, b)
 
 
-def in_charge(stream: Stream, streams: Collection[Stream], network_ms: Int64) -> npt.NDArray[np.bool_]:
+def authoritative(stream: Stream, streams: Collection[Stream], network_ms: Int64) -> npt.NDArray[np.bool_]:
     """Which of a stream's rows are rows of ``sensors``, by their sample times."""
     mask = np.zeros(len(network_ms), np.bool_)
     for start, end in intervals(stream, streams):
@@ -98,17 +98,17 @@ def in_charge(stream: Stream, streams: Collection[Stream], network_ms: Int64) ->
 
 
 def sampled_before(stream: Stream, streams: Collection[Stream]) -> dict[int, int]:
-    """For each beginning of an interval in charge at which another stream's ends: when that one sampled last."""
-    beside = _beside(stream, streams)
+    """For each beginning of an interval authoritative at which another stream's ends: when that one sampled last."""
+    overlapping = _overlapping(stream, streams)
     ends = {
         end: other.mote_query.period_ms
-        for other in beside
+        for other in overlapping
         if other.number != stream.number
         for _, end in intervals(other, streams)
         if end is not None
     }
     return {
         start: last_sample_before(start, ends[start])
-        for start, _ in intervals(stream, beside)
+        for start, _ in intervals(stream, overlapping)
         if start in ends
     }

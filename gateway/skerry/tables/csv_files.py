@@ -42,14 +42,14 @@ class _Said:
     types: dict[str, str] = field(default_factory=dict)
 
 
-def beside(path: Path) -> Path:
+def type_file(path: Path) -> Path:
     """The file that says what the columns of a CSV file are, where somebody wrote one."""
     return path.with_name(f"{path.name}.toml")
 
 
 def read(path: Path) -> Reading:
     """A file's columns. Raises TableError, OSError, pa.ArrowException."""
-    said = _said(beside(path))
+    said = _said(type_file(path))
     # Line breaks may stand in quoted fields, so that rows cannot be told before the file is read.
     options = pa_csv.ReadOptions(block_size=min(ROW_BYTES_MAXIMUM, max(1 << 20, path.stat().st_size)))
     parsing = pa_csv.ParseOptions(newlines_in_values=True)
@@ -68,7 +68,7 @@ def read(path: Path) -> Reading:
     table = pa_csv.read_csv(path, read_options=options, parse_options=parsing, convert_options=converting)
     unknown = [name for name in said.types if name not in [name.lower() for name in names]]
     if unknown:
-        raise TableError(f"{beside(path).name} names a column {unknown[0]}: there are {', '.join(names)}")
+        raise TableError(f"{type_file(path).name} names a column {unknown[0]}: there are {', '.join(names)}")
     troubles: dict[str, str] = {}
     notes: dict[str, str] = {}
     arrays: list[pa.ChunkedArray] = []

@@ -102,7 +102,7 @@ def connection_of(path: Path) -> Connection:
     )
 
 
-def beside(path: Path) -> list[Path]:
+def named_files(path: Path) -> list[Path]:
     """The files that such a file names, whether they are there or not."""
     try:
         said = tomllib.loads(path.read_text("utf-8-sig"))

@@ -49,7 +49,7 @@ class _Keys:
 
 #: Columns of the stream's past beside those that a query reads: numbers in the log, sessions, motes, and network times in ms.
 ROW, SESSION, NODE, NETWORK = " row", " session", " node", " network"
-#: See :class:`skerry.storage.history.past_table.Before`.
+#: See :class:`skerry.storage.history.past_table.EarlierRows`.
 Earlier = Callable[[Int64, Int64], tuple[Table, int]]
 #: Pairs of a batch with one table at most.
 PAIRS_MAXIMUM = 20_000_000
@@ -126,7 +126,7 @@ class Joiner:
             left = left[pairs]
             chosen = {called: (of, at[pairs]) for called, (of, at) in chosen.items()}
             chosen[probe.table.called] = table, found
-            rest = [part for part in probe.then if not _of_table_alone(probe, part)]
+            rest = [part for part in probe.then if not _of_table_only(probe, part)]
             if rest and len(left):
                 evaluate = self._evaluator(rows, left, chosen, rest)
                 passing = np.ones(len(left), np.bool_)
@@ -204,7 +204,7 @@ class Joiner:
         kept = self._keys.get(probe.table.called)
         if kept is not None and kept.version == table.version:
             return kept
-        alone = [part for part in probe.then if _of_table_alone(probe, part)]
+        alone = [part for part in probe.then if _of_table_only(probe, part)]
         everything = np.arange(table.rows)
         evaluate = Evaluator({}, np.zeros(table.rows, np.int64))
         self._bring(evaluate, {probe.table.called: (table, everything)}, [probe.inner, *alone])
@@ -317,5 +317,5 @@ def _texts_of(expr: Expr, chosen: dict[str, tuple[Table, Int64]], rows: int) -> 
     return column.text.take(pa.array(at))
 
 
-def _of_table_alone(probe: Probe, part: Expr) -> bool:
+def _of_table_only(probe: Probe, part: Expr) -> bool:
     return tables_in(part) == {probe.table.called} and not reads_stream(part)

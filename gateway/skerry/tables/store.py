@@ -79,7 +79,7 @@ class _Entry:
     database: jdbc.Database | None = None
     reading: jdbc.Reading | None = None
     #: What else it depends on, as that was when it was read.
-    beside: Stamps = field(default_factory=dict)
+    dependencies: Stamps = field(default_factory=dict)
 
     @property
     def own(self) -> str:
@@ -192,7 +192,12 @@ class TableStore:
             self._forget(path)
         for path, file in there.items():
             known = self._entries.get(path)
-            if known is None or known.file != file or known.busy or known.beside != stamps(known.beside):
+            if (
+                known is None
+                or known.file != file
+                or known.busy
+                or known.dependencies != stamps(known.dependencies)
+            ):
                 self._forget(path)
                 self._entries[path] = self._read(file)
             elif known.database is not None:
@@ -222,7 +227,7 @@ class TableStore:
             self._take(entry, ((name, partial(Reading, table)) for name, table in tables.items()))
 
     def _read(self, file: File) -> _Entry:
-        entry = _Entry(file, beside=stamps(_beside(file.path)))
+        entry = _Entry(file, dependencies=stamps(_dependencies(file.path)))
         try:
             if file.trouble is not None:
                 raise TableError(file.trouble)
@@ -257,13 +262,13 @@ class TableStore:
                 entry.busy |= sqlite.is_busy(error)
 
 
-def _beside(path: Path) -> list[Path]:
+def _dependencies(path: Path) -> list[Path]:
     """What else a table depends on."""
     match path.suffix.lower():
         case ".csv":
-            return [csv_files.beside(path)]
+            return [csv_files.type_file(path)]
         case jdbc.SUFFIX:
-            return jdbc.beside(path)
+            return jdbc.named_files(path)
         case ".parquet" if path.is_dir():
             return [path]
         case _:

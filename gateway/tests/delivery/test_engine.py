@@ -100,7 +100,7 @@ def check_each_user(
                     user.join(replay.engine)
                 case "go" if present:
                     user = present.pop(number % len(present))
-                    assert user.got == user.alone(log, user.position + 1)
+                    assert user.got == user.duckdb_rows(log, user.position + 1)
                     replay.engine.unsubscribe(user.name)
                 case "read" if present:
                     present[number % len(present)].read(replay.engine, log, replay.end)
@@ -110,7 +110,7 @@ def check_each_user(
                     replay.step(kind, number)
         for user in present:
             user.read(replay.engine, log, replay.end)
-            assert user.got == user.alone(log, replay.end)
+            assert user.got == user.duckdb_rows(log, replay.end)
     except duckdb.Error:
         assume(False)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from skerry.ingest.ingest import Ingest
-from skerry.ingest.roll import Alone
+from skerry.ingest.roll import SingleNetwork
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
@@ -58,7 +58,7 @@ def test_what_a_full_disk_refused_is_taken_when_it_comes_again(tmp_path: Path) -
         1: stream(1, "SELECT temp FROM sensors SAMPLE PERIOD 1 s"),
         2: stream(2, "SELECT COUNT(*) FROM sensors SAMPLE PERIOD 1 s"),
     }
-    roll = Alone()
+    roll = SingleNetwork()
     ingest, source, log = Ingest(roll=roll), Source(streams.get, lambda _: None), StreamLog(tmp_path)
     ingest.store(packets(range(3)), source, log)
     before = replace(ingest.counters)

@@ -10,7 +10,7 @@ from construct import Container
 
 from gateway.tests.logs import plan_of
 from skerry.ingest.ingest import Ingest
-from skerry.ingest.roll import Alone
+from skerry.ingest.roll import SingleNetwork
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.waits import BY_DEFAULT
 from skerry.planner.physical.merge import merge
@@ -33,7 +33,7 @@ ROWS, MORE_ROWS, SUMS, OWN = (
 )
 
 
-class Known(Alone):
+class Known(SingleNetwork):
     """Three motes; readers of ``OWN`` have read ``SUMS`` before epoch 6."""
 
     wait_ms = 12_000
@@ -46,7 +46,7 @@ class Known(Alone):
         del stream
         return {BY_DEFAULT: self.wait_ms}
 
-    def before(self, stream: Stream) -> Mapping[int, int]:
+    def predecessors(self, stream: Stream) -> Mapping[int, int]:
         return {SUMS.number: 6 * PERIOD_MS} if stream is OWN else {}
 
 

@@ -16,7 +16,7 @@ from skerry.storage.log import stream_log
 from skerry_protocol import codec
 
 
-def asked(gateway: Gateway, sql: str) -> UserQuery:
+def ask(gateway: Gateway, sql: str) -> UserQuery:
     query = gateway.queries.ask(sql, "ada")
     assert isinstance(query, UserQuery)
     return query
@@ -29,12 +29,12 @@ def test_queries_go_on_and_rows_have_the_time_that_it_is(
     peer.began -= 100
     real = time.time
     with opened(peer, tmp_path) as gateway:
-        first = asked(gateway, f"{SQL} FOR 60 s")
+        first = ask(gateway, f"{SQL} FOR 60 s")
         wait_for(peer.programs)
         monkeypatch.setattr("time.time", lambda: real() + step)
         on_the_network = time.monotonic() - peer.began
         assert gateway.site.status()["network_time_s"] == pytest.approx(on_the_network, abs=2)
-        later = asked(gateway, f"{SQL} FOR 20 s")
+        later = ask(gateway, f"{SQL} FOR 20 s")
         time.sleep(1.5)
         assert not first.finished
         [feed] = later.feeds.values()

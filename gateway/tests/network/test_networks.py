@@ -14,7 +14,7 @@ from gateway.tests.logs import plan_of
 from skerry.network.network import Common, Network, root_of
 from skerry.network.networks import Networks
 from skerry.sql.errors import QueryError
-from skerry.streams.handover import Joint
+from skerry.streams.handover import Handover
 from skerry_protocol import codec
 from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
 
@@ -170,11 +170,11 @@ def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts() -> None:
     plan, weeks = plan_of(FAST), 20 * 86_400
     before.add_user("u", plan)
     before.remembered()
-    assert not before.strayed()
+    assert not before.clock_drifted()
     before.all[0].clock.restart(190, 0, time.time())
-    assert before.strayed()
+    assert before.clock_drifted()
     before.remembered()
-    assert not before.strayed()
+    assert not before.clock_drifted()
     state = remembered(before, ["a"])
     for seconds, new in ((weeks - 150, False), (weeks - 300, True)):
         after = networks(1)
@@ -222,11 +222,11 @@ def test_who_asked_for_the_past_keeps_what_he_had_when_the_root_restarts() -> No
     made.add_user("other", plan_of(FAST))
     made.all[0].clock.restart(200, 0, time.time())
     made.add_user("u", plan_of(f"{FAST} HISTORY 1 h"))
-    joints: dict[int, Joint] = {}
-    had = made.joined_feeds("u", joints, 1000)
+    handovers: dict[int, Handover] = {}
+    had = made.joined_feeds("u", handovers, 1000)
     assert (had[1].since_ms, had[1].until_ms) == (108_000, None)
     made.all[0].greet(hello(0, session=2, seconds=3))
-    assert sorted(made.joined_feeds("u", joints, 1000)) == [2]
+    assert sorted(made.joined_feeds("u", handovers, 1000)) == [2]
 
 
 def changed(made: Networks, of: str) -> list[str]:

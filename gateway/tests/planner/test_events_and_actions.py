@@ -17,7 +17,7 @@ from skerry.expressions import build
 from skerry.expressions.build import rounded_hypotenuse
 from skerry.expressions.evaluate import Evaluator
 from skerry.ingest.partial_states import from_packet
-from skerry.planner.features.concurrent_events import runs_beside
+from skerry.planner.features.concurrent_events import is_concurrent
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.model.storage_points import Points
 from skerry.planner.physical.merge import merge
@@ -189,7 +189,7 @@ def test_aggregates_are_of_one_event_each(mote: Mote) -> None:
     ],
 )
 def test_which_queries_events_run_side_by_side(sql: str, *, each: bool) -> None:
-    assert runs_beside(mote_query(sql).clauses) == each
+    assert is_concurrent(mote_query(sql).clauses) == each
 
 
 def test_events_are_called_as_in_the_paper() -> None:

@@ -36,7 +36,7 @@ QUERIES = {
 
 
 @pytest.fixture
-def asked(growing: Written) -> Written:
+def queried(growing: Written) -> Written:
     """Four users ask: of a hundred rows the first twenty were there before."""
     growing.streams += [AVERAGE]
     entries = {}
@@ -56,45 +56,45 @@ def asked(growing: Written) -> Written:
     return growing
 
 
-def test_a_query_has_the_rows_and_columns_of_its_user(asked: Written, tmp_path: Path) -> None:
-    whole(asked, tmp_path, "sensors")
+def test_a_query_has_the_rows_and_columns_of_its_user(queried: Written, tmp_path: Path) -> None:
+    whole(queried, tmp_path, "sensors")
     files = f"{tmp_path}/copy/history"
     expected = duckdb.sql(f"""
         SELECT row, nodeid, 2 * temp AS twice, light, time FROM '{files}/sensors/*.parquet'
         WHERE row >= 20 AND temp > 20 AND network_ms % 10000 = 0 ORDER BY row
     """)
-    reading = reading_of({"data": str(asked.data), "query": "1"}, None)
+    reading = reading_of({"data": str(queried.data), "query": "1"}, None)
     assert reading.schema().names == [
         "row", "root", "session", "stream", "epoch", "time", "arrival", "nodeid", "twice", "light",
     ]  # fmt: skip
     assert reading.schema().field("twice").metadata == {b"unit": b"degC", b"digits": b"2"}
-    got = rows_of(asked, expected.columns, query="1")
+    got = rows_of(queried, expected.columns, query="1")
     assert len(got) > 5
     assert plain(got) == plain(expected.fetchall())
     expected = duckdb.sql(f"""
         SELECT row, "AVG(temp)" AS mean, "COUNT(*)" AS rows, motes, revision
         FROM '{files}/stream-3/*.parquet' WHERE revision = 0 ORDER BY row
     """)
-    got = rows_of(asked, expected.columns, query="2")
+    got = rows_of(queried, expected.columns, query="2")
     assert len(got) == 10, "it does not ask for revisions"
     assert plain(got) == plain(expected.fetchall())
-    assert rows_of(asked, ["row"], query="1", startRow="60", motes="1") == [
-        (row,) for row, mote in rows_of(asked, ["row", "nodeid"], query="1") if row >= 60 and mote == 1
+    assert rows_of(queried, ["row"], query="1", startRow="60", motes="1") == [
+        (row,) for row, mote in rows_of(queried, ["row", "nodeid"], query="1") if row >= 60 and mote == 1
     ]
 
 
-def test_a_query_reaches_back_as_far_as_its_feed(asked: Written) -> None:
-    there = [row for (row,) in rows_of(asked, ["row"], query="1")]
-    asked.compact()
-    asked.keep(log_bytes=10_000)
-    first = asked.log.first
+def test_a_query_reaches_back_as_far_as_its_feed(queried: Written) -> None:
+    there = [row for (row,) in rows_of(queried, ["row"], query="1")]
+    queried.compact()
+    queried.keep(log_bytes=10_000)
+    first = queried.log.first
     assert 20 < first < 80
     left = [row for row in there if row >= first]
-    assert [row for (row,) in rows_of(asked, ["row"], query="1")] == left
+    assert [row for (row,) in rows_of(queried, ["row"], query="1")] == left
     said = f"from row 20 on some are gone.*the first row that is still there is row {left[0]}"
     with pytest.raises(LostError, match=said):
-        rows_of(asked, ["row"], query="1", startRow="20")
-    assert len(rows_of(asked, ["row"], query="1", startRow="20", failOnDataLoss="false")) == len(left)
+        rows_of(queried, ["row"], query="1", startRow="20")
+    assert len(rows_of(queried, ["row"], query="1", startRow="20", failOnDataLoss="false")) == len(left)
 
 
 @pytest.mark.spark
@@ -119,6 +119,6 @@ def test_rows_are_those_of_the_feed_while_the_gateway_runs(peer: RootPeer, daemo
         ("5", r"has no query 5: it has 1 \(SELECT nodeid, temp \* 2 AS twice.*\); 2 \(.*\); 3"),
     ],
 )
-def test_queries_that_cannot_be_read_are_named(asked: Written, query: str, said: str) -> None:
+def test_queries_that_cannot_be_read_are_named(queried: Written, query: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        rows_of(asked, ["row"], query=query)
+        rows_of(queried, ["row"], query=query)

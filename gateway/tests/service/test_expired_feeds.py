@@ -18,7 +18,7 @@ from skerry.storage.log.record import RECORD
 HOUR_US = 3_600_000_000
 
 
-def asked(gateway: Gateway, sql: str) -> UserQuery:
+def ask(gateway: Gateway, sql: str) -> UserQuery:
     """A query that has begun: what motes ran before it is over."""
     query = gateway.queries.ask(sql, "ada")
     assert isinstance(query, UserQuery)
@@ -43,14 +43,14 @@ def test_feeds_go_with_the_rows_that_they_are_for(peer: RootPeer, tmp_path: Path
     """Of streams that have ended, where no window of a query still holds their rows."""
     with opened(peer, tmp_path) as gateway:
         gateway.log._segment_rows = 4
-        plain = asked(gateway, "SELECT temp SAMPLE PERIOD 10 s")
-        short = asked(gateway, "SELECT AVG(temp, 5 min) SAMPLE PERIOD 10 s")
-        long = asked(gateway, "SELECT AVG(temp, 3 day) SAMPLE PERIOD 10 s")
-        whole = asked(gateway, "SELECT AVG(temp, start, 1 hour) SAMPLE PERIOD 10 s")
+        plain = ask(gateway, "SELECT temp SAMPLE PERIOD 10 s")
+        short = ask(gateway, "SELECT AVG(temp, 5 min) SAMPLE PERIOD 10 s")
+        long = ask(gateway, "SELECT AVG(temp, 3 day) SAMPLE PERIOD 10 s")
+        whole = ask(gateway, "SELECT AVG(temp, start, 1 hour) SAMPLE PERIOD 10 s")
         queries = [plain, short, long, whole]
         for period, hours_ago in ((5, 48), (2, 40), (1, 2)):
             append(gateway, max(plain.feeds), hours_ago)
-            asked(gateway, f"SELECT light SAMPLE PERIOD {period} s")
+            ask(gateway, f"SELECT light SAMPLE PERIOD {period} s")
         now = max(plain.feeds)
         append(gateway, now, 0)
         assert [streams(query) for query in queries] == [[1, 2, 3, 4]] * 4
@@ -75,9 +75,9 @@ def test_who_may_still_have_rows_of_a_stream_keeps_his_feed(peer: RootPeer, tmp_
     """A gateway that starts does not know which row of a stream was the last."""
     with opened(peer, tmp_path) as gateway:
         gateway.log._segment_rows = 4
-        plain = asked(gateway, "SELECT temp SAMPLE PERIOD 10 s")
+        plain = ask(gateway, "SELECT temp SAMPLE PERIOD 10 s")
         append(gateway, 1, 48)
-        asked(gateway, "SELECT light SAMPLE PERIOD 5 s")
+        ask(gateway, "SELECT light SAMPLE PERIOD 5 s")
         append(gateway, 1, 48)
     with opened(peer, tmp_path) as gateway:
         gateway.log._segment_rows = 4

@@ -20,7 +20,7 @@ from skerry_protocol import codec
 from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
 
 
-def asked(gateway: Gateway, sql: str = SQL, user: str = "ada") -> UserQuery:
+def ask(gateway: Gateway, sql: str = SQL, user: str = "ada") -> UserQuery:
     query = gateway.queries.ask(sql, user)
     assert isinstance(query, UserQuery)
     return query
@@ -28,16 +28,16 @@ def asked(gateway: Gateway, sql: str = SQL, user: str = "ada") -> UserQuery:
 
 def test_ids_of_queries_that_were_stopped_are_not_given_again(peer: RootPeer, tmp_path: Path) -> None:
     with opened(peer, tmp_path) as gateway:
-        assert [asked(gateway).id for _ in range(3)] == ["1", "2", "3"]
+        assert [ask(gateway).id for _ in range(3)] == ["1", "2", "3"]
         gateway.queries.stop("3")
         gateway.queries.stop("2")
     with opened(peer, tmp_path) as gateway:
-        assert asked(gateway).id == "4"
+        assert ask(gateway).id == "4"
         for query in ("1", "4"):
             gateway.queries.stop(query)
     with opened(peer, tmp_path) as gateway:
         assert gateway.queries.all() == []
-        assert asked(gateway).id == "5"
+        assert ask(gateway).id == "5"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_has_ended_is_read_after_a_restart_too(
     peer: RootPeer, tmp_path: Path, select: str, count: int
 ) -> None:
     with opened(peer, tmp_path) as gateway:
-        query = asked(gateway, f"{select} SAMPLE PERIOD 1 s FOR 4 s")
+        query = ask(gateway, f"{select} SAMPLE PERIOD 1 s FOR 4 s")
         wait_for(peer.programs)
         [(number, program)] = peer.programs().items()
         first = codec.decode_program(program).start
@@ -76,14 +76,14 @@ def test_explain_says_when_motes_have_no_room_for_a_query(peer: RootPeer, tmp_pa
         for i in range(QUERIES_MAXIMUM):
             query = f"ON EVENT hot{i}: SELECT light FROM sensors SAMPLE PERIOD 1 s FOR 10 s"
             assert gateway.queries.explain(query)["refused"] is None
-            asked(gateway, query)
+            ask(gateway, query)
         assert gateway.queries.explain(query)["refused"] is None, "which it shares"
         explained = gateway.queries.explain(SQL)
         why = f"motes run at most {QUERIES_MAXIMUM} queries at once, and {QUERIES_MAXIMUM} that nobody else"
         assert explained["refused"].startswith(why)
         assert explained["text"].splitlines()[-1] == f"refused now: {explained['refused']}"
         with pytest.raises(ValueError, match=why):
-            asked(gateway)
+            ask(gateway)
 
 
 def changed(data: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -99,10 +99,10 @@ def test_a_query_that_cannot_be_planned_any_more_ends_alone_and_says_why(
 ) -> None:
     """As one of an extension that this gateway was started without."""
     with opened(peer, tmp_path) as gateway:
-        first = asked(gateway, "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
-        second = asked(gateway, "SELECT light FROM sensors SAMPLE PERIOD 4 s", "bob")
-        alone = asked(gateway, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 8 s")
-        outer = asked(
+        first = ask(gateway, "SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
+        second = ask(gateway, "SELECT light FROM sensors SAMPLE PERIOD 4 s", "bob")
+        alone = ask(gateway, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 8 s")
+        outer = ask(
             gateway, "SELECT nodeid WHERE temp > 50 OUTPUT ACTION (SELECT light ONCE) SAMPLE PERIOD 9 s"
         )
         (inner,) = [query.id for query in gateway.queries.all() if query.started_by == outer.id]
@@ -137,7 +137,7 @@ def test_a_query_that_cannot_be_planned_any_more_ends_alone_and_says_why(
         assert gateway.queries.ended() == ended[1:]
         gateway.queries.ask("DROP ALL", "ada")
         assert gateway.queries.ended() == []
-        assert int(asked(gateway).id) == int(inner) + 1
+        assert int(ask(gateway).id) == int(inner) + 1
 
 
 def stopped(peer: RootPeer) -> set[int]:
@@ -165,7 +165,7 @@ def test_what_is_not_as_the_gateway_wrote_it_is_named(
     peer: RootPeer, tmp_path: Path, name: str, text: str
 ) -> None:
     with opened(peer, tmp_path) as gateway:
-        asked(gateway)
+        ask(gateway)
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as refused:

@@ -174,13 +174,13 @@ class TestWorkersAreLost:
                         user.join(flow.engine)
                     case "go" if present:
                         user = present.pop(number % len(present))
-                        assert user.got == user.alone(log, user.position + 1)
+                        assert user.got == user.duckdb_rows(log, user.position + 1)
                         flow.engine.unsubscribe(user.name)
                     case "read" if present:
                         present[number % len(present)].read(flow.engine, log, end)
             for user in present:
                 user.read(flow.engine, log, end)
-                assert user.got == user.alone(log, end)
+                assert user.got == user.duckdb_rows(log, end)
         except duckdb.Error:
             assume(False)
 

@@ -19,8 +19,8 @@ from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
 from skerry.storage.log.record import RECORD
 from skerry.storage.log.stream_log import StreamLog
-from skerry.streams.handover import Joint, joined_feeds, joint_of
-from skerry.streams.intervals import in_charge
+from skerry.streams.handover import Handover, handover_of, joined_feeds
+from skerry.streams.intervals import authoritative
 
 #: Network time at which a run begins, and s that it takes.
 BEGIN, LENGTH = 1000, 150
@@ -52,7 +52,7 @@ class Run:
         self.log, self.history = StreamLog(data, 200), History(data)
         self.random = np.random.default_rng(seed)
         self.underway: list[tuple[int, Any]] = []
-        self.joint: Joint | None = None
+        self.handover: Handover | None = None
         self.feeds: dict[int, Feed] = {}
         self.stopped: dict[int, int] = {}
 
@@ -65,9 +65,9 @@ class Run:
     def refresh(self) -> None:
         feeds = self.network.feeds("past")
         if feeds:
-            self.joint = joint_of(self.joint, feeds, 1, self.clock.seconds * 1000)
+            self.handover = handover_of(self.handover, feeds, 1, self.clock.seconds * 1000)
             streams = list(self.network.streams.values())
-            feeds = joined_feeds(feeds, self.joint, "past", self.period_ms, streams)
+            feeds = joined_feeds(feeds, self.handover, "past", self.period_ms, streams)
             for number in self.network.called_off("past", self.feeds, feeds):
                 del self.feeds[number]
             self.feeds.update(feeds)
@@ -205,6 +205,6 @@ def test_each_sample_comes_once(
     for stream in streams:
         mine = records[records["stream"] == stream.number]
         times = mine["epoch"].astype(np.int64) * stream.mote_query.period_ms
-        assert set(mine["sample"][in_charge(stream, streams, times)]) >= {
+        assert set(mine["sample"][authoritative(stream, streams, times)]) >= {
             r["sample"] for r in records[found] if r["stream"] == stream.number
         }

@@ -30,7 +30,7 @@ from skerry.planner.model.plans import Feed
 from skerry.storage.history.answer import Answer, PastRows
 from skerry.storage.history.reader import Reader
 from skerry.storage.log.record import Block
-from skerry.streams.handover import Joint, joined_feeds
+from skerry.streams.handover import Handover, joined_feeds
 from skerry.tables import store as store_module
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
@@ -113,7 +113,7 @@ def test_windows_over_a_join_hold_what_duckdb_finds_in_them(
         for _ in range(3):
             user.read(replay.engine, log, replay.end)
         in_order = list if user.order else ordered
-        assert in_order(user.got) == in_order(user.alone(log))
+        assert in_order(user.got) == in_order(user.duckdb_rows(log))
 
 
 # ---- the past, and what follows it ----
@@ -160,7 +160,7 @@ def test_windows_go_on_from_the_past_into_the_present(
         user.past = asked
         user.since_ms = max(0, asked_ms - span * 1000)
         feeds = {1: Feed("u", 1, 5000, 5000, asked_ms + 10_000)}
-        feeds = joined_feeds(feeds, Joint(1, asked_ms, asked_ms + 10_000), "u", 5000, [STREAM])
+        feeds = joined_feeds(feeds, Handover(1, asked_ms, asked_ms + 10_000), "u", 5000, [STREAM])
         since_us = ORIGIN + (asked_ms - span * 1000) * 1000
 
         def join(engine: Engine) -> None:
@@ -178,7 +178,7 @@ def test_windows_go_on_from_the_past_into_the_present(
                 user.read(replay.engine, log, replay.end)
         gone.close()
     in_order = list if user.order else ordered
-    assert in_order(user.got) == in_order(user.alone(log))
+    assert in_order(user.got) == in_order(user.duckdb_rows(log))
 
 
 @settings(max_examples=30, deadline=None)
@@ -202,7 +202,7 @@ def test_windows_of_the_past_alone(
         user.got = [(number, *values.values()) for number, values in rows]
         gone.close()
     in_order = list if user.order else ordered
-    assert in_order(user.got) == in_order(user.alone(log))
+    assert in_order(user.got) == in_order(user.duckdb_rows(log))
 
 
 @pytest.mark.slow
@@ -232,7 +232,7 @@ def test_windows_go_on_after_a_restart_when_the_log_has_lost_their_beginning(
         user.position = first - 1
         user.read(engine, log, len(log.rows))
         gone.close()
-    expected = [row for row in user.alone(log) if int(str(row[0])) >= first]
+    expected = [row for row in user.duckdb_rows(log) if int(str(row[0])) >= first]
     assert ordered(user.got) == ordered(expected)
 
 

@@ -62,7 +62,7 @@ def check_windows(
     for user in present:
         user.read(replay.engine, log, replay.end)
         in_order = list if user.order else ordered
-        assert in_order(user.got) == in_order(user.alone(log))
+        assert in_order(user.got) == in_order(user.duckdb_rows(log))
 
 
 def test_users_who_come_at_different_times_share_panes() -> None:
@@ -77,7 +77,7 @@ def test_users_who_come_at_different_times_share_panes() -> None:
     engine.process(log.block(20, 60))
     for user in (early, late):
         user.read(engine, log, 60)
-        assert ordered(user.got) == ordered(user.alone(log))
+        assert ordered(user.got) == ordered(user.duckdb_rows(log))
         assert user.got
 
 
@@ -117,7 +117,7 @@ def test_panes_go_on_when_the_motes_query_changes() -> None:
     engine.process(log.block(30, 60))
     for user in users:
         user.read(engine, log, 60)
-        assert ordered(user.got) == ordered(user.alone(log))
+        assert ordered(user.got) == ordered(user.duckdb_rows(log))
         assert len(user.got) > 20
 
 

@@ -59,7 +59,7 @@ class Endpoint:
     _sent_at: float = 0.0
     _reset_at: float = -1e9
     #: RESETs sent that the root may not have heard yet, and whether it may still begin anew because of one.
-    _asked: int = 0
+    _resets_sent: int = 0
     _unsettled: bool = False
     #: Frames with partial states: those handed on, and those of them, the last, that are stored.
     _taken: list[Frame] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Endpoint:
         self._in_flight = 0
         self._owes_ack = False
         self._reset_at = -1e9
-        self._asked = 0
+        self._resets_sent = 0
         self._taken.clear()
         self._settled, self._repeats = 0, False
 
@@ -144,7 +144,7 @@ class Endpoint:
             if hello.type is not PacketType.HELLO or hello.body.node == NO_NODE:
                 raise PacketError("RESET without the root's HELLO")
             # Another RESET may be on its way, and make the root begin once more: what it sends until it has heard that one comes again.
-            others = self._asked - 1 if frame.kind is FrameKind.RESET_ACK else self._asked
+            others = self._resets_sent - 1 if frame.kind is FrameKind.RESET_ACK else self._resets_sent
             self._restart(settled=others <= 0)
             packets.clear()
             if frame.kind is FrameKind.RESET:
@@ -188,7 +188,7 @@ class Endpoint:
             # The root has heard all RESETs when it acknowledges this, which tells it nothing.
             self._waiting.appendleft(_hello())
         if settled:
-            self._asked = 0
+            self._resets_sent = 0
         self._unsettled |= not settled
 
     def _acknowledged(self, upto: int) -> None:
@@ -197,7 +197,7 @@ class Endpoint:
             return
         for _ in range(count):
             self._waiting.popleft()
-            self._unsettled, self._asked = False, 0
+            self._unsettled, self._resets_sent = False, 0
         self._base, self._in_flight = upto, self._in_flight - count
 
     def acknowledge(self) -> None:
@@ -213,7 +213,7 @@ class Endpoint:
         if not self.connected:
             if not self._polls(now) and now - self._reset_at >= REPEAT_MS / 1000:
                 self._reset_at = now
-                self._asked += 1
+                self._resets_sent += 1
                 self._write_frame(LinkFrame(FrameKind.RESET, 0, _hello()))
             return
         if self._in_flight and now - self._sent_at > REPEAT_MS / 1000:

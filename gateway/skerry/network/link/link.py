@@ -70,7 +70,7 @@ class Link:
         on_idle: Callable[[], None],
     ) -> None:
         self.url = url
-        self.endpoint = Endpoint(self._write, self._greeted)
+        self.endpoint = Endpoint(self._write, self._hello_came)
         self.state = "connecting"
         self._on_packets, self._on_hello, self._on_idle = on_packets, on_hello, on_idle
         self._held: list[Packet] = []
@@ -187,7 +187,7 @@ class Link:
         if not self._held:
             self.endpoint.acknowledge()
 
-    def _greeted(self, hello: Container[Any]) -> None:
+    def _hello_came(self, hello: Container[Any]) -> None:
         """Numbering begins anew: what is held was never acknowledged, and the root sends it again if it still has it."""
         self._held = []
         self._on_hello(hello)

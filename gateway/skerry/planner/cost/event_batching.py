@@ -16,7 +16,7 @@ from math import exp, prod
 from skerry.expressions.expression import conjuncts
 from skerry.expressions.temporal import counts_epochs, is_pulse, is_temporal, parameters, pulses_window
 from skerry.planner.cost.radio import flood_energy
-from skerry.planner.features.concurrent_events import runs_beside
+from skerry.planner.features.concurrent_events import is_concurrent
 from skerry.planner.model.clause import Clause
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.physical.condition_order import selectivity
@@ -87,7 +87,7 @@ def batching(query: MoteQuery, known: Mapping[str, float], sending: float) -> Ba
         ways = [Way(STREAM, active / (1 + active) * (sampling + row))]
     else:
         share = 1 - exp(-active)
-        stream = share * sampling + (active if runs_beside(query.clauses) else share) * row
+        stream = share * sampling + (active if is_concurrent(query.clauses) else share) * row
         # Sensors are read once for all queries of one instant, so for all instances; each sends its own rows.
         ways = [
             Way(STREAM, stream),

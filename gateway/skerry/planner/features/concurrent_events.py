@@ -37,7 +37,7 @@ def event_groups(draft: Draft) -> Draft:
         )
     aggregate = bool(groups) or any(has_aggregate(output.expr) for output in plan.outputs)
     exprs = [plan.where, *groups, *(output.expr for output in plan.outputs)]
-    if aggregate and _is_beside(draft, exprs):
+    if aggregate and _runs_concurrently(draft, exprs):
         # Each event has an aggregate of its own.
         groups.setdefault(RAISED_BY)
     return draft.planned(groups=tuple(groups), aggregate=aggregate and not draft.windowed)
@@ -47,10 +47,10 @@ def concurrent_events(draft: Draft) -> Draft:
     """Whether events of several motes run the query side by side, and not only the newest."""
     plan = draft.plan
     acted = [clause.expr for clause in plan.clauses if clause.kind is Aggregate.ACTION]
-    if plan.temporal or _passes_on(plan.clauses) or not _is_beside(draft, [*draft.exprs(), *acted]):
+    if plan.temporal or _passes_on(plan.clauses) or not _runs_concurrently(draft, [*draft.exprs(), *acted]):
         return draft
     return draft.planned(
-        clauses=_run_beside(plan.clauses), attributes=plan.attributes | attributes_of(RAISED_BY)
+        clauses=_marked_concurrent(plan.clauses), attributes=plan.attributes | attributes_of(RAISED_BY)
     )
 
 
@@ -59,7 +59,7 @@ def _named(expr: Expr) -> list[Expr]:
     return list(expr.walk()) if expr.final[:1] == ("named",) else [expr]
 
 
-def _is_beside(draft: Draft, exprs: Iterable[Expr | None]) -> bool:
+def _runs_concurrently(draft: Draft, exprs: Iterable[Expr | None]) -> bool:
     """Whether events of several motes run the query side by side; ``exprs``: all that it reads.
 
     What remembers earlier rows follows the newest event: windows (which the caller knows), queues and joins with storage points.
@@ -81,8 +81,8 @@ def _reads_event(expr: Expr | None) -> bool:
     return expr is not None and any(map(is_of_event, expr.walk()))
 
 
-def _run_beside(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
-    """The clauses of a query of which :func:`_is_beside` is true."""
+def _marked_concurrent(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
+    """The clauses of a query of which :func:`_runs_concurrently` is true."""
     return tuple(
         replace(clause, values=(clause.values[0], clause.values[1] | EventFlag.EACH, *clause.values[2:]))
         if clause.kind is Aggregate.ON_EVENT
@@ -91,6 +91,6 @@ def _run_beside(clauses: Sequence[Clause]) -> tuple[Clause, ...]:
     )
 
 
-def runs_beside(clauses: Iterable[Clause]) -> bool:
+def is_concurrent(clauses: Iterable[Clause]) -> bool:
     """Whether they are such a query's."""
     return any(clause.kind is Aggregate.ON_EVENT and clause.values[1] & EventFlag.EACH for clause in clauses)

@@ -15,7 +15,7 @@ from skerry.expressions.assembler import obstacle
 from skerry.expressions.expression import Expr, render
 from skerry.planner.features import snooping
 from skerry.planner.features.approximate import representative_column
-from skerry.planner.features.concurrent_events import RAISED_BY, runs_beside
+from skerry.planner.features.concurrent_events import RAISED_BY, is_concurrent
 from skerry.planner.model.columns import (
     IN_EVERY_ROW,
     attribute_columns,
@@ -41,7 +41,7 @@ def merge(plans: Sequence[QueryPlan]) -> MoteQuery:
 def _shared(query: MoteQuery, plan: QueryPlan) -> MoteQuery:
     """The query with what all plans of one kind say."""
     query = replace(query, budget=plan.budget, clauses=plan.clauses, at_once=plan.at_once)
-    if query.aggregate or plan.columns or not runs_beside(plan.clauses):
+    if query.aggregate or plan.columns or not is_concurrent(plan.clauses):
         return query
     # An epoch has a row for each mote whose event it belongs to.
     columns = sorted(query.columns, key=lambda column: column.expr != RAISED_BY)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from skerry.expressions import build
 from skerry.expressions.aggregate_states import BINS_OF_CELL
 from skerry.expressions.expression import Expr, Kind, render
-from skerry.expressions.extension_aggregates import OutsideAggregate
+from skerry.expressions.extension_aggregates import ExtensionAggregate
 from skerry.expressions.unit_algebra import product_unit
 from skerry.sql import ast
 from skerry.sql.errors import QueryError
@@ -91,10 +91,10 @@ def distinct(argument: Expr) -> Expr:
     return _state(Aggregate.DISTINCT, argument, SKETCH_CELLS, ("distinct",), 0, 0, 0xFFFFFFFF, "")
 
 
-def from_outside(one: OutsideAggregate, argument: Expr) -> Expr:
+def extension_call(one: ExtensionAggregate, argument: Expr) -> Expr:
     """An aggregate from outside this tree; its value has its argument's unit."""
     bound = _OUTSIDE_MAXIMUM
-    final = ("outside", one.number)
+    final = ("extension", one.number)
     return _state(
         Aggregate(one.number),
         argument,

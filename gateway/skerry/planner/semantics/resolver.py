@@ -243,7 +243,7 @@ class Resolver:
             return aggregate_functions.of_one(name, resolved, recorded=self._scope.recorded)
         added = extension_aggregates.find(name)
         return (
-            aggregate_functions.from_outside(added, resolved)
+            aggregate_functions.extension_call(added, resolved)
             if added is not None
             else build.aggregate(aggregate_functions.SIMPLE[name], resolved)
         )

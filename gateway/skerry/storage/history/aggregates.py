@@ -141,7 +141,7 @@ class Aggregation:
         self, node: Expr, keys: dict[str, pa.Array], array: pa.Array, samples: Samples, places: Int64
     ) -> None:
         """How often each value occurs; with its mote where that may count."""
-        ranked = node.aggregate in _RANKED or _is_outside(node)
+        ranked = node.aggregate in _RANKED or _is_extension(node)
         names = [*self._keys, "value", *(["nodeid"] if ranked else [])]
         gathered = self._values.setdefault(node, _Gathered(names, {"times": "sum"}, []))
         columns = dict(keys, value=array, times=pa.array(np.ones(len(array), np.int64)))
@@ -222,7 +222,7 @@ class Aggregation:
                 lists[node] = pa.array([_list(node, [])], list_type(node))
             else:
                 counts = node.aggregate is Aggregate.COUNT or node.final[:1] == ("distinct",)
-                nothing = _final(node, []) if _is_outside(node) else None
+                nothing = _final(node, []) if _is_extension(node) else None
                 evaluate.add(node, _numbers([0 if counts else nothing]))
         passing = np.flatnonzero(evaluate.truth(self._plan.having, self._plan.period_ms))
         return self._projected(evaluate, lists, np.array([last]), passing)
@@ -277,13 +277,13 @@ def _numbers(found: Sequence[int | None]) -> Vector:
     return np.array(values, np.int64), np.array(known, np.bool_)
 
 
-def _is_outside(node: Expr) -> bool:
-    return node.final[:1] == ("outside",)
+def _is_extension(node: Expr) -> bool:
+    return node.final[:1] == ("extension",)
 
 
 def _final(node: Expr, pairs: Sequence[tuple[int, ...]]) -> int | None:
     """What a summary comes to that has seen each value so many times; see :mod:`skerry.expressions.aggregate_values`."""
-    if _is_outside(node):
+    if _is_extension(node):
         aggregate = extension_aggregates.by_number(node.aggregate)
         return aggregate.evaluate(aggregate.over(pairs))
     count = sum(pair[1] for pair in pairs)

@@ -14,7 +14,7 @@ from skerry.execution.matching import Part
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.answer import Answer, PastRows, Row
 from skerry.storage.history.damaged_files import DamagedError
-from skerry.storage.history.past_table import Before
+from skerry.storage.history.past_table import EarlierRows
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import Retention
 from skerry.storage.history.store import History
@@ -150,10 +150,10 @@ class HistoryService:
         assert plan.history is not None
         return round(self._earlier(asked, plan.history.span_ms) * 1e6)
 
-    def before(self, plan: QueryPlan) -> dict[str, Before]:
+    def earlier_rows(self, plan: QueryPlan) -> dict[str, EarlierRows]:
         """What the stream was before its rows, for each of a query's tables that is that."""
         past = [probe.table for probe in plan.probes if probe.table.past_ms is not None]
-        return {table.called: Before(plan, table, self._reader, self._earlier) for table in past}
+        return {table.called: EarlierRows(plan, table, self._reader, self._earlier) for table in past}
 
     def parts(self, start: int, end: int, attributes: Collection[int]) -> dict[int, Part]:
         """Rows ``start`` .. ``end`` - 1 of plain streams by stream, as the proxy has them, from files."""

@@ -1,7 +1,7 @@
 """What the files of the past hold: their directories, columns and units; records of the log → tables of them.
 
 ``sensors`` has a row for each mote and sample, with a column for each attribute; what nobody asked for then is NULL.
-``beside`` has the same columns, for plain rows of mote queries that were not in charge (:mod:`skerry.streams.intervals`).
+``beside`` has the same columns, for plain rows of mote queries that were not authoritative (:mod:`skerry.streams.intervals`).
 Every other mote query (aggregates, windows, joins with storage points) has a directory of its own.
 """
 

@@ -34,7 +34,7 @@ _SLACK = 1.0
 _MARGIN_MS = 2_000
 
 
-class Before:
+class EarlierRows:
     """The past of one query's stream, as far as its readers have come. ``reader``: of rows sampled from a time on, UTC in us, of the
     streams that there are when it is asked for; ``earlier``: UTC in s so long, in ms of network time, before another."""
 

@@ -31,7 +31,7 @@ from skerry.storage.log.dating import Dating
 from skerry.storage.log.record import Kind, Records
 from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
-from skerry.streams.intervals import in_charge, is_plain
+from skerry.streams.intervals import authoritative, is_plain
 from skerry.streams.stream import Stream
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class History:
     def compact(self, log_path: Path, end: int, streams: Sequence[Stream]) -> int:
         """Bring the rows of the log before ``end``, which are durable, into the files; returns how many there were.
 
-        ``streams``: all that the rows may be of, with what is known of when they were in charge. OSError (a full disk): what was
+        ``streams``: all that the rows may be of, with what is known of when they were authoritative. OSError (a full disk): what was
         compacted before stays, nothing is lost.
         """
         with self._lock:
@@ -298,7 +298,7 @@ def tables(
             found.setdefault(directory, []).append(table)
             continue
         network_ms = records["epoch"][places].astype(np.int64) * stream.mote_query.period_ms
-        chosen = in_charge(stream, streams, network_ms)
+        chosen = authoritative(stream, streams, network_ms)
         for directory, part in ((layout.SENSORS, places[chosen]), (layout.BESIDE, places[~chosen])):
             if len(part):
                 described.setdefault(directory, layout.MEANINGS[directory])

@@ -21,7 +21,7 @@ from skerry.planner.model.joined_tables import NO_TABLES
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.sql.errors import QueryError
-from skerry.storage.history.past_table import Before
+from skerry.storage.history.past_table import EarlierRows
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
 from skerry.storage.log.record import Block
@@ -43,7 +43,7 @@ def earlier(speed: float) -> Callable[[float, int], float]:
 
 def joiner_of(plan: QueryPlan, gone: Gone, speed: float = 1.0) -> Joiner:
     [probe] = plan.probes
-    before = Before(plan, probe.table, gone.reader_of, earlier(speed))
+    before = EarlierRows(plan, probe.table, gone.reader_of, earlier(speed))
     return Joiner(plan, NO_TABLES.__getitem__, {probe.table.called: before.table})  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ def test_of_longer_epochs_the_past_has_the_reading_that_came_first(tmp_path: Pat
     )
     gone = Gone(tmp_path, log, 7)
     [probe] = plan.probes
-    before = Before(plan, probe.table, gone.reader_of, earlier(1.0))
+    before = EarlierRows(plan, probe.table, gone.reader_of, earlier(1.0))
     found = []
     for start in range(0, len(log.rows), step):
         last = min(start + step, len(log.rows)) - 1
@@ -166,7 +166,7 @@ def test_the_past_goes_on_when_the_motes_query_changes(tmp_path: Path) -> None:
         "WHERE h.nodeid = s.nodeid AND h.epoch = s.epoch - 1 SAMPLE PERIOD 5 s"
     )
     [probe] = plan.probes
-    before = Before(
+    before = EarlierRows(
         plan,
         probe.table,
         lambda *what: Reader(history, log.path, list(streams.values()), *what),
