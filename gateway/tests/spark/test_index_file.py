@@ -61,7 +61,7 @@ def test_an_executor_has_any_version(
         made.extend(changes)
         file.append(changes, live)  # type: ignore[arg-type]
 
-    entries, present = Entries(publish), dict[int, int]()
+    entries, present, versions = Entries(publish), dict[int, int](), list[int]()
     reader = IndexReader(file.path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index_file, "SPARE_CHANGES", spare)
@@ -74,7 +74,9 @@ def test_an_executor_has_any_version(
             assert newest(file.path) == entries.version
             # The file before the last is kept for batches under way.
             oldest = min(int(name.stem) for name in file.path.iterdir())
-            version = max(oldest, entries.version - back)
+            # A batch has one that was the newest once: of several changes at once the last.
+            versions.append(entries.version)
+            version = next(one for one in versions[-1 - back :] if one >= oldest)
             found = reader.at(version)
             assert found.version == version
             assert matches(found) == matches(as_of(made, version))
