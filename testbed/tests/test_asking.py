@@ -151,6 +151,26 @@ def test_what_is_refused_only_when_it_is_asked_ends_the_run(line: Path) -> None:
     assert "Traceback" not in failed.stderr
 
 
+def test_a_join_with_a_storage_point_has_a_row_for_each_epoch(line: Path, tmp_path: Path) -> None:
+    """Aggregates of such a join keep the rule of all aggregates: one row an epoch, in their order, of all motes."""
+    rows = tmp_path / "rows.jsonl"
+    done = run(
+        line, "--speed", "max", "--for", "160s", "--rows", rows,
+        "--query", "CREATE STORAGE POINT kept SIZE 8 AS (SELECT temp FROM sensors SAMPLE PERIOD 4 s)",
+        "--query",
+        "SELECT epoch, motes, COUNT(*) AS n, MAX(k.temp) AS most FROM sensors AS s, kept AS k "
+        "WHERE s.temp <= k.temp SAMPLE PERIOD 4 s",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (found,) = rows_of(rows).values()
+    epochs = [row["epoch"] for row in found]
+    assert epochs == list(range(epochs[0], epochs[0] + len(epochs)))
+    assert len(epochs) > 20
+    # Four motes see the same temperature all the time, and keep eight rows of it.
+    assert [(row["motes"], row["n"]) for row in found[-10:]] == [(4, 32)] * 10
+    assert {row["most"] for row in found[-10:]} == {23.0}
+
+
 def test_a_description_keeps_its_queries_for_whoever_wants_them(line: Path) -> None:
     line.write_text(f'{LINE}[[query]]\nsql = "{PLAIN}"\nat = "50 s"\n')
     done = run(line, "--speed", "max", "--for", "20s", "--no-queries", "--port", 0)
