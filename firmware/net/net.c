@@ -27,6 +27,7 @@
 #include "net/schedule/slotframe.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/queue.h"
+#include "net/transport/transport_ops.h"
 #include "net/transport/uplink.h"
 
 /* Tokens of floods that motes begin; the gateway numbers its commands from below. */

@@ -22,6 +22,7 @@
 #include "net/schedule/slotframe.h"
 #include "net/schedule/window.h"
 #include "net/transport/dissemination.h"
+#include "net/transport/transport_ops.h"
 
 /* Where the next window is seldom, a mote listens for so many ms more for each hop from HOPS_NEAR
  * on, up to HOPS_FAR: a flood whose first frames collided comes there when it would be quiet

@@ -18,6 +18,7 @@
 #include "net/schedule/window.h"
 #include "net/transport/dissemination.h"
 #include "net/transport/snoop.h"
+#include "net/transport/transport_ops.h"
 
 static struct {
     struct timer step; /* the next of a round: each step plans the one after it */

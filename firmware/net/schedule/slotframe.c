@@ -5,6 +5,7 @@
 #include "net/mac/time.h"
 #include "net/net_conf.h"
 #include "net/transport/dissemination.h"
+#include "net/transport/transport_ops.h"
 
 /* Every second control round has data slots whatever the queries: status, acknowledgements, what
  * was left over. */

@@ -10,6 +10,7 @@
 #include "net/schedule/slotframe.h"
 #include "net/schedule/window.h"
 #include "net/transport/dissemination.h"
+#include "net/transport/transport_ops.h"
 #include "net/transport/uplink.h"
 #include "wire.h"
 

@@ -6,6 +6,7 @@
 #include "net/routing/tree.h"
 #include "net/schedule/session.h"
 #include "net/transport/queue.h"
+#include "net/transport/transport_ops.h"
 #include "wire.h"
 
 /* Bytes of the queue that the records of a frame take: each has two more there than in the frame,

@@ -13,6 +13,7 @@
 #include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
 #include "net/transport/transport_conf.h"
+#include "net/transport/transport_ops.h"
 
 #define FRAGMENTS ((WIRE_PROGRAM_MAXIMUM + WIRE_FRAGMENT_MAXIMUM - 1) / WIRE_FRAGMENT_MAXIMUM)
 #define ARGUMENTS_MAXIMUM sizeof(struct wire_event)

@@ -47,11 +47,4 @@ bool dissemination_behind(void);
 bool dissemination_settled(uint8_t query);
 void dissemination_forget(void);
 
-/* Implemented by schedule: a control frame is through, and the next may go. */
-void dissemination_sent(void);
-/* … this mote is about to drop a query, or, of 0, all; others may not have heard of its end. */
-void dissemination_drops(uint8_t query);
-/* Implemented by net.c. */
-void net_execute(const struct wire_command *command, uint8_t arguments);
-
 #endif

@@ -9,6 +9,7 @@
 #include "net/app.h"
 #include "net/transport/outbox.h"
 #include "net/transport/transport_conf.h"
+#include "net/transport/transport_ops.h"
 
 #define SERIES_LONGEST                                                                             \
     (WIRE_PACKET_MAXIMUM - sizeof(struct wire_header) - sizeof(struct wire_bundle) -               \

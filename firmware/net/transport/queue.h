@@ -21,7 +21,4 @@ void queue_lost(void);
 /* Free bytes; a record takes its body and four. */
 uint16_t queue_room(void);
 
-/* Implemented by schedule: the queue holds more than before. */
-void queue_grew(void);
-
 #endif

@@ -16,6 +16,7 @@
 #include "net/transport/queue.h"
 #include "net/transport/queue_discipline.h"
 #include "net/transport/transport_conf.h"
+#include "net/transport/transport_ops.h"
 #include "wire.h"
 
 /* Numbers of frames that tell motes apart: a parent knows a repetition by the number of the last

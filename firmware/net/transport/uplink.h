@@ -16,7 +16,7 @@ bool uplink_doubtful(void);
 /* True while that frame holds partial state records, which count twice where two parents have
  * them. */
 bool uplink_partials(void);
-/* The mote's cell begins: sends until nothing is left, then calls uplink_done. */
+/* The mote's cell begins: sends until nothing is left, then calls uplink_done (transport_ops.h). */
 void uplink_start(void);
 /* The slot ends: the frame under way stays for the next one. */
 void uplink_stop(void);
@@ -29,13 +29,5 @@ const struct wire_record *uplink_record(const uint8_t *body, uint8_t length, uin
 bool uplink_of_session(uint8_t flags);
 /* A BUNDLE has come from a child: all its records are taken, or none. */
 void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length);
-
-/* Implemented by tx_window: nothing is left to send, or the cell is over; the parent has
- * acknowledged a frame with this enum wire_bundle. */
-void uplink_done(void);
-void uplink_sent(uint8_t flags);
-/* Implemented by tx_window: whether children may send more of this epoch's records in later rounds.
- */
-bool uplink_expects_more(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include "net/routing/tree.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue_discipline.h"
+#include "net/transport/transport_ops.h"
 
 void queue_grew(void) {}
 

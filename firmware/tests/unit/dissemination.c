@@ -4,10 +4,10 @@
 
 #include "net/app.h"
 #include "net/mac/mac.h"
-#include "net/net.h"
 #include "net/routing/parent_loss.h"
 #include "net/routing/tree.h"
 #include "net/transport/dissemination.h"
+#include "net/transport/transport_ops.h"
 
 enum { PARENT = 4, NEIGHBOUR = 6 };
 

@@ -6,6 +6,7 @@
 #include "net/app.h"
 #include "net/transport/outbox.h"
 #include "net/transport/queue.h"
+#include "net/transport/transport_ops.h"
 
 static int grew;
 void queue_grew(void) { grew++; }
