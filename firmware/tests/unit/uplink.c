@@ -1,99 +1,37 @@
-/* Which frame the parent may have, though it has not said so, and by which number it would.
- * sources: net/transport/uplink.c net/mac/frames.c */
-#include "unit.h"
+/* Which frame the parent may have, though it has not said so, and by which number it would; what is
+ * taken of a child's. The queue and what chooses from it, the tree, timers, slots and random
+ * numbers are the real ones, and the board is the host's. Replaced are the MAC, what routing and
+ * transport ask of the layers above them, the application, and the policies of QUEUE clauses.
+ * sources: net/transport/uplink.c net/transport/queue.c query/queueing/queue_discipline.c
+ * net/routing/ageing.c net/routing/beacon_due.c net/routing/beacon_receive.c
+ * net/routing/namesake.c net/routing/neighbours.c net/routing/parent_choice.c
+ * net/routing/parent_loss.c net/routing/sequence_request.c net/routing/tree.c
+ * net/mac/clocksync.c net/mac/frames.c net/mac/slot_table.c
+ * kernel/kernel.c lib/random.c boards/host/board.c boards/host/settings.c */
+#include "above_routing.h"
 
-#include "drivers/settings.h"
-#include "kernel/timer.h"
-#include "lib/random.h"
-#include "net/app.h"
+#include "host.h"
 #include "net/mac/frames.h"
 #include "net/mac/mac.h"
 #include "net/mac/slot_table.h"
-#include "net/routing/parent_loss.h"
-#include "net/routing/tree.h"
 #include "net/transport/outbox.h"
+#include "net/transport/queue.h"
+#include "net/transport/queue_discipline.h"
+#include "net/transport/transport_ops.h"
 #include "net/transport/uplink.h"
+#include "query/queueing/policy.h"
 
-enum { PARENT = 4, OTHER = 6 };
+enum { PARENT = 104, OTHER = 106, CHILD = 110, ME = 9 };
 
+/* ---- the MAC ---- */
 struct mac_counters mac_counters;
-static struct wire_settings own = {.magic = WIRE_SETTINGS_MAGIC, .nodeid = 1};
-static uint8_t next;   /* number of a frame */
-static uint8_t number; /* … of what the radio has */
-static uint16_t parent = PARENT;
-static struct {
-    struct queue_record record;
-    uint8_t body[8];
-} only = {.record = {.length = 8, .type = WIRE_PACKET_RESULT}};
-static bool queued;
+static uint8_t next;           /* number of a frame */
+static uint8_t number;         /* … of what the radio has */
 static mac_handler *under_way; /* of what the radio has */
 static uint16_t destination;   /* … and its way */
 
-const struct wire_settings *settings(void) { return &own; }
-uint16_t tree_own_parent(void) { return parent; }
-uint8_t tree_own_level(void) { return 2; }
-static uint16_t session;
-uint16_t tree_session(void) { return session; }
-bool tree_is_root(void) { return false; }
-void parent_frame_sent(bool acknowledged) { (void)acknowledged; }
-struct queue_record *discipline_next(bool partials)
-{
-    (void)partials;
-    return queued ? &only.record : NULL;
-}
-uint8_t discipline_length(const struct queue_record *record) { return record->length; }
-void discipline_on_transmit(struct queue_record *record) { (void)record; }
-void discipline_on_acked(struct queue_record *record)
-{
-    (void)record;
-    queued = false;
-}
-struct queue_record *queue_append(uint8_t type, const void *body, uint8_t length)
-{
-    (void)type;
-    (void)body;
-    (void)length;
-    return NULL;
-}
-bool queue_push(uint8_t type, const void *body, uint8_t length)
-{
-    (void)type;
-    (void)body;
-    (void)length;
-    return true;
-}
-void queue_lost(void) {}
-void queue_forget(void) {}
-uint16_t queue_room(void) { return 100; }
-uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t length)
-{
-    (void)node;
-    (void)state;
-    return length;
-}
-bool uplink_expects_more(void) { return false; }
-uint8_t slot_table_cells(uint8_t level)
-{
-    (void)level;
-    return 20;
-}
-void slot_table_mote(uint8_t level) { (void)level; }
-void uplink_done(void) {}
-void uplink_sent(uint8_t flags) { (void)flags; }
-uint16_t random_below(uint16_t bound)
-{
-    (void)bound;
-    return 0;
-}
-ticks_t clock_now(void) { return 0; }
-void timer_after(struct timer *timer, uint16_t ticks, timer_handler *handler)
-{
-    (void)timer;
-    (void)ticks;
-    (void)handler;
-}
-void timer_stop(struct timer *timer) { (void)timer; }
 void mac_cell_begins(void) {}
+bool mac_busy(void) { return under_way; }
 void mac_cancel(void) { under_way = NULL; }
 void *mac_begin(struct mac_frame *frame, uint16_t to, uint8_t type)
 {
@@ -118,6 +56,91 @@ bool mac_send(struct mac_frame *frame, uint8_t tries, mac_handler *done)
     return true;
 }
 
+/* ---- what transport asks of the layers above it ---- */
+static int finished;     /* cells in which nothing was left to send, or that were over */
+static int acknowledged; /* frames */
+
+void queue_grew(void) {}
+void uplink_done(void) { finished++; }
+void uplink_sent(uint8_t flags)
+{
+    (void)flags;
+    acknowledged++;
+}
+bool uplink_expects_more(void) { return false; }
+
+/* ---- the application: partial states that do not merge ---- */
+uint8_t app_child_state(uint16_t node, const struct wire_partial *state, uint8_t length)
+{
+    CHECK_EQUAL(node, CHILD);
+    return state->motes ? length : 0;
+}
+uint8_t app_state_size(uint8_t query)
+{
+    (void)query;
+    return 0;
+}
+bool app_merge(struct wire_partial *into, uint8_t size, const struct wire_partial *from,
+               uint8_t length)
+{
+    (void)into, (void)size, (void)from, (void)length;
+    return false;
+}
+bool app_superfluous(const struct wire_partial *mine, uint8_t length,
+                     const struct wire_partial *heard, uint8_t heard_length)
+{
+    (void)mine, (void)length, (void)heard, (void)heard_length;
+    return false;
+}
+
+/* ---- policies: no query has a QUEUE clause ---- */
+const struct wire_queue *policy_of(uint8_t query)
+{
+    (void)query;
+    return NULL;
+}
+uint16_t policy_left_out(uint8_t query, uint16_t rows)
+{
+    (void)query, (void)rows;
+    return 0;
+}
+bool policy_may_go(uint8_t query)
+{
+    (void)query;
+    return true;
+}
+void policy_gone(uint8_t query) { (void)query; }
+uint16_t policy_difference(const struct wire_result *a, const struct wire_result *b)
+{
+    (void)a, (void)b;
+    return 0;
+}
+void policy_average(struct wire_result *into, uint16_t weight, const struct wire_result *from,
+                    uint16_t rest)
+{
+    (void)into, (void)weight, (void)from, (void)rest;
+}
+
+static void be(uint16_t node)
+{
+    host_settings(&(struct wire_settings){.magic = WIRE_SETTINGS_MAGIC, .nodeid = node});
+}
+
+/* At level 2. */
+static void join(uint16_t session)
+{
+    CHECK(beacon_of(PARENT, 1, ROOT, 60, 255, session));
+    CHECK_EQUAL(tree_own_parent(), PARENT);
+    CHECK_EQUAL(tree_own_level(), 2);
+    CHECK_EQUAL(tree_session(), session);
+}
+
+static void put(uint8_t type)
+{
+    static const struct wire_partial any = {.query = 1, .motes = 1};
+    CHECK(queue_push(type, &any, sizeof any));
+}
+
 static void says(enum radio_outcome outcome)
 {
     mac_handler *handler = under_way;
@@ -125,12 +148,21 @@ static void says(enum radio_outcome outcome)
     handler(outcome);
 }
 
-static void begin(void)
+/* A cell in which there is one record of this type. */
+static void begin_with(uint8_t type)
 {
-    queued = true;
+    if (!tree_joined()) {
+        be(ME);
+        tree_init();
+        join(SESSION);
+    }
+    put(type);
     uplink_start();
     CHECK(under_way && uplink_outstanding() && !uplink_doubtful());
+    CHECK_EQUAL(queue_length(), 0);
 }
+
+static void begin(void) { begin_with(WIRE_PACKET_RESULT); }
 
 static void a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt(void)
 {
@@ -159,7 +191,8 @@ static void what_was_never_on_the_air_may_take_another_way(void)
     says(RADIO_BUSY);
     uplink_stop();
     CHECK(uplink_outstanding() && !uplink_doubtful());
-    parent = OTHER;
+    hear(OTHER, 1, ROOT, 16, 255);
+    CHECK_EQUAL(tree_own_parent(), OTHER);
     uplink_start();
     CHECK_EQUAL(destination, OTHER);
 }
@@ -182,8 +215,7 @@ static void what_holds_partial_states_says_so(void)
     CHECK(!uplink_partials());
     says(RADIO_SENT);
     uplink_stop();
-    only.record.type = WIRE_PACKET_PARTIAL;
-    begin();
+    begin_with(WIRE_PACKET_PARTIAL);
     CHECK(uplink_partials());
     says(RADIO_SENT);
     CHECK(!uplink_partials());
@@ -191,26 +223,31 @@ static void what_holds_partial_states_says_so(void)
 
 static void a_bundle_tells_of_which_session_it_is(void)
 {
-    for (session = 0x10FE; session < 0x1101; session++) {
+    begin();
+    says(RADIO_SENT);
+    for (uint16_t session = 0x10FE; session < 0x1101; session++) {
+        join(session);
         begin();
         uint8_t flags =
             role_frames.uplink.bytes[sizeof(struct wire_mac_header) + sizeof(struct wire_header)];
         CHECK(uplink_of_session(flags));
         CHECK(uplink_of_session(flags ^ (WIRE_BUNDLE_PENDING | WIRE_BUNDLE_LATER)));
         says(RADIO_SENT);
-        session++;
+        join((uint16_t)(session + 1));
         CHECK(!uplink_of_session(flags));
-        session--;
     }
-    session = 0;
 }
 
 /* `step`: from one of four motes to the next. */
 static void check_apart(uint16_t step)
 {
     uint8_t by[256] = {0};
+    begin();
+    says(RADIO_SENT);
+    uplink_stop();
+    CHECK_EQUAL(slot_table_cells(tree_own_level()), 20);
     for (uint8_t mote = 0; mote < 4; mote++) {
-        own.nodeid = (uint16_t)(1 + step * mote);
+        be((uint16_t)(1 + step * mote));
         for (uint8_t i = 0; i < 64; i++) {
             begin();
             CHECK_EQUAL(by[number], 0);
@@ -228,6 +265,98 @@ static void who_meets_in_a_cell_numbers_frames_apart(void) { check_apart(20); }
  * three numbers. */
 static void so_does_who_follows_in_the_next_cell(void) { check_apart(3); }
 
+/* Records in the frame that the radio has. */
+static int records(void)
+{
+    const uint8_t *body =
+        role_frames.uplink.bytes + sizeof(struct wire_mac_header) + sizeof(struct wire_header);
+    uint8_t length = (uint8_t)(role_frames.uplink.length - sizeof(struct wire_mac_header) -
+                               sizeof(struct wire_header)),
+            at = sizeof(struct wire_bundle);
+    CHECK_EQUAL(!(*body & WIRE_BUNDLE_PENDING), queue_length() == 0);
+    int count = 0;
+    while (uplink_record(body, length, &at))
+        count++;
+    CHECK_EQUAL(at, length);
+    return count;
+}
+
+/* To a parent that has been told of more, and so goes on listening. */
+static void what_fits_no_frame_follows_in_the_next_of_the_same_cell(void)
+{
+    begin();
+    says(RADIO_SENT);
+    uplink_stop();
+    int sent = 0, frames = 0;
+    finished = acknowledged = 0;
+    for (int i = 0; i < 40; i++)
+        put(WIRE_PACKET_RESULT);
+    for (uplink_start(); under_way; frames++) {
+        uint8_t before = number;
+        bool lost = frames == 1;
+        sent += lost ? 0 : records();
+        CHECK_EQUAL(finished, 0);
+        says(lost ? RADIO_NO_ACK : RADIO_SENT);
+        CHECK(!under_way);
+        host_run(CLOCK_MS(20), 1);
+        if (lost) {
+            CHECK(under_way && uplink_doubtful());
+            CHECK_EQUAL(number, before);
+        }
+    }
+    CHECK(frames > 3);
+    CHECK_EQUAL(sent, 40);
+    CHECK_EQUAL(acknowledged, frames - 1);
+    CHECK_EQUAL(finished, 1);
+    CHECK(!uplink_outstanding() && !uplink_waiting());
+}
+
+/* Two rows and a partial state, of so many motes. */
+static uint8_t bundle_of_a_child(uint8_t *bytes, uint16_t motes)
+{
+    static const uint8_t types[] = {WIRE_PACKET_RESULT, WIRE_PACKET_PARTIAL, WIRE_PACKET_RESULT};
+    uint8_t at = sizeof(struct wire_bundle);
+    bytes[0] = 0;
+    for (uint8_t i = 0; i < sizeof types; i++) {
+        struct wire_record *record = (struct wire_record *)(bytes + at);
+        struct wire_partial *body = (struct wire_partial *)(record + 1);
+        *record = (struct wire_record){.type = types[i], .body_length = sizeof *body};
+        *body = (struct wire_partial){.query = (uint8_t)(i + 1), .motes = motes};
+        at = (uint8_t)(at + sizeof *record + sizeof *body);
+    }
+    return at;
+}
+
+static void a_childs_records_are_taken_in_their_order_but_what_need_not_go_on(void)
+{
+    uint8_t bytes[WIRE_PACKET_MAXIMUM];
+    uplink_bundle(CHILD, bytes, bundle_of_a_child(bytes, 2));
+    CHECK_EQUAL(queue_length(), 3);
+    uint8_t query = 1;
+    for (struct queue_record *r = queue_next(NULL); r; r = queue_next(r))
+        CHECK_EQUAL(r->body[0], query++);
+    uplink_bundle(CHILD, bytes, bundle_of_a_child(bytes, 0));
+    CHECK_EQUAL(queue_length(), 5);
+    CHECK_EQUAL(queue_dropped() + mac_counters.malformed, 0);
+}
+
+static void of_a_bundle_that_is_cut_off_or_finds_no_room_nothing_is_taken(void)
+{
+    uint8_t bytes[WIRE_PACKET_MAXIMUM], length = bundle_of_a_child(bytes, 2);
+    uplink_bundle(CHILD, bytes, (uint8_t)(length - 1));
+    CHECK_EQUAL(mac_counters.malformed, 1);
+    CHECK_EQUAL(queue_length(), 0);
+    uint8_t before = 0;
+    for (int i = 0; i < 100; i++) {
+        before = queue_length();
+        uplink_bundle(CHILD, bytes, length);
+        CHECK(queue_length() == before + 3 || queue_length() == before);
+    }
+    CHECK_EQUAL(queue_length(), before);
+    CHECK(before > 30 && queue_room() < length + 3);
+    CHECK(queue_dropped() > 0);
+}
+
 static const struct test tests[] = {
     TEST(a_cell_that_ends_while_the_radio_has_the_frame_leaves_it_in_doubt),
     TEST(what_was_not_acknowledged_is_in_doubt),
@@ -237,5 +366,8 @@ static const struct test tests[] = {
     TEST(a_bundle_tells_of_which_session_it_is),
     TEST(who_meets_in_a_cell_numbers_frames_apart),
     TEST(so_does_who_follows_in_the_next_cell),
+    TEST(what_fits_no_frame_follows_in_the_next_of_the_same_cell),
+    TEST(a_childs_records_are_taken_in_their_order_but_what_need_not_go_on),
+    TEST(of_a_bundle_that_is_cut_off_or_finds_no_room_nothing_is_taken),
 };
 UNIT_MAIN(tests)
