@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 
 def users_session(directory: Path) -> SparkSession:
-    """On this machine, with two cores."""
+    """On this machine, with two cores. A task whose Python a busy machine is slow to start is tried again, as on a cluster."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[2,4]")
         .appName("user")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
