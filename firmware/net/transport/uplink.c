@@ -253,7 +253,7 @@ void uplink_bundle(uint16_t source, const uint8_t *body, uint8_t length)
             }
         }
         /* The schedule stops acknowledging before this can happen: a last line of defence. */
-        if (needed > queue_room()) {
+        if (pass == 0 && needed > queue_room()) {
             queue_lost();
             return;
         }
