@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.tests.sharing.plans import plan, rows, state_of
 from skerry.expressions.expression import render
-from skerry.ingest.partial_states import Partial, merge_partials
 from skerry.planner.model.periods import ceiling
-from skerry.planner.model.plans import Difference, Installation, QueryPlan
+from skerry.planner.model.plans import Difference, QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_point, plan_query
-from skerry.service.explain import explain, explain_text
 from skerry.sharing.cutover import Reading, choose_cut
 from skerry.sharing.demand import Demand
 from skerry.sharing.groups import Group
@@ -23,29 +21,7 @@ from skerry.sharing.needs import need_of
 from skerry.sql.ast import CreatePoint
 from skerry.sql.errors import QueryError
 from skerry_protocol.codec import decode_program
-from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM, QueryFlag
-
-
-def plan(text: str) -> QueryPlan:
-    result = plan_query(text)
-    assert isinstance(result, QueryPlan)
-    return result
-
-
-def rows(what: str, period: str = "10 s", where: str = "", length: str = "") -> QueryPlan:
-    clause = f"WHERE {where}" if where else ""
-    return plan(f"SELECT {what} FROM sensors {clause} SAMPLE PERIOD {period} {length}")
-
-
-def state_of(demand: Demand) -> tuple[object, ...]:
-    return demand.to_dict(), demand.query_texts(), [demand.user_text(user) for user in demand.users()]
-
-
-def kept(demand: Demand) -> Demand:
-    """What is read again of what was written."""
-    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
-    queries = [json.loads(text or "") for text in demand.query_texts().values()]
-    return Demand.from_dict(json.loads(json.dumps(demand.to_dict())), queries, users, demand.users())
+from skerry_protocol.packets import FOREVER, QUERIES_MAXIMUM
 
 
 def test_two_users_of_the_same_attributes_share_one_query_at_the_faster_rate() -> None:
@@ -393,120 +369,6 @@ def test_what_serves_all_is_the_same_whoever_has_gone(plans: list[QueryPlan], ra
         assert group.query() == merge([*left.values()])
 
 
-def test_state_survives_json() -> None:
-    demand = Demand()
-    demand.add_user("a", rows("temp", "10 s", "temp > 25.5"), 0)
-    demand.add_user("b", plan("SELECT AVG(temp) AS t FROM sensors SAMPLE PERIOD 10 s FOR 1 h"), 5)
-    demand.add_user("c", rows("light / 3", "7 s"), 60)
-    copy = kept(demand)
-    assert state_of(copy) == state_of(demand)
-    assert copy.installations() == demand.installations()
-    for now in (61, 75, 100, 4000):
-        assert copy.advance(now) == demand.advance(now)
-    assert copy.remove_user("a", 4001) == demand.remove_user("a", 4001)
-
-
-def test_only_mote_queries_that_have_changed_are_written_again() -> None:
-    demand = Demand(linger_seconds=10, forget_seconds=600)
-    demand.add_user("a", rows("temp"), 0)
-    assert list(demand.query_texts(changed=True)) == ["1"]
-    demand.remembered()
-    assert demand.query_texts(changed=True) == {}
-    demand.add_user("b", rows("temp, light"), 100)
-    changed = demand.query_texts(changed=True)
-    assert list(changed) == ["1", "2"]
-    assert json.loads(changed["1"] or "")["stop_at"] is not None
-    demand.remembered()
-    demand.advance(200)
-    demand.remembered()
-    demand.advance(2000)
-    assert demand.query_texts(changed=True) == {"1": None}
-    assert list(demand.query_texts()) == ["2"]
-    assert kept(demand).query_texts(changed=True) == {}
-
-
-def test_after_a_restart_of_network_time_streams_begin_anew_with_the_rest_of_for() -> None:
-    demand = Demand(lead_seconds=8)
-    (old,) = demand.add_user("a", rows("temp", "10 s", length="FOR 100 s"), 100).install
-    (new,) = demand.restart(last=160, now=2).install
-    assert new.query != old.query
-    feed = demand.feeds("a")[0]
-    assert (feed.since_ms, feed.until_ms) == (10_000, 60_000)
-
-
-def test_what_has_ended_does_not_begin_anew_while_its_last_rows_are_under_way() -> None:
-    """Others come before and after its end."""
-    demand = Demand(lead_seconds=8, linger_seconds=10)
-    demand.add_user("a", rows("temp", "4 s", length="FOR 40 s"), 20)
-    demand.add_user("b", rows("temp", "4 s"), 20)
-    assert demand.feeds("a")[0].until_ms == 68_000
-    demand.add_user("c", rows("light", "4 s"), 62)
-    demand.advance(71)
-    before = demand.feeds("a")
-    demand.add_user("d", rows("humidity", "4 s"), 72)
-    demand.add_user("e", rows("humidity", "2 s"), 73)
-    demand.remove_user("e", 74)
-    demand.remove_user("d", 75)
-    assert demand.feeds("a") == before
-    assert demand.advance(78).finished == ("a",)
-
-
-@pytest.mark.parametrize("last", [195, 201, 1000])
-def test_what_for_has_had_of_its_epochs_is_not_asked_for_anew(last: int) -> None:
-    demand = Demand(lead_seconds=8)
-    demand.add_user("a", rows("temp", "10 s", length="FOR 100 s"), 90)
-    demand.add_user("b", rows("light", "10 s"), 90)
-    feed = demand.feeds("a")[0]
-    assert (feed.since_ms, feed.until_ms) == (100_000, 200_000)
-    (new,) = demand.restart(last=last, now=2).install
-    assert (demand.feeds("a"), new.end) == ((), FOREVER)
-    assert demand.feeds("b")[0].since_ms == 10_000
-    assert kept(demand).advance(2).finished == ("a",)
-    assert demand.advance(2).finished == ("a",)
-    # All epochs of b's were to come with what a asked, too.
-    assert [column.name for column in demand.installations()[0].mote_query.columns] == ["light"]
-
-
-def test_a_query_alone_whose_epochs_have_been_ends_with_its_session() -> None:
-    demand = Demand(lead_seconds=8)
-    demand.add_user("a", rows("temp", "10 s", length="FOR 100 s"), 90)
-    assert not demand.restart(last=195, now=2)
-    assert demand.installations() == ()
-    assert demand.advance(2).finished == ("a",)
-
-
-@pytest.mark.parametrize(("last", "again"), [(17, True), (25, True), (29, False)])
-def test_once_is_asked_anew_as_long_as_its_rows_may_have_been_under_way(last: float, again: bool) -> None:
-    demand = Demand(lead_seconds=8, linger_seconds=10)
-    demand.add_user("a", plan("SELECT temp FROM sensors ONCE"), 10)
-    assert bool(demand.restart(last=last, now=2).install) is again
-    assert demand.advance(2).finished == (() if again else ("a",))
-
-
-@pytest.mark.parametrize("period", ["10 s", "1500 ms", "250 ms"])
-@pytest.mark.parametrize(("epochs", "had"), [(8, 0), (8, 4), (8, 8), (8, 9)])
-def test_a_storage_point_is_there_again_and_stores_what_is_left_of_for(
-    period: str, epochs: int, had: int
-) -> None:
-    text = (
-        f"CREATE STORAGE POINT p SIZE 20 AS SELECT accel_x FROM sensors SAMPLE PERIOD {period} FOR {epochs}"
-    )
-    statement = plan_query(text)
-    assert isinstance(statement, CreatePoint)
-    demand = Demand()
-    (made,) = demand.add_user("a", plan_point(statement, 1)[1], 98).install
-    period_ms = made.mote_query.period_ms
-    (feed,) = demand.feeds("a")
-    for now in (2, 200):
-        (again,) = demand.restart(last=(feed.since_ms + had * period_ms) / 1000, now=now).install
-        demand.advance(now + 1000)
-        assert demand.installations() == (again,)
-        first = -(-again.start * 1000 // period_ms)
-        stored = [n for n in range(first, first + 20) if n * period_ms // 1000 < again.end]
-        assert len(stored) == max(0, epochs - had)
-        epochs, had = max(0, epochs - had), 99
-
-
 def test_name_taken_and_unknown_user() -> None:
     demand = Demand()
     demand.add_user("a", rows("temp"), 0)
@@ -631,76 +493,6 @@ def test_every_user_sees_each_epoch_once_whatever_others_do(
             period = plans[user].period_ms
             assert epochs, "a user who stayed for a minute sees rows"
             assert (now * 1000 - found[-1][0]) <= 2 * max(period, 3000)
-
-
-def test_motes_do_not_withhold_states_once_somebody_wants_them_counted() -> None:
-    """MAX and COUNT share a state, which then has to come from all."""
-    demand = Demand()
-    alone = demand.add_user("a", rows("MAX(temp)"), 100)
-    assert [i.mote_query.snoop for i in alone.install] == [True]
-    both = demand.add_user("b", rows("COUNT(temp)"), 101)
-    assert [i.mote_query.snoop for i in both.install] == [False]
-    assert [decode_program(i.program).flags for i in both.install] == [QueryFlag.AGGREGATE]
-
-
-def test_an_exact_stream_serves_approximate_users_as_long_as_somebody_needs_it() -> None:
-    def columns(installed: tuple[Installation, ...]) -> list[list[str]]:
-        return [[c.aggregate.name for c in i.mote_query.columns] for i in installed]
-
-    demand = Demand()
-    within = rows("AVG(temp)", length="APPROXIMATE WITHIN 1")
-    assert columns(demand.add_user("a", within, 100).install) == [["AVG", "REPRESENTATIVE"]]
-    exact = demand.add_user("b", rows("SUM(temp)"), 150).install
-    assert columns(exact) == [["AVG"]], "SUM and AVG are of one state"
-    assert not exact[0].mote_query.snoop
-    assert demand.add_user("c", within, 200) == Difference()
-    demand.advance(250)
-    assert demand.feeds("a")[-1].query == demand.feeds("b")[-1].query == demand.feeds("c")[-1].query
-    again = demand.remove_user("b", 300).install
-    assert columns(again) == [["AVG", "REPRESENTATIVE"]]
-    assert again[0].mote_query.snoop
-
-
-def test_approximate_answers_of_several_values_are_exact() -> None:
-    """Motes count as a sibling for one value. A COUNT does not err, and goes with any."""
-    demand = Demand()
-    demand.add_user("a", rows("AVG(temp)", length="APPROXIMATE WITHIN 1"), 100)
-    demand.add_user("b", rows("COUNT(*)", length="APPROXIMATE WITHIN 0"), 150)
-    last = demand.installations()[-1].mote_query.columns
-    assert [c.aggregate.name for c in last] == ["AVG", "COUNT", "REPRESENTATIVE"]
-    assert last[-1].expr is not None
-    assert last[-1].expr.operand == 100
-    both = demand.add_user("c", rows("AVG(light)", length="APPROXIMATE WITHIN 9"), 200).install[0]
-    assert [c.aggregate.name for c in both.mote_query.columns] == ["AVG", "AVG", "COUNT"]
-    assert not both.mote_query.snoop
-
-
-def test_the_smallest_tolerance_serves_all() -> None:
-    demand = Demand()
-    demand.add_user("a", rows("AVG(temp)", length="APPROXIMATE WITHIN 1"), 100)
-    assert demand.add_user("b", rows("SUM(temp)", length="APPROXIMATE WITHIN 2"), 120) == Difference()
-    closer = demand.add_user("c", rows("COUNT(*), AVG(temp)", length="APPROXIMATE WITHIN 0.5 degC"), 150)
-    columns = closer.install[0].mote_query.columns
-    assert [c.aggregate.name for c in columns] == ["AVG", "COUNT", "REPRESENTATIVE"]
-    assert columns[-1].expr is not None
-    assert columns[-1].expr.operand == 50
-    assert kept(demand).installations() == demand.installations()
-
-
-def test_difference_of_a_late_state_adds_to_the_sum() -> None:
-    query = merge([rows("AVG(temp), COUNT(*)", length="APPROXIMATE WITHIN 1")])
-    parts = [Partial(5, 3, ((3, 60), (3, 0), (0, 0))), Partial(5, 0, ((0, -7), (0, 0), (0, 0)))]
-    for order in (parts, parts[::-1]):
-        assert merge_partials(query, order) == Partial(5, 3, ((3, 53), (3, 0), (0, 0)))
-
-
-def test_errors_are_stated() -> None:
-    told = explain_text(
-        explain(rows("AVG(temp) * 2 AS twice, COUNT(*), SUM(temp)", length="APPROXIMATE WITHIN 0.5"))
-    )
-    assert "  AVG(temp) errs by 0.5 degC at most\n" in told
-    assert "  COUNT(*) errs not; a mote that is gone counts for up to 7 epochs\n" in told
-    assert "  SUM(temp) errs by 0.5 degC at most for each mote that it counts\n" in told
 
 
 @pytest.mark.parametrize(

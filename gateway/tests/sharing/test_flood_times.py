@@ -6,7 +6,7 @@ import pytest
 
 from gateway.tests.catalog.test_motes import status
 from gateway.tests.network.test_networks import hello, networks
-from gateway.tests.sharing.test_demand import kept, plan, rows
+from gateway.tests.sharing.plans import kept, plan, rows
 from skerry.catalog import Catalog
 from skerry.planner.features.srt import Axis, Srt
 from skerry.sharing.demand import Demand
