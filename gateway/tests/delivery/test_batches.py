@@ -13,7 +13,6 @@ from gateway.tests import users, windowed
 from gateway.tests.executors import Executors
 from gateway.tests.logs import PERIODS, STREAMS, Log
 from gateway.tests.windowed import PLACES_TABLE
-from skerry.delivery.engine import Engine
 from skerry.execution.deliveries import Delivery
 from skerry.storage.log.record import RECORD
 from skerry.tables.store import TableStore
