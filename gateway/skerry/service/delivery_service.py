@@ -22,6 +22,7 @@ from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
+from skerry.tables.journal import TableJournal
 from skerry.tables.store import TableStore
 
 
@@ -37,6 +38,7 @@ class DeliveryService:
         queries: Queries,
         history: HistoryService,
         tables: TableStore,
+        journal: TableJournal,
         persistence: Persistence,
         index: IndexFile,
         backlog: int,
@@ -45,7 +47,8 @@ class DeliveryService:
         by_utc: bool,
     ) -> None:
         self._log, self._network, self._queries, self._persistence = log, network, queries, persistence
-        self._history, self._tables, self._backlog, self._speed = history, tables, backlog, speed
+        self._history, self._tables, self._journal = history, tables, journal
+        self._backlog, self._speed = backlog, speed
         self.engine = Engine(
             network.stream,
             self._there,
@@ -65,7 +68,9 @@ class DeliveryService:
 
     def forget(self, query_id: str) -> None:
         """A query that has ended."""
-        self._joins.pop(query_id, None)
+        joiner = self._joins.pop(query_id, None)
+        if joiner is not None:
+            self._journal.leave(joiner.names)
         self.engine.unsubscribe(query_id)
 
     def refresh_feeds(self) -> None:
@@ -95,6 +100,7 @@ class DeliveryService:
         if first == self._begun:
             return
         self._begun = first
+        self._journal.drop_before(first)
         there = stream_log.read_there(self._log.path, first, first + 1)[1]
         log = Beginning(first, int(there["arrival"][0]) if len(there) else None)
         running = self._network.running
@@ -117,7 +123,10 @@ class DeliveryService:
         """What joins a query's rows with tables; None: there are none."""
         if query.plan.probes and query.id not in self._joins:
             past = {called: before.table for called, before in self._history.earlier_rows(query.plan).items()}
-            self._joins[query.id] = Joiner(query.plan, self._tables.get, past)
+            joiner = Joiner(query.plan, self._tables.get, past, self._journal)
+            # What it was planned with is what its first rows meet.
+            self._journal.want(joiner.names)
+            self._joins[query.id] = joiner
         return self._joins.get(query.id)
 
     def paused(self, query: UserQuery) -> str | None:
@@ -177,7 +186,9 @@ class DeliveryService:
         return max(self.engine.done, self._opened)
 
     def deliver(self) -> None:
-        """What Spark does once the gateway is started, here in the caller's thread: new rows of the log go on to the users."""
+        """What threads and Spark do once the gateway is started, here in the caller's: tables are looked at, new rows of the log go on to
+        the users."""
+        self._journal.look()
         if self._log.rows > self.engine.done:
             self.engine.process(self._there(self.engine.done, self._log.rows))
 

@@ -35,6 +35,7 @@ from skerry.storage.log import stream_log
 from skerry.storage.log.dating import MachineClock
 from skerry.storage.state import DataDirectory
 from skerry.streams.stream import Stream
+from skerry.tables.journal import TableJournal
 from skerry.tables.store import TableStore
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class Gateway:
         self._index = IndexFile(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
         self.tables = TableStore(tables or data / "tables", self.spark.read)
+        self._journal = TableJournal(data, self.tables, lambda: self.log.rows, self._lock)
         self.history = HistoryService(
             data,
             self.log,
@@ -86,6 +88,7 @@ class Gateway:
             self._queries,
             self.history,
             self.tables,
+            self._journal,
             self.persistence,
             self._index,
             backlog,
@@ -138,12 +141,14 @@ class Gateway:
         self.spark.start()
         # Databases are asked in the background from now on.
         self.tables.schemas()
+        self._journal.start()
         self.history.start()
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
         for root in self.roots:
             root.link.close()
+        self._journal.stop()
         self.tables.close()
         self.spark.stop()
         self.history.stop()

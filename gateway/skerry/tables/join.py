@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,8 @@ from skerry.planner.model.joined_tables import (
 )
 from skerry.planner.model.plans import QueryPlan
 from skerry.tables.columns import Column, TableError
-from skerry.tables.store import Table
+from skerry.tables.store import LOOK_S, Table
+from skerry.tables.versions import TableVersions
 
 Int64 = npt.NDArray[np.int64]
 #: A table of so many times fewer rows than the batch has is searched for, not searched.
@@ -41,7 +44,6 @@ class _Keys:
     """A table's rows that a query may want, by key: ``values`` ascending, ``rows`` where they stand. Of texts, values are places in
     ``texts``, where each stands once."""
 
-    version: int
     values: Int64
     rows: Int64
     texts: pa.Array | None = None
@@ -53,44 +55,78 @@ ROW, SESSION, NODE, NETWORK = " row", " session", " node", " network"
 Earlier = Callable[[Int64, Int64], tuple[Table, int]]
 #: Pairs of a batch with one table at most.
 PAIRS_MAXIMUM = 20_000_000
+#: Behind every row that a log will ever have.
+_NEXT = 1 << 62
+#: Readings of one table whose keys a query keeps sorted: that of older rows, and that of new ones.
+_KEYS_KEPT = 2
 
 
 class Joiner:
-    """One query's join. ``tables`` finds a table by name; it raises TableError when that is not there. ``past``: what a table of
-    the stream's own past is for rows of the stream, by their numbers in the log and sample times."""
+    """One query's join. ``tables`` finds a table by name, as it is now; it raises TableError when that is not there. ``past``: what a table
+    of the stream's own past is for rows of the stream, by their numbers in the log and sample times. ``versions``: which reading of a
+    table each row meets; None: all meet it as it is now."""
 
     def __init__(
-        self, plan: QueryPlan, tables: Callable[[str], Table], past: Mapping[str, Earlier] | None = None
+        self,
+        plan: QueryPlan,
+        tables: Callable[[str], Table],
+        past: Mapping[str, Earlier] | None = None,
+        versions: TableVersions | None = None,
     ) -> None:
-        self._plan, self._tables, self._past = plan, tables, past or {}
+        self._plan, self._tables, self._past, self._versions = plan, tables, past or {}, versions
+        #: The tables that change: the stream's past does not.
+        self.names = sorted(
+            {probe.table.schema.name for probe in plan.probes if probe.table.called not in self._past}
+        )
         self._of_epochs = {
             probe.table.called
             for probe in plan.probes
             if EPOCH in columns_read(plan.joined_exprs(), probe.table)
         }
-        self._keys: dict[str, _Keys] = {}
+        #: By what a table is called, and its version.
+        self._keys: dict[str, dict[int, _Keys]] = {}
         self._exprs = [output.expr for output in plan.outputs]
         self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
 
     def check(self) -> None:
-        """Raises TableError when a table is not there, or has not the columns any more that the query was planned with."""
+        """Raises TableError when a table is not there for the rows that come next, or has not the columns any more that the query was
+        planned with."""
+        if self._versions is not None:
+            self._versions.refresh()
         for probe in self._plan.probes:
             if probe.table.called not in self._past:
-                self._table(probe)
+                self._table(probe, None if self._versions is None else _NEXT)
 
     def join(self, rows: Rows, places: Indices) -> tuple[Indices, pa.RecordBatch]:
         """Rows of the stream (their places, some several times, in the same order) and the query's columns for each pair.
 
         Raises TableError.
         """
-        left, chosen = self._pairs(rows, places)
-        return left, self._project(rows, left, chosen)
+        found = []
+        for at, piece in self._pieces(rows, places):
+            left, chosen = self._pairs(rows, piece, at)
+            found.append((left, self._project(rows, left, chosen)))
+        if len(found) == 1:
+            return found[0]
+        [batch] = pa.Table.from_batches([batch for _, batch in found]).combine_chunks().to_batches() or [
+            found[0][1]
+        ]
+        return np.concatenate([left for left, _ in found]), batch
 
     def columns(
         self, rows: Rows, places: Indices, exprs: Sequence[Expr]
     ) -> tuple[Int64, list[Vector | list[str | None]]]:
         """The same places, and what expressions are for each pair. Raises TableError."""
-        left, chosen = self._pairs(rows, places)
+        found = [self._columns(rows, piece, at, exprs) for at, piece in self._pieces(rows, places)]
+        if len(found) == 1:
+            return found[0]
+        columns = [_concatenated([part[1][i] for part in found]) for i in range(len(exprs))]
+        return np.concatenate([left for left, _ in found]), columns
+
+    def _columns(
+        self, rows: Rows, places: Indices, at: int | None, exprs: Sequence[Expr]
+    ) -> tuple[Int64, list[Vector | list[str | None]]]:
+        left, chosen = self._pairs(rows, places, at)
         evaluate = self._evaluator(rows, left, chosen, list(exprs))
         found: list[Vector | list[str | None]] = []
         for expr in exprs:
@@ -100,15 +136,34 @@ class Joiner:
             found.append(evaluate(expr, self._plan.period_ms) if text is None else text)
         return left, found
 
-    def _pairs(self, rows: Rows, places: Indices) -> tuple[Int64, dict[str, tuple[Table, Int64]]]:
-        """Places of rows of the stream, and by table the rows that belong to them."""
+    def _pieces(self, rows: Rows, places: Indices) -> list[tuple[int | None, Indices]]:
+        """Rows that meet the same readings of all tables: the number of the first, and their places."""
+        if self._versions is None or not self.names or not len(places):
+            return [(None, places)]
+        numbers = _numbers(rows)[places]
+        self._versions.refresh()
+        changes = self._versions.changes(self.names, int(numbers[0]), int(numbers[-1]))
+        if not changes:
+            return [(int(numbers[0]), places)]
+        bounds = [0, *np.searchsorted(numbers, changes).tolist(), len(places)]
+        return [
+            (int(numbers[begin]), places[begin:end])
+            for begin, end in itertools.pairwise(bounds)
+            if begin < end
+        ]
+
+    def _pairs(
+        self, rows: Rows, places: Indices, at: int | None
+    ) -> tuple[Int64, dict[str, tuple[Table, Int64]]]:
+        """Places of rows of the stream, and by table the rows that belong to them. ``at``: the number of a row that meets what all of
+        them do; None: the tables as they are now."""
         left: Indices = places
         chosen: dict[str, tuple[Table, Int64]] = {}
         for probe in self._plan.probes:
             earlier = self._past.get(probe.table.called)
             reach_ms = 0
             if earlier is None:
-                table = self._table(probe)
+                table = self._table(probe, at)
             else:
                 table, reach_ms = earlier(_numbers(rows)[places], rows.utc_ms[places])
             keys = self._keys_of(probe, table)
@@ -175,11 +230,27 @@ class Joiner:
         sequence = np.argsort(pairs, kind="stable")
         return pairs[sequence], found[sequence]
 
-    def _table(self, probe: Probe) -> Table:
-        table = self._tables(probe.table.schema.name)
+    def _table(self, probe: Probe, at: int | None) -> Table:
+        """The reading that a row of the log meets; None: as it is now. Raises TableError where there is none yet that the query can use."""
+        name = probe.table.schema.name
+        if at is not None and self._versions is not None:
+            for table in self._versions.candidates(name, at):
+                if self._misfit(probe, table) is None:
+                    return table
+        table = self._tables(name)
+        what = self._misfit(probe, table)
+        if what is not None:
+            raise TableError(f"table {name} has changed: {what}")
+        if at is not None and self._versions is not None:
+            # Until it is noted from which row on, and then it is one of the candidates.
+            raise TableError(f"table {name} has changed, and is looked at again within {LOOK_S:g} s")
+        return table
+
+    def _misfit(self, probe: Probe, table: Table) -> str | None:
+        """Why a query cannot be joined with a reading of a table; None: it can."""
         for wanted in probe.table.schema.columns:
             column = "table", probe.table.called, wanted.name
-            read = [node for node in self._leaves() if node.final == column]
+            read = [node for node in self._leaves if node.final == column]
             if not read:
                 continue
             kind = wanted.kind
@@ -189,9 +260,10 @@ class Joiner:
                 kind = ColumnKind.TEXT if texts else ColumnKind.NUMBER
             what = _changed(table.columns.get(wanted.name), replace(wanted, kind=kind))
             if what is not None:
-                raise TableError(f"table {table.name} has changed: column {wanted.name} {what}")
-        return table
+                return f"column {wanted.name} {what}"
+        return None
 
+    @cached_property
     def _leaves(self) -> list[Expr]:
         """The columns of tables that the query reads."""
         exprs = self._plan.joined_exprs()
@@ -201,8 +273,10 @@ class Joiner:
 
     def _keys_of(self, probe: Probe, table: Table) -> _Keys:
         """Sorted once for each reading of the table; conditions on the table alone are asked then."""
-        kept = self._keys.get(probe.table.called)
-        if kept is not None and kept.version == table.version:
+        of_table = self._keys.setdefault(probe.table.called, {})
+        kept = of_table.pop(table.version, None)
+        if kept is not None:
+            of_table[table.version] = kept
             return kept
         alone = [part for part in probe.then if _of_table_only(probe, part)]
         everything = np.arange(table.rows)
@@ -219,7 +293,9 @@ class Joiner:
             chosen &= evaluate.truth(part, self._plan.period_ms)
         rows = np.flatnonzero(chosen)
         order = np.argsort(values[rows], kind="stable")
-        found = self._keys[probe.table.called] = _Keys(table.version, values[rows][order], rows[order], texts)
+        found = of_table[table.version] = _Keys(values[rows][order], rows[order], texts)
+        while len(of_table) > _KEYS_KEPT:
+            of_table.pop(next(iter(of_table)), None)
         return found
 
     def _evaluator(
@@ -293,6 +369,14 @@ def _expanded(first: Int64, count: Int64) -> Int64:
     if total > PAIRS_MAXIMUM:
         raise TableError(f"a batch would give {total:,} rows: join it by more, or with less of the past")
     return np.arange(total) - np.repeat(np.cumsum(count) - count - first, count)
+
+
+def _concatenated(parts: Sequence[Vector | list[str | None]]) -> Vector | list[str | None]:
+    texts = [text for part in parts if isinstance(part, list) for text in part]
+    vectors = [part for part in parts if not isinstance(part, list)]
+    if not vectors:
+        return texts
+    return np.concatenate([values for values, _ in vectors]), np.concatenate([known for _, known in vectors])
 
 
 def _numbers(rows: Rows) -> Int64:

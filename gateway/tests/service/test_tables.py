@@ -91,3 +91,7 @@ def test_a_table_that_vanishes_pauses_only_those_who_use_it(peer: RootPeer, daem
     queue_rows(peer, query, range(first + 4, first + 5), program)
     wait_for(lambda: reader.got == [*twice, *[(2, "roof")] * 3])
     assert ada.status()["paused"] == {}
+
+    # Whoever reads them later gets the same rows, also of the table that is long gone.
+    again = Reader(ada.resume(asked.id))
+    wait_for(lambda: again.got == reader.got)
