@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from gateway.tests.logs import STREAMS
 from skerry.delivery.engine import Engine
-from skerry.spark.blocks import Extent, batch_of, blocks_of
+from skerry.execution.blocks import Extent, batch_of, blocks_of, rows_of, to_bytes
 from skerry.spark.index_file import IndexFile, IndexReader, newest
+from skerry.storage.block_files import BlockFiles
 from skerry.storage.log.record import Block, by_stream
 
 
@@ -21,6 +22,9 @@ class Executors:
     def __init__(self, directory: Path, behind: int = 0) -> None:
         """``behind``: by so many versions batches are behind the gateway."""
         self.behind, self._directory = behind, directory
+        self.files = BlockFiles(directory)
+        #: Whether blocks are published, too.
+        self.publishing = False
         self._file = IndexFile(directory)
         self._readers = [IndexReader(self._file.path), IndexReader(self._file.path)]
 
@@ -28,7 +32,10 @@ class Executors:
         """Of a gateway that starts, whose index goes on where that of the one before ended; ``read``: as of :class:`Engine`."""
         self._file.close()
         self._file = IndexFile(self._directory)
-        return Engine(STREAMS.get, read, publish=self._file.append, version=self._file.version)
+        self.files.clear()
+        return Engine(
+            STREAMS.get, read, publish=self._file.append, version=self._file.version, files=self.files
+        )
 
     def process(self, engine: Engine, block: Block) -> int:
         """As :meth:`Engine.process`, in two parts, each of which an executor has read."""
@@ -44,5 +51,10 @@ class Executors:
                 extent = Extent(block.first, block.end, len(block.records), begin, count, index.version)
                 streams = np.array([number for number, _, _ in parts], np.int64)
                 found += blocks_of(extent, streams, index.match(parts))
-        batch = batch_of(pa.Table.from_batches(found)) if found else None
+        if not found:
+            return 0
+        table = pa.Table.from_batches(found)
+        if self.publishing:
+            self.files.publish(*rows_of(table), to_bytes(table))
+        batch = batch_of(table)
         return 0 if batch is None else engine.take(batch)

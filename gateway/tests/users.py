@@ -80,18 +80,27 @@ class User:
         engine.set_feeds(self.name, self.feeds)
 
     def read(self, engine: Engine, log: Log, through: int) -> None:
-        """As :class:`skerry.service.reader.Reader`: from memory, or from the log what is no longer there of the rows before ``through``."""
+        """As :class:`skerry.service.reader.Reader`: from memory, or from files of blocks what is no longer there of the rows before
+        ``through``, or from the log."""
+        while True:
+            before = self.position
+            rows = self._portion(engine, log, through)
+            self.got += [(number, *values.values()) for number, values in rows]
+            if self.position >= through - 1 or self.position == before:
+                return
+
+    def _portion(self, engine: Engine, log: Log, through: int) -> list[tuple[int, dict[str, object]]]:
         subscriber = engine.subscriber(self.name)
         assert subscriber is not None
-        found = subscriber.buffer.deliveries(self.position)
+        start = max(self.position + 1, self.began)
+        found = subscriber.buffer.deliveries(self.position) or engine.published(
+            self.name, start - 1, 1, through
+        )
         if found is not None:
             parts, self.position = found
-            rows = [row for part in parts for row in part.values()]
-        else:
-            start, end = max(self.position + 1, self.began), through
-            rows = engine.replay(self.name, log.block(start, end), self.position)
-            self.position = max(self.position, end - 1)
-        self.got += [(number, *values.values()) for number, values in rows]
+            return [row for part in parts for row in part.values()]
+        self.position = max(self.position, through - 1)
+        return engine.replay(self.name, log.block(start, through), start - 1)
 
     def duckdb_rows(self, log: Log, end: int) -> list[tuple[object, ...]]:
         """What DuckDB answers to his query over the log."""

@@ -55,6 +55,10 @@ class Recent:
     def add(self, batch: Batch) -> None:
         """The next batch of the log."""
         with self._lock:
+            if batch.first > self._end:
+                # Those between are elsewhere.
+                self._batches.clear()
+                self._rows = 0
             if not self._batches:
                 self.floor = self.began = batch.first - 1
             self._batches[batch.end] = batch
@@ -66,6 +70,12 @@ class Recent:
                 oldest = self._batches.pop(next(iter(self._batches)))
                 self._rows -= oldest.end - oldest.first
                 self.floor = oldest.end - 1
+
+    def clear(self) -> None:
+        """Nothing is in memory any more."""
+        with self._lock:
+            self._batches.clear()
+            self._rows, self.floor, self.began = 0, NONE, NONE
 
     def behind(self, position: int, known: int, hits: deque[int]) -> tuple[list[Batch], int] | None:
         """Batches with rows behind a position, and the last row of all batches.
@@ -109,6 +119,11 @@ class FeedBuffer:
         self._hits: deque[int] = deque(maxlen=BATCHES_MAXIMUM)
         self._known = floor + 1
         self._wakers: tuple[Callable[[], None], ...] = ()
+
+    @property
+    def seen(self) -> tuple[Mapping[Hashable, object], int]:
+        """The same, and the version of the users' index from which on batches know of them."""
+        return self._seen
 
     @property
     def views(self) -> Mapping[Hashable, object]:

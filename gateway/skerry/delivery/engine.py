@@ -14,12 +14,14 @@ from skerry.delivery.buffers import Batch, FeedBuffer, Readable, Recent
 from skerry.delivery.entries import Entries, Publish
 from skerry.delivery.matched_rows import Audience, MatchedRows, UserView
 from skerry.delivery.own_buffers import OwnBuffer
+from skerry.execution.blocks import batch_of, from_bytes
 from skerry.execution.deliveries import Delivery, in_order
 from skerry.execution.matched import Matched, MatchedBatch
 from skerry.execution.matching import Part, View
 from skerry.execution.residual import Residual, Rows
 from skerry.execution.stream_batches import stream_batch
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.storage.block_files import BlockFiles
 from skerry.storage.log.record import RECORD, Block
 from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
@@ -29,6 +31,40 @@ from skerry.windows.shared_windows import Windows, WindowView
 
 #: Rows of the log read at a time to find out what windows hold.
 STEP = 65_536
+
+
+#: Rows of the log after which a reader of older batches is asked whether he is still there.
+_FAR = 1 << 18
+#: Batches of files that are kept for the next reader.
+_KEPT_BATCHES = 16
+_NOBODY = Audience(())
+
+
+class Unpacked:
+    """Batches of files that were read last: mostly several readers are behind, and want the same ones. Asked from any thread."""
+
+    def __init__(self) -> None:
+        self._batches: dict[tuple[int, int], MatchedBatch] = {}
+        self._lock = threading.Lock()
+
+    def batch(self, first: int, end: int, blocks: Callable[[], bytes | None]) -> MatchedBatch | None:
+        """Rows ``first`` .. ``end`` - 1; None: they are not there any more, or not whole."""
+        with self._lock:
+            batch = self._batches.pop((first, end), None)
+        if batch is None:
+            packed = blocks()
+            try:
+                batch = None if packed is None else batch_of(from_bytes(packed))
+            except (ValueError, pa.ArrowException):
+                # Whoever could not take it makes it come again.
+                return None
+            if batch is None or (batch.first, batch.end) != (first, end):
+                return None
+        with self._lock:
+            self._batches[first, end] = batch
+            while len(self._batches) > _KEPT_BATCHES:
+                del self._batches[next(iter(self._batches))]
+        return batch
 
 
 @dataclass(slots=True)
@@ -76,15 +112,20 @@ class Engine:
         speed: float = 1.0,
         publish: Publish | None = None,
         version: int = 0,
+        files: BlockFiles | None = None,
+        entries: Entries | None = None,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
         it has no longer, of plain streams with some attributes; ``by_utc``: whether windows are of all networks, by UTC, instead of each
         session's own; ``speed``: s of network time in one of UTC's; ``publish``: gets the changes of the users' index, behind
-        ``version``."""
+        ``version``; ``files``: what executors matched before what is in memory;
+        ``entries``: other ones than this gives users itself."""
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
+        self._files = files
+        self._unpacked = Unpacked()
         self._subscribers: dict[str, Subscriber] = {}
-        self._entries = Entries(publish, version)
+        self._entries = entries or Entries(publish, version)
         self._audiences: dict[Hashable, Audience] = {}
         #: A version of the index that knows what a user asks, ascending: of those who came or changed last it is the highest.
         self._known: dict[str, int] = {}
@@ -98,6 +139,8 @@ class Engine:
         #: Rows of the log that have been through.
         self.done = 0
         self._started = False
+        #: Told of a user whose feeds have changed, or who has gone, in the order in which that and batches come.
+        self.changed: Callable[[str], object] = len
         #: Why shared windows that began before the start lack rows; None: they do not.
         self.lacking: str | None = None
 
@@ -145,7 +188,7 @@ class Engine:
         """Which rows are the user's, by stream number."""
         with self._lock:
             subscriber = self._subscribers.get(user)
-            if subscriber is None or subscriber.feeds == feeds:
+            if subscriber is None or (subscriber.feeds == feeds and self._keeps(user, subscriber)):
                 return
             had, subscriber.feeds = subscriber.feeds, feeds
             if subscriber.own is not None:
@@ -160,13 +203,46 @@ class Engine:
             else:
                 self._see(user, subscriber, had)
             self._entries.publish()
+            self.changed(user)
+
+    def _keeps(self, user: str, subscriber: Subscriber) -> bool:
+        """Whether he gets his rows by the entries that he has."""
+        return all(
+            self._entries.keeps(user, view.entry)
+            for view in subscriber.buffer.views.values()
+            if isinstance(view, UserView)
+        )
+
+    def tell(self, user: str) -> None:
+        """Tell :attr:`changed` of a user in any case."""
+        with self._lock:
+            self.changed(user)
+
+    def entries_of(self, user: str) -> tuple[dict[int, int], int]:
+        """By which entries of the users' index a user gets his rows, by stream, and the version that knows so. Where :attr:`changed` is
+        told."""
+        views = self._subscribers[user].buffer.views if user in self._subscribers else {}
+        found = {
+            n: view.entry for n, view in views.items() if isinstance(n, int) and isinstance(view, UserView)
+        }
+        return found, self._entries.version
+
+    def skip_to(self, row: int) -> None:
+        """Rows before this one do not come here any more: who is behind finds them in files, or in the log."""
+        with self._lock:
+            self._started, self.done = True, row
+            self._recent.clear()
+            woken = [subscriber.buffer for subscriber in self._subscribers.values()]
+        for buffer in woken:
+            buffer.wake()
 
     def _see(self, user: str, subscriber: Subscriber, had: Mapping[int, Feed]) -> None:
         """Other feeds of a user who has no windows."""
         seen, views = subscriber.buffer.views, dict[Hashable, UserView]()
         for number, feed in subscriber.feeds.items():
             view, stream = seen.get(number), self._stream(number)
-            if had.get(number) == feed and isinstance(view, UserView):
+            same = had.get(number) == feed and isinstance(view, UserView)
+            if same and isinstance(view, UserView) and self._entries.keeps(user, view.entry):
                 views[number] = view
             elif stream is not None:
                 what = View.of(subscriber.residual.filter.in_executors, feed)
@@ -205,6 +281,8 @@ class Engine:
             if gone.shares_windows:
                 self._want_whole()
             self._entries.publish()
+            self.changed(user)
+        gone.buffer.wake()
 
     def subscriber(self, user: str) -> Subscriber | None:
         """The user, if there."""
@@ -235,11 +313,9 @@ class Engine:
             parts: dict[Hashable, list[Readable]] = {}
             entries: set[int] = set()
             for found in batch.parts:
-                stream = self._stream(found.stream)
-                if stream is not None:
-                    entries.update(found.hits["entry"].tolist())
-                    rows = MatchedRows(found, stream, self._audience(found.stream))
-                    parts.setdefault(found.stream, []).append(rows)
+                entries.update(found.hits["entry"].tolist())
+                rows = MatchedRows(found, self._stream, self._audience(found.stream))
+                parts.setdefault(found.stream, []).append(rows)
             of_windows, users = self._windows.process(self._whole(batch))
             self._tell_exceeded()
             parts |= {key: [part] for key, part in of_windows.items()}
@@ -338,6 +414,42 @@ class Engine:
             audience = Audience(view for view in views if isinstance(view, UserView))
             self._audiences[number] = audience
         return audience
+
+    def published(
+        self, user: str, position: int, most: int, through: int
+    ) -> tuple[list[Delivery], int] | None:
+        """A user's rows behind a position as Arrow, and the position reached, at most that before row ``through``: from the files of what
+        executors have matched. Of many the first ``most`` or some more.
+
+        None: the log has them, as the next batch is in no file, or was matched before what he asks was known; and of windows.
+        """
+        subscriber = self._subscribers.get(user)
+        if self._files is None or subscriber is None or subscriber.plan.window is not None:
+            return None
+        (views, version), begin = subscriber.buffer.seen, position
+        found: list[Delivery] = []
+        count = 0
+        for first, end, blocks in self._files.behind(position):
+            batch = self._unpacked.batch(first, end, blocks) if end <= through else None
+            if batch is None or batch.version < version:
+                break
+            of_streams: dict[int, list[Delivery]] = {}
+            for part in batch.parts:
+                view = views.get(part.stream)
+                rows = (
+                    MatchedRows(part, self._stream, _NOBODY).delivery(view)
+                    if isinstance(view, UserView)
+                    else None
+                )
+                if rows is not None and rows.numbers[-1] > position:
+                    of_streams.setdefault(part.stream, []).append(rows.behind(position))
+            parts = [part for of_stream in of_streams.values() for part in of_stream]
+            count += sum(len(part.numbers) for part in parts)
+            found += in_order(parts) if len(of_streams) > 1 else parts
+            position = end - 1
+            if count >= most or position - begin >= _FAR:
+                break
+        return (found, position) if position > begin else None
 
     def replay(self, user: str, block: Block, after: int) -> list[tuple[int, dict[str, Any]]]:
         """A user's rows of an older part of the log: (row number, values), behind ``after``."""

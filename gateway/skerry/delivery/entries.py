@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from skerry.execution.matching import View
@@ -51,6 +51,11 @@ class Entries:
             self._by_what[what] = self._by_number[entry.number] = entry
         entry.users.add(user)
         return entry.number
+
+    def keeps(self, user: str, number: int) -> bool:
+        """Whether a user goes on getting his rows by an entry, as long as he asks the same."""
+        del user, number
+        return True
 
     def remove(self, user: str, number: int) -> None:
         """A user does not get rows by an entry any more."""
@@ -128,3 +133,41 @@ class Entries:
         self._unpublished.append(change)
         if self._index is not None:
             self._index.apply(change)
+
+
+class GivenEntries(Entries):
+    """In a process that serves readers, while another one writes the users' index: users have the entries that they have there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._given: dict[str, Mapping[int, int]] = {}
+        self._users: dict[int, set[str]] = {}
+
+    def give(self, user: str, entries: Mapping[int, int], version: int) -> None:
+        """A user's entries by stream from now on, as of a version of the index; :meth:`skerry.delivery.engine.Engine.set_feeds` follows."""
+        self._given[user], self.version = entries, max(self.version, version)
+
+    def add(self, user: str, stream: Stream, view: View) -> int:
+        """The one that was given."""
+        del view
+        entry = self._given[user][stream.number]
+        self._users.setdefault(entry, set()).add(user)
+        return entry
+
+    def keeps(self, user: str, number: int) -> bool:
+        """Whether it is still the one that was given."""
+        return number in self._given.get(user, {}).values()
+
+    def remove(self, user: str, number: int) -> None:
+        """A user does not get rows by an entry any more."""
+        users = self._users.get(number, set())
+        users.discard(user)
+        if not users:
+            self._users.pop(number, None)
+
+    def users(self, entries: Iterable[int]) -> set[str]:
+        """Who gets rows by any of these here."""
+        found: set[str] = set()
+        for number in entries:
+            found |= self._users.get(number, set())
+        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +62,8 @@ class MatchedRows:
     Made by one thread, read by any: what is remembered is only ever added.
     """
 
-    def __init__(self, found: Matched, stream: Stream, audience: Audience) -> None:
+    def __init__(self, found: Matched, stream: Callable[[int], Stream | None], audience: Audience) -> None:
+        """``stream``: what a number means, of those that readers ask for."""
         self._found, self._stream, self._audience = found, stream, audience
         crowded = len(found.hits) * ONE_IN >= audience.users > GROUP_USERS
         self._together = crowded or len(found.numbers) >= LARGE_ROWS
@@ -75,9 +76,11 @@ class MatchedRows:
     def rows(self) -> Rows:
         """Made when the first reader comes: rows that nobody reads cost nothing."""
         if self._made is None:
-            made = Rows(self._found.batch, self._stream.mote_query)
+            stream = self._stream(self._found.stream)
+            assert stream is not None
+            made = Rows(self._found.batch, stream.mote_query)
             made.numbers = self._found.numbers
-            made.sessions = np.full(len(made.numbers), self._stream.session)
+            made.sessions = np.full(len(made.numbers), stream.session)
             self._made = made
         return self._made
 

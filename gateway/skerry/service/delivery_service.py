@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from skerry.delivery.engine import Engine
 from skerry.execution.matching import Part
@@ -17,9 +19,11 @@ from skerry.service.queries import Queries, UserQuery
 from skerry.service.reader import Past as PastOf
 from skerry.service.reader import Reader
 from skerry.spark.index_file import IndexFile
+from skerry.storage.block_files import BlockFiles
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
+from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.tables.journal import TableJournal
@@ -41,6 +45,7 @@ class DeliveryService:
         journal: TableJournal,
         persistence: Persistence,
         index: IndexFile,
+        files: BlockFiles,
         backlog: int,
         speed: float,
         *,
@@ -57,6 +62,7 @@ class DeliveryService:
             speed=speed,
             publish=index.append,
             version=index.version,
+            files=files,
         )
         self._joins: dict[str, Joiner] = {}
         #: Of readers, for which nobody is to wait until a query is planned or rows are durable.
@@ -150,7 +156,7 @@ class DeliveryService:
         if query.past_only or (query.plan.history is not None and query.plan.window is None):
             past = self.past(query)
         begin = begin if position is None else position
-        return Reader(query, begin, self.engine, self._log, self.through, self._backlog, past)
+        return Reader(query, begin, self.engine, self._log.path, self.through, self._backlog, past)
 
     def past(self, query: UserQuery) -> PastOf:
         joiner = self._joiner(query)
@@ -161,16 +167,45 @@ class DeliveryService:
         """While a feed is open: ``wake`` is called, in another thread, when rows may have come."""
         subscriber = self.engine.subscriber(query.id)
         end = subscriber.buffer.listen(wake) if subscriber is not None else None
-        with self._counting:
-            query.readers += 1
+        self.count(query, 1)
         try:
             yield
         finally:
-            with self._counting:
-                query.readers -= 1
-                query.left = time.monotonic()
+            self.count(query, -1)
             if end is not None:
                 end()
+
+    def count(self, query: UserQuery, change: int) -> None:
+        """So many readers more, or less, wherever they are served."""
+        with self._counting:
+            query.readers += change
+            query.left = time.monotonic()
+
+    def state(self, query: UserQuery) -> dict[str, Any]:
+        """What another process must know of a query to serve its readers, for JSON. As :attr:`skerry.delivery.engine.Engine.changed`."""
+        entries, version = self.engine.entries_of(query.id)
+        return {
+            "id": query.id,
+            "user": query.user,
+            "sql": query.sql,
+            "position": query.position,
+            "created": query.created,
+            "finished": query.finished,
+            # Of one that has finished no more come.
+            "rows": self._log.rows,
+            "feeds": {number: dataclasses.astuple(feed) for number, feed in query.feeds.items()},
+            "entries": entries,
+            "version": version,
+        }
+
+    def stream(self, number: int) -> Stream | None:
+        """What a stream's number means."""
+        return self._network.stream(number)
+
+    @property
+    def backlog(self) -> int:
+        """Rows of the log that a reader may be behind."""
+        return self._backlog
 
     @property
     def rows(self) -> int:

@@ -29,6 +29,7 @@ from skerry.service.site import Site
 from skerry.service.watch import Watch
 from skerry.spark.index_file import IndexFile
 from skerry.spark.supervisor import SparkDriver
+from skerry.storage.block_files import BlockFiles, BlockUpkeep
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.history.retention import Retention
 from skerry.storage.log import stream_log
@@ -68,7 +69,7 @@ class Gateway:
         self.persistence = Persistence(self._data, self._network, self._queries, self.alarms, urls)
         self.inventory = Inventory(self._lock, self._network, self._queries, self.persistence.save)
         self.persistence.tags = self.inventory.to_list
-        self._index = IndexFile(data)
+        self._index, self._files = IndexFile(data), BlockFiles(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
         self.tables = TableStore(tables or data / "tables", self.spark.read)
         self._journal = TableJournal(data, self.tables, lambda: self.log.rows, self._lock)
@@ -91,6 +92,7 @@ class Gateway:
             self._journal,
             self.persistence,
             self._index,
+            self._files,
             backlog,
             speed,
             by_utc=by_utc,
@@ -106,6 +108,8 @@ class Gateway:
             self.tables,
             self.persistence,
         )
+        most = (retention or Retention()).log_bytes
+        self._upkeep = BlockUpkeep(self._files, lambda: self.log.first, most)
         self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
         self.ingest = IngestService(
             self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._queries, self.queries,
@@ -139,6 +143,7 @@ class Gateway:
         for root in self.roots:
             root.link.start()
         self.spark.start()
+        self._upkeep.start()
         # Databases are asked in the background from now on.
         self.tables.schemas()
         self._journal.start()
@@ -151,6 +156,7 @@ class Gateway:
         self._journal.stop()
         self.tables.close()
         self.spark.stop()
+        self._upkeep.stop()
         self.history.stop()
         self._index.close()
         self.log.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from skerry.delivery.engine import Engine
@@ -13,7 +14,7 @@ from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.sql.errors import QueryError
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
-from skerry.storage.log.stream_log import RowsGoneError, StreamLog
+from skerry.storage.log.stream_log import RowsGoneError
 from skerry.tables.columns import TableError
 
 #: Rows of the log that a reader is served at a time.
@@ -55,6 +56,7 @@ Past = Callable[[int], tuple[list[tuple[int, dict[str, Any]]], int, bool]]
 class Reader:
     """One reader of one query, which may have several. Asked by one thread at a time.
 
+    ``log``: its directory.
     ``through``: how many rows of the log readers may have; ``past``: what a query with HISTORY gets of those before it.
     ``backlog``: rows of the log that he may be behind; half of them are dropped when it is more, so that he has time
     to recover.
@@ -65,7 +67,7 @@ class Reader:
         query: UserQuery,
         position: int,
         engine: Engine,
-        log: StreamLog,
+        log: Path,
         through: Callable[[], int],
         backlog: int,
         past: Past | None = None,
@@ -125,15 +127,21 @@ class Reader:
         found = subscriber.buffer.deliveries(self.position, PORTION_ROWS, end)
         if found is not None:
             return Portion(found[0], found[1], more=found[1] + 1 < end)
-        if end <= start:
-            return Portion([], self.position)
+        return self._of_disk(start, end) if end > start else Portion([], self.position)
+
+    def _of_disk(self, start: int, end: int) -> Portion:
+        found = self._engine.published(self._query.id, start - 1, PORTION_ROWS, end)
+        if found is not None:
+            return Portion(found[0], found[1], more=found[1] + 1 < end)
         try:
             upto = min(start + PORTION_ROWS, end)
-            block = Block(start, stream_log.read(self._log.path, start, upto))
+            block = Block(start, stream_log.read(self._log, start, upto))
         except RowsGoneError as gone:
             return self._skip(start, gone.first, "the log no longer has them; HISTORY has older samples")
         deliveries = self._engine.replay_arrow(self._query.id, block, self.position)
-        return Portion(deliveries, upto - 1, upto < end)
+        # On a disk that another machine writes, the last rows may not be seen yet.
+        waits = block.end < upto
+        return Portion(deliveries, max(block.end - 1, self.position), upto < end and not waits, waits=waits)
 
     def _skip(self, start: int, end: int, reason: str) -> Portion:
         dropped = Dropped(start, end - 1, self._arrival(start), self._arrival(end - 1), reason)
@@ -141,6 +149,6 @@ class Reader:
 
     def _arrival(self, row: int) -> float | None:
         try:
-            return float(stream_log.read(self._log.path, row, row + 1)["arrival"][0]) / 1e6
+            return float(stream_log.read(self._log, row, row + 1)["arrival"][0]) / 1e6
         except (RowsGoneError, IndexError):
             return None

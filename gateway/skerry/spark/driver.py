@@ -11,14 +11,16 @@ import logging
 import os
 import sys
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from skerry.execution.blocks import rows_of, to_bytes
 from skerry.spark import databases
-from skerry.spark.blocks import to_bytes
 from skerry.spark.log_source import LogSource, UnreadableError
 from skerry.spark.messages import (
     Batch,
@@ -31,6 +33,7 @@ from skerry.spark.messages import (
     Taken,
 )
 from skerry.spark.session import session
+from skerry.storage.block_files import BlockFiles
 
 #: How the line of a worker's traceback begins that says why it cannot read the log.
 WORKERS_SAY = f"{UnreadableError.__module__}.{UnreadableError.__qualname__}: "
@@ -49,6 +52,7 @@ class Driver:
         self._connection = connection
         self._sending = threading.Lock()
         self._job: Job = connection.recv()
+        self._files = BlockFiles(Path(self._job.data))
         self._spark: SparkSession | None = None
         self._query: Any = None
         self._stopping = threading.Event()
@@ -110,8 +114,17 @@ class Driver:
     def _batch(self, frame: DataFrame, number: int) -> None:
         del number
         table = frame.toArrow()
+        if not table.num_rows:
+            return
+        first, end = rows_of(table)
+        blocks = to_bytes(table)
+        word = Batch(first, end, blocks)
+        # A disk without room for it does not keep anybody from his rows.
+        with suppress(OSError):
+            self._files.publish(first, end, blocks)
+            word = Batch(first, end)
         self._answered.clear()
-        self._say(Batch(to_bytes(table)))
+        self._say(word)
         self._answered.wait()
         if not self._taken:
             self._refused = True

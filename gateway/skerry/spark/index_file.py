@@ -31,7 +31,9 @@ class IndexFile:
         self.path = data / DIRECTORY
         self.path.mkdir(parents=True, exist_ok=True)
         self.version = newest(self.path)
-        for old in _files(self.path):
+        # Versions go on also if this ends before it has written anything: what was matched against an older one is told by that.
+        self._replace(self.version, ())
+        for old in _files(self.path)[:-1]:
             # Of users as they were; a power cut may have damaged it, too.
             old.unlink()
         self._file: int | None = None
@@ -57,13 +59,17 @@ class IndexFile:
     def _begin(self, version: int, live: Collection[Change]) -> None:
         """Another file, which has all that there is."""
         self.close()
+        name = self._replace(version, live)
+        self._file, self._changes = os.open(name, os.O_WRONLY | os.O_APPEND), len(live)
+        for old in _files(self.path)[:-_KEPT]:
+            old.unlink()
+
+    def _replace(self, version: int, live: Collection[Change]) -> Path:
         name = self.path / f"{version:020d}{SUFFIX}"
         part = name.with_suffix(".part")
         part.write_bytes(_lines(live))
         part.rename(name)
-        self._file, self._changes = os.open(name, os.O_WRONLY | os.O_APPEND), len(live)
-        for old in _files(self.path)[:-_KEPT]:
-            old.unlink()
+        return name
 
     def close(self) -> None:
         """Write no more."""

@@ -1,7 +1,7 @@
 """Spark's view of the log: a Python Data Source that matches rows against the index of all users where it reads them, in executors.
 
 An offset is a row number and a version of the index, so that a batch is matched against the same one however often it is read. What was
-matched travels as :mod:`skerry.spark.blocks`.
+matched travels as :mod:`skerry.execution.blocks`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StructField, StructType
 
+from skerry.execution.blocks import COLUMNS, Extent, blocks_of
 from skerry.spark import index_file
-from skerry.spark.blocks import COLUMNS, Extent, blocks_of
 from skerry.spark.index_file import IndexReader
 from skerry.storage.log import record, stream_log
 from skerry.storage.log.partition import Partition
@@ -28,7 +28,7 @@ BATCH = 524_288
 SHARED = 65536
 
 _TYPES = {pa.int64(): LongType, pa.bool_(): BooleanType, pa.binary(): BinaryType}
-#: See :data:`skerry.spark.blocks.COLUMNS`.
+#: See :data:`skerry.execution.blocks.COLUMNS`.
 SCHEMA = StructType([StructField(name, _TYPES[kind]()) for name, kind in COLUMNS.items()])
 #: By directory: what this process has loaded of the users' index.
 _indexes: dict[Path, IndexReader] = {}

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Job:
     """The gateway's first word: what the driver is to read, all paths absolute. ``local``: a directory for Spark's own files, whose
-    path has no comma."""
+    path has no comma; ``data``: where blocks are published."""
 
     master: str
     directory: str
     local: str
     log: str
     index: str
+    data: str
     checkpoint: str
 
 
@@ -25,9 +26,13 @@ class Started:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of the stream, as an Arrow IPC stream of :data:`skerry.spark.log_source.SCHEMA`. The driver waits for :class:`Taken`."""
+    """A batch of the stream: rows ``first`` .. ``end`` - 1 of the log. Its blocks, an Arrow IPC stream of
+    :data:`skerry.spark.log_source.SCHEMA`, are published (:mod:`skerry.storage.block_files`), or come with it where that is not possible.
+    The driver waits for :class:`Taken`."""
 
-    table: bytes
+    first: int
+    end: int
+    blocks: bytes | None = None
 
 
 @dataclass(frozen=True)

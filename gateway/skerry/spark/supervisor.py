@@ -24,9 +24,9 @@ from typing import IO
 
 import pyarrow as pa
 
+from skerry.execution.blocks import batch_of, from_bytes
 from skerry.execution.matched import MatchedBatch
 from skerry.spark import checkpoint, environment, index_file
-from skerry.spark.blocks import batch_of, from_bytes
 from skerry.spark.messages import (
     Batch,
     DatabaseAnswer,
@@ -37,6 +37,7 @@ from skerry.spark.messages import (
     Stop,
     Taken,
 )
+from skerry.storage.block_files import BlockFiles
 from skerry.tables.jdbc import DatabaseError
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class SparkDriver:
     ) -> None:
         self._master, self._directory, self._log_path, self._process = master, directory, log_path, process
         self._local = directory.resolve() / "spark"
+        self._files = BlockFiles(directory)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spark", daemon=True)
         self._lock = threading.Lock()
@@ -73,7 +75,8 @@ class SparkDriver:
         self.batch_seconds: deque[float] = deque(maxlen=100)
 
     def start(self) -> None:
-        """Begin in the background: Spark takes some seconds."""
+        """Begin in the background: Spark takes some seconds. Raises OSError."""
+        self._files.clear()
         self._thread.start()
 
     @property
@@ -165,6 +168,7 @@ class SparkDriver:
             str(local),
             str(self._log_path.resolve()),
             str((self._directory / index_file.DIRECTORY).resolve()),
+            str(self._directory.resolve()),
             str(progress.resolve()),
         )
         home = environment.make_spark_home(local)
@@ -220,8 +224,8 @@ class SparkDriver:
             except (EOFError, OSError):
                 return failed, ran
             match word:
-                case Batch(table):
-                    self._say(Taken(self._take(table)))
+                case Batch() as batch:
+                    self._say(Taken(self._take(batch)))
                 case Started():
                     self.state, self._reason, ran = "running", "", True
                 case Failed(reason):
@@ -235,11 +239,14 @@ class SparkDriver:
             return Path(tempfile.mkdtemp(prefix="skerry-spark-"))
         return self._local
 
-    def _take(self, table: bytes) -> bool:
+    def _take(self, word: Batch) -> bool:
         """Whether the gateway is done with a batch."""
         began = time.monotonic()
         try:
-            batch = batch_of(from_bytes(table))
+            blocks = self._files.batch(word.first, word.end) if word.blocks is None else word.blocks
+            if blocks is None:
+                raise FileNotFoundError(f"{self._files.path} has no rows {word.first} to {word.end - 1}")
+            batch = batch_of(from_bytes(blocks))
             if batch is not None:
                 self._process(batch)
         except Exception as error:

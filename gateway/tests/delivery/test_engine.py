@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from gateway.tests.executors import Executors
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.users import User, users
-from skerry.delivery import matched_rows
+from skerry.delivery import buffers, matched_rows
 from skerry.delivery.buffers import BATCHES_MAXIMUM, Batch, FeedBuffer, Recent
 from skerry.delivery.engine import Engine
 from skerry.execution import user_groups
@@ -27,6 +28,7 @@ from skerry.execution.deliveries import Delivery
 from skerry.execution.range_index import LEAST, MOST, RangeIndex, Sorted, in_order
 from skerry.planner.model.plans import Feed
 from skerry.spark import index_file
+from skerry.storage import block_files
 from skerry.storage.log.record import RECORD, Block, Records
 
 
@@ -72,7 +74,40 @@ def test_executors_that_know_the_users_late_lose_and_double_nothing(
         def lag(number: int) -> None:
             executors.behind = number % 7
 
-        check_each_user(log, waiting, happening, executors.engine, executors.process, lag)
+        check_each_user(log, waiting, happening, executors.engine, executors.process, {"lag": lag})
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(
+    logs(),
+    st.lists(users, min_size=1, max_size=8),
+    happenings("come", "go", "read", "lag", "merge", "delete", most=25),
+    st.sampled_from((1, 30)),
+)
+def test_rows_that_are_no_longer_in_memory_come_from_files_of_blocks_or_from_the_log(
+    log: Log, waiting: list[User], happening: list[tuple[str, int]], memory: int
+) -> None:
+    """Whatever becomes of the files while readers are on their way."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        patch.object(buffers, "ROWS_MAXIMUM", memory),
+        patch.object(block_files, "SMALL_FILES", 0),
+        patch.object(block_files, "MERGED_BYTES", 6000),
+    ):
+        executors = Executors(Path(directory))
+        executors.publishing = True
+
+        def lag(number: int) -> None:
+            executors.behind = number % 7
+
+        def delete(number: int) -> None:
+            files = executors.files.files()
+            if files:
+                files[number % len(files)].path.unlink()
+
+        others = {"lag": lag, "merge": lambda _: executors.files.merge(), "delete": delete}
+        check_each_user(log, waiting, happening, executors.engine, executors.process, others)
 
 
 def check_each_user(
@@ -81,7 +116,7 @@ def check_each_user(
     happening: list[tuple[str, int]],
     make: Callable[[], Engine],
     process: Callable[[Engine, Block], int],
-    lag: Callable[[int], None] = lambda _: None,
+    others: Mapping[str, Callable[[int], None]] = MappingProxyType({}),
 ) -> None:
     present: list[User] = []
 
@@ -104,8 +139,8 @@ def check_each_user(
                     replay.engine.unsubscribe(user.name)
                 case "read" if present:
                     present[number % len(present)].read(replay.engine, log, replay.end)
-                case "lag":
-                    lag(number)
+                case other if other in others:
+                    others[other](number)
                 case _:
                     replay.step(kind, number)
         for user in present:

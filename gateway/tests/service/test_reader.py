@@ -33,7 +33,7 @@ class Silent:
         self.engine.subscribe("u", self.query.plan)
         self.engine.set_feeds("u", {1: Feed("u", 1, 5000, 5000, 0)})
         self.log = StreamLog(directory)
-        self.reader = Reader(self.query, -1, self.engine, self.log, lambda: self.engine.done, backlog)
+        self.reader = Reader(self.query, -1, self.engine, self.log.path, lambda: self.engine.done, backlog)
 
     def others(self, count: int) -> None:
         """So many rows go by."""

@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS
+from skerry.execution.blocks import batch_of
 from skerry.execution.matched import MatchedBatch
-from skerry.spark.blocks import batch_of
 from skerry.spark.index_file import IndexFile
 from skerry.spark.log_source import SHARED, LogPartition, LogReader, UnreadableError
 from skerry.storage.log.record import NUMBERED, RECORD, Block, Records, numbered, seal

@@ -1,4 +1,5 @@
-"""Blocks: how what executors have matched travels through Spark. Knows nothing of Spark itself, as the gateway's process does not load it.
+"""Blocks: how what executors have matched travels through Spark, and lies in files (:mod:`skerry.storage.block_files`). Knows nothing of
+Spark itself, as the gateway's process does not load it.
 
 Each block is what a partition of a batch gave of one stream: Spark moves rows one by one, at a cost for every column, so that columns of
 many rows are one value. The first block of a partition says what there was to match, and may have nothing of any stream.
@@ -82,6 +83,11 @@ def batch_of(table: pa.Table) -> MatchedBatch | None:
     # Of executors that could not see the same, what all have seen counts.
     version = min(extents.column("version").to_pylist())
     return MatchedBatch(first, end, version, frozenset(n for found in streams for n in found), tuple(parts))
+
+
+def rows_of(table: pa.Table) -> tuple[int, int]:
+    """Which rows of the log a batch is of, that has any: the first, and the one behind the last."""
+    return table.column("first")[0].as_py(), table.column("end")[0].as_py()
 
 
 def _parts(block: pa.RecordBatch) -> Iterator[Matched]:
