@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gateway.tests.pasts import ORIGIN, plain_records, plan_of, stream_of
+from gateway.tests.pasts import ORIGIN, past_engine, plain_records, plan_of, rows_behind, stream_of
 from hil_tests.desk import Desk
 from skerry.catalog import actions
 from skerry.delivery.engine import Engine
@@ -138,7 +138,7 @@ def test_an_aggregate_is_asked_of_the_past_and_called_by_its_name(tmp_path: Path
     def asked(sql: str) -> list[dict[str, Any]]:
         plan = plan_of(f"SELECT {sql} HISTORY 1 day ONLY")
         reader = Reader(history, log.path, [stream], plan.attributes, ORIGIN)
-        return [row for _, row in Answer(plan, reader, log.rows).after(-1)[0]]
+        return [row for _, row in rows_behind(Answer(plan, reader, log.rows, past_engine()))[0]]
 
     both = "RANGE(temp) AS own, MAX(temp) - MIN(temp) AS same"
     for condition, groups in (("", 1), ("GROUP BY nodeid", 3)):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +15,8 @@ from gateway.tests.logs import STREAMS, Log
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.engine.engine import PastEngine
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
 from skerry.storage.log.record import RECORD, Records
@@ -20,6 +25,23 @@ from skerry.streams.stream import Stream
 
 #: UTC in us at network time 0 of session 1: ten minutes before a midnight.
 ORIGIN = (1_795_132_800 - 600) * 1_000_000
+
+
+@cache
+def past_engine() -> PastEngine:
+    """The past's engine, of which one is enough for all tests of a process."""
+    return PastEngine(Path(mkdtemp(prefix="skerry-engine-")))
+
+
+def rows_behind(answer: Answer, position: int = -1) -> tuple[list[tuple[int, dict[str, Any]]], int, bool]:
+    """A piece of an answer: (row number, values), the position reached, whether more may follow."""
+    deliveries, position, more = answer.after(position)
+    rows = [
+        row
+        for delivery in deliveries
+        for row in zip(delivery.numbers.tolist(), delivery.columns.to_pylist(), strict=True)
+    ]
+    return rows, position, more
 
 
 def plan_of(sql: str) -> QueryPlan:

@@ -20,12 +20,6 @@ class Delivery:
     numbers: Int64
     columns: pa.RecordBatch
 
-    @classmethod
-    def of(cls, rows: list[tuple[int, dict[str, Any]]], schema: pa.Schema) -> Delivery:
-        """Of (row number, values by column)."""
-        numbers = np.array([number for number, _ in rows], np.int64)
-        return cls(numbers, pa.RecordBatch.from_pylist([values for _, values in rows], schema=schema))
-
     def behind(self, position: int) -> Delivery:
         """Those behind a row number."""
         if self.numbers[0] > position:

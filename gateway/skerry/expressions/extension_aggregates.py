@@ -54,6 +54,7 @@ class ExtensionAggregate:
     initialise_cells: Any
     merge_cells: Any
     evaluate_cells: Any
+    folder: Path
 
     def over(self, readings: Iterable[tuple[int, ...]]) -> list[Cell]:
         """The state over readings: each with how often it was taken, and the mote that took it."""
@@ -110,10 +111,15 @@ def load(folder: Path, taken: Collection[str]) -> None:
         raise ExtensionError(str(error)) from None
     for one in declared:
         if one.kind == "AGGREGATE":
-            _take(one, library, taken)
+            _take(one, library, folder.resolve(), taken)
 
 
-def _take(one: Declared, library: ctypes.CDLL, taken: Collection[str]) -> None:
+def folders() -> list[Path]:
+    """The folders that they are from, for a process that is to have the same."""
+    return list(dict.fromkeys(one.folder for one in _BY_NAME.values()))
+
+
+def _take(one: Declared, library: ctypes.CDLL, folder: Path, taken: Collection[str]) -> None:
     name = one.name.upper()
     if name in taken:
         raise ExtensionError(f"{one.path}: aggregate '{one.name}' exists already: give it another name")
@@ -132,6 +138,7 @@ def _take(one: Declared, library: ctypes.CDLL, taken: Collection[str]) -> None:
         code.initialise,
         code.merge,
         evaluate,
+        folder,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from skerry.delivery.engine import Engine
 from skerry.execution.deliveries import Delivery
@@ -49,8 +48,8 @@ class Portion:
     waits: bool = False
 
 
-#: A query's rows of the past behind a row of the log: (row number, values), the position reached, whether more follow.
-Past = Callable[[int], tuple[list[tuple[int, dict[str, Any]]], int, bool]]
+#: A query's rows of the past behind a row of the log, the position reached, whether more follow.
+Past = Callable[[int], tuple[list[Delivery], int, bool]]
 
 
 class Reader:
@@ -110,8 +109,7 @@ class Reader:
 
     def _of_past(self) -> Portion:
         assert self._past is not None
-        rows, reached, more = self._past(self.position)
-        deliveries = [Delivery.of(rows, self.schema)] if rows else []
+        deliveries, reached, more = self._past(self.position)
         return Portion(deliveries, reached, more or not self._query.past_only)
 
     def _of_log(self) -> Portion:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.pasts import plan_of
+from gateway.tests.pasts import past_engine, plan_of, rows_behind
 from skerry.network.network import Network
 from skerry.planner.model.plans import Feed
 from skerry.sql.errors import QueryError
@@ -189,8 +189,8 @@ def test_each_sample_comes_once(
     run.drain()
     streams = list(run.network.streams.values())
     reader = Reader(run.history, run.log.path, streams, plan.attributes, 0)
-    found = [number for number, _ in Answer(plan, reader, end).after(-1)[0]]
-    whole = Answer(plan, reader, run.log.rows)
+    found = [number for number, _ in rows_behind(Answer(plan, reader, end, past_engine()))[0]]
+    whole = Answer(plan, reader, run.log.rows, past_engine())
     records = np.concatenate([np.empty(0, RECORD), *(run.log.tail(run.log.rows) for _ in [0])])
     for number in range(end, run.log.rows):
         record = records[number]
@@ -198,7 +198,7 @@ def test_each_sample_comes_once(
         stream = run.network.streams[int(record["stream"])]
         if feed is not None and feed.passes(int(record["epoch"]) * stream.mote_query.period_ms):
             found.append(number)
-    wanted = [number for number, _ in whole.after(-1)[0]]
+    wanted = [number for number, _ in rows_behind(whole)[0]]
     _check_epochs(records, run.period_ms, end, found, wanted)
     keys = [(int(r["node"]), int(r["sample"])) for r in records[found]]
     assert len(set(keys)) == len(keys)

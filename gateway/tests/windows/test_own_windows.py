@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs
-from gateway.tests.pasts import ORIGIN, Gone, of_one_stream
+from gateway.tests.pasts import ORIGIN, Gone, of_one_stream, past_engine, rows_behind
 from gateway.tests.windowed import (
     PLACES_TABLE,
     User,
@@ -196,8 +196,10 @@ def test_windows_of_the_past_alone(
         user.since_ms = max(0, asked_ms - span * 1000)
         since_us = ORIGIN + (asked_ms - span * 1000) * 1000
         joiner = Joiner(user.plan, store.get) if user.joined else None
-        answer = Answer(user.plan, gone.reader(user.plan, since_us), len(log.rows), since_us, joiner)
-        rows, _, more = answer.after(-1)
+        answer = Answer(
+            user.plan, gone.reader(user.plan, since_us), len(log.rows), past_engine(), since_us, joiner
+        )
+        rows, _, more = rows_behind(answer)
         assert not more
         user.got = [(number, *values.values()) for number, values in rows]
         gone.close()

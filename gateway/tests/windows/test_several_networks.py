@@ -19,7 +19,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS, plan_of
-from gateway.tests.pasts import Gone
+from gateway.tests.pasts import Gone, past_engine, rows_behind
 from gateway.tests.windowed import GRACE_MS, PLACES, PLACES_TABLE, SCHEMAS
 from skerry.delivery.engine import Engine
 from skerry.planner.model.plans import Feed, QueryPlan
@@ -236,9 +236,15 @@ def test_past_aggregates_are_of_all_networks(
     with TemporaryDirectory() as directory:
         gone = Pasts(Path(directory), two, len(two.records), compacted)
         answer = Answer(
-            plan, gone.reader(plan, since_us), len(two.records), since_us, by_utc=True, speed=two.speed
+            plan,
+            gone.reader(plan, since_us),
+            len(two.records),
+            past_engine(),
+            since_us,
+            by_utc=True,
+            speed=two.speed,
         )
-        rows, _, _ = answer.after(-1)
+        rows, _, _ = rows_behind(answer)
         gone.log.close()
     step = 20_000 if windowed else PERIOD
     expected = two.in_database(

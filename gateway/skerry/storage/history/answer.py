@@ -1,31 +1,36 @@
 """A query's answer over the past: rows one by one, or aggregates over epochs, or over all of it.
 
-Expressions are computed by what computes them for rows that come in, so that a value is the same then and now. Aggregates are exact
-here, where motes keep summaries: MEDIAN, QUANTILE and COUNT(DISTINCT …) have no error, and nothing leaves 32 bits.
+The engine (:mod:`skerry.storage.history.engine`) has the rows, and folds groups of them, over the integers that motes sent, so that a
+value is the same then and now. Aggregates are exact here, where motes keep summaries: MEDIAN, QUANTILE and COUNT(DISTINCT …) have no
+error, and nothing leaves 32 bits. Joins and windows are made here of the rows, by what makes them of those that come in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from skerry.execution.residual import Residual
+from skerry.execution.deliveries import Delivery
+from skerry.execution.residual import Residual, Rows
 from skerry.planner.model.plans import QueryPlan
-from skerry.storage.history.aggregates import Aggregation
+from skerry.storage.history.engine.engine import MovedError, PastEngine
+from skerry.storage.history.engine.messages import Question
+from skerry.storage.history.engine.selects import Timing
 from skerry.storage.history.first_readings import first_in_epochs
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples
-from skerry.storage.history.sorting import Ordered
+from skerry.storage.history.sorting import Ordered, most_ordered
 from skerry.tables.join import Joiner
 from skerry.windows.own_windows import Chosen, OwnWindows, Run
 
-#: Rows of the log that are looked at for one piece of an answer.
-PIECE_ROWS = 65_536
-#: (row number, values by column); a row of an aggregate has the number of the last row that went into it.
-Row = tuple[int, dict[str, Any]]
+#: Rows of one piece of an answer.
+PIECE_ROWS = 131_072
+#: How often a piece is asked for anew because files or segments went meanwhile.
+_ATTEMPTS = 5
 
 
 class PastRows:
@@ -75,6 +80,7 @@ class Answer:
         plan: QueryPlan,
         reader: Reader,
         end: int,
+        engine: PastEngine,
         since_us: int = 0,
         joiner: Joiner | None = None,
         *,
@@ -83,92 +89,115 @@ class Answer:
     ) -> None:
         """``since_us``: where the query's span begins, UTC; ``by_utc``: whether windows and epochs that are aggregated are of all
         networks, by UTC, instead of each session's own; ``speed``: s of network time in one of UTC's."""
-        self._plan, self._reader, self._end = plan, reader, end
-        self._rows = PastRows(plan, lambda: reader, end, since_us)
-        self._joiner, self._by_utc, self._speed = joiner, by_utc, speed
+        self._plan, self._reader, self._end, self._engine = plan, reader, end, engine
+        self._since_us, self._joiner = since_us, joiner
+        self._timing = Timing(by_utc, speed)
         self._residual = Residual(plan)
         if joiner is not None:
             self._residual.join = joiner.join
-        #: Of what is known as a whole only.
-        self._whole: list[Row] | None = None
+        #: What the engine keeps for the next piece goes by it.
+        self._key = engine.key()
+        #: Of what is known as a whole only, and not by the engine.
+        self._whole: list[Delivery] | None = None
 
-    def after(self, position: int) -> tuple[list[Row], int, bool]:
+    def forget(self) -> None:
+        """Nobody wants more of it."""
+        self._engine.forget(self._key)
+
+    def after(self, position: int) -> tuple[list[Delivery], int, bool]:
         """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError, and QueryError
         where more rows are to be put in order than there is room for."""
         plan = self._plan
-        if plan.aggregate or plan.window is not None or plan.order is not None:
+        if plan.window is not None or (plan.order is not None and self._joiner is not None):
             if self._whole is None:
-                self._whole = self._computed()
-            return [row for row in self._whole if row[0] > position], max(self._end - 1, 0), False
-        start = max(position + 1, min(self._reader.first(), self._end))
-        while start < self._end:
-            end = min(start + PIECE_ROWS, self._end)
-            samples = self._reader.read(start, end)
-            places = self._rows.selected(samples)
-            if len(places) or end == self._end:
-                left, columns = self._residual.rows(samples.rows, places)
-                rows = list(zip(samples.numbers[left].tolist(), columns.to_pylist(), strict=True))
-                return rows, end - 1, end < self._end
-            start = end
-        return [], self._end - 1, False
+                self._whole = self._windows() if plan.window is not None else self._sorted()
+            found = [delivery.behind(position) for delivery in self._whole]
+            return [one for one in found if len(one.numbers)], max(self._end - 1, 0), False
+        if self._joiner is None:
+            numbers, columns, position, more = self._found(position)
+            return [Delivery(numbers, columns)] if len(numbers) else [], position, more
+        more = True
+        while more:
+            rows, position, more = self._unjoined(position)
+            left, columns = self._residual.rows(rows, np.arange(len(rows.sample_ms)))
+            if len(left):
+                assert rows.numbers is not None
+                return [Delivery(rows.numbers[left], columns)], position, more
+        return [], position, False
 
-    def _computed(self) -> list[Row]:
-        if self._plan.window is not None:
-            return self._windows()
-        if self._plan.order is None:
-            return self._aggregate()
-        rows = [row for _, row in self._aggregate()] if self._plan.aggregate else self._sorted()
-        # Who stops among them begins again: all have the number of the last row there is.
-        return [(max(self._end - 1, 0), row) for row in rows]
+    def _found(self, position: int) -> tuple[Int64, pa.RecordBatch, int, bool]:
+        """The engine's rows behind a position."""
+        for _ in range(_ATTEMPTS):
+            moves = self._reader.settled()
+            question = Question(
+                0,
+                self._key,
+                self._plan,
+                self._reader.sources(self._end),
+                self._timing,
+                position,
+                most_ordered(),
+                PIECE_ROWS,
+            )
+            with suppress(MovedError):
+                table, reached, more = self._engine.ask(question)
+                if self._reader.settled() == moves:
+                    [batch] = table.combine_chunks().to_batches() or [_empty(table.schema)]
+                    columns = pa.RecordBatch.from_arrays(
+                        batch.columns[1:], schema=pa.schema(list(batch.schema)[1:])
+                    )
+                    return batch.column(0).to_numpy(), columns, reached, more
+            # What has been kept of it may have some rows twice.
+            self._engine.forget(self._key)
+        raise self._reader.unsettled()
 
-    def _sorted(self) -> list[dict[str, Any]]:
-        """Rows one by one, in the query's order."""
+    def _unjoined(self, position: int) -> tuple[Rows, int, bool]:
+        """The engine's rows before they are joined."""
+        numbers, batch, reached, more = self._found(position)
+        return self._reader.rows(numbers, batch), reached, more
+
+    def _sorted(self) -> list[Delivery]:
+        """Rows that are joined, in the query's order. Who stops among them begins again: all have the number of the last row there is."""
         assert self._plan.order is not None
+        assert self._joiner is not None
         ordered, exprs = Ordered(self._plan.order), self._plan.order.exprs()
-        for start in range(self._reader.first(), self._end, PIECE_ROWS):
-            samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
-            places = self._rows.selected(samples)
-            left, columns = self._residual.rows(samples.rows, places)
-            if not len(left):
-                continue
-            if self._joiner is not None:
-                _, keys = self._joiner.columns(samples.rows, places, exprs)
+        position, more = -1, True
+        while more:
+            rows, position, more = self._unjoined(position)
+            places = np.arange(len(rows.sample_ms))
+            left, columns = self._residual.rows(rows, places)
+            if len(left):
+                _, keys = self._joiner.columns(rows, places, exprs)
                 ordered.add([key for key in keys if not isinstance(key, list)], columns)
-                continue
-            evaluate = samples.rows.evaluate.at(left)
-            ordered.add([evaluate(expr, self._plan.period_ms) for expr in exprs], columns)
-        return ordered.rows()
+        found = ordered.rows()
+        if found is None:
+            return []
+        return [Delivery(np.full(found.num_rows, max(self._end - 1, 0), np.int64), found)]
 
-    def _windows(self) -> list[Row]:
+    def _windows(self) -> list[Delivery]:
         """Those that are over."""
         # It has no feeds: their times do not matter.
-        utc = (lambda _, network_ms: network_ms) if self._by_utc else None
+        utc = (lambda _, network_ms: network_ms) if self._timing.by_utc else None
+        past = PastRows(self._plan, lambda: self._reader, self._end, self._since_us)
         own = OwnWindows(
             self._plan,
             self._end,
             lambda *_: iter(()),
             lambda _: None,
             self._joiner,
-            self._rows,
+            past,
             utc,
-            self._speed,
+            self._timing.speed,
         )
-        run, rows = Run(own), list[Row]()
+        run, found = Run(own), list[Delivery]()
         while run.at < self._end:
             position = run.at - 1
             run.step(self._end)
             if run.at >= self._end:
                 run.finish()
-            for delivery in run.behind(position):
-                rows += zip(delivery.numbers.tolist(), delivery.columns.to_pylist(), strict=True)
-        return rows
+            found += run.behind(position)
+        return found
 
-    def _aggregate(self) -> list[Row]:
-        assert self._plan.history is not None
-        by_epoch = not self._plan.history.recorded
-        speed = self._speed if self._by_utc else None
-        aggregation = Aggregation(self._plan, by_epoch=by_epoch, speed=speed, pace=self._speed)
-        for start in range(self._reader.first(), self._end, PIECE_ROWS):
-            samples = self._reader.read(start, min(start + PIECE_ROWS, self._end))
-            aggregation.add(samples, self._rows.selected(samples))
-        return aggregation.rows(max(self._end - 1, 0))
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

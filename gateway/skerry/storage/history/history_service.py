@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from skerry.execution.deliveries import Delivery
 from skerry.execution.matching import Part
 from skerry.planner.model.plans import QueryPlan
-from skerry.storage.history.answer import Answer, PastRows, Row
+from skerry.storage.history.answer import Answer, PastRows
 from skerry.storage.history.damaged_files import DamagedError
+from skerry.storage.history.engine.engine import DIRECTORY, EngineError, PastEngine
 from skerry.storage.history.past_table import EarlierRows
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import Retention
@@ -52,13 +54,14 @@ class HistoryService:
     ) -> None:
         self._by_utc, self._earlier = by_utc, earlier
         self._history = History(data, retention, stream_log.dating)
+        self._engine = PastEngine(data / DIRECTORY)
         self._log, self._streams, self._processed = stream_log, streams, processed
         self._speed = speed
         stream_log.go_on_at(self._history.manifest.rows)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         #: Where the past of each begins, UTC in us: it stays, however the root's time is known later.
         self._since: dict[str, int] = {}
-        #: By query, which file of the past it waits for.
+        #: By query, why its past cannot be read now.
         self._waits: dict[str, str] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -74,6 +77,7 @@ class HistoryService:
     def stop(self) -> None:
         """A pass that has begun is ended first."""
         self._stopping.set()
+        self._engine.stop()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -114,23 +118,32 @@ class HistoryService:
         end: int,
         joiner: Joiner | None,
         position: int,
-    ) -> tuple[list[Row], int, bool]:
-        """A query's rows of the past behind a row of the log: (row number, values), the position reached, whether more follow.
+    ) -> tuple[list[Delivery], int, bool]:
+        """A query's rows of the past behind a row of the log, the position reached, whether more follow.
 
-        ``asked``: when, UTC in s; ``end``: what the log had then. Raises TableError.
+        ``asked``: when, UTC in s; ``end``: what the log had then. Raises TableError, QueryError.
         """
         with self._lock:
             answer = self._answers.pop(query, None)
             if answer is None:
                 since_us = self._since.setdefault(query, self._since_us(plan, asked))
                 reader = self._reader(plan.attributes, since_us)
-                answer = Answer(plan, reader, end, since_us, joiner, by_utc=self._by_utc, speed=self._speed)
+                answer = Answer(
+                    plan,
+                    reader,
+                    end,
+                    self._engine,
+                    since_us,
+                    joiner,
+                    by_utc=self._by_utc,
+                    speed=self._speed,
+                )
             self._answers[query] = answer
             if len(self._answers) > _ANSWERS:
-                self._answers.popitem(last=False)
+                self._answers.popitem(last=False)[1].forget()
         try:
             found = answer.after(position)
-        except DamagedError as error:
+        except (DamagedError, EngineError) as error:
             self._waits[query] = str(error)
             raise
         self._waits.pop(query, None)
@@ -166,9 +179,11 @@ class HistoryService:
     def forget(self, query: str) -> None:
         """The query is gone."""
         with self._lock:
-            self._answers.pop(query, None)
+            answer = self._answers.pop(query, None)
             self._since.pop(query, None)
             self._waits.pop(query, None)
+        if answer is not None:
+            answer.forget()
 
     def clock(self) -> str | None:
         """Why rows go for no age now; None: they do, as they get too old."""

@@ -17,6 +17,7 @@ from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import damaged, naming
+from skerry.storage.history.engine.messages import Sources
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.manifest import DayFile, Manifest
 from skerry.storage.history.store import History, tables
@@ -159,6 +160,39 @@ class Reader:
                 _whole(table, column.name, column.digits) if count else pa.array([], pa.int64())
             )
         return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+
+    # ---- for the engine ----
+
+    def settled(self) -> int:
+        """See :meth:`skerry.storage.history.store.History.settled`."""
+        return self._history.settled()
+
+    def unsettled(self) -> OSError:
+        """What to raise when files go meanwhile again and again."""
+        return OSError(f"{self._history.path}: files go or are dated again and again")
+
+    def sources(self, end: int) -> Sources:
+        """Where the rows before ``end`` are now."""
+        manifest = self._history.manifest
+        files = {
+            name: file for name, file in self._files(manifest).items() if file.first < min(end, manifest.rows)
+        }
+        return Sources(
+            tuple(str(self._history.path / name) for name in sorted(files)),
+            manifest.rows,
+            str(self._log_path),
+            min((file.first for file in files.values()), default=min(manifest.rows, end)),
+            end,
+            self._since_us,
+            tuple(self._streams),
+            tuple(self._history.shifts(end)),
+        )
+
+    def rows(self, numbers: Int64, batch: pa.RecordBatch) -> Rows:
+        """Rows that the engine has found (:func:`skerry.storage.history.engine.selects.unjoined_select`)."""
+        rows = Rows(batch, self._query)
+        rows.numbers, rows.sessions = numbers, batch.column("session").to_numpy()
+        return rows
 
     def parts(self, start: int, end: int) -> dict[int, tuple[Int64, Rows]]:
         """The same by stream: numbers of the rows, and the rows."""

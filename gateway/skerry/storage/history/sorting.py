@@ -1,9 +1,8 @@
-"""ORDER BY over a past that ends: all its rows by their keys, up to a number that memory has room for."""
+"""ORDER BY over a past that ends, of groups and of rows joined with tables: by their keys, up to a number that memory has room for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +23,16 @@ def sequence(order: Ordering, keys: Sequence[Vector]) -> Int64:
     return found if order.limit is None else found[: order.limit]
 
 
-def check_room(order: Ordering, rows: int) -> None:
+def most_ordered() -> int:
+    """Rows of a past that may be put in order."""
+    return PAST_MAXIMUM
+
+
+def check_room(order: Ordering, rows: int, room: int) -> None:
     """Raises QueryError where more rows are to be put in order than there is room for."""
-    most = min(order.limit or rows, rows)
-    if most > PAST_MAXIMUM:
-        hint = f"add LIMIT {PAST_MAXIMUM}, or ask for fewer with WHERE or a shorter HISTORY"
-        raise QueryError(f"this past has more than {PAST_MAXIMUM:,} rows, and so many can be ordered", hint)
+    if min(order.limit or rows, rows) > room:
+        hint = f"add LIMIT {room}, or ask for fewer with WHERE or a shorter HISTORY"
+        raise QueryError(f"this past has more than {room:,} rows, and so many can be ordered", hint)
 
 
 class Ordered:
@@ -51,7 +54,7 @@ class Ordered:
 
     def _leave(self) -> None:
         """Keep what may come. Earlier rows stand before later ones that are equal, as what is kept is in the log's order."""
-        check_room(self._order, self._count)
+        check_room(self._order, self._count, PAST_MAXIMUM)
         if self._order.limit is None:
             return
         keys, table = self._whole()
@@ -67,11 +70,10 @@ class Ordered:
         ]
         return keys, pa.Table.from_batches(self._rows).combine_chunks()
 
-    def rows(self) -> list[dict[str, Any]]:
-        """All of them in their order. Raises QueryError when there are too many."""
+    def rows(self) -> pa.RecordBatch | None:
+        """All of them in their order; None: there are none. Raises QueryError when there are too many."""
         if not self._rows:
-            return []
-        check_room(self._order, self._count)
+            return None
+        check_room(self._order, self._count, PAST_MAXIMUM)
         keys, table = self._whole()
-        found: list[dict[str, Any]] = table.take(pa.array(sequence(self._order, keys))).to_pylist()
-        return found
+        return table.take(pa.array(sequence(self._order, keys))).combine_chunks().to_batches()[0]

@@ -27,7 +27,7 @@ from skerry.storage.history.manifest import NAME, DayFile, Manifest, day_of, pat
 from skerry.storage.history.redating import move, redated
 from skerry.storage.history.retention import GIGABYTE, Retention
 from skerry.storage.log import stream_log
-from skerry.storage.log.dating import Dating
+from skerry.storage.log.dating import Dating, Shift
 from skerry.storage.log.record import Kind, Records
 from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
@@ -155,6 +155,10 @@ class History:
             with self._lock:
                 moves = self._moves
         return moves
+
+    def shifts(self, row: int) -> list[Shift]:
+        """What is to be added to the times of the log's rows before ``row``, as files have them."""
+        return [] if self._dating is None else self._dating.shifts(row)
 
     def dated(self, start: int, records: Records) -> Records:
         """Records of the log from number ``start`` on, dated as files have them."""

@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.pasts import ORIGIN, ended, plain_records, plan_of, shuffled, stream_of
+from gateway.tests.pasts import (
+    ORIGIN,
+    ended,
+    past_engine,
+    plain_records,
+    plan_of,
+    rows_behind,
+    shuffled,
+    stream_of,
+)
 from skerry.planner.features.history import explain_past
 from skerry.planner.planner import plan_query
 from skerry.sql.errors import QueryError
@@ -78,16 +87,14 @@ def answered(
     plan = plan_of(sql)
     assert plan.history is not None
     reader = Reader(history, log.path, streams, plan.attributes, now_us - plan.history.span_ms * 1000)
-    answer, rows, position, more = Answer(plan, reader, end), [], -1, True
+    answer, rows, position, more = Answer(plan, reader, end, past_engine()), [], -1, True
     while more:
-        found, position, more = answer.after(position)
+        found, position, more = rows_behind(answer, position)
         rows += found
     assert [number for number, _ in rows] == sorted({number for number, _ in rows})
     middle = rows[len(rows) // 2][0] if rows else 0
-    assert (
-        Answer(plan, reader, end).after(middle)[0]
-        == [r for r in rows if r[0] > middle][: len(Answer(plan, reader, end).after(middle)[0])]
-    )
+    behind, _, _ = rows_behind(Answer(plan, reader, end, past_engine()), middle)
+    assert behind == [r for r in rows if r[0] > middle][: len(behind)]
     return rows
 
 
@@ -199,7 +206,7 @@ def test_groups_by_epoch_equal_duckdbs(past: Any, streams: list[Stream]) -> None
     plan = plan_of(sql)
     assert plan.history is not None
     reader = Reader(history, log.path, streams, plan.attributes, NOW - plan.history.span_ms * 1000)
-    rows, _, _ = Answer(plan, reader, log.rows).after(-1)
+    rows, _, _ = rows_behind(Answer(plan, reader, log.rows, past_engine()))
     with sensors_view(past[2][0], NOW - 7 * 86_400_000_000, log.rows) as connection:
         expected = connection.execute(
             f"SELECT network_ms // 10000, count(*), max(temp) FROM {FIRST.format(period=10000)} GROUP BY session, network_ms // 10000"

@@ -10,7 +10,16 @@ import duckdb
 import numpy as np
 import pytest
 
-from gateway.tests.pasts import ORIGIN, ended, plain_records, plan_of, shuffled, stream_of
+from gateway.tests.pasts import (
+    ORIGIN,
+    ended,
+    past_engine,
+    plain_records,
+    plan_of,
+    rows_behind,
+    shuffled,
+    stream_of,
+)
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.answer import Answer
 from skerry.storage.history.reader import Reader
@@ -65,7 +74,7 @@ def test_combined_left_out_and_via_are_kept(tmp_path: Path, compacted: int, cond
     rows: list[Any] = []
     position, more = -1, True
     while more:
-        found, position, more = Answer(plan, reader, kept.log.rows).after(position)
+        found, position, more = rows_behind(Answer(plan, reader, kept.log.rows, past_engine()), position)
         rows += [(number, *row.values()) for number, row in found]
     source = kept.compact()
     expected = duckdb.sql(
@@ -105,7 +114,8 @@ def test_aggregates_of_what_became_of_rows(
     shown = f"epoch, {select.format('1 min')}" if windowed else select
     asked = f"SELECT {shown} FROM sensors {rest} HISTORY 1 day ONLY {period}"
     plan = plan_of(asked)
-    found, _, more = Answer(plan, kept.reader(plan), kept.log.rows, ORIGIN, by_utc=True).after(-1)
+    answer = Answer(plan, kept.reader(plan), kept.log.rows, past_engine(), ORIGIN, by_utc=True)
+    found, _, more = rows_behind(answer)
     assert not more
     # The first sample in each of the query's epochs, as the present has it.
     source = kept.compact()
@@ -139,11 +149,11 @@ def test_files_from_before_they_were_kept_say_null(tmp_path: Path, monkeypatch: 
         history.compact(log.path, compacted, [stream])
         plan = plan_of("SELECT combined, left_out FROM sensors HISTORY 1 day ONLY")
         reader = Reader(history, log.path, [stream], plan.attributes, 0)
-        rows, _, _ = Answer(plan, reader, 30).after(-1)
+        rows, _, _ = rows_behind(Answer(plan, reader, 30, past_engine()))
         assert [tuple(row.values()) for _, row in rows] == [(None, None)] * 10 + [(1, 0)] * 20
         counted = plan_of(
             "SELECT combined, COUNT(*), SUM(left_out) FROM sensors GROUP BY combined HISTORY 1 day ONLY"
         )
         reader = Reader(history, log.path, [stream], counted.attributes, 0)
-        rows, _, _ = Answer(counted, reader, 30).after(-1)
+        rows, _, _ = rows_behind(Answer(counted, reader, 30, past_engine()))
         assert [tuple(row.values()) for _, row in rows] == [(None, 10, None), (1, 20, 0)]

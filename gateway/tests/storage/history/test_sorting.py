@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.pasts import plan_of
+from gateway.tests.pasts import past_engine, plan_of, rows_behind
 from gateway.tests.storage.history.test_answer import (
     NOW,
     numbers,
@@ -38,12 +38,12 @@ def answered(history: History, log: StreamLog, streams: list[Stream], sql: str) 
     """In three readings: it begins again for whoever has not come to its end, and then there is no more."""
     plan = plan_of(sql)
     reader = Reader(history, log.path, streams, plan.attributes, NOW - 7 * 86_400_000_000)
-    answer = Answer(plan, reader, log.rows)
-    rows, position, more = answer.after(-1)
+    answer = Answer(plan, reader, log.rows, past_engine())
+    rows, position, more = rows_behind(answer)
     assert (position, more) == (log.rows - 1, False)
     assert {number for number, _ in rows} <= {log.rows - 1}
-    assert answer.after(log.rows - 2)[0] == rows
-    assert answer.after(log.rows - 1)[0] == []
+    assert rows_behind(answer, log.rows - 2)[0] == rows
+    assert rows_behind(answer, log.rows - 1)[0] == []
     return [tuple(row.values()) for _, row in rows]
 
 

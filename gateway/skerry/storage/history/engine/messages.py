@@ -1,0 +1,103 @@
+"""What the gateway and the process of its engine say to each other, over a socket that only these two have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skerry.planner.model.plans import QueryPlan
+from skerry.storage.history.engine.selects import Timing
+from skerry.storage.log.dating import Shift
+from skerry.streams.stream import Stream
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the engine may take: threads, bytes of memory and of temporary files, and how long one answer may take, in s."""
+
+    threads: int
+    memory: int
+    disk: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The gateway's first word. ``directory``: for temporary files."""
+
+    directory: str
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the rows are of which a question is, as it was when that was asked. ``files``: paths, of rows before number ``compacted``;
+    the log, below the directory ``log``, has those from there on. ``first`` .. ``end`` - 1: numbers of the rows that there may be;
+    ``since_us``: none was sampled before, UTC. ``streams``, ``shifts``: what the log's rows mean, and what is added to their times."""
+
+    files: tuple[str, ...]
+    compacted: int
+    log: str
+    first: int
+    end: int
+    since_us: int
+    streams: tuple[Stream, ...]
+    shifts: tuple[Shift, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query's rows behind a position. ``number`` comes back; ``key``: what is kept for the next piece goes by it. ``most``: rows that
+    may be put in order; ``piece``: rows of a piece at most, where it is not the whole; ``extensions``: folders of users' aggregates."""
+
+    number: int
+    key: int
+    plan: QueryPlan
+    sources: Sources
+    timing: Timing
+    position: int
+    most: int
+    piece: int
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Rows as an Arrow IPC stream: their numbers in the log, in ascending order, and columns; what position is reached, and whether more
+    may follow."""
+
+    number: int
+    table: bytes
+    position: int
+    more: bool
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The query cannot be answered: a :class:`skerry.sql.errors.QueryError`."""
+
+    number: int
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """There is no answer now. ``damaged``: a file cannot be read, which ``why`` names; ``moved``: files or rows of the log are no
+    longer where the question has them."""
+
+    number: int
+    why: str
+    damaged: bool = False
+    moved: bool = False
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Nobody wants the next piece; a question that is being answered is given up."""
+
+    key: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The gateway's last word."""

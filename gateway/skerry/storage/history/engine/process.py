@@ -1,0 +1,346 @@
+"""The process that the past's engine runs in: DuckDB, and what finishes what it folds.
+
+``python -m skerry.storage.history.engine.process FD``: a socket to the gateway. It ends when the gateway hangs up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from skerry.execution.residual import to_array, type_of
+from skerry.expressions import extension_aggregates
+from skerry.expressions.evaluate import Vector
+from skerry.planner.model.plans import QueryPlan
+from skerry.sql.errors import QueryError
+from skerry.storage.history.damaged_files import DamagedError
+from skerry.storage.history.engine.expressions import ROW
+from skerry.storage.history.engine.finishing import Groups, Numbered
+from skerry.storage.history.engine.messages import (
+    Answered,
+    Begin,
+    Failed,
+    Forget,
+    Question,
+    Refused,
+    Stop,
+)
+from skerry.storage.history.engine.selects import (
+    Range,
+    columns_needed,
+    group_selects,
+    ordered_select,
+    rows_select,
+    unjoined_select,
+)
+from skerry.storage.history.engine.sources import check_files, open_past
+from skerry.storage.history.sorting import check_room
+from skerry.storage.log.stream_log import RowsGoneError
+
+#: Answers that are kept for their readers' next piece.
+KEPT = 16
+#: Parts of a past grow and shrink by this.
+_STEP = 16
+#: What else has the machine to do goes first.
+_NICE = 10
+_BATCH_ROWS = 65_536
+Select = Callable[[Range], exp.Select]
+
+
+class Worker:
+    """Answers questions, each in a thread of its own."""
+
+    def __init__(self, connection: Connection, begin: Begin) -> None:
+        self._connection, self._limits = connection, begin.limits
+        self._saying = threading.Lock()
+        self._lock = threading.Lock()
+        #: A connection is asked by one thread at a time.
+        self._reading = threading.Lock()
+        Path(begin.directory).mkdir(parents=True, exist_ok=True)
+        self._database = duckdb.connect(
+            config={
+                "threads": begin.limits.threads,
+                "memory_limit": f"{begin.limits.memory}B",
+                "temp_directory": begin.directory,
+                "max_temp_directory_size": f"{begin.limits.disk}B",
+            }
+        )
+        self._database.execute("SET parquet_metadata_cache = true; SET enable_external_file_cache = false")
+        #: By key: answers that are known as a whole, or connections with a table that has them; how many rows a part has.
+        self._whole: OrderedDict[int, Numbered | duckdb.DuckDBPyConnection] = OrderedDict()
+        self._spans: OrderedDict[int, int] = OrderedDict()
+        #: Questions that are being answered, by number.
+        self._running: dict[int, tuple[int, duckdb.DuckDBPyConnection]] = {}
+        self._loaded: set[str] = set()
+
+    def serve(self) -> None:
+        """Until the gateway hangs up."""
+        while True:
+            try:
+                word = self._connection.recv()
+            except (EOFError, OSError):
+                return
+            match word:
+                case Question():
+                    threading.Thread(target=self._take, args=(word,), daemon=True).start()
+                case Forget(key):
+                    self._forget(key)
+                case Stop():
+                    return
+
+    def _say(self, word: object) -> None:
+        with self._saying:
+            try:
+                self._connection.send(word)
+            except OSError:
+                return
+
+    def _take(self, question: Question) -> None:
+        try:
+            answer: object = self._answer(question)
+        except QueryError as error:
+            answer = Refused(question.number, error.message, error.hint)
+        except DamagedError as error:
+            answer = Failed(question.number, str(error), damaged=True)
+        except (RowsGoneError, FileNotFoundError) as error:
+            answer = Failed(question.number, str(error), moved=True)
+        except duckdb.InterruptException:
+            answer = Failed(question.number, f"it took longer than {self._limits.seconds:g} s")
+        except Exception as error:
+            answer = Failed(question.number, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
+        self._say(answer)
+
+    def _forget(self, key: int) -> None:
+        with self._lock:
+            kept = self._whole.pop(key, None)
+            self._spans.pop(key, None)
+            for of, connection in self._running.values():
+                if of == key:
+                    connection.interrupt()
+        if isinstance(kept, duckdb.DuckDBPyConnection):
+            kept.close()
+
+    # ---- answers ----
+
+    def _answer(self, question: Question) -> Answered:
+        self._load(question.extensions)
+        plan, last = question.plan, max(question.sources.end - 1, 0)
+        assert plan.history is not None
+        with self._lock:
+            kept = self._whole.get(question.key)
+            if kept is not None:
+                self._whole.move_to_end(question.key)
+        if isinstance(kept, tuple):
+            return _piece(question.number, _behind(kept, question.position), last, more=False)
+        if kept is not None:
+            return self._of_table(question, kept)
+        with self._connected(question) as connection:
+            if not plan.probes and (plan.aggregate or plan.order is not None):
+                whole = (
+                    self._groups(question, connection) if plan.aggregate else _ordered(question, connection)
+                )
+                self._keep(question.key, whole)
+                return _piece(question.number, _behind(whole, question.position), last, more=False)
+            make = unjoined_select if plan.probes else rows_select
+            if plan.history.recorded:
+                return self._of_parts(
+                    question, connection, lambda part: make(plan, part, question.sources.end)
+                )
+            part = Range(question.sources.first, question.sources.end)
+            text = make(plan, part, question.sources.end).sql("duckdb")
+            connection.execute(
+                f'CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM ({text}) ORDER BY "{ROW}"'
+            )
+            self._keep(question.key, connection)
+            return self._of_table(question, connection)
+
+    def _keep(self, key: int, whole: Numbered | duckdb.DuckDBPyConnection) -> None:
+        with self._lock:
+            self._whole[key] = whole
+            gone = self._whole.popitem(last=False)[1] if len(self._whole) > KEPT else None
+        if isinstance(gone, duckdb.DuckDBPyConnection):
+            gone.close()
+
+    @contextmanager
+    def _connected(self, question: Question) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection with the past in it, which is interrupted when nobody waits for it any more, or it takes too long."""
+        connection = self._database.cursor()
+        names = columns_needed(question.plan)
+        alarm = threading.Timer(self._limits.seconds, connection.interrupt)
+        alarm.daemon = True
+        alarm.start()
+        with self._lock:
+            self._running[question.number] = question.key, connection
+        try:
+            open_past(connection, question.sources, names)
+            yield connection
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error:
+            # Which file it is DuckDB does not always say.
+            check_files(question.sources, names)
+            raise
+        finally:
+            alarm.cancel()
+            with self._lock:
+                del self._running[question.number]
+                kept = any(one is connection for one in self._whole.values())
+            if not kept:
+                connection.close()
+
+    def _load(self, folders: tuple[str, ...]) -> None:
+        with self._lock:
+            for folder in folders:
+                if folder not in self._loaded:
+                    self._loaded.add(folder)
+                    extension_aggregates.load(Path(folder), ())
+
+    def _groups(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:
+        selects = group_selects(question.plan, question.sources.end, question.timing)
+        tables = [
+            _table(connection, select)
+            for select in (
+                selects.groups,
+                *([selects.motes] if selects.motes else []),
+                *selects.values.values(),
+            )
+        ]
+        motes = tables[1] if selects.motes else None
+        values = dict(zip(selects.values, tables[len(tables) - len(selects.values) :], strict=True))
+        groups = Groups(question.plan, tables[0], selects.names, motes, values, question.most)
+        return groups.rows(max(question.sources.end - 1, 0))
+
+    def _of_parts(
+        self, question: Question, connection: duckdb.DuckDBPyConnection, select: Select
+    ) -> Answered:
+        """The next rows, of a part of the past that has about as many as one piece holds."""
+        end, start = question.sources.end, max(question.position + 1, question.sources.first)
+        with self._lock:
+            span = self._spans.pop(question.key, end)
+        while start < end:
+            stop = min(start + span, end)
+            found = _at_most(connection, select(Range(start, stop)), question.piece)
+            if found is None:
+                span = max(question.piece, (stop - start) // _STEP)
+                continue
+            if found.num_rows or stop == end:
+                with self._lock:
+                    self._spans[question.key] = (
+                        span if found.num_rows * _STEP > question.piece else span * _STEP
+                    )
+                    if len(self._spans) > _STEP * KEPT:
+                        self._spans.popitem(last=False)
+                rows = _numbered(question.plan, found.sort_by(ROW))
+                return _piece(question.number, rows, stop - 1, more=stop < end)
+            start, span = stop, span * _STEP
+        nothing = _numbered(question.plan, _table(connection, select(Range(end, end))))
+        return _piece(question.number, nothing, max(end - 1, question.position), more=False)
+
+    def _of_table(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Answered:
+        """The next rows of an answer that a table has, in the order of the log."""
+        text = f'SELECT * FROM answer WHERE "{ROW}" > {question.position} ORDER BY "{ROW}" LIMIT {question.piece}'
+        with self._reading:
+            found = connection.sql(text).to_arrow_table()
+        more = found.num_rows == question.piece
+        last = int(found.column(ROW)[-1].as_py()) if more else max(question.sources.end - 1, 0)
+        return _piece(question.number, _numbered(question.plan, found), last, more=more)
+
+
+def _table(connection: duckdb.DuckDBPyConnection, select: exp.Select) -> pa.Table:
+    return connection.sql(select.sql("duckdb")).to_arrow_table()
+
+
+def _at_most(connection: duckdb.DuckDBPyConnection, select: exp.Select, rows: int) -> pa.Table | None:
+    """The rows of a question; None: there are more."""
+    reader = connection.sql(select.sql("duckdb")).to_arrow_reader(_BATCH_ROWS)
+    batches, count = [], 0
+    for batch in reader:
+        batches.append(batch)
+        count += batch.num_rows
+        if count > rows:
+            reader.close()
+            return None
+    return pa.Table.from_batches(batches, schema=reader.schema)
+
+
+def _ordered(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:
+    plan, end = question.plan, question.sources.end
+    assert plan.order is not None
+    most = min(plan.order.limit or question.most + 1, question.most + 1)
+    found = _table(connection, ordered_select(plan, end, most))
+    check_room(plan.order, found.num_rows, question.most)
+    # Who stops among them begins again: all have the number of the last row there is.
+    numbers = np.full(found.num_rows, max(end - 1, 0), np.int64)
+    return numbers, _outputs(plan, found)
+
+
+def _numbered(plan: QueryPlan, table: pa.Table) -> Numbered:
+    numbers = table.column(ROW).to_numpy()
+    if plan.probes:
+        return numbers, _batch(table.drop_columns([ROW]))
+    return numbers, _outputs(plan, table)
+
+
+def _outputs(plan: QueryPlan, table: pa.Table) -> pa.RecordBatch:
+    """A query's columns in SI."""
+    arrays = [to_array(*_vector(table.column(f"o{i}")), output) for i, output in enumerate(plan.outputs)]
+    schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _vector(column: pa.ChunkedArray) -> Vector:
+    known = column.is_valid().to_numpy()
+    filled = column.fill_null(0) if column.null_count else column
+    return filled.cast(pa.int64()).to_numpy(), known
+
+
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _behind(whole: Numbered, position: int) -> Numbered:
+    numbers, columns = whole
+    skip = int(numbers.searchsorted(position, "right"))
+    return numbers[skip:], columns.slice(skip)
+
+
+def _piece(number: int, rows: Numbered, position: int, *, more: bool) -> Answered:
+    numbers, columns = rows
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(numbers, pa.int64()), *columns.columns],
+        schema=pa.schema([pa.field("", pa.int64()), *columns.schema]),
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return Answered(number, sink.getvalue().to_pybytes(), position, more)
+
+
+def main() -> None:
+    """The process."""
+    # Ctrl-C is the gateway's, which then hangs up.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICE)
+    connection = Connection(int(sys.argv[1]))
+    begin = connection.recv()
+    assert isinstance(begin, Begin)
+    Worker(connection, begin).serve()
+    # Threads that still answer are not waited for.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

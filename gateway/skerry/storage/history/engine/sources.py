@@ -1,0 +1,100 @@
+"""The past as one relation for DuckDB: files and the newest part of the log.
+
+:data:`~skerry.storage.history.engine.expressions.PAST` has ``row``, ``session``, ``network_ms``, ``time_us`` (UTC) and the columns that a
+query reads, as files have them: what motes sent as integers as such, other numbers as floating-point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from skerry.storage.history import layout
+from skerry.storage.history.damaged_files import naming
+from skerry.storage.history.engine.expressions import NETWORK_MS, PAST, ROW, SESSION, TIME_US
+from skerry.storage.history.engine.messages import Sources
+from skerry.storage.history.store import tables
+from skerry.storage.log import stream_log
+from skerry.storage.log.dating import shifted
+
+_NEWEST = "newest"
+_KEYS = (ROW, SESSION, NETWORK_MS)
+
+
+def open_past(connection: duckdb.DuckDBPyConnection, sources: Sources, names: Sequence[str]) -> None:
+    """Make the relation in a connection. Raises DamagedError, FileNotFoundError, RowsGoneError."""
+    parts = []
+    wanted = [*_KEYS, *(name for name in names if name not in _KEYS)]
+    if sources.files:
+        parts.append(_files_select(sources, wanted))
+    connection.register(_NEWEST, newest(sources))
+    since = f'"time" >= make_timestamptz({sources.since_us})'
+    rows = f'"{ROW}" >= {sources.first} AND "{ROW}" < {sources.end}'
+    parts.append(f"SELECT {_listed(wanted)} FROM {_NEWEST} WHERE {since} AND {rows}")
+    connection.execute(f'CREATE OR REPLACE TEMP VIEW "{PAST}" AS ' + " UNION ALL ".join(parts))
+
+
+def newest(sources: Sources) -> pa.Table:
+    """Rows that are in no file yet. Raises RowsGoneError."""
+    begin = max(sources.first, sources.compacted)
+    if begin >= sources.end:
+        return layout.sensors_schema().empty_table()
+    return _newest(sources.log, begin, sources.end, sources.streams, sources.shifts)
+
+
+@lru_cache(maxsize=2)
+def _newest(
+    log: str, begin: int, end: int, streams: tuple[object, ...], shifts: tuple[tuple[int, int, int], ...]
+) -> pa.Table:
+    records = shifted(begin, stream_log.read(Path(log), begin, end), shifts)
+    found = [table for name, table in tables(begin, records, streams, {}) if name == layout.SENSORS]  # type: ignore[arg-type]
+    return found[0] if found else layout.sensors_schema().empty_table()
+
+
+def _files_select(sources: Sources, wanted: Sequence[str]) -> str:
+    schemas = [_names(file, *_version(file)) for file in sources.files]
+    there = set[str]().union(*schemas)
+    uneven = ", union_by_name = true" if len(set(schemas)) > 1 else ""
+    paths = ", ".join("'" + file.replace("'", "''") + "'" for file in sources.files)
+    return (
+        f"SELECT {_listed(wanted, there)} FROM read_parquet([{paths}]{uneven}) "
+        f'WHERE "time" >= make_timestamptz({sources.since_us}) AND "{ROW}" >= {sources.first} '
+        f'AND "{ROW}" < {min(sources.end, sources.compacted)}'
+    )
+
+
+def _listed(names: Sequence[str], there: set[str] | None = None) -> str:
+    # Files from before skerry kept a column lack it.
+    columns = [
+        f'"{name}"' if there is None or name in there else f'CAST(NULL AS BIGINT) AS "{name}"'
+        for name in names
+    ]
+    return ", ".join([*columns, f'epoch_us("time") AS "{TIME_US}"'])
+
+
+def _version(file: str) -> tuple[int, int]:
+    found = Path(file).stat()
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=4096)
+def _names(file: str, *version: int) -> frozenset[str]:
+    """The columns of a file. Raises DamagedError."""
+    del version
+    with naming(Path(file)):
+        return frozenset(pq.read_schema(file).names)
+
+
+def check_files(sources: Sources, names: Sequence[str]) -> None:
+    """Read the files. Raises DamagedError for one that cannot be, FileNotFoundError."""
+    for name in sources.files:
+        with naming(Path(name)), pq.ParquetFile(name) as file:
+            there = [column for column in (*_KEYS, "time", *names) if column in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=there):
+                pc.count(batch.column(0))

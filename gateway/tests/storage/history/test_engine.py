@@ -1,0 +1,165 @@
+"""The past's engine: its process may die and take too much, and it reads what it needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from gateway.tests.pasts import ORIGIN, plain_records, plan_of, rows_behind, stream_of
+from skerry.storage.history import store as store_module
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.engine.engine import EngineError, PastEngine
+from skerry.storage.history.engine.messages import Limits
+from skerry.storage.history.engine.selects import Range, Timing, columns_needed, group_selects, rows_select
+from skerry.storage.history.engine.sources import open_past
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
+from skerry.storage.log.stream_log import StreamLog
+from skerry.streams.stream import Stream
+
+COUNTED = "SELECT COUNT(*) AS n, SUM(temp) FROM sensors HISTORY 7 day ONLY"
+
+
+class Kept:
+    """Three days of one mote query, with a row group for each 100 rows."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(store_module, "GROUP_ROWS", 100)
+        self.streams: list[Stream] = [
+            stream_of(n, "SELECT temp FROM sensors SAMPLE PERIOD 5 s", session=n) for n in (1, 2, 3)
+        ]
+        self.log, self.history = StreamLog(directory), History(directory)
+        for stream in self.streams:
+            self.log.append(plain_records(stream, range(200, 700), [1, 2], seed=stream.number))
+        self.history.compact(self.log.path, self.log.rows - 500, self.streams)
+
+    def reader(self, sql: str, since_us: int = 0) -> Reader:
+        return Reader(self.history, self.log.path, self.streams, plan_of(sql).attributes, since_us)
+
+    def answered(self, sql: str, engine: PastEngine) -> list[tuple[int, dict[str, Any]]]:
+        return rows_behind(Answer(plan_of(sql), self.reader(sql), self.log.rows, engine))[0]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+    return Kept(tmp_path / "data", monkeypatch)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[PastEngine]:
+    found = PastEngine(tmp_path / "engine")
+    yield found
+    found.stop()
+
+
+def test_it_runs_when_it_is_first_asked_until_it_is_stopped(kept: Kept, engine: PastEngine) -> None:
+    assert engine.pid is None
+    [(number, row)] = kept.answered(COUNTED, engine)
+    assert (number, row["n"]) == (2999, 3000)
+    pid = engine.pid
+    assert pid is not None
+    engine.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(EngineError, match="the gateway stops"):
+        kept.answered(COUNTED, engine)
+
+
+def test_who_asks_while_it_dies_is_answered_by_the_next_one(kept: Kept, engine: PastEngine) -> None:
+    whole = kept.answered(COUNTED, engine)
+    first = engine.pid
+    assert first is not None
+    # It does nothing until it is killed.
+    os.kill(first, signal.SIGSTOP)
+    found: list[Any] = []
+    waiting = [
+        threading.Thread(target=lambda: found.append(kept.answered(COUNTED, engine))) for _ in range(3)
+    ]
+    for thread in waiting:
+        thread.start()
+    os.kill(first, signal.SIGKILL)
+    for thread in waiting:
+        thread.join()
+    assert found == [whole] * 3
+    assert engine.pid not in (None, first)
+
+
+def test_pieces_go_on_in_another_process(
+    kept: Kept, engine: PastEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.storage.history.answer.PIECE_ROWS", 300)
+    for sql in (
+        "SELECT nodeid, temp FROM sensors HISTORY 7 day ONLY WHERE temp > 20",
+        "SELECT nodeid, epoch, temp FROM sensors HISTORY 7 day ONLY SAMPLE PERIOD 10 s",
+    ):
+        answer = Answer(plan_of(sql), kept.reader(sql), kept.log.rows, engine)
+        pieces, position, more = [], -1, True
+        while more:
+            found, position, more = rows_behind(answer, position)
+            assert len(found) <= 300
+            pieces += found
+            if len(pieces) == len(found):
+                os.kill(engine.pid or 0, signal.SIGKILL)
+        numbers = [number for number, _ in pieces]
+        assert numbers == sorted(set(numbers))
+        with monkeypatch.context() as patch:
+            patch.setattr("skerry.storage.history.answer.PIECE_ROWS", 100_000)
+            assert kept.answered(sql, engine) == pieces
+        assert len(pieces) > 700
+
+
+def test_one_that_dies_again_and_again_is_told(
+    kept: Kept, engine: PastEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(EngineError, match="its engine ended twice while it answered: exit code 1"):
+        kept.answered(COUNTED, engine)
+
+
+def test_what_needs_more_than_it_may_take_is_told(kept: Kept, tmp_path: Path) -> None:
+    narrow = PastEngine(tmp_path / "narrow", Limits(threads=1, memory=2**20, disk=0, seconds=60))
+    with pytest.raises(EngineError, match=r"the past cannot be read: OutOfMemoryException: .*"):
+        kept.answered("SELECT nodeid, epoch, temp FROM sensors SAMPLE PERIOD 5 s HISTORY 7 day ONLY", narrow)
+    narrow.stop()
+
+
+def test_files_and_row_groups_without_its_rows_are_not_read(kept: Kept) -> None:
+    """One of three days by its file; of that day's ten row groups those of some rows, and those with values that can be meant."""
+    sql = "SELECT nodeid, temp FROM sensors HISTORY 7 day ONLY WHERE temp > 20.5"
+    assert [Path(name).name for name in kept.reader(sql).sources(3000).files] == [
+        "2026-11-20.parquet", "2026-11-21.parquet", "2026-11-22.parquet",
+    ]  # fmt: skip
+    sources = kept.reader(sql, ORIGIN + 2 * 86_400_000_000).sources(3000)
+    assert [Path(name).name for name in sources.files] == ["2026-11-22.parquet"]
+    plan = plan_of(sql)
+    text = rows_select(plan, Range(2150, 2250), 3000).sql("duckdb")
+    assert scanned(sources, plan, text) == (2, 5)
+    never = plan_of(sql.replace("20.5", "300"))
+    assert scanned(sources, never, rows_select(never, Range(0, 3000), 3000).sql("duckdb"))[0] == 0
+    counted = plan_of("SELECT COUNT(*) FROM sensors WHERE temp < -50 HISTORY 7 day ONLY")
+    text = group_selects(counted, 3000, Timing()).groups.sql("duckdb")
+    assert scanned(sources, counted, text)[0] == 0
+
+
+def scanned(sources: Any, plan: Any, text: str) -> tuple[int, int]:
+    """How many row groups a question reads, and how many there are."""
+    with duckdb.connect() as connection:
+        open_past(connection, sources, columns_needed(plan))
+        [(_, told)] = connection.execute(f"EXPLAIN (ANALYZE, FORMAT json) {text}").fetchall()
+    scans = [node for node in operators(json.loads(told)["operator"]) if "row_groups_scanned" in node]
+    return sum(s["row_groups_scanned"] for s in scans), sum(s["total_row_groups_to_scan"] for s in scans)
+
+
+def operators(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for node in nodes:
+        yield node
+        yield from operators(node.get("children", []))
