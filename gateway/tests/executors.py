@@ -11,9 +11,12 @@ import pyarrow as pa
 from gateway.tests.logs import STREAMS
 from skerry.delivery.engine import Engine
 from skerry.execution.blocks import Extent, batch_of, blocks_of, rows_of, to_bytes
+from skerry.execution.joined import Join
 from skerry.spark.index_file import IndexFile, IndexReader, newest
 from skerry.storage.block_files import BlockFiles
 from skerry.storage.log.record import Block, by_stream
+from skerry.tables.pairs import Pairing
+from skerry.tables.versions import DIRECTORY, TableVersions
 
 
 class Executors:
@@ -26,7 +29,12 @@ class Executors:
         #: Whether blocks are published, too.
         self.publishing = False
         self._file = IndexFile(directory)
-        self._readers = [IndexReader(self._file.path), IndexReader(self._file.path)]
+        self._versions = TableVersions(directory / DIRECTORY)
+
+        def make_join(text: str) -> Join:
+            return Pairing.from_text(text, self._versions).found
+
+        self._readers = [IndexReader(self._file.path, make_join) for _ in range(2)]
 
     def engine(self, read: Callable[[int, int], Block] | None = None) -> Engine:
         """Of a gateway that starts, whose index goes on where that of the one before ended; ``read``: as of :class:`Engine`."""
@@ -39,6 +47,7 @@ class Executors:
 
     def process(self, engine: Engine, block: Block) -> int:
         """As :meth:`Engine.process`, in two parts, each of which an executor has read."""
+        self._versions.refresh()
         version = max(0, newest(self._file.path) - self.behind)
         middle = len(block.records) // 2
         found: list[pa.RecordBatch] = []

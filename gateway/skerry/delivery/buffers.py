@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from skerry.execution.deliveries import Delivery, in_order
+from skerry.execution.joined import ReadingGoneError
 
 #: What is kept in memory at most: rows of the log, and batches (some minutes at rest).
 ROWS_MAXIMUM = 1 << 20
@@ -167,11 +168,14 @@ class FeedBuffer:
         for batch in batches:
             if batch.version < version:
                 return (found, position) if position > begin else None
-            streams = [
-                parts
-                for key, view in views.items()
-                if key in batch.parts and (parts := _behind(batch.parts[key], view, position))
-            ]
+            try:
+                streams = [
+                    parts
+                    for key, view in views.items()
+                    if key in batch.parts and (parts := _behind(batch.parts[key], view, position))
+                ]
+            except ReadingGoneError:
+                return (found, position) if position > begin else None
             parts = [part for of_stream in streams for part in of_stream]
             count += sum(len(part.numbers) for part in parts)
             found += in_order(parts) if len(streams) > 1 else parts

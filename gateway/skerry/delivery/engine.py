@@ -16,6 +16,7 @@ from skerry.delivery.matched_rows import Audience, MatchedRows, UserView
 from skerry.delivery.own_buffers import OwnBuffer
 from skerry.execution.blocks import batch_of, from_bytes
 from skerry.execution.deliveries import Delivery, in_order
+from skerry.execution.joined import ReadingGoneError
 from skerry.execution.matched import Matched, MatchedBatch
 from skerry.execution.matching import Part, View
 from skerry.execution.residual import Residual, Rows
@@ -77,6 +78,8 @@ class Subscriber:
     buffer: FeedBuffer
     begin: int
     feeds: dict[int, Feed] = field(default_factory=dict)
+    #: What joins its rows with tables, which it has no windows over.
+    joiner: Joiner | None = None
     #: The windows that it has for itself.
     own: OwnWindows | None = None
 
@@ -172,15 +175,15 @@ class Engine:
         windows begin with."""
         with self._lock:
             begin = self.done if begin is None else begin
-            residual, own = Residual(plan), None
+            residual, own, alone = Residual(plan), None, None
             if plan.window is not None and (joiner is not None or past is not None):
                 utc = self._utc if self._by_utc else None
                 own = OwnWindows(plan, begin, self._pieces, self._session, joiner, past, utc, self._speed)
             elif joiner is not None:
-                residual.join = joiner.join
+                residual.join, alone = joiner.join, joiner
             buffer = FeedBuffer(self._recent, self.done - 1)
             buffer = OwnBuffer(own, self._recent, self.done - 1) if own is not None else buffer
-            self._subscribers[user] = Subscriber(plan, residual, buffer, begin, own=own)
+            self._subscribers[user] = Subscriber(plan, residual, buffer, begin, own=own, joiner=alone)
             if own is not None:
                 self._own.add(user)
 
@@ -245,8 +248,11 @@ class Engine:
             if same and isinstance(view, UserView) and self._entries.keeps(user, view.entry):
                 views[number] = view
             elif stream is not None:
-                what = View.of(subscriber.residual.filter.in_executors, feed)
-                views[number] = UserView(self._entries.add(user, stream, what), subscriber.residual, feed)
+                filter_ = subscriber.residual.filter.in_executors
+                joiner = subscriber.joiner if filter_ is subscriber.residual.filter else None
+                what = View.of(filter_, feed, None if joiner is None else joiner.in_executors())
+                entry = self._entries.add(user, stream, what)
+                views[number] = UserView(entry, subscriber.residual, feed, joiner)
         kept = {view.entry for view in views.values()}
         for key in seen.keys() | views.keys():
             before = seen.get(key)
@@ -313,7 +319,7 @@ class Engine:
             parts: dict[Hashable, list[Readable]] = {}
             entries: set[int] = set()
             for found in batch.parts:
-                entries.update(found.hits["entry"].tolist())
+                entries |= found.entries
                 rows = MatchedRows(found, self._stream, self._audience(found.stream))
                 parts.setdefault(found.stream, []).append(rows)
             of_windows, users = self._windows.process(self._whole(batch))
@@ -433,16 +439,10 @@ class Engine:
             batch = self._unpacked.batch(first, end, blocks) if end <= through else None
             if batch is None or batch.version < version:
                 break
-            of_streams: dict[int, list[Delivery]] = {}
-            for part in batch.parts:
-                view = views.get(part.stream)
-                rows = (
-                    MatchedRows(part, self._stream, _NOBODY).delivery(view)
-                    if isinstance(view, UserView)
-                    else None
-                )
-                if rows is not None and rows.numbers[-1] > position:
-                    of_streams.setdefault(part.stream, []).append(rows.behind(position))
+            try:
+                of_streams = self._by_stream(batch, views, position)
+            except ReadingGoneError:
+                break
             parts = [part for of_stream in of_streams.values() for part in of_stream]
             count += sum(len(part.numbers) for part in parts)
             found += in_order(parts) if len(of_streams) > 1 else parts
@@ -450,6 +450,19 @@ class Engine:
             if count >= most or position - begin >= _FAR:
                 break
         return (found, position) if position > begin else None
+
+    def _by_stream(
+        self, batch: MatchedBatch, views: Mapping[Hashable, object], position: int
+    ) -> dict[int, list[Delivery]]:
+        """What a batch has for somebody behind a position, by stream. Raises ReadingGoneError."""
+        found: dict[int, list[Delivery]] = {}
+        for part in batch.parts:
+            view = views.get(part.stream)
+            if isinstance(view, UserView):
+                rows = MatchedRows(part, self._stream, _NOBODY).delivery(view)
+                if rows is not None and rows.numbers[-1] > position:
+                    found.setdefault(part.stream, []).append(rows.behind(position))
+        return found
 
     def replay(self, user: str, block: Block, after: int) -> list[tuple[int, dict[str, Any]]]:
         """A user's rows of an older part of the log: (row number, values), behind ``after``."""

@@ -14,6 +14,7 @@ from skerry.execution.residual import Residual, Rows
 from skerry.execution.user_groups import GROUP_ROWS, GROUP_USERS, HELD_ROWS, LARGE_ROWS, ONE_IN, Group, Shares
 from skerry.planner.model.plans import Feed
 from skerry.streams.stream import Stream
+from skerry.tables.join import Joiner
 
 #: Entries whose places a batch remembers for others with the same.
 REMEMBERED = 32
@@ -22,11 +23,12 @@ REMEMBERED = 32
 @dataclass(frozen=True, slots=True, eq=False)
 class UserView:
     """A user's query on one stream: by which entry of the users' index he gets rows, and how he sees them. ``rest``: whether something is
-    left of his conditions that executors do not evaluate."""
+    left of his conditions that executors do not evaluate; ``joiner``: what makes his rows of pairs that executors have found."""
 
     entry: int
     residual: Residual
     feed: Feed
+    joiner: Joiner | None = None
 
     @property
     def rest(self) -> bool:
@@ -91,6 +93,10 @@ class MatchedRows:
             shares = None if group is None else self._of_group(group, view)
             if shares is not None:
                 return shares.of(user)
+        pairs = [] if view.joiner is None else self._found.joined.pairs(view.entry)
+        if view.joiner is not None and pairs:
+            left, columns = view.joiner.rows(self.rows, pairs)
+            return Delivery(self._found.numbers[left], columns)
         places = self._of_entry(view.entry)
         if not len(places):
             return None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skerry.execution.joined import Joined
 from skerry.execution.matched import HIT, Matched, MatchedBatch
 from skerry.storage.log.record import Int64
 
@@ -24,7 +25,7 @@ from skerry.storage.log.record import Int64
 COLUMNS = {
     "first": pa.int64(), "end": pa.int64(), "whole": pa.int64(), "begin": pa.int64(), "count": pa.int64(),
     "streams": pa.binary(), "version": pa.int64(), "stream": pa.int64(), "all": pa.bool_(), "rows": pa.binary(),
-    "places": pa.binary(), "hits": pa.binary(),
+    "places": pa.binary(), "hits": pa.binary(), "joined": pa.binary(),
 }  # fmt: skip
 _SCHEMA = pa.schema(list(COLUMNS.items()))
 _ROW = "row"
@@ -57,8 +58,10 @@ def blocks_of(extent: Extent, streams: Int64, parts: list[Matched]) -> Iterator[
         )
         found = {
             "stream": part.stream, "all": part.whole, "rows": to_bytes(pa.Table.from_batches([of_rows]), _OPTIONS),
-            "places": part.places.astype(np.int32).tobytes(), "hits": part.hits.tobytes(),
+            "places": part.places.astype(np.int32).tobytes(), "hits": part.hits.tobytes(), "joined": None,
         }  # fmt: skip
+        if part.joined:
+            found["joined"] = to_bytes(pa.Table.from_batches([part.joined.to_batch()]), _OPTIONS)
         yield pa.RecordBatch.from_pylist([known | {"count": None} | found], schema=_SCHEMA)
 
 
@@ -96,6 +99,7 @@ def _parts(block: pa.RecordBatch) -> Iterator[Matched]:
         if stream is None:
             continue
         rows, places, hits = (block.column(name)[i].as_buffer() for name in ("rows", "places", "hits"))
+        joined = block.column("joined")[i].as_buffer()
         [batch] = from_bytes(rows).combine_chunks().to_batches()
         numbers = batch.column(_ROW).to_numpy(zero_copy_only=False)
         columns = pa.RecordBatch.from_arrays(batch.columns[1:], batch.schema.names[1:])
@@ -106,6 +110,7 @@ def _parts(block: pa.RecordBatch) -> Iterator[Matched]:
             columns,
             np.frombuffer(places, np.int32),
             np.frombuffer(hits, HIT),
+            Joined.of([]) if joined is None else Joined.from_batch(from_bytes(joined).to_batches()[0]),
         )
 
 

@@ -6,11 +6,12 @@ places of ``places`` are its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
+from skerry.execution.joined import Joined
 from skerry.execution.range_index import Int64, Places
 from skerry.expressions.evaluate import Mask
 
@@ -23,7 +24,8 @@ ROW = "row"
 @dataclass(frozen=True, slots=True)
 class Matched:
     """Rows of one stream in a part of a batch. ``numbers``: theirs in the log, ascending; ``batch``: their columns
-    (:mod:`skerry.execution.stream_batches`); ``hits``: by entry; ``whole``: all rows of the stream are there, nobody's too."""
+    (:mod:`skerry.execution.stream_batches`); ``hits``: by entry; ``joined``: pairs with tables, of entries that have no hits;
+    ``whole``: all rows of the stream are there, nobody's too."""
 
     stream: int
     whole: bool
@@ -31,6 +33,12 @@ class Matched:
     batch: pa.RecordBatch
     places: Places
     hits: np.ndarray
+    joined: Joined = field(default_factory=lambda: Joined.of([]))
+
+    @property
+    def entries(self) -> set[int]:
+        """Those that have rows."""
+        return {*self.hits["entry"].tolist(), *self.joined.entries.tolist()}
 
     def of(self, entry: int) -> Places:
         """Places of an entry's rows, ascending."""
@@ -58,6 +66,7 @@ class Matched:
         covered = np.cumsum(delta[:-1]) > 0
         kept = np.zeros(len(self.numbers), np.bool_)
         kept[self.places[covered]] = True
+        kept[self.joined.left] = True
         return self._cut(covered, None if self.whole or kept.all() else kept)
 
     def behind(self, row: int) -> Matched:
@@ -79,7 +88,8 @@ class Matched:
             return replace(self, places=places, hits=hits)
         rank = (np.cumsum(kept) - 1).astype(np.int32)
         numbers, batch = self.numbers[kept], self.batch.filter(pa.array(kept))
-        return replace(self, numbers=numbers, batch=batch, places=rank[places], hits=hits)
+        joined = self.joined.kept(kept)
+        return replace(self, numbers=numbers, batch=batch, places=rank[places], hits=hits, joined=joined)
 
 
 @dataclass(frozen=True, slots=True)

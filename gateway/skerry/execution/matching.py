@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skerry.execution.filters import Filter
+from skerry.execution.joined import Join
 from skerry.execution.range_index import LEAST, MOST, Int64, Places, Sorted, in_order
 from skerry.execution.residual import Rows
 from skerry.planner.model.plans import Feed
@@ -23,10 +24,23 @@ REMEMBERED = 32
 class View:
     """A query's filter on one stream, with what is looked up for every batch at hand.
 
-    ``key`` says how its rows are looked up, with ``low`` and ``high``; None: its condition bounds no attribute.
+    ``key`` says how its rows are looked up, with ``low`` and ``high``; None: its condition bounds no attribute. ``join``: what they are
+    joined with (:meth:`skerry.tables.pairs.Pairing.to_text`).
     """
 
-    __slots__ = ("_filter", "feed", "high", "key", "low", "range_only", "until", "whole_from")
+    __slots__ = (
+        "_filter",
+        "_rows",
+        "feed",
+        "high",
+        "join",
+        "key",
+        "low",
+        "made",
+        "range_only",
+        "until",
+        "whole_from",
+    )
 
     def __init__(
         self,
@@ -35,10 +49,14 @@ class View:
         bounds: Sequence[Any] | None,
         *,
         range_only: bool,
+        join: str | None = None,
     ) -> None:
         """``filter_``: as it is, or :meth:`Filter.to_list` as JSON; ``bounds``: its attribute's name and range, both ends included;
         ``range_only``: it has no other condition."""
-        self._filter, self.feed, self.range_only = filter_, feed, range_only
+        self._filter, self.feed, self.range_only, self.join = filter_, feed, range_only, join
+        self._rows: Hashable = None
+        #: What executors have made of ``join``.
+        self.made: Join | None = None
         self.key: Key | None = None
         self.low, self.high = int(LEAST), int(MOST)
         if bounds is not None:
@@ -49,15 +67,15 @@ class View:
         self.until = int(MOST) if feed.until_ms is None else feed.until_ms
 
     @classmethod
-    def of(cls, filter_: Filter, feed: Feed) -> View:
+    def of(cls, filter_: Filter, feed: Feed, join: str | None = None) -> View:
         """Of a filter and the rows that it is about."""
         found = filter_.range
         if found is None:
-            return cls(filter_, feed, None, range_only=False)
+            return cls(filter_, feed, None, range_only=False, join=join)
         low = int(LEAST) if found.low is None else found.low
         high = int(MOST) if found.high is None else found.high
         range_only = filter_.rest is None and filter_.having is None
-        return cls(filter_, feed, (found.name, low, high), range_only=range_only)
+        return cls(filter_, feed, (found.name, low, high), range_only=range_only, join=join)
 
     @property
     def filter(self) -> Filter:
@@ -69,7 +87,14 @@ class View:
     @property
     def same(self) -> Hashable:
         """Equal for those who get the same rows of a stream."""
-        return self.filter, replace(self.feed, user="", query=0)
+        return self.rows, self.join
+
+    @property
+    def rows(self) -> Hashable:
+        """Equal for those who get the same rows of a stream before they are joined."""
+        if self._rows is None:
+            self._rows = self.filter, replace(self.feed, user="", query=0)
+        return self._rows
 
     def to_list(self) -> list[Any]:
         """For JSON."""
@@ -77,13 +102,13 @@ class View:
         if self.key is not None:
             bounds = [self.key[0], self.low, self.high]
         times = [feed.period_ms, feed.stream_period_ms, feed.since_ms, feed.until_ms, feed.before_ms]
-        return [bounds, self.range_only, times, json.dumps(self.filter.to_list())]
+        return [bounds, self.range_only, times, json.dumps(self.filter.to_list()), self.join]
 
     @classmethod
     def from_list(cls, data: Sequence[Any]) -> View:
         """What :meth:`to_list` wrote."""
-        bounds, range_only, times, filter_ = data
-        return cls(filter_, Feed("", 0, *times), bounds, range_only=range_only)
+        bounds, range_only, times, filter_, join = data
+        return cls(filter_, Feed("", 0, *times), bounds, range_only=range_only, join=join)
 
 
 class Part:
@@ -125,7 +150,7 @@ class Part:
         return view.filter.select(self.rows, view.feed, found)
 
     def _unindexed(self, view: View) -> Places:
-        same = view.same
+        same = view.rows
         found = self._found.get(same)
         if found is None:
             found = view.filter.select(self.rows, view.feed).astype(np.int32)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from skerry.execution.joined import Joined, MakeJoin, Pairs
 from skerry.execution.matched import HIT, Matched
 from skerry.execution.matching import Key, Part, View
 from skerry.execution.range_index import Int64, Places, RangeIndex
@@ -29,10 +30,13 @@ Change = list[Any]
 
 
 class UsersIndex:
-    """As of ``version``. Not for several threads at once."""
+    """As of ``version``. ``make_join``: makes what joins rows with tables; None: that is left to others.
 
-    def __init__(self) -> None:
-        self.version = 0
+    Not for several threads at once.
+    """
+
+    def __init__(self, make_join: MakeJoin | None = None) -> None:
+        self.version, self._make_join = 0, make_join
         self._streams: dict[int, _OfStream] = {}
 
     def apply(self, change: Change) -> None:
@@ -41,7 +45,7 @@ class UsersIndex:
         match kind:
             case "stream":
                 stream = Stream.from_dict(what[0])
-                self._streams[stream.number] = _OfStream(stream)
+                self._streams[stream.number] = _OfStream(stream, self._make_join)
             case "over":
                 del self._streams[what[0]]
             case "entry":
@@ -61,7 +65,7 @@ class UsersIndex:
             of_stream = self._streams.get(number)
             if of_stream is not None and len(records):
                 matched = of_stream.match(numbers, records)
-                if matched.whole or len(matched.hits):
+                if matched.whole or len(matched.hits) or matched.joined:
                     found.append(matched)
         return found
 
@@ -69,8 +73,8 @@ class UsersIndex:
 class _OfStream:
     """The entries of one stream, arranged so that a batch costs what it matches."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream, self.whole = stream, False
+    def __init__(self, stream: Stream, make_join: MakeJoin | None) -> None:
+        self._stream, self.whole, self._make_join = stream, False, make_join
         self._entries: dict[int, View] = {}
         self._ranges: list[_Ranges] | None = None
         self._others: list[tuple[int, View]] = []
@@ -101,23 +105,42 @@ class _OfStream:
                 places.append(by.places)
                 count += len(by.places)
             each += apart
+        joined: list[tuple[int, Pairs]] = []
         for entry, view in [*self._others, *each]:
             found = part.places(view)
-            if len(found):
+            pairs = self._pairs(part, view, found)
+            if pairs is not None:
+                joined += [(entry, one) for one in pairs]
+            elif len(found):
                 hits.append(_hits(np.array([entry]), np.array([count]), np.array([count + len(found)])))
                 places.append(found.astype(np.int32))
                 count += len(found)
         of_all = np.concatenate([np.empty(0, HIT), *hits])
         of_all.sort(order="entry")
         whole_places = np.concatenate([np.empty(0, np.int32), *places])
-        return Matched(self._stream.number, self.whole, numbers, batch, whole_places, of_all).wanted()
+        return Matched(
+            self._stream.number, self.whole, numbers, batch, whole_places, of_all, Joined.of(joined)
+        ).wanted()
+
+    def _pairs(self, part: Part, view: View, found: Places) -> list[Pairs] | None:
+        """An entry's rows joined; None: it is joined with nothing, or its readers have to see to it."""
+        if view.join is None or self._make_join is None or not len(found):
+            return None
+        try:
+            if view.made is None:
+                view.made = self._make_join(view.join)
+            return view.made(part.rows, found)
+        except ValueError:
+            # A table that is not there, or would give too many rows: whose query it is is told so when he reads.
+            return None
 
     def _arranged(self) -> list[_Ranges]:
         if self._ranges is None:
             alike: dict[Key, list[tuple[int, View]]] = {}
             self._others = []
             for entry, view in self._entries.items():
-                if view.key is None or not view.range_only or self._stream.mote_query.aggregate:
+                apart = not view.range_only or view.join is not None
+                if view.key is None or apart or self._stream.mote_query.aggregate:
                     self._others.append((entry, view))
                 else:
                     alike.setdefault(view.key, []).append((entry, view))

@@ -13,6 +13,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from skerry.execution.joined import MakeJoin
 from skerry.execution.users_index import Change, UsersIndex
 
 DIRECTORY = "index"
@@ -116,12 +117,13 @@ def _last(file: Path) -> int:
 class IndexReader:
     """For an executor: what was loaded for a batch serves the next one, whose version is mostly the same or a little newer."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, make_join: MakeJoin | None = None) -> None:
+        """``make_join``: as of :class:`UsersIndex`."""
+        self._path, self._make_join = path, make_join
         self._file: Path | None = None
         #: So many bytes of it.
         self._read_to = 0
-        self._index = UsersIndex()
+        self._index = UsersIndex(make_join)
 
     def at(self, version: int) -> UsersIndex:
         """As of a version, or, where its files are gone, of the one that is left next to it: ``version`` of what is returned says which.
@@ -139,7 +141,7 @@ class IndexReader:
             return UsersIndex()
         file = fitting[-1]
         if file != self._file or self._index.version > version:
-            self._file, self._read_to, self._index = file, 0, UsersIndex()
+            self._file, self._read_to, self._index = file, 0, UsersIndex(self._make_join)
         self._read(file, max(version, int(file.stem)))
         return self._index
 

@@ -17,10 +17,14 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StructField, StructType
 
 from skerry.execution.blocks import COLUMNS, Extent, blocks_of
+from skerry.execution.users_index import UsersIndex
 from skerry.spark import index_file
 from skerry.spark.index_file import IndexReader
 from skerry.storage.log import record, stream_log
 from skerry.storage.log.partition import Partition
+from skerry.tables.pairs import Pairing
+from skerry.tables.versions import DIRECTORY as TABLES
+from skerry.tables.versions import TableVersions
 
 #: Records of one trigger of the streaming query at most.
 BATCH = 524_288
@@ -31,7 +35,7 @@ _TYPES = {pa.int64(): LongType, pa.bool_(): BooleanType, pa.binary(): BinaryType
 #: See :data:`skerry.execution.blocks.COLUMNS`.
 SCHEMA = StructType([StructField(name, _TYPES[kind]()) for name, kind in COLUMNS.items()])
 #: By directory: what this process has loaded of the users' index.
-_indexes: dict[Path, IndexReader] = {}
+_indexes: dict[Path, tuple[IndexReader, TableVersions]] = {}
 
 
 class UnreadableError(Exception):
@@ -105,13 +109,25 @@ class LogReader(DataSourceStreamReader):
                 f"{len(records)} of them there on {socket.gethostname()}: every worker must see the gateway's data directory at the "
                 "same path"
             )
-        index = _indexes.setdefault(self._index, IndexReader(self._index)).at(partition.version)
+        index = _index_at(self._index, partition.version)
         by_stream = record.by_stream(records["row"].astype(np.int64), records)
         streams = np.array([number for number, _, _ in by_stream], np.int64)
         first, end = partition.batch
         begin, count = int(records["row"][0]), partition.count
         extent = Extent(first, end, partition.whole, begin, count, index.version)
         yield from blocks_of(extent, streams, index.match(by_stream))
+
+
+def _index_at(path: Path, version: int) -> UsersIndex:
+    """The users' index as of a version, and the readings of tables that rows may meet by now."""
+    known = _indexes.get(path)
+    if known is None:
+        versions = TableVersions(path.parent / TABLES)
+        known = IndexReader(path, lambda text: Pairing.from_text(text, versions).found), versions
+        _indexes[path] = known
+    reader, versions = known
+    versions.refresh()
+    return reader.at(version)
 
 
 class LogSource(DataSource):

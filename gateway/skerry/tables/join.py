@@ -1,70 +1,25 @@
-"""Rows of a stream joined with tables: each row probes a table's sorted keys; what follows is computed over the pairs only."""
+"""Rows of a stream joined with tables: what a query makes of the pairs."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from skerry.execution.filters import Indices
+from skerry.execution.joined import Pairs
 from skerry.execution.residual import Rows, to_array, type_of
 from skerry.expressions.evaluate import Evaluator, Vector
-from skerry.expressions.expression import TEXT_LEAF, Expr, Kind
-from skerry.planner.model.joined_tables import (
-    EPOCH,
-    NUMBER_LIMIT,
-    TIME,
-    ColumnKind,
-    Probe,
-    TableColumn,
-    columns_read,
-    reads_stream,
-    tables_in,
-)
+from skerry.expressions.expression import Expr, Kind
 from skerry.planner.model.plans import QueryPlan
-from skerry.tables.columns import Column, TableError
-from skerry.tables.store import LOOK_S, Table
+from skerry.tables.pairs import Earlier, Int64, Pairing, column_in, texts_of
+from skerry.tables.store import Table
 from skerry.tables.versions import TableVersions
-
-Int64 = npt.NDArray[np.int64]
-#: A table of so many times fewer rows than the batch has is searched for, not searched.
-FEW = 4
-#: Sorted columns that a batch remembers.
-REMEMBERED = 8
-
-
-@dataclass(frozen=True)
-class _Keys:
-    """A table's rows that a query may want, by key: ``values`` ascending, ``rows`` where they stand. Of texts, values are places in
-    ``texts``, where each stands once."""
-
-    values: Int64
-    rows: Int64
-    texts: pa.Array | None = None
-
-
-#: Columns of the stream's past beside those that a query reads: numbers in the log, sessions, motes, and network times in ms.
-ROW, SESSION, NODE, NETWORK = " row", " session", " node", " network"
-#: See :class:`skerry.storage.history.past_table.EarlierRows`.
-Earlier = Callable[[Int64, Int64], tuple[Table, int]]
-#: Pairs of a batch with one table at most.
-PAIRS_MAXIMUM = 20_000_000
-#: Behind every row that a log will ever have.
-_NEXT = 1 << 62
-#: Readings of one table whose keys a query keeps sorted: that of older rows, and that of new ones.
-_KEYS_KEPT = 2
 
 
 class Joiner:
-    """One query's join. ``tables`` finds a table by name, as it is now; it raises TableError when that is not there. ``past``: what a table
-    of the stream's own past is for rows of the stream, by their numbers in the log and sample times. ``versions``: which reading of a
-    table each row meets; None: all meet it as it is now."""
+    """One query's join; its arguments are those of :class:`skerry.tables.pairs.Pairing`."""
 
     def __init__(
         self,
@@ -73,29 +28,24 @@ class Joiner:
         past: Mapping[str, Earlier] | None = None,
         versions: TableVersions | None = None,
     ) -> None:
-        self._plan, self._tables, self._past, self._versions = plan, tables, past or {}, versions
-        #: The tables that change: the stream's past does not.
-        self.names = sorted(
-            {probe.table.schema.name for probe in plan.probes if probe.table.called not in self._past}
-        )
-        self._of_epochs = {
-            probe.table.called
-            for probe in plan.probes
-            if EPOCH in columns_read(plan.joined_exprs(), probe.table)
-        }
-        #: By what a table is called, and its version.
-        self._keys: dict[str, dict[int, _Keys]] = {}
+        self._plan, self._versions = plan, versions
+        self._pairing = Pairing.of(plan, tables, past, versions)
         self._exprs = [output.expr for output in plan.outputs]
         self._schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The tables that it is joined with and that change: the stream's past does not."""
+        return self._pairing.names
+
+    def in_executors(self) -> str | None:
+        """What executors need to find the pairs; None: they cannot."""
+        return None if self._versions is None else self._pairing.to_text()
 
     def check(self) -> None:
         """Raises TableError when a table is not there for the rows that come next, or has not the columns any more that the query was
         planned with."""
-        if self._versions is not None:
-            self._versions.refresh()
-        for probe in self._plan.probes:
-            if probe.table.called not in self._past:
-                self._table(probe, None if self._versions is None else _NEXT)
+        self._pairing.check()
 
     def join(self, rows: Rows, places: Indices) -> tuple[Indices, pa.RecordBatch]:
         """Rows of the stream (their places, some several times, in the same order) and the query's columns for each pair.
@@ -103,21 +53,29 @@ class Joiner:
         Raises TableError.
         """
         found = []
-        for at, piece in self._pieces(rows, places):
-            left, chosen = self._pairs(rows, piece, at)
+        for at, piece in self._pairing.pieces(rows, places):
+            left, chosen = self._pairing.pairs(rows, piece, at)
             found.append((left, self._project(rows, left, chosen)))
-        if len(found) == 1:
-            return found[0]
-        [batch] = pa.Table.from_batches([batch for _, batch in found]).combine_chunks().to_batches() or [
-            found[0][1]
-        ]
-        return np.concatenate([left for left, _ in found]), batch
+        return _together(found)
+
+    def rows(self, rows: Rows, pairs: Iterable[Pairs]) -> tuple[Indices, pa.RecordBatch]:
+        """The same where executors have found the pairs. Raises ReadingGoneError."""
+        assert self._versions is not None
+        found = []
+        for one in pairs:
+            tables = [self._versions.reading(version) for version in one.versions]
+            chosen = {
+                probe.table.called: (table, at)
+                for probe, table, at in zip(self._pairing.probes, tables, one.found, strict=False)
+            }
+            found.append((one.left, self._project(rows, one.left, chosen)))
+        return _together(found)
 
     def columns(
         self, rows: Rows, places: Indices, exprs: Sequence[Expr]
     ) -> tuple[Int64, list[Vector | list[str | None]]]:
         """The same places, and what expressions are for each pair. Raises TableError."""
-        found = [self._columns(rows, piece, at, exprs) for at, piece in self._pieces(rows, places)]
+        found = [self._columns(rows, piece, at, exprs) for at, piece in self._pairing.pieces(rows, places)]
         if len(found) == 1:
             return found[0]
         columns = [_concatenated([part[1][i] for part in found]) for i in range(len(exprs))]
@@ -126,194 +84,15 @@ class Joiner:
     def _columns(
         self, rows: Rows, places: Indices, at: int | None, exprs: Sequence[Expr]
     ) -> tuple[Int64, list[Vector | list[str | None]]]:
-        left, chosen = self._pairs(rows, places, at)
-        evaluate = self._evaluator(rows, left, chosen, list(exprs))
+        left, chosen = self._pairing.pairs(rows, places, at)
+        evaluate = self._pairing.evaluator(rows, left, chosen, list(exprs))
         found: list[Vector | list[str | None]] = []
         for expr in exprs:
             text = None
             if expr.kind is Kind.TEXT:
-                text = _texts_of(expr, chosen, len(left)).to_pylist()
+                text = texts_of(expr, chosen, len(left)).to_pylist()
             found.append(evaluate(expr, self._plan.period_ms) if text is None else text)
         return left, found
-
-    def _pieces(self, rows: Rows, places: Indices) -> list[tuple[int | None, Indices]]:
-        """Rows that meet the same readings of all tables: the number of the first, and their places."""
-        if self._versions is None or not self.names or not len(places):
-            return [(None, places)]
-        numbers = _numbers(rows)[places]
-        self._versions.refresh()
-        changes = self._versions.changes(self.names, int(numbers[0]), int(numbers[-1]))
-        if not changes:
-            return [(int(numbers[0]), places)]
-        bounds = [0, *np.searchsorted(numbers, changes).tolist(), len(places)]
-        return [
-            (int(numbers[begin]), places[begin:end])
-            for begin, end in itertools.pairwise(bounds)
-            if begin < end
-        ]
-
-    def _pairs(
-        self, rows: Rows, places: Indices, at: int | None
-    ) -> tuple[Int64, dict[str, tuple[Table, Int64]]]:
-        """Places of rows of the stream, and by table the rows that belong to them. ``at``: the number of a row that meets what all of
-        them do; None: the tables as they are now."""
-        left: Indices = places
-        chosen: dict[str, tuple[Table, Int64]] = {}
-        for probe in self._plan.probes:
-            earlier = self._past.get(probe.table.called)
-            reach_ms = 0
-            if earlier is None:
-                table = self._table(probe, at)
-            else:
-                table, reach_ms = earlier(_numbers(rows)[places], rows.utc_ms[places])
-            keys = self._keys_of(probe, table)
-            if keys.texts is not None:
-                outer = _texts_of(probe.outer, chosen, len(left))
-                pairs, found = _from_stream(_places_in(keys.texts, outer), keys)
-            elif not chosen and len(keys.values) * FEW < len(left):
-                pairs, found = self._from_table(probe, keys, rows, places)
-            else:
-                evaluate = self._evaluator(rows, left, chosen, [probe.outer])
-                pairs, found = _from_stream(evaluate(probe.outer, self._plan.period_ms), keys)
-            if earlier is not None and len(pairs):
-                behind = self._behind(probe, table, reach_ms, rows, left[pairs], found)
-                pairs, found = pairs[behind], found[behind]
-            left = left[pairs]
-            chosen = {called: (of, at[pairs]) for called, (of, at) in chosen.items()}
-            chosen[probe.table.called] = table, found
-            rest = [part for part in probe.then if not _of_table_only(probe, part)]
-            if rest and len(left):
-                evaluate = self._evaluator(rows, left, chosen, rest)
-                passing = np.ones(len(left), np.bool_)
-                for part in rest:
-                    passing &= evaluate.truth(part, self._plan.period_ms)
-                left = left[passing]
-                chosen = {called: (of, at[passing]) for called, (of, at) in chosen.items()}
-        return left.astype(np.int64), chosen
-
-    def _behind(
-        self, probe: Probe, table: Table, reach_ms: int, rows: Rows, left: Indices, found: Int64
-    ) -> npt.NDArray[np.bool_]:
-        """Which pairs are of a row and one that had come before it, and was sampled before it, at most so long ago: by network
-        time, or, of different sessions, at most ``reach_ms`` of UTC."""
-        assert probe.table.past_ms is not None
-        ago = rows.utc_ms[left] - table.columns[TIME].values[found]
-        most: int | Int64 = reach_ms
-        if rows.sessions is not None:
-            same = table.columns[SESSION].values[found] == rows.sessions[left]
-            ago = np.where(same, rows.sample_ms[left] - table.columns[NETWORK].values[found], ago)
-            most = np.where(same, probe.table.past_ms, reach_ms)
-        behind: npt.NDArray[np.bool_] = (ago > 0) & (ago <= most)
-        behind &= table.columns[ROW].values[found] < _numbers(rows)[left]
-        if probe.table.called in self._of_epochs and rows.sessions is not None:
-            behind &= same
-        return behind
-
-    def _from_table(self, probe: Probe, keys: _Keys, rows: Rows, places: Indices) -> tuple[Int64, Int64]:
-        """Which of the rows meet which of the table's, found from the table's side: the rows are sorted once for all queries
-        that probe with the same, so that each costs what it matches."""
-        key = id(places), probe.outer, self._plan.period_ms
-        kept = rows.sorted.get(key)
-        if kept is None or kept[0] is not places:
-            evaluate = self._evaluator(rows, places, {}, [probe.outer])
-            values, known = evaluate(probe.outer, self._plan.period_ms)
-            where = np.flatnonzero(known)
-            order = where[np.argsort(values[where], kind="stable")]
-            if len(rows.sorted) >= REMEMBERED:
-                rows.sorted.clear()
-            kept = rows.sorted[key] = places, values[order], order
-        _, values, order = kept
-        first = np.searchsorted(values, keys.values, side="left")
-        count = np.searchsorted(values, keys.values, side="right") - first
-        pairs = order[_expanded(first, count)]
-        found = np.repeat(keys.rows, count)
-        sequence = np.argsort(pairs, kind="stable")
-        return pairs[sequence], found[sequence]
-
-    def _table(self, probe: Probe, at: int | None) -> Table:
-        """The reading that a row of the log meets; None: as it is now. Raises TableError where there is none yet that the query can use."""
-        name = probe.table.schema.name
-        if at is not None and self._versions is not None:
-            for table in self._versions.candidates(name, at):
-                if self._misfit(probe, table) is None:
-                    return table
-        table = self._tables(name)
-        what = self._misfit(probe, table)
-        if what is not None:
-            raise TableError(f"table {name} has changed: {what}")
-        if at is not None and self._versions is not None:
-            # Until it is noted from which row on, and then it is one of the candidates.
-            raise TableError(f"table {name} has changed, and is looked at again within {LOOK_S:g} s")
-        return table
-
-    def _misfit(self, probe: Probe, table: Table) -> str | None:
-        """Why a query cannot be joined with a reading of a table; None: it can."""
-        for wanted in probe.table.schema.columns:
-            column = "table", probe.table.called, wanted.name
-            read = [node for node in self._leaves if node.final == column]
-            if not read:
-                continue
-            kind = wanted.kind
-            if kind is ColumnKind.BLANK:
-                # It is read as what it was compared with.
-                texts = any(node.kind is Kind.TEXT for node in read)
-                kind = ColumnKind.TEXT if texts else ColumnKind.NUMBER
-            what = _changed(table.columns.get(wanted.name), replace(wanted, kind=kind))
-            if what is not None:
-                return f"column {wanted.name} {what}"
-        return None
-
-    @cached_property
-    def _leaves(self) -> list[Expr]:
-        """The columns of tables that the query reads."""
-        exprs = self._plan.joined_exprs()
-        return list(
-            dict.fromkeys(node for expr in exprs for node in expr.walk() if node.final[:1] == ("table",))
-        )
-
-    def _keys_of(self, probe: Probe, table: Table) -> _Keys:
-        """Sorted once for each reading of the table; conditions on the table alone are asked then."""
-        of_table = self._keys.setdefault(probe.table.called, {})
-        kept = of_table.pop(table.version, None)
-        if kept is not None:
-            of_table[table.version] = kept
-            return kept
-        alone = [part for part in probe.then if _of_table_only(probe, part)]
-        everything = np.arange(table.rows)
-        evaluate = Evaluator({}, np.zeros(table.rows, np.int64))
-        self._bring(evaluate, {probe.table.called: (table, everything)}, [probe.inner, *alone])
-        values, known = evaluate(probe.inner, self._plan.period_ms)
-        texts: pa.Array | None = None
-        if probe.inner.kind is Kind.TEXT:
-            column = _texts_of(probe.inner, {probe.table.called: (table, everything)}, table.rows)
-            texts = column.unique().drop_null()
-            values, known = _places_in(texts, column)
-        chosen = known.copy()
-        for part in alone:
-            chosen &= evaluate.truth(part, self._plan.period_ms)
-        rows = np.flatnonzero(chosen)
-        order = np.argsort(values[rows], kind="stable")
-        found = of_table[table.version] = _Keys(values[rows][order], rows[order], texts)
-        while len(of_table) > _KEYS_KEPT:
-            of_table.pop(next(iter(of_table)), None)
-        return found
-
-    def _evaluator(
-        self, rows: Rows, left: Indices, chosen: dict[str, tuple[Table, Int64]], exprs: list[Expr]
-    ) -> Evaluator:
-        evaluate = rows.evaluate.at(left)
-        self._bring(evaluate, chosen, exprs)
-        return evaluate
-
-    def _bring(self, evaluate: Evaluator, chosen: dict[str, tuple[Table, Int64]], exprs: list[Expr]) -> None:
-        for node in dict.fromkeys(node for expr in exprs for node in expr.walk()):
-            if node.final[:1] == ("table",) and node.final[1] in chosen:
-                column, at = _column(chosen, node)
-                if column.text is not None:
-                    evaluate.add_texts(node, column.text.take(pa.array(at)))
-                    continue
-                values, known = column.vector(node.digits)
-                evaluate.add(node, (values[at], known[at]))
 
     def _project(self, rows: Rows, left: Int64, chosen: dict[str, tuple[Table, Int64]]) -> pa.RecordBatch:
         arrays = []
@@ -321,7 +100,7 @@ class Joiner:
         for output in self._plan.outputs:
             expr = output.expr
             if expr.final[:1] == ("table",):
-                column, at = _column(chosen, expr)
+                column, at = column_in(chosen, expr)
                 if column.text is not None:
                     arrays.append(column.text.take(pa.array(at)))
                 else:
@@ -331,44 +110,18 @@ class Joiner:
                 values, known = rows.evaluate(expr, self._plan.period_ms)
                 arrays.append(to_array(values[left], known[left], output))
             else:
-                evaluate = evaluate or self._evaluator(rows, left, chosen, self._exprs)
+                evaluate = evaluate or self._pairing.evaluator(rows, left, chosen, self._exprs)
                 arrays.append(to_array(*evaluate(expr, self._plan.period_ms), output))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _changed(column: Column | None, wanted: TableColumn) -> str | None:
-    """Why a column cannot be read as a query was planned with it; None: it can."""
-    if column is None:
-        return "is gone"
-    if column.of_kind(wanted.kind) is None:
-        return "is no longer of its kind"
-    if column.most * 10 ** max(0, wanted.digits - column.described.digits) > NUMBER_LIMIT:
-        places = f"the {wanted.digits} decimal places that it had"
-        return f"has numbers beyond {NUMBER_LIMIT:.0e} in the last of {places}: ask the query anew"
-    return None
-
-
-def _from_stream(outer: Vector, keys: _Keys) -> tuple[Int64, Int64]:
-    """The same, found from the rows' side."""
-    values, known = outer
-    first = np.searchsorted(keys.values, values, side="left")
-    count = np.where(known, np.searchsorted(keys.values, values, side="right") - first, 0)
-    return np.repeat(np.arange(len(values)), count), keys.rows[_expanded(first, count)]
-
-
-def _places_in(texts: pa.Array, column: pa.Array) -> Vector:
-    """Where each text of a column stands among others; not known where it does not."""
-    places = pc.index_in(column, value_set=texts)
-    known = places.is_valid().to_numpy(zero_copy_only=False)
-    return places.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False), known
-
-
-def _expanded(first: Int64, count: Int64) -> Int64:
-    """``first[i]``, ``first[i] + 1``, … ``count[i]`` of them, one i after the other."""
-    total = int(count.sum())
-    if total > PAIRS_MAXIMUM:
-        raise TableError(f"a batch would give {total:,} rows: join it by more, or with less of the past")
-    return np.arange(total) - np.repeat(np.cumsum(count) - count - first, count)
+def _together(found: list[tuple[Indices, pa.RecordBatch]]) -> tuple[Indices, pa.RecordBatch]:
+    if len(found) == 1:
+        return found[0]
+    [batch] = pa.Table.from_batches([batch for _, batch in found]).combine_chunks().to_batches() or [
+        found[0][1]
+    ]
+    return np.concatenate([left for left, _ in found]), batch
 
 
 def _concatenated(parts: Sequence[Vector | list[str | None]]) -> Vector | list[str | None]:
@@ -377,29 +130,3 @@ def _concatenated(parts: Sequence[Vector | list[str | None]]) -> Vector | list[s
     if not vectors:
         return texts
     return np.concatenate([values for values, _ in vectors]), np.concatenate([known for _, known in vectors])
-
-
-def _numbers(rows: Rows) -> Int64:
-    assert rows.numbers is not None
-    return rows.numbers
-
-
-def _column(chosen: dict[str, tuple[Table, Int64]], leaf: Expr) -> tuple[Column, Int64]:
-    table, at = chosen[str(leaf.final[1])]
-    column = table.columns[str(leaf.final[2])]
-    if leaf.kind is Kind.TEXT:
-        column = column.of_kind(ColumnKind.TEXT) or column
-    return column, at
-
-
-def _texts_of(expr: Expr, chosen: dict[str, tuple[Table, Int64]], rows: int) -> pa.Array:
-    """A column of texts, or a text of the query's own for each row."""
-    if expr.final[:1] == (TEXT_LEAF,):
-        return pa.repeat(pa.scalar(str(expr.final[1]), pa.string()), rows)
-    column, at = _column(chosen, expr)
-    assert column.text is not None
-    return column.text.take(pa.array(at))
-
-
-def _of_table_only(probe: Probe, part: Expr) -> bool:
-    return tables_in(part) == {probe.table.called} and not reads_stream(part)

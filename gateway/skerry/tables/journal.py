@@ -34,7 +34,6 @@ class TableJournal(TableVersions):
         super().__init__(data / DIRECTORY)
         self._store, self._rows, self._appending = store, rows, lock
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.refresh()
         there = [int(path.stem) for path in self.directory.glob(f"*{SUFFIX}")]
         noted = [note.version or 0 for notes in self._notes.values() for note in notes]
         self._numbers = count(max([0, *there, *noted]) + 1)

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from skerry.execution.joined import ReadingGoneError
 from skerry.tables import table_file
 from skerry.tables.store import Table
 
@@ -43,6 +44,7 @@ class TableVersions:
         self._read: tuple[int, int] = (0, 0)
         self._tables: OrderedDict[int, Table] = OrderedDict()
         self._lock = threading.Lock()
+        self.refresh()
 
     def refresh(self) -> None:
         """Read what has been noted since."""
@@ -83,6 +85,13 @@ class TableVersions:
         with self._lock:
             noted = [note.row for name in names for note in self._notes.get(name, ())]
         return sorted({row for row in noted if first < row <= last})
+
+    def reading(self, version: int) -> Table:
+        """A version that a row has met. Raises ReadingGoneError."""
+        table = self._table(version)
+        if table is None:
+            raise ReadingGoneError(self.path(version).name)
+        return table
 
     def _table(self, version: int) -> Table | None:
         """A reading; None: it is not there any more."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from skerry.expressions.expression import MIXED, Expr, Kind, render
+from skerry.expressions.expression import MIXED, Expr, Kind, from_list, render
 from skerry.expressions.unit_algebra import UTC
 from skerry.planner.model.row_time import is_of_row
 from skerry_protocol.attributes import ATTRIBUTES, BY_NAME
@@ -126,6 +126,25 @@ class Probe:
     def __str__(self) -> str:
         parts = [f"{render(self.outer)} = {render(self.inner)}", *(f"({render(part)})" for part in self.then)]
         return " AND ".join(parts)
+
+    def to_list(self) -> list[Any]:
+        """For JSON."""
+        table, outer, inner = self.table, self.outer.to_list(), self.inner.to_list()
+        return [
+            table.called,
+            table.schema.to_list(),
+            table.past_ms,
+            outer,
+            inner,
+            [part.to_list() for part in self.then],
+        ]
+
+    @classmethod
+    def from_list(cls, data: list[Any]) -> Probe:
+        """What :meth:`to_list` wrote."""
+        called, schema, past_ms, outer, inner, then = data
+        table = JoinedTable(called, TableSchema.from_list(schema), past_ms)
+        return cls(table, from_list(outer), from_list(inner), tuple(map(from_list, then)))
 
 
 def tables_in(expr: Expr) -> frozenset[str]:

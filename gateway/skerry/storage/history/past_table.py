@@ -22,7 +22,7 @@ from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples
 from skerry.tables.columns import Column, TableError
 from skerry.tables.files import ROWS_MAXIMUM
-from skerry.tables.join import NETWORK, NODE, ROW, SESSION
+from skerry.tables.pairs import NETWORK, NODE, ROW, SESSION
 from skerry.tables.store import Table
 from skerry_protocol.attributes import BY_NAME
 
