@@ -16,7 +16,7 @@ from bench.measuring.crowd import MOTES, SPAN, WIDTH, filtered
 from bench.measuring.gateways import gateway_and_root
 from bench.measuring.processes import proportional_memory
 from bench.runner.benchmark import Benchmark, SeedOptions, option
-from bench.runner.recorder import Recorder
+from bench.runner.recorder import Recorder, Rows
 from bench.runner.result import Column
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
@@ -35,6 +35,9 @@ class Options(SeedOptions):
         (100, 1_000, 10_000), "readers there are; each gets a thousandth of the rows"
     )
     length: int = option(10, "s of rows that are timed")
+    workers: tuple[int, ...] = option(
+        (0, 1, 2), "API processes beside the gateway's own; 0: that serves readers"
+    )
 
 
 class Readers:
@@ -72,24 +75,28 @@ class Readers:
 
 
 def measure(options: Options, recorder: Recorder) -> None:
-    """One gateway, read by more and more."""
+    """One gateway for each number of API processes, read by more and more."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    with gateway_and_root() as (daemon, root):
-        recorder.progress("starting")
-        daemon.start()
-        asyncio.run(_measure(root, daemon, options, recorder))
-
-
-async def _measure(root: RootPeer, daemon: Daemon, options: Options, recorder: Recorder) -> None:
     table = recorder.table(
         "readers",
         [
-            Column("readers"), Column("rows they got in time", form=",", better="more"), Column("rows expected", form=","),
-            Column("from the line to a reader, median", "ms", ".0f", better="less"), Column("the same, 95 %", "ms", ".0f", better="less"),
-            Column("gateway and Spark", "GiB", ".2f", better="less"),
+            Column("API processes"), Column("readers"), Column("rows they got in time", form=",", better="more"),
+            Column("rows expected", form=","), Column("from the line to a reader, median", "ms", ".0f", better="less"),
+            Column("the same, 95 %", "ms", ".0f", better="less"), Column("gateway, API processes and Spark", "GiB", ".2f", better="less"),
         ],
+        labels=2,
     )  # fmt: skip
+    for workers in options.workers:
+        with gateway_and_root() as (daemon, root):
+            recorder.progress(f"{workers} API processes: starting")
+            daemon.start("--api-workers", str(workers))
+            asyncio.run(_measure(root, daemon, workers, options, recorder, table))
+
+
+async def _measure(
+    root: RootPeer, daemon: Daemon, workers: int, options: Options, recorder: Recorder, table: Rows
+) -> None:
     chance = random.Random(options.seed)
     client = daemon.client("crowd")
     # The others' conditions lie within these, so that motes are asked once.
@@ -99,7 +106,7 @@ async def _measure(root: RootPeer, daemon: Daemon, options: Options, recorder: R
     await readers.open(queries)
     assert daemon.process is not None
     for crowd in options.crowds:
-        recorder.progress(f"{crowd:,} readers")
+        recorder.progress(f"{workers} API processes, {crowd:,} readers")
         more = [
             client.query(filtered(chance.randrange(SPAN - WIDTH))).id for _ in range(crowd - len(queries))
         ]
@@ -113,21 +120,27 @@ async def _measure(root: RootPeer, daemon: Daemon, options: Options, recorder: R
         waits = sorted(readers.waits)
         middle, late = (1e3 * wait for wait in (statistics.median(waits), waits[int(0.95 * len(waits))]))
         memory = proportional_memory(daemon.process.pid) / 2**30
-        table.row(crowd, len(waits), RATE * options.length * crowd // 1000, middle, late, memory)
+        table.row(workers, crowd, len(waits), RATE * options.length * crowd // 1000, middle, late, memory)
+    _tell(recorder, workers, crowd, middle, memory)
+    await readers.close()
+
+
+def _tell(recorder: Recorder, workers: int, crowd: int, middle: float, memory: float) -> None:
+    """What is known of as many readers as there are."""
+    by = f", {workers} API processes" if workers else ""
     recorder.figure(
-        f"from the line to one of {crowd:,} readers, median",
+        f"from the line to one of {crowd:,} readers, median{by}",
         middle,
         "ms",
         ".0f",
         better="less",
         goal=500,
-        main=True,
+        main=not workers,
     )
     recorder.figure(
-        f"memory of gateway and Spark, {crowd:,} readers", memory, "GiB", ".2f", better="less", goal=2.79,
-        reference="3 GB", main=True,
+        f"memory of gateway and Spark, {crowd:,} readers{by}", memory, "GiB", ".2f", better="less",
+        goal=None if workers else 2.79, reference="" if workers else "3 GB", main=not workers,
     )  # fmt: skip
-    await readers.close()
 
 
 def _through(status: dict[str, Any]) -> bool:
@@ -153,4 +166,4 @@ async def _push(root: RootPeer, readers: Readers, values: list[int], seconds: in
     await asyncio.sleep(3)
 
 
-BENCHMARK = Benchmark(measure, quick=Options(crowds=(100,), length=5), minutes=3)
+BENCHMARK = Benchmark(measure, quick=Options(crowds=(100,), length=5, workers=(0, 1, 2)), minutes=9)

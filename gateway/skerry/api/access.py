@@ -228,9 +228,17 @@ class Access:
 
     def admit(self, authorization: str | None, named: str | None, host: str | None) -> Caller:
         """Who does a request, by its headers and the user it names. Raises AccessError."""
-        caller = self._open(named, host) if self._tokens is None else self._known(authorization, named)
-        self._rate.take(caller.name, time.monotonic())
+        caller = self.known(authorization, named, host)
+        self.take(caller)
         return caller
+
+    def take(self, caller: Caller) -> None:
+        """One request more of somebody whom another process has admitted. Raises AccessError."""
+        self._rate.take(caller.name, time.monotonic())
+
+    def known(self, authorization: str | None, named: str | None, host: str | None) -> Caller:
+        """As :meth:`admit`, whatever the rate."""
+        return self._open(named, host) if self._tokens is None else self._known(authorization, named)
 
     def refusal(self, caller: Caller, authorization: str | None) -> str | None:
         """Why who was admitted by this header would not be again, but for his rate: his token has been taken away; None: he would."""

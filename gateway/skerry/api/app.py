@@ -12,15 +12,13 @@ from skerry.api.access import Access, Caller
 from skerry.api.body import Command, Question, Text
 from skerry.api.body_limit import Bounded
 from skerry.api.errors import ERRORS, answer_errors
-from skerry.api.feeds import ARROW, ROW, SSE, ArrowWriter, Bell, EventWriter, FeedResponse, feed, media_type
+from skerry.api.feeds import Bell, FeedResponse, answer
 from skerry.api.services import Feeds, Queries, Site
+from skerry.api.worker_door import WorkerDoor, open_door
 from skerry.catalog.substitutes import Wanted, place_of
 from skerry.expressions.ranges import doubt
 from skerry.service.queries import Ended, UserQuery
 from skerry.service.query_service import Stopped
-
-#: Digits of a row's number at most.
-_DIGITS = 19
 
 
 def admit(
@@ -37,13 +35,17 @@ def admit(
 Who = Annotated[Caller, Depends(admit)]
 
 
-def create_app(queries: Queries, delivery: Feeds, site: Site, access: Access) -> FastAPI:
-    """The application over a gateway's services."""
+def create_app(
+    queries: Queries, delivery: Feeds, site: Site, access: Access, door: WorkerDoor | None = None
+) -> FastAPI:
+    """The application over a gateway's services; ``door``: for processes that serve readers for it."""
     app = FastAPI(
         title="skerry", version="1", openapi_url="/openapi.json" if access.open else None, responses=ERRORS
     )
     app.state.access, app.state.bell = access, None
     answer_errors(app)
+    if door is not None:
+        open_door(app, door, access)
     app.add_middleware(Bounded)
 
     @app.post("/queries", status_code=201)
@@ -91,15 +93,10 @@ def create_app(queries: Queries, delivery: Feeds, site: Site, access: Access) ->
     ) -> FeedResponse:
         asked = queries.get(query, caller.user)
         access.check_feeds(caller, lambda: sum(own.readers for own in queries.all(caller.user)))
-        chosen = media_type(accept)
-        if chosen is None:
-            raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")
-        reader = delivery.reader(asked, _position(delivery, last_event_id or after))
-        writer = EventWriter() if chosen == SSE else ArrowWriter(asked, reader.schema)
         refusal = partial(access.refusal, caller, authorization)
         if app.state.bell is None:
             app.state.bell = Bell()
-        return FeedResponse(feed(delivery, asked, reader, writer, refusal, app.state.bell), chosen)
+        return answer(delivery, asked, accept, last_event_id or after, refusal, app.state.bell)
 
     @app.post("/history")
     def compact(_: Who) -> dict[str, Any]:
@@ -206,19 +203,3 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals:
         raise HTTPException(400, f"tag {text!r}: expected key=value")
     return key, value
-
-
-def _position(delivery: Feeds, text: str | None) -> int | None:
-    """Where a reader says he is: the number of a row of the log."""
-    # A feed that has not brought a row yet is at -1.
-    if text is None or text == "-1":
-        return None
-    # Python makes no number of thousands of digits.
-    # An answer over a log without rows is at 0 all the same.
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) > max(delivery.rows - 1, 0):
-        raise HTTPException(
-            400,
-            f"position {text!r}: expected the id of an event of this query, or the last {ROW} of its Arrow stream; "
-            f"the log ends before row {delivery.rows}",
-        )
-    return int(text)

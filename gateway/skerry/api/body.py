@@ -47,3 +47,26 @@ class Question(_Body):
     user: Text | None = None
     #: The query is stopped once nobody has read it for so long, in s.
     linger_s: float | None = Field(None, ge=1, allow_inf_nan=False, strict=True)
+
+
+class Connecting(_Body):
+    """A process that is to serve readers, with those that it has already: open feeds by query."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    readers: dict[str, int] = {}
+
+
+class Reading(_Body):
+    """A reader at a worker, who may be anybody."""
+
+    query: str
+    user: str | None = None
+
+
+class Closed(_Body):
+    """Feeds that a worker has closed, by their queries."""
+
+    closed: list[str] = []

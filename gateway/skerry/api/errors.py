@@ -15,6 +15,7 @@ from starlette.routing import Route
 from skerry.api.access import AccessError
 from skerry.catalog.substitutes import PlaceError
 from skerry.catalog.tags import TagError
+from skerry.service.api_workers import UnknownWorkerError
 from skerry.service.queries import UnknownEventError, UnknownQueryError
 from skerry.sql.errors import QueryError
 from skerry.sql.surrogates import escaped
@@ -75,6 +76,10 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(UnknownEventError)
     async def unknown(_: Request, error: KeyError) -> JSONResponse:
         return _answer(404, error.args[0])
+
+    @app.exception_handler(UnknownWorkerError)
+    async def unconnected(_: Request, error: UnknownWorkerError) -> JSONResponse:
+        return _answer(410, str(error))
 
     @app.exception_handler(StorageError)
     async def full(_: Request, error: StorageError) -> JSONResponse:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+from fastapi import HTTPException
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -36,6 +37,8 @@ LOOK_AT = 256
 MARK_S = 15.0
 #: Rows written at a time: what a reader who stops reading holds in memory.
 CHUNK_ROWS = 1024
+#: Digits of a row's number at most.
+_DIGITS = 19
 
 
 class Writer(Protocol):
@@ -243,6 +246,43 @@ class FeedResponse(StreamingResponse):
             raise ended
 
 
+class AwayError(Exception):
+    """The gateway is away, so that there is nothing to be had for some time."""
+
+
+def position_of(feeds: Feeds, text: str | None) -> int | None:
+    """Where a reader says he is: the number of a row of the log. Raises HTTPException."""
+    # A feed that has not brought a row yet is at -1.
+    if text is None or text == "-1":
+        return None
+    # Python makes no number of thousands of digits.
+    # An answer over a log without rows is at 0 all the same.
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) > max(feeds.rows - 1, 0):
+        raise HTTPException(
+            400,
+            f"position {text!r}: expected the id of an event of this query, or the last {ROW} of its Arrow stream; "
+            f"the log ends before row {feeds.rows}",
+        )
+    return int(text)
+
+
+def answer(
+    feeds: Feeds,
+    query: UserQuery,
+    accept: str | None,
+    position: str | None,
+    refusal: Callable[[], str | None],
+    bell: Bell,
+) -> FeedResponse:
+    """A query's feed in the kind that its reader accepts, from where he says he is. Raises HTTPException."""
+    chosen = media_type(accept)
+    if chosen is None:
+        raise HTTPException(406, f"Accept {accept}: rows are given as {SSE} or {ARROW}")
+    reader = feeds.reader(query, position_of(feeds, position))
+    writer = EventWriter() if chosen == SSE else ArrowWriter(query, reader.schema)
+    return FeedResponse(feed(feeds, query, reader, writer, refusal, bell), chosen)
+
+
 async def feed(
     feeds: Feeds,
     query: UserQuery,
@@ -259,8 +299,14 @@ async def feed(
 
     with feeds.reading(query, partial(bell.ring, woken)), bell.looking(woken, due):
         yield writer.begin(reader.position)
-        while (refused := refusal()) is None:
+        while True:
             woken.clear()
+            try:
+                if (refused := refusal()) is not None:
+                    break
+            except AwayError:
+                # Without its end: readers come again, and go on where they were.
+                return
             # What is asked before reading holds for what is read.
             over = query.finished and feeds.caught_up(query)
             try:

@@ -47,8 +47,9 @@ class Listening(socket.socket):
         return socket.socket(self.family, self.type, self.proto, fileno=moved), address
 
 
-def bind(listen: str, *, guarded: bool) -> Listening:
-    """The socket to listen on, at ``host:port``. ``guarded``: tokens are asked for, so that it may be any. Raises ValueError, OSError."""
+def bind(listen: str, *, guarded: bool, shared: bool = False) -> Listening:
+    """The socket to listen on, at ``host:port``. ``guarded``: tokens are asked for, so that it may be any; ``shared``: with others that say
+    so, over which the system shares connections out. Raises ValueError, OSError."""
     host, port = split_address(listen)
     if not host or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"--listen {listen}: expected HOST:PORT, as in 127.0.0.1:8642 or [::1]:8642")
@@ -64,6 +65,8 @@ def bind(listen: str, *, guarded: bool) -> Listening:
     # Without its protocol, asyncio would leave Nagle's algorithm on: each answer but the first would wait 40 ms for an acknowledgement.
     bound = Listening(*found[0][:3])
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         bound.bind(found[0][4])
         # Until somebody listens, others may bind to it as well, and a gateway that starts at the same time would.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from skerry.catalog.substitutes import Substitute, Wanted
+from skerry.service.api_workers import ApiWorker
 from skerry.service.queries import Ended, UserQuery
 from skerry.service.query_service import Stopped
 from skerry.service.reader import Reader
@@ -63,6 +64,29 @@ class Feeds(Protocol):
     def caught_up(self, query: UserQuery) -> bool: ...
 
     def paused(self, query: UserQuery) -> str | None: ...
+
+
+class ApiWorkers(Protocol):
+    """Processes that serve readers: :class:`skerry.service.api_workers.ApiWorkers`."""
+
+    def open(
+        self,
+        name: str,
+        host: str,
+        pid: int,
+        readers: Mapping[str, int],
+        push: Callable[[dict[str, Any]], object],
+    ) -> ApiWorker: ...
+
+    def close(self, worker: ApiWorker) -> None: ...
+
+    def look(self, worker: ApiWorker) -> bool: ...
+
+    def serves(self, query: UserQuery) -> bool: ...
+
+    def read(self, number: int, query: UserQuery) -> None: ...
+
+    def report(self, number: int, closed: list[str]) -> None: ...
 
 
 class Site(Protocol):

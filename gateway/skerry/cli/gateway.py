@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import ssl
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -90,6 +89,12 @@ def gateway(
             help="folder of built extensions: build/firmware/extensions after make firmware EXTENSIONS=…"
         ),
     ] = None,
+    api_workers: Annotated[
+        int,
+        typer.Option(
+            min=0, max=64, help="processes that serve readers at --listen; 0: the gateway's own does"
+        ),
+    ] = 0,
     speed: Annotated[
         float,
         typer.Option(min=0.001, max=1000, help="seconds of network time in one of yours, of emulated motes"),
@@ -100,13 +105,8 @@ def gateway(
     # Who stops a service sends this: it ends as by Ctrl-C, Spark and the log in order, also while it starts.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Imported here: the other commands start without Spark.
-    import uvicorn
-
-    from skerry.api.access import DEFAULT_LIMITS, Access, Limits, TokenFileError, Tokens
-    from skerry.api.app import create_app
-    from skerry.api.connection_limit import Crowded
-    from skerry.api.listening import bind, connections
-    from skerry.api.server import Server
+    from skerry.api.access import DEFAULT_LIMITS, Limits, TokenFileError, Tokens
+    from skerry.cli.servers import Servers, tls_options
     from skerry.expressions import extension_aggregates
     from skerry.network.link.link import PortError
     from skerry.planner.semantics import aggregate_functions, temporal_aggregates
@@ -127,17 +127,13 @@ def gateway(
         tokens = Tokens(token_file) if token_file is not None else None
         default = DEFAULT_LIMITS if tokens is not None else Limits()
         limits = Limits(user_queries or default.queries, user_rate or default.rate)
-        server_socket = bind(listen, guarded=tokens is not None)
-        tls = _tls(tls_cert, tls_key)
+        tls = tls_options(tls_cert, tls_key)
+        servers = Servers(listen, api_workers, tokens, tls)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
-        daemon = Gateway(link, data or _default_data(), master, retention, backlog, tables, speed)
-        application = Crowded(
-            create_app(daemon.queries, daemon.delivery, daemon.site, Access(tokens, limits)), connections()
-        )
-        config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=1, **tls)
-        config.load()
-        server = Server(config)
-        application.connections = server.server_state.connections
+        data = data or _default_data()
+        daemon = Gateway(link, data, master, retention, backlog, tables, speed)
+        settings = {"token_file": token_file, "extensions": extensions, "verbose": verbose}
+        servers.prepare(daemon, data, limits, settings)
         daemon.start()
     except (DataError, PortError, TokenFileError, OSError, ValueError) as error:
         print(f"skerry: {error}", file=sys.stderr)
@@ -145,9 +141,7 @@ def gateway(
     scheme = "https" if tls else "http"
     print(f"skerry: gateway at {scheme}://{listen}, link {', '.join(link)}", file=sys.stderr, flush=True)
     try:
-        server.run(sockets=[server_socket])
-    except KeyboardInterrupt:
-        pass
+        servers.run()
     finally:
         daemon.close()
 
@@ -160,29 +154,3 @@ def token(user: Annotated[str, typer.Argument(help="who is to have it")]) -> Non
         print(token_line(user))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="USER") from None
-
-
-def _tls(certificate: Path | None, key: Path | None) -> dict[str, Any]:
-    """What makes the server speak https; {} for http. Raises ValueError, OSError."""
-    if certificate is None and key is None:
-        return {}
-    if certificate is None or key is None:
-        raise ValueError("--tls-cert and --tls-key go together: give both, or neither for http")
-    for option, file in (("--tls-cert", certificate), ("--tls-key", key)):
-        try:
-            file.open("rb").close()
-        except OSError as error:
-            raise OSError(f"{option} {file}: {error.strerror}") from None
-
-    def encrypted() -> str:
-        # Who starts a daemon is not there to type it in.
-        raise ValueError(
-            f"--tls-key {key}: it is encrypted: give one without a pass phrase, as 'openssl pkey -in {key} -out plain.pem' makes it"
-        )
-
-    try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key, encrypted)
-    except ssl.SSLError as error:
-        reason = error.reason or "expected a certificate and a private key, both in PEM"
-        raise ValueError(f"--tls-cert {certificate}, --tls-key {key}: {reason}") from None
-    return {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,7 +144,7 @@ class Engine:
         self.done = 0
         self._started = False
         #: Told of a user whose feeds have changed, or who has gone, in the order in which that and batches come.
-        self.changed: Callable[[str], object] = len
+        self.changed: Callable[[str], object] = lambda _: None
         #: Why shared windows that began before the start lack rows; None: they do not.
         self.lacking: str | None = None
 
@@ -215,6 +216,12 @@ class Engine:
             for view in subscriber.buffer.views.values()
             if isinstance(view, UserView)
         )
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """While neither batches come nor feeds change."""
+        with self._lock:
+            yield
 
     def tell(self, user: str) -> None:
         """Tell :attr:`changed` of a user in any case."""

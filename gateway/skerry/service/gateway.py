@@ -17,6 +17,7 @@ from skerry.network.network import Common
 from skerry.network.networks import Networks
 from skerry.network.root import Root
 from skerry.service.alarms import Alarms
+from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.ingest_service import IngestService
 from skerry.service.inventory import Inventory
@@ -110,6 +111,7 @@ class Gateway:
         )
         most = (retention or Retention()).log_bytes
         self._upkeep = BlockUpkeep(self._files, lambda: self.log.first, most)
+        self.workers = ApiWorkers(self._queries, self.delivery)
         self._intake, self._lines = Ingest(Reorder(data, self._network.held_ms), self._network), Lines(data)
         self.ingest = IngestService(
             self._lock, self._data, self.log, self._intake, self._lines, self._network, self.roots, self._queries, self.queries,
@@ -117,7 +119,7 @@ class Gateway:
         )  # fmt: skip
         self.site = Site(
             self._lock, self.roots, self._network, self.log, self._queries, self.delivery, self.inventory, self.history,
-            self.tables, self.spark, self.alarms, self._intake,
+            self.tables, self.spark, self.workers, self.alarms, self._intake,
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest
@@ -187,7 +189,9 @@ class Gateway:
                 self.delivery.engine.set_feeds(query.id, dict(query.feeds))
 
     def _process(self, batch: MatchedBatch) -> int:
-        return self.delivery.engine.take(batch)
+        count = self.delivery.engine.take(batch)
+        self.workers.published(batch.first, batch.end)
+        return count
 
     def _look(self) -> None:
         """How what goes on in the background is."""

@@ -12,6 +12,7 @@ from skerry.ingest.ingest import Ingest
 from skerry.network.networks import Networks
 from skerry.network.root import Root
 from skerry.service.alarms import Alarms
+from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.inventory import Inventory
 from skerry.service.queries import Queries
@@ -38,11 +39,13 @@ class Site:
         history: HistoryService,
         tables: TableStore,
         spark: SparkDriver,
+        workers: ApiWorkers,
         alarms: Alarms,
         ingest: Ingest,
     ) -> None:
         self._lock, self._roots, self._network, self._log, self._queries = lock, roots, network, log, queries
         self._delivery, self._inventory, self._history, self._tables = delivery, inventory, history, tables
+        self._workers = workers
         self._spark, self._alarms, self._ingest = spark, alarms, ingest
 
     def attributes(self) -> list[dict[str, Any]]:
@@ -97,5 +100,6 @@ class Site:
                 "streams": self._network.described_streams(),
                 "srts": self._queries.described_srts(None),
                 "users": len(self._queries.all()),
+                "api_workers": self._workers.status(),
                 "feeds": sum(query.readers for query in self._queries.all()),
             }  # fmt: skip

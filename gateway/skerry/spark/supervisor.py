@@ -245,7 +245,10 @@ class SparkDriver:
         try:
             blocks = self._files.batch(word.first, word.end) if word.blocks is None else word.blocks
             if blocks is None:
-                raise FileNotFoundError(f"{self._files.path} has no rows {word.first} to {word.end - 1}")
+                log.info(
+                    "%s has no rows %d to %d: they come again", self._files.path, word.first, word.end - 1
+                )
+                return False
             batch = batch_of(from_bytes(blocks))
             if batch is not None:
                 self._process(batch)

@@ -1,0 +1,1 @@
+"""Processes that serve readers beside the gateway's own."""
