@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from skerry.planner.model.frames import (
     EPOCH,
     LATENESS_MS,
     SUM_MAXIMUM,
+    Window,
     is_windowed,
     window_of,
 )
@@ -66,12 +68,31 @@ def last_end(plan: QueryPlan, ends: Iterable[int | None]) -> int:
     return max(known) - behind_ms(plan.period_ms, plan.wait_ms)
 
 
+class Given(Protocol):
+    """Rows of windows, as :class:`skerry.windows.panes.Result` has them."""
+
+    @property
+    def numbers(self) -> Sequence[int] | Int64: ...
+
+    @property
+    def ends(self) -> Sequence[int] | Int64: ...
+
+    @property
+    def revisions(self) -> Sequence[int] | Int64: ...
+
+    @property
+    def motes(self) -> Sequence[int] | Int64: ...
+
+    @property
+    def states(self) -> Mapping[tuple[Window, Expr | None], Sequence[list[int]] | Int64]: ...
+
+
 class WindowRows(Rows):
     """Rows of windows, each sampled in its last epoch, for users' columns and HAVING."""
 
     def __init__(
         self,
-        result: Result,
+        result: Given,
         groups: Mapping[Expr, Vector],
         texts: Mapping[Expr, list[str]],
         utc_ms: Int64,
@@ -161,7 +182,7 @@ def _of_wide(node: Expr, count: Values, low: Values, high: Values) -> Vector:
 class WindowPart:
     """What one window over one selection of rows gave in a batch, for all who have it."""
 
-    def __init__(self, result: Result, rows: WindowRows, begins: Int64) -> None:
+    def __init__(self, result: Given, rows: WindowRows, begins: Int64) -> None:
         self._numbers = np.array(result.numbers, np.int64)
         self._ends = np.array(result.ends, np.int64)
         self._rows, self._begins = rows, begins

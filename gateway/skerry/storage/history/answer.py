@@ -20,6 +20,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.engine.engine import MovedError, PastEngine
 from skerry.storage.history.engine.messages import Question
 from skerry.storage.history.engine.selects import Timing
+from skerry.storage.history.engine.windows import has_windows
 from skerry.storage.history.first_readings import first_in_epochs
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples
@@ -108,9 +109,10 @@ class Answer:
         """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError, and QueryError
         where more rows are to be put in order than there is room for."""
         plan = self._plan
-        if plan.window is not None or (plan.order is not None and self._joiner is not None):
+        windowed = plan.window is not None and not has_windows(plan)
+        if windowed or (plan.order is not None and self._joiner is not None):
             if self._whole is None:
-                self._whole = self._windows() if plan.window is not None else self._sorted()
+                self._whole = self._windows() if windowed else self._sorted()
             found = [delivery.behind(position) for delivery in self._whole]
             return [one for one in found if len(one.numbers)], max(self._end - 1, 0), False
         if self._joiner is None:
@@ -135,6 +137,7 @@ class Answer:
                 self._plan,
                 self._reader.sources(self._end),
                 self._timing,
+                self._since_us // 1000,
                 position,
                 most_ordered(),
                 PIECE_ROWS,

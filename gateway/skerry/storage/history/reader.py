@@ -17,7 +17,7 @@ from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import damaged, naming
-from skerry.storage.history.engine.messages import Sources
+from skerry.storage.history.engine.messages import SourceFile, Sources
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.manifest import DayFile, Manifest
 from skerry.storage.history.store import History, tables
@@ -178,7 +178,14 @@ class Reader:
             name: file for name, file in self._files(manifest).items() if file.first < min(end, manifest.rows)
         }
         return Sources(
-            tuple(str(self._history.path / name) for name in sorted(files)),
+            tuple(
+                SourceFile(
+                    str(self._history.path / name),
+                    file.rows,
+                    file.since >= self._since_us and file.last < min(end, manifest.rows),
+                )
+                for name, file in sorted(files.items())
+            ),
             manifest.rows,
             str(self._log_path),
             min((file.first for file in files.values()), default=min(manifest.rows, end)),

@@ -135,11 +135,11 @@ def test_what_needs_more_than_it_may_take_is_told(kept: Kept, tmp_path: Path) ->
 def test_files_and_row_groups_without_its_rows_are_not_read(kept: Kept) -> None:
     """One of three days by its file; of that day's ten row groups those of some rows, and those with values that can be meant."""
     sql = "SELECT nodeid, temp FROM sensors HISTORY 7 day ONLY WHERE temp > 20.5"
-    assert [Path(name).name for name in kept.reader(sql).sources(3000).files] == [
+    assert [Path(file.path).name for file in kept.reader(sql).sources(3000).files] == [
         "2026-11-20.parquet", "2026-11-21.parquet", "2026-11-22.parquet",
     ]  # fmt: skip
     sources = kept.reader(sql, ORIGIN + 2 * 86_400_000_000).sources(3000)
-    assert [Path(name).name for name in sources.files] == ["2026-11-22.parquet"]
+    assert [Path(file.path).name for file in sources.files] == ["2026-11-22.parquet"]
     plan = plan_of(sql)
     text = rows_select(plan, Range(2150, 2250), 3000).sql("duckdb")
     assert scanned(sources, plan, text) == (2, 5)

@@ -29,12 +29,21 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Where the rows are of which a question is, as it was when that was asked. ``files``: paths, of rows before number ``compacted``;
-    the log, below the directory ``log``, has those from there on. ``first`` .. ``end`` - 1: numbers of the rows that there may be;
-    ``since_us``: none was sampled before, UTC. ``streams``, ``shifts``: what the log's rows mean, and what is added to their times."""
+class SourceFile:
+    """A file of the past with so many rows. ``whole``: all of them are in question, so that none need be looked at to know that."""
 
-    files: tuple[str, ...]
+    path: str
+    rows: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the rows are of which a question is, as it was when that was asked. ``files``: of rows before number ``compacted``; the log,
+    below the directory ``log``, has those from there on. ``first`` .. ``end`` - 1: numbers of the rows that there may be; ``since_us``:
+    none was sampled before, UTC. ``streams``, ``shifts``: what the log's rows mean, and what is added to their times."""
+
+    files: tuple[SourceFile, ...]
     compacted: int
     log: str
     first: int
@@ -46,14 +55,16 @@ class Sources:
 
 @dataclass(frozen=True)
 class Question:
-    """A query's rows behind a position. ``number`` comes back; ``key``: what is kept for the next piece goes by it. ``most``: rows that
-    may be put in order; ``piece``: rows of a piece at most, where it is not the whole; ``extensions``: folders of users' aggregates."""
+    """A query's rows behind a position. ``number`` comes back; ``key``: what is kept for the next piece goes by it. ``since_ms``: where
+    its span begins, UTC; ``most``: rows that may be put in order; ``piece``: rows of a piece at most, where it is not the whole;
+    ``extensions``: folders of users' aggregates."""
 
     number: int
     key: int
     plan: QueryPlan
     sources: Sources
     timing: Timing
+    since_ms: int
     position: int
     most: int
     piece: int

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from skerry.storage.history.engine.messages import (
     Stop,
 )
 from skerry.storage.history.engine.selects import (
+    LATE,
     Range,
     columns_needed,
     group_selects,
@@ -45,7 +47,8 @@ from skerry.storage.history.engine.selects import (
     rows_select,
     unjoined_select,
 )
-from skerry.storage.history.engine.sources import check_files, open_past
+from skerry.storage.history.engine.sources import check_files, open_past, versions
+from skerry.storage.history.engine.windows import has_windows, late_rows, windows
 from skerry.storage.history.sorting import check_room
 from skerry.storage.log.stream_log import RowsGoneError
 
@@ -77,7 +80,9 @@ class Worker:
                 "max_temp_directory_size": f"{begin.limits.disk}B",
             }
         )
-        self._database.execute("SET parquet_metadata_cache = true; SET enable_external_file_cache = false")
+        self._database.execute(
+            "SET parquet_metadata_cache = true; SET enable_external_file_cache = false; SET enable_progress_bar = false"
+        )
         #: By key: answers that are known as a whole, or connections with a table that has them; how many rows a part has.
         self._whole: OrderedDict[int, Numbered | duckdb.DuckDBPyConnection] = OrderedDict()
         self._spans: OrderedDict[int, int] = OrderedDict()
@@ -147,10 +152,8 @@ class Worker:
         if kept is not None:
             return self._of_table(question, kept)
         with self._connected(question) as connection:
-            if not plan.probes and (plan.aggregate or plan.order is not None):
-                whole = (
-                    self._groups(question, connection) if plan.aggregate else _ordered(question, connection)
-                )
+            whole = self._computed(question, connection)
+            if whole is not None:
                 self._keep(question.key, whole)
                 return _piece(question.number, _behind(whole, question.position), last, more=False)
             make = unjoined_select if plan.probes else rows_select
@@ -165,6 +168,17 @@ class Worker:
             )
             self._keep(question.key, connection)
             return self._of_table(question, connection)
+
+    def _computed(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered | None:
+        """An answer that is known as a whole; None: it comes in pieces."""
+        plan = question.plan
+        if has_windows(plan):
+            return _windows(question, connection)
+        if plan.probes:
+            return None
+        if plan.aggregate:
+            return self._groups(question, connection)
+        return _ordered(question, connection) if plan.order is not None else None
 
     def _keep(self, key: int, whole: Numbered | duckdb.DuckDBPyConnection) -> None:
         with self._lock:
@@ -184,8 +198,13 @@ class Worker:
         with self._lock:
             self._running[question.number] = question.key, connection
         try:
+            before = versions(question.sources)
             open_past(connection, question.sources, names)
             yield connection
+            if versions(question.sources) != before:
+                # Some of its rows may be there twice, or not at all.
+                self._forget(question.key)
+                raise FileNotFoundError("files were replaced meanwhile")
         except duckdb.InterruptException:
             raise
         except duckdb.Error:
@@ -273,6 +292,13 @@ def _at_most(connection: duckdb.DuckDBPyConnection, select: exp.Select, rows: in
             reader.close()
             return None
     return pa.Table.from_batches(batches, schema=reader.schema)
+
+
+def _windows(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:
+    plan, timing, ask = question.plan, question.timing, partial(_table, connection)
+    late = late_rows(plan, timing, ask)
+    connection.register(LATE, pa.table({ROW: late}))
+    return windows(plan, question.sources.end, timing, question.since_ms, ask, late=len(late) > 0)
 
 
 def _ordered(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:

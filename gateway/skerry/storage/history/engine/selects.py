@@ -13,6 +13,7 @@ from sqlglot import exp
 from skerry.expressions import build
 from skerry.expressions.expression import Expr
 from skerry.planner.model.epoch_facts import MOTES
+from skerry.planner.model.frames import EPOCH
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.row_time import TIME
 from skerry.storage.history.engine.expressions import (
@@ -320,3 +321,106 @@ def _first_in_epoch(period_ms: int, end: int) -> Node:
     firsts = exp.select(number).from_(exp.to_identifier(PAST, quoted=True))
     keys = [column(SESSION), column(_NODEID), floored(column(NETWORK_MS), period_ms)]
     return exp.In(this=column(ROW), query=firsts.group_by(*keys, copy=False).subquery(copy=False))
+
+
+#: Rows of the log that are looked at together for some that came too late.
+BUCKET_ROWS = 1024
+#: A relation with the numbers of rows that came too late for their windows.
+LATE = "late"
+
+
+@dataclass(frozen=True)
+class WindowSelects:
+    """The windows of a plan, each of a session's or, by UTC, of all. ``sessions``: when the first row was sampled and came, and the latest
+    sample; ``closings``: the first row of each slide of time, from :attr:`shift_ms` before the beginning of time on; ``panes``: groups of
+    each pane; ``motes``: who is in each pane, None: that is not asked for."""
+
+    sessions: exp.Select
+    closings: exp.Select
+    panes: exp.Select
+    motes: exp.Select | None
+    names: dict[tuple[Expr, str], str]
+    shift_ms: int
+
+
+def lateness_select(plan: QueryPlan, timing: Timing) -> exp.Select:
+    """When the rows of each bucket were sampled, the earliest and the latest."""
+    relation = Relation(plan.period_ms)
+    time, session = _time(relation, timing), _session(timing)
+    keys = [("session", session), ("bucket", floored(column(ROW), BUCKET_ROWS))]
+    made = [("least", exp.Min(this=time.node)), ("latest", exp.Max(this=time.node.copy()))]
+    return _by(relation, keys, made)
+
+
+def times_select(plan: QueryPlan, timing: Timing, part: Range) -> exp.Select:
+    """When each row of a part was sampled."""
+    relation = Relation(plan.period_ms)
+    relation.where(Term(_within(part)))
+    time = _time(relation, timing)
+    return relation.select([(ROW, column(ROW)), ("session", _session(timing)), ("time", time.node)])
+
+
+def window_selects(
+    plan: QueryPlan, end: int, timing: Timing, lateness_ms: int, *, late: bool
+) -> WindowSelects:
+    """The windows of a plan with a frame that is bounded. ``late``: whether there are rows in :data:`LATE`."""
+    frame = plan.window
+    assert frame is not None
+    relation = Relation(plan.period_ms)
+    time, session = relation.let(_time(relation, timing)), _session(timing)
+    row, utc = column(ROW), rows_utc_ms()
+    first: list[tuple[str, Node]] = [
+        ("first", exp.Min(this=row)),
+        ("first_ms", exp.ArgMin(this=time.node, expression=row.copy())),
+        ("first_utc", exp.ArgMin(this=utc, expression=row.copy())),
+    ]
+    latest: list[tuple[str, Node]] = [
+        ("latest", exp.Max(this=time.node.copy())),
+        ("latest_utc", exp.ArgMax(this=utc.copy(), expression=time.node.copy())),
+    ]
+    shift_ms = -lateness_ms % frame.slide_ms
+    slide = floored(both(exp.Add, time.node.copy(), integer(shift_ms)), frame.slide_ms)
+    sessions = _by(relation, [("session", session)], [*first, *latest])
+    closings = _by(relation, [("session", session), ("slide", slide)], first)
+    names: dict[tuple[Expr, str], str] = {}
+    relation, keys = _in_panes(plan, end, timing, late=late)
+    groups = [*keys]
+    for name, expr in zip(group_names(plan), plan.groups, strict=True):
+        groups.append((name, _window_group(relation, plan, expr, timing)))
+    folded: list[tuple[str, Node]] = [(ROWS, exp.Count(this=exp.Star()))]
+    for node in plan.aggregates():
+        for function in functions_of(node) if node.args else ():
+            key = node.args[0], function
+            if key not in names:
+                names[key] = f"a{len(names)}"
+                folded.append((names[key], _fold(relation, node.args[0], function)))
+    panes = _by(relation, groups, folded)
+    motes = None
+    if any(node == MOTES for expr in plan.exprs() for node in expr.walk()):
+        relation, keys = _in_panes(plan, end, timing, late=late)
+        motes = _by(relation, [*keys, (MOTE, column(_NODEID))], [(TIMES, exp.Count(this=exp.Star()))])
+    return WindowSelects(sessions, closings, panes, motes, names, shift_ms)
+
+
+def _in_panes(
+    plan: QueryPlan, end: int, timing: Timing, *, late: bool
+) -> tuple[Relation, list[tuple[str, Node]]]:
+    """A plan's rows in time, and their sessions and panes."""
+    assert plan.window is not None
+    relation = _relation(plan, end)
+    if late:
+        rows = exp.select(column(ROW)).from_(exp.to_identifier(LATE, quoted=True)).subquery(copy=False)
+        relation.where(Term(exp.Not(this=exp.paren(exp.In(this=column(ROW), query=rows), copy=False))))
+    pane = floored(_time(relation, timing).node, plan.window.width_ms)
+    return relation, [("session", _session(timing)), ("pane", pane)]
+
+
+def _window_group(relation: Relation, plan: QueryPlan, expr: Expr, timing: Timing) -> Node:
+    # The epoch that a window has is one of its own time.
+    if expr == EPOCH:
+        return floored(_time(relation, timing).node, plan.period_ms)
+    return relation.let(relation.number(expr)).node
+
+
+def _session(timing: Timing) -> Node:
+    return integer(0) if timing.by_utc else column(SESSION)

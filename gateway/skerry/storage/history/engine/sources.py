@@ -6,7 +6,8 @@ query reads, as files have them: what motes sent as integers as such, other numb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,14 +30,11 @@ _KEYS = (ROW, SESSION, NETWORK_MS)
 
 def open_past(connection: duckdb.DuckDBPyConnection, sources: Sources, names: Sequence[str]) -> None:
     """Make the relation in a connection. Raises DamagedError, FileNotFoundError, RowsGoneError."""
-    parts = []
+    parts: list[str] = []
     wanted = [*_KEYS, *(name for name in names if name not in _KEYS)]
-    if sources.files:
-        parts.append(_files_select(sources, wanted))
+    parts += _files_selects(sources, wanted)
     connection.register(_NEWEST, newest(sources))
-    since = f'"time" >= make_timestamptz({sources.since_us})'
-    rows = f'"{ROW}" >= {sources.first} AND "{ROW}" < {sources.end}'
-    parts.append(f"SELECT {_listed(wanted)} FROM {_NEWEST} WHERE {since} AND {rows}")
+    parts.append(f"SELECT {_listed(wanted)} FROM {_NEWEST}" + _within(sources, sources.end))
     connection.execute(f'CREATE OR REPLACE TEMP VIEW "{PAST}" AS ' + " UNION ALL ".join(parts))
 
 
@@ -57,19 +55,29 @@ def _newest(
     return found[0] if found else layout.sensors_schema().empty_table()
 
 
-def _files_select(sources: Sources, wanted: Sequence[str]) -> str:
-    schemas = [_names(file, *_version(file)) for file in sources.files]
-    there = set[str]().union(*schemas)
-    uneven = ", union_by_name = true" if len(set(schemas)) > 1 else ""
-    paths = ", ".join("'" + file.replace("'", "''") + "'" for file in sources.files)
+def _files_selects(sources: Sources, wanted: Sequence[str]) -> Iterator[str]:
+    """Of files that are in question as a whole, and of the others. Raises DamagedError."""
+    footers = {file: _footer(file.path, *_version(file.path)) for file in sources.files}
+    for whole in (True, False):
+        # One that has more rows by now is no longer in question as a whole.
+        files = [file for file in sources.files if whole == (file.whole and footers[file].rows == file.rows)]
+        if not files:
+            continue
+        there = set[str]().union(*(footers[file].names for file in files))
+        uneven = ", union_by_name = true" if len({footers[file].names for file in files}) > 1 else ""
+        paths = ", ".join("'" + file.path.replace("'", "''") + "'" for file in files)
+        text = f"SELECT {_listed(wanted, there)} FROM read_parquet([{paths}]{uneven})"
+        yield text if whole else text + _within(sources, min(sources.end, sources.compacted))
+
+
+def _within(sources: Sources, end: int) -> str:
     return (
-        f"SELECT {_listed(wanted, there)} FROM read_parquet([{paths}]{uneven}) "
-        f'WHERE "time" >= make_timestamptz({sources.since_us}) AND "{ROW}" >= {sources.first} '
-        f'AND "{ROW}" < {min(sources.end, sources.compacted)}'
+        f' WHERE "time" >= make_timestamptz({sources.since_us}) '
+        f'AND "{ROW}" >= {sources.first} AND "{ROW}" < {end}'
     )
 
 
-def _listed(names: Sequence[str], there: set[str] | None = None) -> str:
+def _listed(names: Sequence[str], there: Collection[str] | None = None) -> str:
     # Files from before skerry kept a column lack it.
     columns = [
         f'"{name}"' if there is None or name in there else f'CAST(NULL AS BIGINT) AS "{name}"'
@@ -78,23 +86,37 @@ def _listed(names: Sequence[str], there: set[str] | None = None) -> str:
     return ", ".join([*columns, f'epoch_us("time") AS "{TIME_US}"'])
 
 
+@dataclass(frozen=True)
+class _Footer:
+    """How many rows a file has, and which columns."""
+
+    rows: int
+    names: frozenset[str]
+
+
+def versions(sources: Sources) -> list[tuple[int, int]]:
+    """What is different once a file has been replaced. Raises FileNotFoundError."""
+    return [_version(file.path) for file in sources.files]
+
+
 def _version(file: str) -> tuple[int, int]:
     found = Path(file).stat()
     return found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=4096)
-def _names(file: str, *version: int) -> frozenset[str]:
-    """The columns of a file. Raises DamagedError."""
+def _footer(file: str, *version: int) -> _Footer:
+    """Raises DamagedError."""
     del version
     with naming(Path(file)):
-        return frozenset(pq.read_schema(file).names)
+        found = pq.read_metadata(file)
+        return _Footer(found.num_rows, frozenset(found.schema.to_arrow_schema().names))
 
 
 def check_files(sources: Sources, names: Sequence[str]) -> None:
     """Read the files. Raises DamagedError for one that cannot be, FileNotFoundError."""
-    for name in sources.files:
-        with naming(Path(name)), pq.ParquetFile(name) as file:
+    for one in sources.files:
+        with naming(Path(one.path)), pq.ParquetFile(one.path) as file:
             there = [column for column in (*_KEYS, "time", *names) if column in file.schema_arrow.names]
             for batch in file.iter_batches(columns=there):
                 pc.count(batch.column(0))

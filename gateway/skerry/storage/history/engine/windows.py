@@ -1,0 +1,294 @@
+"""Windows over a past that ends, of panes that the engine has folded.
+
+All of the past is there, so that none of its windows is revised: each comes with the first row that is sampled so far behind its end that
+nothing that counts can still come (:mod:`skerry.windows.panes`), the last ones with the last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from skerry.execution.residual import Residual, type_of
+from skerry.expressions.evaluate import Vector
+from skerry.expressions.expression import Expr
+from skerry.planner.model.frames import LATENESS_MS, Frame, Window
+from skerry.planner.model.plans import QueryPlan
+from skerry.storage.history.engine.expressions import ROW
+from skerry.storage.history.engine.finishing import Numbered
+from skerry.storage.history.engine.selects import (
+    BUCKET_ROWS,
+    MOTE,
+    ROWS,
+    Range,
+    Timing,
+    group_names,
+    lateness_select,
+    times_select,
+    window_selects,
+)
+from skerry.storage.history.layout import Int64
+from skerry.windows.panes import cells_of
+from skerry.windows.shared_windows import WindowPart, WindowRows, WindowView
+
+Ask = Callable[[exp.Select], pa.Table]
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_FOLDS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+_LOW = 0xFFFFFFFF
+
+
+def has_windows(plan: QueryPlan) -> bool:
+    """Whether a plan's windows can be folded by an engine: they have lengths, and are of no join."""
+    return plan.window is not None and plan.window.is_bounded and not plan.probes
+
+
+def late_rows(plan: QueryPlan, timing: Timing, ask: Ask) -> Int64:
+    """Numbers of rows that were sampled so long before another that had come that they are in no window."""
+    buckets = ask(lateness_select(plan, timing)).sort_by([("session", "ascending"), ("bucket", "ascending")])
+    sessions, bucket, least, latest = (
+        buckets.column(name).to_numpy() for name in ("session", "bucket", "least", "latest")
+    )
+    found = [np.empty(0, np.int64)]
+    for session in np.unique(sessions).tolist():
+        mine = np.flatnonzero(sessions == session)
+        time = np.maximum.accumulate(latest[mine])
+        for place in np.flatnonzero(least[mine] < time - LATENESS_MS).tolist():
+            begin = int(bucket[mine[place]]) * BUCKET_ROWS
+            rows = ask(times_select(plan, timing, Range(begin, begin + BUCKET_ROWS)))
+            rows = rows.filter(pc.equal(rows.column("session"), session)).sort_by(ROW)
+            times = rows.column("time").to_numpy()
+            before = int(time[place - 1]) if place else int(times[0])
+            late = times < np.maximum(np.maximum.accumulate(times), before) - LATENESS_MS
+            found.append(rows.column(ROW).to_numpy()[late])
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Rows of windows, as :class:`skerry.windows.panes.Result` has them."""
+
+    numbers: Int64
+    ends: Int64
+    revisions: Int64
+    motes: Int64
+    states: Mapping[tuple[Window, Expr | None], Int64]
+
+
+def windows(plan: QueryPlan, end: int, timing: Timing, since_ms: int, ask: Ask, *, late: bool) -> Numbered:
+    """The rows of a plan's windows that are over, in the order of the log's rows that brought them. ``since_ms``: where the query's span
+    begins, UTC."""
+    selects = window_selects(plan, end, timing, LATENESS_MS, late=late)
+    frame = plan.window
+    assert frame is not None
+    sessions, closings, panes = ask(selects.sessions), ask(selects.closings), ask(selects.panes)
+    keys = ["session", "end", *group_names(plan)]
+    table = _over_windows(panes, frame, keys, selects.names)
+    motes = _motes(ask(selects.motes), frame) if selects.motes is not None else None
+    residual, found = Residual(plan), []
+    order: list[Int64] = []
+    for rank, session in enumerate(sessions.sort_by("first").to_pylist()):
+        mine = table.filter(pc.equal(table.column("session"), session["session"]))
+        slides = closings.filter(pc.equal(closings.column("session"), session["session"]))
+        brought = _Brought.of(plan, frame, slides.sort_by("slide"), session, selects.shift_ms, end, timing)
+        ends = mine.column("end").to_numpy()
+        number, stage, utc_ms = brought.at(ends)
+        mine = mine.append_column("number", pa.array(number)).append_column("stage", pa.array(stage))
+        mine = mine.append_column("utc_ms", pa.array(utc_ms)).filter(pa.array(stage < _NOT_OVER))
+        mine = mine.sort_by([("end", "ascending"), *((name, "ascending") for name in group_names(plan))])
+        behind = round((session["first_utc"] - since_ms) * timing.speed)
+        view = WindowView(residual, max(0, session["first_ms"] - behind), -1, _MOST)
+        part = _part(plan, frame, mine, motes, selects.names, session["session"])
+        delivery = part.delivery(view)
+        if delivery is not None:
+            found.append(delivery)
+            stages = np.where(delivery.numbers == end - 1, 1, 0) * (rank + 1)
+            order.append(stages)
+    if not found:
+        schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
+        return np.empty(0, np.int64), pa.RecordBatch.from_arrays(
+            [pa.array([], kind) for kind in schema.types], schema=schema
+        )
+    numbers = np.concatenate([delivery.numbers for delivery in found])
+    places = np.lexsort([np.concatenate(order), numbers])
+    whole = pa.Table.from_batches([delivery.columns for delivery in found]).combine_chunks()
+    if len(found) > 1:
+        whole = whole.take(pa.array(places)).combine_chunks()
+    return numbers[places], whole.to_batches()[0]
+
+
+#: By which a window comes: a row behind it, the last row, by which it is over; or that it is not over.
+_BY_ROW, _BY_LAST, _NOT_OVER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class _Brought:
+    """Which row brings each window of a session. By ``slides``, ascending: the first row at or behind each, when that was sampled, and
+    UTC of it."""
+
+    frame: Frame
+    slides: Int64
+    rows: Int64
+    times: Int64
+    utc: Int64
+    behind: int
+    last: tuple[int, int, int]
+    period_ms: int
+    speed: float
+
+    @classmethod
+    def of(
+        cls,
+        plan: QueryPlan,
+        frame: Frame,
+        closings: pa.Table,
+        session: Mapping[str, int],
+        shift_ms: int,
+        end: int,
+        timing: Timing,
+    ) -> _Brought:
+        slides, rows, times, utc = (
+            closings.column(name).to_numpy() for name in ("slide", "first", "first_ms", "first_utc")
+        )
+        # Of all that come at a slide or behind it the first one.
+        least, order = np.minimum.accumulate(rows[::-1])[::-1], np.argsort(rows)
+        best = order[np.searchsorted(rows, least, sorter=order)]
+        last = end - 1, session["latest"], session["latest_utc"]
+        behind = (LATENESS_MS + shift_ms) // frame.slide_ms
+        return cls(
+            frame, slides, rows[best], times[best], utc[best], behind, last, plan.period_ms, timing.speed
+        )
+
+    def at(self, ends: Int64) -> tuple[Int64, Int64, Int64]:
+        """Of windows with these ends: by which row they come, by what, and UTC of the ends."""
+        places = np.searchsorted(self.slides, ends // self.frame.slide_ms + self.behind)
+        there = places < len(self.slides)
+        places = np.minimum(places, len(self.slides) - 1)
+        number, latest, utc = self.last
+        over = ends + self.period_ms <= latest
+        stage = np.where(there, _BY_ROW, np.where(over, _BY_LAST, _NOT_OVER))
+        times = np.where(there, self.times[places], latest)
+        utc_ms = np.where(there, self.utc[places], utc)
+        ago = np.rint((times - ends) / self.speed).astype(np.int64)
+        return np.where(there, self.rows[places], number), stage, utc_ms - ago
+
+
+def _over_windows(
+    panes: pa.Table, frame: Frame, keys: Sequence[str], names: Mapping[tuple[Expr, str], str]
+) -> pa.Table:
+    """Rows of windows of all sessions: for each window and what is aggregated in it ``w0_rows``, ``w0_a0`` …"""
+    folds = {ROWS: "sum"} | {name: _FOLDS[function] for (_, function), name in names.items()}
+    tables = []
+    for i, window in enumerate(frame.windows):
+        spread = _spread(panes, window, frame)
+        if window.length_ms > frame.width_ms or window.slide_ms > frame.slide_ms:
+            spread = _grouped(spread, keys, folds)
+        tables.append(
+            spread.select([*keys, *folds]).rename_columns([*keys, *(f"w{i}_{name}" for name in folds)])
+        )
+    if len(tables) == 1:
+        return tables[0]
+    whole = pa.concat_tables(tables, promote_options="default")
+    return _grouped(whole, keys, {name: "max" for name in whole.column_names if name not in keys})
+
+
+def _spread(panes: pa.Table, window: Window, frame: Frame) -> pa.Table:
+    """Each pane in all the rows of windows that hold it, by ``end``."""
+    begins = panes.column("pane").to_numpy() * frame.width_ms
+    first = _latest(window, begins) + window.slide_ms
+    # A window is in its own row and in those that follow until its next one.
+    last = _latest(window, begins + window.length_ms) + window.slide_ms - frame.slide_ms
+    return _repeated(panes, first, last, frame.slide_ms)
+
+
+def _repeated(panes: pa.Table, first: Int64, last: Int64, slide_ms: int) -> pa.Table:
+    """Panes once for each end from the first to the last."""
+    count = (last - first) // slide_ms + 1
+    if (count == 1).all():
+        return panes.append_column("end", pa.array(first))
+    copies = np.repeat(np.arange(len(count)), count)
+    place = np.arange(len(copies)) - np.repeat(np.cumsum(count) - count, count)
+    return panes.take(pa.array(copies)).append_column("end", pa.array(first[copies] + place * slide_ms))
+
+
+def _latest(window: Window, times: Int64) -> Int64:
+    return times // window.slide_ms * window.slide_ms
+
+
+def _grouped(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> pa.Table:
+    found = table.group_by(list(keys)).aggregate(list(folds.items()))
+    named = {f"{name}_{function}": name for name, function in folds.items()}
+    return found.rename_columns([named.get(name, name) for name in found.column_names])
+
+
+def _motes(panes: pa.Table, frame: Frame) -> dict[tuple[int, int], int]:
+    """How many motes there are from where the first of a row's windows begins to its end, by session and end."""
+    begins = panes.column("pane").to_numpy() * frame.width_ms
+    first = begins // frame.slide_ms * frame.slide_ms + frame.slide_ms
+    last = np.max(
+        [_latest(w, begins + w.length_ms) + w.slide_ms - frame.slide_ms for w in frame.windows], axis=0
+    )
+    whole = _repeated(panes, first, last, frame.slide_ms).group_by(["session", "end", MOTE]).aggregate([])
+    counts = whole.group_by(["session", "end"]).aggregate([(MOTE, "count")]).to_pylist()
+    return {(row["session"], row["end"]): row[f"{MOTE}_count"] for row in counts}
+
+
+def _part(
+    plan: QueryPlan,
+    frame: Frame,
+    table: pa.Table,
+    motes: Mapping[tuple[int, int], int] | None,
+    names: Mapping[tuple[Expr, str], str],
+    session: int,
+) -> WindowPart:
+    ends = table.column("end").to_numpy()
+    states: dict[tuple[Window, Expr | None], Int64] = {}
+    for i, window in enumerate(frame.windows):
+        states[window, None] = _filled(table, f"w{i}_{ROWS}", 0)[:, None]
+        for argument in dict.fromkeys(argument for argument, _ in names):
+            cells = [
+                _filled(table, f"w{i}_{names.get((argument, function), '')}", empty)
+                for function, empty in (("count", 0), ("sum", 0), ("min", _MOST), ("max", _LEAST))
+            ]
+            if cells_of(argument) > len(cells):
+                totals = cells[1].tolist()
+                cells[1] = np.array([total & _LOW for total in totals], np.int64)
+                cells.append(np.array([total >> 32 for total in totals], np.int64))
+            if (argument, "count") not in names:
+                # Whether there is any value the least and the greatest say, too.
+                known = [_known(table, f"w{i}_{name}") for (of, _), name in names.items() if of == argument]
+                cells[0] = np.max(known, axis=0)
+            states[window, argument] = np.stack([cell.astype(np.int64) for cell in cells], axis=1)
+    nothing = np.zeros(len(ends), np.int64)
+    counts = nothing
+    if motes is not None:
+        counts = np.array([motes.get((session, end), 0) for end in ends.tolist()], np.int64)
+    given = _Given(table.column("number").to_numpy(), ends, nothing, counts, states)
+    groups: dict[Expr, Vector] = {
+        expr: _vector(table.column(name)) for name, expr in zip(group_names(plan), plan.groups, strict=True)
+    }
+    rows = WindowRows(given, groups, {}, table.column("utc_ms").to_numpy())
+    begins = np.min([_latest(window, ends) - window.length_ms for window in frame.windows], axis=0)
+    return WindowPart(given, rows, begins)
+
+
+def _known(table: pa.Table, name: str) -> Int64:
+    known: Int64 = table.column(name).is_valid().to_numpy().astype(np.int64)
+    return known
+
+
+def _filled(table: pa.Table, name: str, empty: int) -> Int64:
+    if name not in table.column_names:
+        return np.full(table.num_rows, empty, np.int64)
+    column = table.column(name)
+    if pa.types.is_decimal(column.type):
+        return np.array([empty if value is None else int(value) for value in column.to_pylist()], object)
+    return np.array(column.fill_null(empty).to_numpy(), np.int64)
+
+
+def _vector(column: pa.ChunkedArray) -> Vector:
+    return column.fill_null(0).to_numpy(), column.is_valid().to_numpy()
