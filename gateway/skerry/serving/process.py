@@ -20,7 +20,7 @@ from skerry.client import surroundings
 from skerry.expressions import extension_aggregates
 from skerry.planner.semantics import aggregate_functions, temporal_aggregates
 from skerry.serving.app import Serving
-from skerry.serving.forwarding import Forwarding
+from skerry.serving.forwarding import BrokenOffError, Forwarding
 from skerry.serving.gateway_link import GatewayLink
 from skerry.serving.worker import Worker
 from skerry.storage import worker_key
@@ -89,7 +89,13 @@ class ApiWorkerProcess:
             self.link.stop()
 
 
+def _is_unexpected(record: logging.LogRecord) -> bool:
+    """The server has a traceback for each answer that breaks off because the gateway's did."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], BrokenOffError)
+
+
 def log_to_stderr(*, verbose: bool = False) -> None:
     """As the gateway does."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="skerry: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(_is_unexpected)
