@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from gateway.tests.pasts import ORIGIN, plain_records, plan_of, rows_behind, stream_of
@@ -163,3 +164,35 @@ def operators(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for node in nodes:
         yield node
         yield from operators(node.get("children", []))
+
+
+def test_rows_that_come_more_than_an_hour_late_are_in_no_window(tmp_path: Path, engine: PastEngine) -> None:
+    """And each window comes with the first row an hour behind its end."""
+    stream = stream_of(1, "SELECT temp FROM sensors SAMPLE PERIOD 1 min")
+    records = plain_records(stream, range(10, 1500), [1, 2], nulls=0)
+    rng = np.random.default_rng(5)
+    places = np.arange(len(records)) + np.where(
+        rng.random(len(records)) < 0.05, rng.integers(0, 400, len(records)), 0
+    )
+    records = records[np.argsort(places, kind="stable")]
+    log, history = StreamLog(tmp_path / "data"), History(tmp_path / "data")
+    log.append(records)
+    history.compact(log.path, log.rows - 300, [stream])
+    plan = plan_of(
+        "SELECT epoch, COUNT(*, 10 min) AS n, MAX(temp, 10 min) AS t FROM sensors HISTORY 7 day ONLY SAMPLE PERIOD 1 min"
+    )
+    reader = Reader(history, log.path, [stream], plan.attributes, 0)
+    rows = rows_behind(Answer(plan, reader, log.rows, engine))[0]
+    times = records["epoch"].astype(np.int64) * 60_000
+    now = np.maximum.accumulate(times)
+    fresh = times >= now - 3_600_000
+    assert np.count_nonzero(~fresh) > 50
+    expected = []
+    for end in range(600_000, int(now[-1]) - 60_000 + 1, 600_000):
+        inside = fresh & (times >= end - 600_000) & (times < end)
+        behind = np.flatnonzero(now >= end + 3_600_000)
+        number = int(behind[0]) if len(behind) else len(records) - 1
+        if inside.any():
+            best = records["value"][inside, 0].max() / 100
+            expected.append((number, [end // 60_000 - 1, np.count_nonzero(inside), best]))
+    assert [(number, list(row.values())) for number, row in rows] == expected

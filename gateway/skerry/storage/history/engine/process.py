@@ -48,12 +48,14 @@ from skerry.storage.history.engine.selects import (
     unjoined_select,
 )
 from skerry.storage.history.engine.sources import check_files, open_past, versions
-from skerry.storage.history.engine.windows import has_windows, late_rows, windows
+from skerry.storage.history.engine.windows import Moments, has_windows, windows
 from skerry.storage.history.sorting import check_room
 from skerry.storage.log.stream_log import RowsGoneError
 
 #: Answers that are kept for their readers' next piece.
 KEPT = 16
+#: Bytes of those that are in memory, at most, but for the newest.
+KEPT_BYTES = 256 * 2**20
 #: Parts of a past grow and shrink by this.
 _STEP = 16
 #: What else has the machine to do goes first.
@@ -161,7 +163,7 @@ class Worker:
                 return self._of_parts(
                     question, connection, lambda part: make(plan, part, question.sources.end)
                 )
-            part = Range(question.sources.first, question.sources.end)
+            part = Range(0, question.sources.end)
             text = make(plan, part, question.sources.end).sql("duckdb")
             connection.execute(
                 f'CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM ({text}) ORDER BY "{ROW}"'
@@ -181,11 +183,18 @@ class Worker:
         return _ordered(question, connection) if plan.order is not None else None
 
     def _keep(self, key: int, whole: Numbered | duckdb.DuckDBPyConnection) -> None:
+        """For the next piece. Tables' rows DuckDB puts on the disk where memory has no room."""
+        gone = []
         with self._lock:
             self._whole[key] = whole
-            gone = self._whole.popitem(last=False)[1] if len(self._whole) > KEPT else None
-        if isinstance(gone, duckdb.DuckDBPyConnection):
-            gone.close()
+            while len(self._whole) > 1 and (len(self._whole) > KEPT or self._kept_bytes() > KEPT_BYTES):
+                gone.append(self._whole.popitem(last=False)[1])
+        for one in gone:
+            if isinstance(one, duckdb.DuckDBPyConnection):
+                one.close()
+
+    def _kept_bytes(self) -> int:
+        return sum(one[1].nbytes for one in self._whole.values() if isinstance(one, tuple))
 
     @contextmanager
     def _connected(self, question: Question) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -250,7 +259,8 @@ class Worker:
             span = self._spans.pop(question.key, end)
         while start < end:
             stop = min(start + span, end)
-            found = _at_most(connection, select(Range(start, stop)), question.piece)
+            part = Range(start if start > question.sources.first else 0, stop)
+            found = _at_most(connection, select(part), question.piece)
             if found is None:
                 span = max(question.piece, (stop - start) // _STEP)
                 continue
@@ -264,7 +274,7 @@ class Worker:
                 rows = _numbered(question.plan, found.sort_by(ROW))
                 return _piece(question.number, rows, stop - 1, more=stop < end)
             start, span = stop, span * _STEP
-        nothing = _numbered(question.plan, _table(connection, select(Range(end, end))))
+        nothing = _numbered(question.plan, _table(connection, select(Range(end, end - 1))))
         return _piece(question.number, nothing, max(end - 1, question.position), more=False)
 
     def _of_table(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Answered:
@@ -296,9 +306,11 @@ def _at_most(connection: duckdb.DuckDBPyConnection, select: exp.Select, rows: in
 
 def _windows(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:
     plan, timing, ask = question.plan, question.timing, partial(_table, connection)
-    late = late_rows(plan, timing, ask)
+    moments = Moments(plan, timing, ask)
+    late = moments.late()
     connection.register(LATE, pa.table({ROW: late}))
-    return windows(plan, question.sources.end, timing, question.since_ms, ask, late=len(late) > 0)
+    end, since_ms = question.sources.end, question.since_ms
+    return windows(plan, end, timing, since_ms, ask, moments, late=len(late) > 0)
 
 
 def _ordered(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:

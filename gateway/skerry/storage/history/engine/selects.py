@@ -106,7 +106,7 @@ def rows_select(plan: QueryPlan, part: Range, end: int) -> exp.Select:
     """Rows of a plan without aggregates, those of one part: their numbers, and each output as ``o0``, ``o1`` … in no order."""
     relation = _relation(plan, end)
     outputs = [(f"o{i}", relation.number(output.expr)) for i, output in enumerate(plan.outputs)]
-    relation.where(Term(_within(part)))
+    _in_part(relation, part, end)
     return relation.select([(ROW, column(ROW)), *((name, term.node) for name, term in outputs)])
 
 
@@ -114,7 +114,7 @@ def unjoined_select(plan: QueryPlan, part: Range, end: int) -> exp.Select:
     """Rows of a plan that is joined with tables, those of one part, before they are joined: what there is to read of them, by the
     attributes' names, in no order."""
     relation = _relation(plan, end)
-    relation.where(Term(_within(part)))
+    _in_part(relation, part, end)
     when = [
         (ROW, column(ROW)),
         (SESSION, column(SESSION)),
@@ -298,11 +298,13 @@ def _relation(plan: QueryPlan, end: int) -> Relation:
     return relation
 
 
-def _within(part: Range) -> Node:
-    return exp.And(
-        this=both(exp.GTE, column(ROW), integer(part.start)),
-        expression=both(exp.LT, column(ROW), integer(part.end)),
-    )
+def _in_part(relation: Relation, part: Range, end: int) -> None:
+    """Keep the rows of a part, of those before ``end``."""
+    # A bound that no row is beyond would have to be compared with each.
+    if part.start > 0:
+        relation.where(Term(both(exp.GTE, column(ROW), integer(part.start))))
+    if part.end < end:
+        relation.where(Term(both(exp.LT, column(ROW), integer(part.end))))
 
 
 def _first_in_epoch(period_ms: int, end: int) -> Node:
@@ -331,57 +333,43 @@ LATE = "late"
 
 @dataclass(frozen=True)
 class WindowSelects:
-    """The windows of a plan, each of a session's or, by UTC, of all. ``sessions``: when the first row was sampled and came, and the latest
-    sample; ``closings``: the first row of each slide of time, from :attr:`shift_ms` before the beginning of time on; ``panes``: groups of
-    each pane; ``motes``: who is in each pane, None: that is not asked for."""
+    """The windows of a plan, each of a session's or, by UTC, of all. ``panes``: groups of each pane, ``names`` as of
+    :class:`GroupSelects`; ``motes``: who is in each pane, None: that is not asked for."""
 
-    sessions: exp.Select
-    closings: exp.Select
     panes: exp.Select
     motes: exp.Select | None
     names: dict[tuple[Expr, str], str]
-    shift_ms: int
 
 
-def lateness_select(plan: QueryPlan, timing: Timing) -> exp.Select:
-    """When the rows of each bucket were sampled, the earliest and the latest."""
+def moments_select(plan: QueryPlan, timing: Timing, shift_ms: int) -> exp.Select:
+    """When rows were sampled and came, by buckets of them and by each slide of time, from ``shift_ms`` before its beginning on: the first
+    row, when it was sampled, and UTC of that; the earliest and the latest sample, and UTC of the latter."""
+    assert plan.window is not None
     relation = Relation(plan.period_ms)
-    time, session = _time(relation, timing), _session(timing)
-    keys = [("session", session), ("bucket", floored(column(ROW), BUCKET_ROWS))]
-    made = [("least", exp.Min(this=time.node)), ("latest", exp.Max(this=time.node.copy()))]
+    time, row, utc = relation.let(_time(relation, timing)).node, column(ROW), rows_utc_ms()
+    slide = floored(both(exp.Add, time, integer(shift_ms)), plan.window.slide_ms)
+    keys = [("session", _session(timing)), ("bucket", floored(row, BUCKET_ROWS)), ("slide", slide)]
+    made: list[tuple[str, Node]] = [
+        ("first", exp.Min(this=row.copy())),
+        ("first_ms", exp.ArgMin(this=time.copy(), expression=row.copy())),
+        ("first_utc", exp.ArgMin(this=utc, expression=row.copy())),
+        ("least", exp.Min(this=time.copy())),
+        ("latest", exp.Max(this=time.copy())),
+        ("latest_utc", exp.ArgMax(this=utc.copy(), expression=time.copy())),
+    ]
     return _by(relation, keys, made)
 
 
 def times_select(plan: QueryPlan, timing: Timing, part: Range) -> exp.Select:
     """When each row of a part was sampled."""
     relation = Relation(plan.period_ms)
-    relation.where(Term(_within(part)))
+    _in_part(relation, part, part.end + 1)
     time = _time(relation, timing)
     return relation.select([(ROW, column(ROW)), ("session", _session(timing)), ("time", time.node)])
 
 
-def window_selects(
-    plan: QueryPlan, end: int, timing: Timing, lateness_ms: int, *, late: bool
-) -> WindowSelects:
+def window_selects(plan: QueryPlan, end: int, timing: Timing, *, late: bool) -> WindowSelects:
     """The windows of a plan with a frame that is bounded. ``late``: whether there are rows in :data:`LATE`."""
-    frame = plan.window
-    assert frame is not None
-    relation = Relation(plan.period_ms)
-    time, session = relation.let(_time(relation, timing)), _session(timing)
-    row, utc = column(ROW), rows_utc_ms()
-    first: list[tuple[str, Node]] = [
-        ("first", exp.Min(this=row)),
-        ("first_ms", exp.ArgMin(this=time.node, expression=row.copy())),
-        ("first_utc", exp.ArgMin(this=utc, expression=row.copy())),
-    ]
-    latest: list[tuple[str, Node]] = [
-        ("latest", exp.Max(this=time.node.copy())),
-        ("latest_utc", exp.ArgMax(this=utc.copy(), expression=time.node.copy())),
-    ]
-    shift_ms = -lateness_ms % frame.slide_ms
-    slide = floored(both(exp.Add, time.node.copy(), integer(shift_ms)), frame.slide_ms)
-    sessions = _by(relation, [("session", session)], [*first, *latest])
-    closings = _by(relation, [("session", session), ("slide", slide)], first)
     names: dict[tuple[Expr, str], str] = {}
     relation, keys = _in_panes(plan, end, timing, late=late)
     groups = [*keys]
@@ -399,7 +387,7 @@ def window_selects(
     if any(node == MOTES for expr in plan.exprs() for node in expr.walk()):
         relation, keys = _in_panes(plan, end, timing, late=late)
         motes = _by(relation, [*keys, (MOTE, column(_NODEID))], [(TIMES, exp.Count(this=exp.Star()))])
-    return WindowSelects(sessions, closings, panes, motes, names, shift_ms)
+    return WindowSelects(panes, motes, names)
 
 
 def _in_panes(

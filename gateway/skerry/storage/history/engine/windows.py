@@ -28,7 +28,7 @@ from skerry.storage.history.engine.selects import (
     Range,
     Timing,
     group_names,
-    lateness_select,
+    moments_select,
     times_select,
     window_selects,
 )
@@ -40,6 +40,8 @@ Ask = Callable[[exp.Select], pa.Table]
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _FOLDS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 _LOW = 0xFFFFFFFF
+#: Buckets whose rows are looked at together.
+_RUN_BUCKETS = 1024
 
 
 def has_windows(plan: QueryPlan) -> bool:
@@ -47,25 +49,53 @@ def has_windows(plan: QueryPlan) -> bool:
     return plan.window is not None and plan.window.is_bounded and not plan.probes
 
 
-def late_rows(plan: QueryPlan, timing: Timing, ask: Ask) -> Int64:
-    """Numbers of rows that were sampled so long before another that had come that they are in no window."""
-    buckets = ask(lateness_select(plan, timing)).sort_by([("session", "ascending"), ("bucket", "ascending")])
-    sessions, bucket, least, latest = (
-        buckets.column(name).to_numpy() for name in ("session", "bucket", "least", "latest")
-    )
-    found = [np.empty(0, np.int64)]
-    for session in np.unique(sessions).tolist():
-        mine = np.flatnonzero(sessions == session)
-        time = np.maximum.accumulate(latest[mine])
-        for place in np.flatnonzero(least[mine] < time - LATENESS_MS).tolist():
-            begin = int(bucket[mine[place]]) * BUCKET_ROWS
-            rows = ask(times_select(plan, timing, Range(begin, begin + BUCKET_ROWS)))
-            rows = rows.filter(pc.equal(rows.column("session"), session)).sort_by(ROW)
-            times = rows.column("time").to_numpy()
-            before = int(time[place - 1]) if place else int(times[0])
-            late = times < np.maximum(np.maximum.accumulate(times), before) - LATENESS_MS
-            found.append(rows.column(ROW).to_numpy()[late])
-    return np.concatenate(found)
+class Moments:
+    """When the rows of each session were sampled and came."""
+
+    def __init__(self, plan: QueryPlan, timing: Timing, ask: Ask) -> None:
+        frame = plan.window
+        assert frame is not None
+        self._plan, self._timing, self._ask = plan, timing, ask
+        shift_ms = -LATENESS_MS % frame.slide_ms
+        #: How many slides behind its end a window's last row may be sampled.
+        self.behind = (LATENESS_MS + shift_ms) // frame.slide_ms
+        table = ask(moments_select(plan, timing, shift_ms)).sort_by("first")
+        self._columns: dict[str, Int64] = {name: table.column(name).to_numpy() for name in table.column_names}
+
+    def sessions(self) -> dict[int, dict[str, Int64]]:
+        """What is known of each session, in the order in which they began, its rows ascending by ``first``."""
+        sessions, first = np.unique(self._columns["session"], return_index=True)
+        found = {}
+        for session in sessions[np.argsort(first)].tolist():
+            mine = self._columns["session"] == session
+            found[session] = {name: values[mine] for name, values in self._columns.items()}
+        return found
+
+    def late(self) -> Int64:
+        """Numbers of rows that were sampled so long before another that had come that they are in no window."""
+        found = [np.empty(0, np.int64)]
+        for session, columns in self.sessions().items():
+            buckets, begins = np.unique(columns["bucket"], return_index=True)
+            if not len(buckets):
+                continue
+            least = np.minimum.reduceat(columns["least"], begins)
+            time = np.maximum.accumulate(np.maximum.reduceat(columns["latest"], begins))
+            doubtful = np.flatnonzero(least < time - LATENESS_MS)
+            apart = np.flatnonzero(np.diff(doubtful, prepend=-2) > 1)
+            for run in np.split(doubtful, apart[1:]) if len(doubtful) else []:
+                for part in np.array_split(run, -(-len(run) // _RUN_BUCKETS)):
+                    before = int(time[part[0] - 1]) if part[0] else int(columns["first_ms"][0])
+                    found.append(self._late_in(session, buckets[part], before))
+        return np.concatenate(found)
+
+    def _late_in(self, session: int, buckets: Int64, before: int) -> Int64:
+        part = Range(int(buckets[0]) * BUCKET_ROWS, (int(buckets[-1]) + 1) * BUCKET_ROWS)
+        rows = self._ask(times_select(self._plan, self._timing, part))
+        rows = rows.filter(pc.equal(rows.column("session"), session)).sort_by(ROW)
+        times = rows.column("time").to_numpy()
+        late = times < np.maximum(np.maximum.accumulate(times), before) - LATENESS_MS
+        numbers: Int64 = rows.column(ROW).to_numpy()[late]
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -79,30 +109,31 @@ class _Given:
     states: Mapping[tuple[Window, Expr | None], Int64]
 
 
-def windows(plan: QueryPlan, end: int, timing: Timing, since_ms: int, ask: Ask, *, late: bool) -> Numbered:
+def windows(
+    plan: QueryPlan, end: int, timing: Timing, since_ms: int, ask: Ask, moments: Moments, *, late: bool
+) -> Numbered:
     """The rows of a plan's windows that are over, in the order of the log's rows that brought them. ``since_ms``: where the query's span
-    begins, UTC."""
-    selects = window_selects(plan, end, timing, LATENESS_MS, late=late)
+    begins, UTC; ``late``: whether there are rows in :data:`~skerry.storage.history.engine.selects.LATE`."""
+    selects = window_selects(plan, end, timing, late=late)
     frame = plan.window
     assert frame is not None
-    sessions, closings, panes = ask(selects.sessions), ask(selects.closings), ask(selects.panes)
+    panes = ask(selects.panes)
     keys = ["session", "end", *group_names(plan)]
     table = _over_windows(panes, frame, keys, selects.names)
     motes = _motes(ask(selects.motes), frame) if selects.motes is not None else None
     residual, found = Residual(plan), []
     order: list[Int64] = []
-    for rank, session in enumerate(sessions.sort_by("first").to_pylist()):
-        mine = table.filter(pc.equal(table.column("session"), session["session"]))
-        slides = closings.filter(pc.equal(closings.column("session"), session["session"]))
-        brought = _Brought.of(plan, frame, slides.sort_by("slide"), session, selects.shift_ms, end, timing)
+    for rank, (session, known) in enumerate(moments.sessions().items()):
+        mine = table.filter(pc.equal(table.column("session"), session))
+        brought = _Brought.of(plan, frame, known, moments.behind, end, timing)
         ends = mine.column("end").to_numpy()
         number, stage, utc_ms = brought.at(ends)
         mine = mine.append_column("number", pa.array(number)).append_column("stage", pa.array(stage))
         mine = mine.append_column("utc_ms", pa.array(utc_ms)).filter(pa.array(stage < _NOT_OVER))
         mine = mine.sort_by([("end", "ascending"), *((name, "ascending") for name in group_names(plan))])
-        behind = round((session["first_utc"] - since_ms) * timing.speed)
-        view = WindowView(residual, max(0, session["first_ms"] - behind), -1, _MOST)
-        part = _part(plan, frame, mine, motes, selects.names, session["session"])
+        behind = round((int(known["first_utc"][0]) - since_ms) * timing.speed)
+        view = WindowView(residual, max(0, int(known["first_ms"][0]) - behind), -1, _MOST)
+        part = _part(plan, frame, mine, motes, selects.names, session)
         delivery = part.delivery(view)
         if delivery is not None:
             found.append(delivery)
@@ -145,20 +176,19 @@ class _Brought:
         cls,
         plan: QueryPlan,
         frame: Frame,
-        closings: pa.Table,
-        session: Mapping[str, int],
-        shift_ms: int,
+        known: Mapping[str, Int64],
+        behind: int,
         end: int,
         timing: Timing,
     ) -> _Brought:
-        slides, rows, times, utc = (
-            closings.column(name).to_numpy() for name in ("slide", "first", "first_ms", "first_utc")
-        )
+        # The first of each slide: they are in the order of their first rows.
+        slides, places = np.unique(known["slide"], return_index=True)
+        rows, times, utc = (known[name][places] for name in ("first", "first_ms", "first_utc"))
         # Of all that come at a slide or behind it the first one.
         least, order = np.minimum.accumulate(rows[::-1])[::-1], np.argsort(rows)
         best = order[np.searchsorted(rows, least, sorter=order)]
-        last = end - 1, session["latest"], session["latest_utc"]
-        behind = (LATENESS_MS + shift_ms) // frame.slide_ms
+        latest = int(np.argmax(known["latest"]))
+        last = end - 1, int(known["latest"][latest]), int(known["latest_utc"][latest])
         return cls(
             frame, slides, rows[best], times[best], utc[best], behind, last, plan.period_ms, timing.speed
         )
