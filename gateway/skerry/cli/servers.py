@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -15,9 +15,10 @@ from skerry.api.listening import Listening, bind, connections
 from skerry.api.server import Server
 from skerry.api.worker_door import WorkerDoor
 from skerry.service.gateway import Gateway
-from skerry.serving.process import Settings
-from skerry.serving.supervisor import ApiWorkerSupervisor
 from skerry.storage import worker_key
+
+if TYPE_CHECKING:
+    from skerry.serving.supervisor import ApiWorkerSupervisor
 
 
 class Servers:
@@ -49,6 +50,10 @@ class Servers:
         self._server = Server(config)
         application.connections = self._server.server_state.connections
         if self._count:
+            # Imported here: most gateways have none.
+            from skerry.serving.process import Settings
+            from skerry.serving.supervisor import ApiWorkerSupervisor
+
             own = f"http://127.0.0.1:{self._bound.getsockname()[1]}"
             self._workers = ApiWorkerSupervisor(
                 self._listen,

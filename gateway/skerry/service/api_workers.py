@@ -188,6 +188,16 @@ class ApiWorkers:
                 worker.streams.add(number)
                 worker.push({"stream": stream.to_dict()})
 
+    @property
+    def trouble(self) -> str | None:
+        """Which of those that the gateway has started do not run, and why; None: all do."""
+        ended = [
+            f"{name} is {state}"
+            for name, (state, pid) in self.started().items()
+            if pid is None and state not in ("starting", "stopped")
+        ]
+        return f"readers wait: API worker {', '.join(ended)}" if ended else None
+
     def status(self) -> list[dict[str, Any]]:
         """For people: those that are connected, and those that the gateway has started, with what has become of them."""
         with self._lock:

@@ -198,6 +198,7 @@ class Gateway:
         done = self.delivery.engine.done
         self._watch.delivery(done, self.delivery.through(), self.log.rows, self.spark.state)
         self._watch.spark(self.spark.trouble)
+        self._watch.api_workers(self.workers.trouble)
         self._watch.history(self.history.trouble)
         self._watch.clock(self.history.clock())
         self._watch.windows(self.delivery.engine.lacking)

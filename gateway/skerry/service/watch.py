@@ -41,6 +41,10 @@ class Watch:
         """Why Spark does not run; None: it does, or begins."""
         self._tell("spark", trouble)
 
+    def api_workers(self, trouble: str | None) -> None:
+        """Why processes that are to serve readers do not; None: they do."""
+        self._tell("api_workers", trouble)
+
     def history(self, trouble: str | None) -> None:
         """Why the log is not compacted; None: it is."""
         self._tell("history", None if trouble is None else f"the log is not compacted: {trouble}")
