@@ -216,7 +216,15 @@ class Rows:
         return table.to_pandas(types_mapper=lambda kind: pd.Int64Dtype() if kind == pa.int64() else None)
 
     def _schema(self) -> pa.Schema:
-        """What the gateway says without rows."""
+        """What the gateway says without rows, once it is there."""
+        attempts = _Attempts(self._client.url)
+        while True:
+            try:
+                return self._asked_schema()
+            except (httpx.TransportError, _Again) as error:
+                time.sleep(attempts.failed(error))
+
+    def _asked_schema(self) -> pa.Schema:
         import pyarrow as pa
 
         with self._client.http.stream("GET", self._path, **self._request(_ARROW)) as response:

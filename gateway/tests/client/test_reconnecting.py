@@ -109,6 +109,16 @@ def test_a_gateway_that_never_gets_farther_does_not_come_back(
         read(skerry.Rows(skerry.connect(url), DESCRIPTION))
 
 
+def test_who_waits_in_vain_for_rows_is_told_their_columns_once_the_gateway_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows_module.time, "sleep", lambda _: None)
+    answers = iter([PlainTextResponse("the gateway is away", 503)] * 2)
+    with served(lambda request: next(answers, None) or feed(request, lambda writer: writer.mark(7))) as url:
+        reader = skerry.Rows(skerry.connect(url), DESCRIPTION)
+        assert reader.to_arrow(rows=0).schema.names == SCHEMA.names
+
+
 def test_one_client_may_read_as_many_feeds_as_the_gateway_lets_it() -> None:
     """Of a hundred and more queries at once, which had to wait for each other."""
     closing = asyncio.Event()
