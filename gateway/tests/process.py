@@ -31,6 +31,9 @@ class Daemon:
         #: Its standard error.
         self.log = data.parent / f"{data.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
+        #: What is started, and where.
+        self.command: tuple[str, ...] = (COMMAND,)
+        self.folder: Path | None = None
 
     @property
     def url(self) -> str:
@@ -41,7 +44,9 @@ class Daemon:
         arguments = [part for link in self.links for part in ("--link", link)]
         arguments += ["--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([COMMAND, "gateway", *arguments, *options], stderr=log)
+            self.process = subprocess.Popen(
+                [*self.command, "gateway", *arguments, *options], stderr=log, cwd=self.folder
+            )
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
         wait_for(lambda: self.client().status()["link"]["state"] == "connected")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,9 +14,10 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.cluster import Cluster, session_of
+from gateway.tests.killed import Site, drawn_seed, kill_python_worker
 from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
 from gateway.tests.peer import RootPeer
-from gateway.tests.process import Daemon, queue_rows, wait_for
+from gateway.tests.process import Daemon, wait_for
 from gateway.tests.users import User, users
 from skerry.delivery.engine import Engine
 from skerry.execution.matched import MatchedBatch
@@ -207,41 +207,20 @@ class TestWorkersAreLost:
         flow.append(np.zeros(10, RECORD))
         flow.wait()
 
-    def test_a_driver_that_ends_by_itself_is_replaced(self, flow: Flow) -> None:
-        flow.begin()
-        before = flow.spark.pid
-        assert before is not None
-        os.kill(before, signal.SIGKILL)
-        # … and another one while it begins.
-        wait_for(lambda: flow.spark.pid not in (None, before))
-        began = flow.spark.pid
-        assert began is not None
-        os.kill(began, signal.SIGKILL)
-        flow.append(np.zeros(10, RECORD))
-        flow.wait()
-        assert flow.spark.pid not in (before, began)
 
-
-def test_a_gateway_loses_and_doubles_nothing_and_leaves_nothing_on_the_workers(
+def test_each_feed_is_what_duckdb_answers_whatever_is_killed_and_workers_are_left_as_they_were(
     cluster: Cluster, peer: RootPeer, daemon: Daemon
 ) -> None:
-    daemon.start("--master", cluster.url)
-    asked = daemon.client("ada").query("SELECT temp FROM sensors WHERE temp > 21 SAMPLE PERIOD 1 s")
-    wait_for(peer.programs)
-    [(query, program)] = peer.programs().items()
-    epochs = range(60, 160)
-    queue_rows(peer, query, epochs[:50], program)
-    expected = [(2000 + e * 10 + n) / 100 for e in epochs for n in range(1, 4) if 2000 + e * 10 + n > 2100]
-    got = []
-    for row in asked:
-        got.append(row["temp"])
-        if len(got) == 10:
-            queue_rows(peer, query, epochs[50:], program)
-            cluster.lose_worker()
-        if len(got) == len(expected):
-            break
-    assert got == expected
+    def executors() -> list[int]:
+        return [pid for worker in cluster.workers for pid in session_of(worker.pid)]
+
+    def lose_worker() -> None:
+        cluster.lose_worker()
+        cluster.add_worker()
+
+    site = Site(peer, daemon, drawn_seed(), "--master", cluster.url)
+    kills = [site.kill_gateway, site.kill_driver, lambda: kill_python_worker(executors), lose_worker]
+    site.play([site.come, site.come, site.come, site.go, site.go, *kills])
     assert any(len(session_of(worker.pid)) > 1 for worker in cluster.workers), "executors are the workers'"
     daemon.kill(signal.SIGTERM)
-    cluster.add_worker()
     wait_for(lambda: all(session_of(worker.pid) == [worker.pid] for worker in cluster.workers))
