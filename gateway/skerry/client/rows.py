@@ -220,11 +220,11 @@ class Rows:
         attempts = _Attempts(self._client.url)
         while True:
             try:
-                return self._asked_schema()
+                return self._told_schema()
             except (httpx.TransportError, _Again) as error:
                 time.sleep(attempts.failed(error))
 
-    def _asked_schema(self) -> pa.Schema:
+    def _told_schema(self) -> pa.Schema:
         import pyarrow as pa
 
         with self._client.http.stream("GET", self._path, **self._request(_ARROW)) as response:
