@@ -37,9 +37,9 @@ Heard = dict[tuple[int, int], float]
 
 
 @contextmanager
-def running(seed: int, heard: Heard) -> Iterator[str]:
-    """Six motes at the speed of real time; gives the address of the root's line."""
-    bed = Testbed(described("latency", grid(3, 2, spacing=10), disc(30), seed))
+def running(seed: int, heard: Heard, motes: int = 6) -> Iterator[str]:
+    """Motes in two rows, of an even number, at the speed of real time; gives the address of the root's line."""
+    bed = Testbed(described("latency", grid(motes // 2, 2, spacing=10), disc(30), seed))
     line = SerialPort(bed, 0)
 
     def hear(frame: AirFrame) -> None:

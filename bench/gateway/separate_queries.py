@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from bench.measuring.crowd import SPAN, WIDTH, Crowd
+from bench.measuring.spark_progress import row_of
 from skerry.spark.log_source import LogPartition, LogReader
 
 
@@ -108,7 +109,7 @@ class Separate:
         ends = [
             progress["sources"][0].get("endOffset") if progress.get("sources") else None for progress in told
         ]
-        return min(int("".join(filter(str.isdigit, str(end))) or 0) for end in ends)
+        return min(map(row_of, ends))
 
     def stop(self) -> None:
         """All of them."""

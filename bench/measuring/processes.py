@@ -38,15 +38,44 @@ def processor_seconds(number: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def proportional_memory(root: int | None = None) -> int:
-    """Bytes that a process (None: this one) and all that it started hold, pages they share counted once."""
-    total, left = 0, [os.getpid() if root is None else root]
+#: What a gateway's processes are: itself, its driver and others of its own; Java; and Python that Spark starts, of executors and to plan
+#: batches.
+PYTHON, JAVA, WORKERS = "gateway and driver", "Java", "Spark's Python"
+
+
+def processor_shares(root: int) -> dict[str, float]:
+    """Processor time of a gateway and all that it started, in s, by what they are; of those that have ended nothing."""
+    return _shares(root, processor_seconds)
+
+
+def memory_shares(root: int) -> dict[str, float]:
+    """Bytes that they hold, pages they share counted once."""
+    return _shares(root, _proportional)
+
+
+def _shares(root: int, part: Callable[[int], float]) -> dict[str, float]:
+    taken, left = {PYTHON: 0.0, JAVA: 0.0, WORKERS: 0.0}, [(root, b"")]
     while left:
-        process = Path("/proc") / str(number := left.pop())
+        number, parent = left.pop()
         try:
-            text = (process / "smaps_rollup").read_text()
+            command = (Path("/proc") / str(number) / "cmdline").read_bytes()
+            found = part(number)
         except (FileNotFoundError, ProcessLookupError):
             continue  # has ended
-        left += children(number)
-        total += sum(1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
-    return total
+        java = command.partition(b"\0")[0].endswith(b"java")
+        if java and command == parent:
+            continue  # Java as it is about to run something else, in memory that is still its parent's
+        left += [(child, command) for child in children(number)]
+        worker = b"-m\0pyspark." in command or b"prompt_daemon" in command
+        taken[JAVA if java else WORKERS if worker else PYTHON] += found
+    return taken
+
+
+def proportional_memory(root: int | None = None) -> int:
+    """Bytes that a process (None: this one) and all that it started hold, pages they share counted once."""
+    return int(sum(memory_shares(os.getpid() if root is None else root).values()))
+
+
+def _proportional(number: int) -> int:
+    text = (Path("/proc") / str(number) / "smaps_rollup").read_text()
+    return sum(1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))

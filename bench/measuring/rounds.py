@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from bench.runner.recorder import Recorder
@@ -22,6 +22,14 @@ def alternated(
             recorder.progress(f"{name(way)}, round {number} of {rounds}")
             found[way].append(measured())
     return found
+
+
+def in_turn(ways: Iterable[K], rounds: int) -> Iterator[tuple[int, K]]:
+    """Each round's number, from 1 on, with each way: for what is measured asynchronously."""
+    names = list(ways)
+    for number in range(1, rounds + 1):
+        for way in names:
+            yield number, way
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> Spread:

@@ -19,10 +19,12 @@ PATIENCE_S = 30
 
 def children(process: int) -> list[int]:
     """What a process has started and has not ended; none of one that has ended."""
-    try:
-        lists = [(task / "children").read_text() for task in Path(f"/proc/{process}/task").iterdir()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
+    lists = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{process}/task").iterdir():
+            # Threads come and go meanwhile.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                lists.append((task / "children").read_text())
     return [int(child) for text in lists for child in text.split()]
 
 
