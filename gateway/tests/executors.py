@@ -51,13 +51,13 @@ class Executors:
         version = max(0, newest(self._file.path) - self.behind)
         middle = len(block.records) // 2
         found: list[pa.RecordBatch] = []
-        for reader, rows in zip(self._readers, (slice(0, middle), slice(middle, None)), strict=True):
+        halves = zip(self._readers, (slice(0, middle), slice(middle, None)), strict=True)
+        for half, (reader, rows) in enumerate(halves):
             records = block.records[rows]
             if len(records):
                 numbers = np.arange(block.first, block.end)[rows]
                 index, parts = reader.at(version), by_stream(numbers, records)
-                begin, count = int(numbers[0]), len(records)
-                extent = Extent(block.first, block.end, len(block.records), begin, count, index.version)
+                extent = Extent(block.first, block.end, len(block.records), half, len(records), index.version)
                 streams = np.array([number for number, _, _ in parts], np.int64)
                 found += blocks_of(extent, streams, index.match(parts))
         if not found:

@@ -19,11 +19,11 @@ from skerry.execution.matched import HIT, Matched, MatchedBatch
 from skerry.storage.log.record import Int64
 
 #: The columns of a block and their types, as Arrow names them. ``first``, ``end``: rows of the log that the whole batch is of, ``whole``:
-#: how many they are; ``count``: how many of them its partition has, from row ``begin`` on, and which ``streams`` (int64); ``version``:
+#: how many they are; ``count``: how many of them its partition has, which is the batch's number ``part``, and which ``streams`` (int64); ``version``:
 #: of the users' index. Then :class:`skerry.execution.matched.Matched`: ``rows`` is an Arrow IPC stream with the column ``row`` before
 #: those of the batch, the others are bytes of arrays.
 COLUMNS = {
-    "first": pa.int64(), "end": pa.int64(), "whole": pa.int64(), "begin": pa.int64(), "count": pa.int64(),
+    "first": pa.int64(), "end": pa.int64(), "whole": pa.int64(), "part": pa.int64(), "count": pa.int64(),
     "streams": pa.binary(), "version": pa.int64(), "stream": pa.int64(), "all": pa.bool_(), "rows": pa.binary(),
     "places": pa.binary(), "hits": pa.binary(), "joined": pa.binary(),
 }  # fmt: skip
@@ -40,7 +40,7 @@ class Extent:
     first: int
     end: int
     whole: int
-    begin: int
+    part: int
     count: int
     version: int
 
@@ -48,7 +48,7 @@ class Extent:
 def blocks_of(extent: Extent, streams: Int64, parts: list[Matched]) -> Iterator[pa.RecordBatch]:
     """A partition's blocks, of the rows of these streams."""
     known: dict[str, Any] = {
-        "first": extent.first, "end": extent.end, "whole": extent.whole, "begin": extent.begin, "count": extent.count,
+        "first": extent.first, "end": extent.end, "whole": extent.whole, "part": extent.part, "count": extent.count,
         "version": extent.version, "streams": streams.astype(np.int64).tobytes(),
     }  # fmt: skip
     yield pa.RecordBatch.from_pylist([known], schema=_SCHEMA)
@@ -71,14 +71,13 @@ def batch_of(table: pa.Table) -> MatchedBatch | None:
     if not table.num_rows:
         return None
     extents = table.filter(table.column("count").is_valid()).select(
-        ["first", "end", "whole", "begin", "count", "version", "streams"]
+        ["first", "end", "whole", "part", "count", "version", "streams"]
     )
     first, end, whole = (extents.column(name)[0].as_py() for name in ("first", "end", "whole"))
-    begins, came = extents.column("begin").to_pylist(), sum(extents.column("count").to_pylist())
-    # A row that is damaged may bear the number of another partition's.
-    if came != whole or len({*begins}) < len(begins):
+    numbers, came = extents.column("part").to_pylist(), sum(extents.column("count").to_pylist())
+    if came != whole or len({*numbers}) < len(numbers):
         raise ValueError(
-            f"the batch that begins at row {first} is not whole: {came} of {whole} rows came, in parts that begin at {sorted(begins)}"
+            f"the batch that begins at row {first} is not whole: {came} of {whole} rows came, in parts {sorted(numbers)}"
         )
     streams = [np.frombuffer(found, np.int64).tolist() for found in extents.column("streams").to_pylist()]
     parts = [part for block in blocks for part in _parts(block)]

@@ -44,13 +44,13 @@ class UnreadableError(Exception):
 
 class LogPartition(InputPartition):
     """The rows ``start`` .. ``end`` - 1 of a partition of the log, ``count`` of a batch of ``whole``, to be matched against the users'
-    index as of ``version``. ``batch``: the batch's own first row, and the one behind its last."""
+    index as of ``version``; it is the batch's partition ``number``. ``batch``: the batch's own first row, and the one behind its last."""
 
     def __init__(self, partition: Partition, start: int, end: int, batch: tuple[int, int]) -> None:
         super().__init__((start, end))
         self.partition, self.start, self.end, self.batch = partition, start, end, batch
         self.count = partition.count(start, end)
-        self.whole = self.version = 0
+        self.whole = self.version = self.number = 0
 
 
 class LogReader(DataSourceStreamReader):
@@ -94,8 +94,8 @@ class LogReader(DataSourceStreamReader):
         whole = sum(part.count for part in parts)
         # Of an index that was lost with the disk there may be no such version any more.
         version = min(int(end["version"]), index_file.newest(self._index))
-        for part in parts:
-            part.whole, part.version = whole, version
+        for number, part in enumerate(parts):
+            part.whole, part.version, part.number = whole, version, number
         return [part for part in parts if part.count]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -113,8 +113,7 @@ class LogReader(DataSourceStreamReader):
         by_stream = record.by_stream(records["row"].astype(np.int64), records)
         streams = np.array([number for number, _, _ in by_stream], np.int64)
         first, end = partition.batch
-        begin, count = int(records["row"][0]), partition.count
-        extent = Extent(first, end, partition.whole, begin, count, index.version)
+        extent = Extent(first, end, partition.whole, partition.number, partition.count, index.version)
         yield from blocks_of(extent, streams, index.match(by_stream))
 
 

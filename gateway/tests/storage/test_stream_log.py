@@ -89,6 +89,7 @@ def test_a_record_of_garbage_at_the_end_is_cut_off(tmp_path: Path) -> None:
     assert StreamLog(tmp_path).rows == 2
 
 
+@example(set(range(5)), 0, [])
 @given(
     st.sets(st.integers(0, 19), min_size=1),
     st.integers(0, NUMBERED.itemsize - 1),
