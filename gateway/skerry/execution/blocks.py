@@ -19,9 +19,9 @@ from skerry.execution.matched import HIT, Matched, MatchedBatch
 from skerry.storage.log.record import Int64
 
 #: The columns of a block and their types, as Arrow names them. ``first``, ``end``: rows of the log that the whole batch is of, ``whole``:
-#: how many they are; ``count``: how many of them its partition has, which is the batch's number ``part``, and which ``streams`` (int64); ``version``:
-#: of the users' index. Then :class:`skerry.execution.matched.Matched`: ``rows`` is an Arrow IPC stream with the column ``row`` before
-#: those of the batch, the others are bytes of arrays.
+#: how many they are; ``count``: how many of them its partition has, the batch's number ``part``, and which ``streams`` (int64);
+#: ``version``: of the users' index. Then :class:`skerry.execution.matched.Matched`: ``rows`` is an Arrow IPC stream with the column
+#: ``row`` before those of the batch, the others are bytes of arrays.
 COLUMNS = {
     "first": pa.int64(), "end": pa.int64(), "whole": pa.int64(), "part": pa.int64(), "count": pa.int64(),
     "streams": pa.binary(), "version": pa.int64(), "stream": pa.int64(), "all": pa.bool_(), "rows": pa.binary(),
