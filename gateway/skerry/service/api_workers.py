@@ -103,7 +103,8 @@ class ApiWorkers:
     def serves(self, query: UserQuery) -> bool:
         """Whether workers can serve a query's readers: rows that are told as they come, from what executors matched."""
         plan = query.plan
-        own = plan.window is None and plan.history is None and not plan.probes
+        past = any(probe.table.past_ms is not None for probe in plan.probes)
+        own = plan.window is None and plan.history is None and not past
         return own and not plan.reads and plan.into is None and query.point is None and query.srt is None
 
     def read(self, number: int, query: UserQuery) -> None:

@@ -188,6 +188,7 @@ class DeliveryService:
             "id": query.id,
             "user": query.user,
             "sql": query.sql,
+            "tables": [probe.table.schema.to_list() for probe in query.plan.probes],
             "position": query.position,
             "created": query.created,
             "finished": query.finished,

@@ -20,6 +20,7 @@ from skerry.api.feeds import AwayError
 from skerry.delivery.engine import Engine
 from skerry.delivery.entries import GivenEntries
 from skerry.execution.blocks import batch_of, from_bytes
+from skerry.planner.model.joined_tables import TableSchema
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.planner import plan_query
 from skerry.service.queries import UserQuery
@@ -30,6 +31,11 @@ from skerry.storage.block_files import BlockFiles
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
 from skerry.streams.stream import Stream
+from skerry.tables.columns import TableError
+from skerry.tables.join import Joiner
+from skerry.tables.store import Table
+from skerry.tables.versions import DIRECTORY as TABLES
+from skerry.tables.versions import TableVersions
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +68,7 @@ class Worker:
         self._log, self._files = data / stream_log.DIRECTORY, BlockFiles(data)
         self._tokens, self._closed = tokens, closed
         self._streams: dict[int, Stream] = {}
+        self._tables = TableVersions(data / TABLES)
         self._entries = GivenEntries()
         self.engine = Engine(self._streams.get, self._there, files=self._files, entries=self._entries)
         self._reads: dict[str, _Read] = {}
@@ -121,6 +128,7 @@ class Worker:
             return
         if first > self.engine.done:
             self.engine.skip_to(first)
+        self._tables.refresh()
         blocks, began = self._files.batch(first, end), time.monotonic()
         while blocks is None and time.monotonic() - began < VISIBLE_S:
             time.sleep(_LOOK_S)
@@ -138,6 +146,7 @@ class Worker:
 
     def _query(self, state: dict[str, Any]) -> None:
         query_id = state["id"]
+        self._tables.refresh()
         with self._lock:
             read = self._reads.get(query_id)
             if read is None:
@@ -157,7 +166,8 @@ class Worker:
     def _plan(self, read: _Read, state: dict[str, Any]) -> bool:
         """Whether the query can be served here: an extension may not be known."""
         try:
-            plan = plan_query(state["sql"], restored=True)
+            known = [TableSchema.from_list(schema) for schema in state["tables"]]
+            plan = plan_query(state["sql"], tables={schema.name: schema for schema in known}, restored=True)
         except QueryError as error:
             log.warning("query %s is left to the gateway: %s", state["id"], error.summary)
             plan = None
@@ -167,7 +177,8 @@ class Worker:
         read.query = UserQuery(
             state["id"], state["user"], state["sql"], plan, state["created"], state["position"]
         )
-        self.engine.subscribe(state["id"], plan, state["position"])
+        joiner = Joiner(plan, _noted_only, None, self._tables) if plan.probes else None
+        self.engine.subscribe(state["id"], plan, state["position"], joiner)
         return True
 
     def _gone(self, query_id: str) -> None:
@@ -301,3 +312,8 @@ class Worker:
 
     def _there(self, start: int, end: int) -> Block:
         return Block(*stream_log.read_there(self._log, start, end))
+
+
+def _noted_only(name: str) -> Table:
+    """Tables as they are now are the gateway's to look at."""
+    raise TableError(f"no reading of table {name} that the query can use is noted yet")
