@@ -150,16 +150,18 @@ static void a_new_parent_that_does_not_answer_is_left_in_the_same_window(void)
     hear(3, 0, WIRE_NO_NODE, 8, 255);
     hear(4, 0, WIRE_NO_NODE, 16, 255);
     CHECK_EQUAL(join_parent, 2);
-    parent_join_sent(false);
-    CHECK_EQUAL(tree_own_parent(), 2);
-    CHECK_EQUAL(joins_repeated, 1); /* once more */
+    for (int i = 1; i < 4; i++) {
+        parent_join_sent(false);
+        CHECK_EQUAL(tree_own_parent(), 2);
+        CHECK_EQUAL(joins_repeated, i); /* once more */
+    }
     parent_join_sent(false);
     CHECK_EQUAL(join_parent, 3);
     parent_join_sent(true);
     for (int i = 0; i < 4; i++)
         parent_join_sent(false); /* who has answered once may be busy for a while */
     CHECK_EQUAL(tree_own_parent(), 3);
-    CHECK_EQUAL(joins_repeated, 1);
+    CHECK_EQUAL(joins_repeated, 3);
     parent_frame_sent(true);
     CHECK_EQUAL(tree_own_parent(), 3);
     hear(2, 0, WIRE_NO_NODE, 0, 255);
