@@ -52,9 +52,12 @@ def reachable(found: dict[tuple[int, int], float], least: float = 0.01, root: in
     return reached
 
 
-def lab(seed: int, model: Radio | None = None, scale: float = 1.0) -> Network:
-    """The Intel lab; with its own links unless a model of others is given, and then its places may be ``scale`` times as far apart."""
-    motes = [Mote(id=n, x=scale * x, y=scale * y, root=n == 0) for n, (x, y) in positions().items()]
+def lab(seed: int, model: Radio | None = None, scale: float = 1.0, board: str = "iris") -> Network:
+    """The Intel lab, of one kind of boards; with its own links unless a model of others is given, and then its places may be ``scale``
+    times as far apart."""
+    motes = [
+        Mote(id=n, x=scale * x, y=scale * y, root=n == 0, board=board) for n, (x, y) in positions().items()
+    ]
     model = model or Radio(model="matrix", links=[(a, b, p) for (a, b), p in links().items()])
     return check(
         Network(

@@ -36,6 +36,7 @@ class Options(SeedOptions):
     losses: bool = option(False, "5 % of the motes die and 5 % reboot during the run")
     links: Literal["lab", "library"] = option("lab", "measured in the lab, or fitted to a library's")
     scale: float = option(1.0, "the motes stand so many times as far apart")
+    board: Literal["iris", "cc2538"] = option("iris", "that all of the motes are")
 
 
 @dataclass
@@ -116,7 +117,7 @@ def measure(options: Options, recorder: Recorder) -> None:
             "--scale: the lab's links were measured where its motes stand; give --links library, too"
         )
     fitted = library_links.fit().radio() if options.links == "library" else None
-    network = lab(options.seed, fitted, options.scale)
+    network = lab(options.seed, fitted, options.scale, options.board)
     if options.losses:
         network = msgspec.structs.replace(network, fault=losses(network, options.epochs))
     result = run(network, options.epochs, recorder)
