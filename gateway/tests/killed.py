@@ -133,6 +133,18 @@ class Site:
     def _drivers(self) -> bool:
         return bool([pid for pid in self.daemon.started() if b"skerry.spark.driver" in _command(pid)])
 
+    def kill_python_worker(self, processes: Callable[[], Sequence[int]]) -> None:
+        """One of the Python workers of executors among these processes, as soon as there is one."""
+
+        def found() -> list[int]:
+            daemons = {pid for pid in processes() if b"pyspark.daemon" in _command(pid)}
+            return sorted(pid for pid in daemons if _parent(pid) in daemons)
+
+        wait_for(found)
+        pids = found()
+        if pids:
+            os.kill(self._chance.choice(pids), signal.SIGKILL)
+
     def play(self, events: Sequence[Callable[[], object]]) -> None:
         """So many things happen, in a drawn order, some of them while rows are on their way."""
         drawn = list(events)
@@ -153,19 +165,6 @@ def drawn_seed() -> int:
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     return seed
-
-
-def kill_python_worker(processes: Callable[[], Sequence[int]]) -> None:
-    """One of the Python workers of executors among these processes, as soon as there is one."""
-
-    def found() -> list[int]:
-        daemons = {pid for pid in processes() if b"pyspark.daemon" in _command(pid)}
-        return [pid for pid in daemons if _parent(pid) in daemons]
-
-    wait_for(found)
-    pids = found()
-    if pids:
-        os.kill(random.choice(pids), signal.SIGKILL)
 
 
 def _command(pid: int) -> bytes:

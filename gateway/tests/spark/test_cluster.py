@@ -14,7 +14,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.cluster import Cluster, session_of
-from gateway.tests.killed import Site, drawn_seed, kill_python_worker
+from gateway.tests.killed import Site, drawn_seed
 from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
@@ -219,7 +219,7 @@ def test_each_feed_is_what_duckdb_answers_whatever_is_killed_and_workers_are_lef
         cluster.add_worker()
 
     site = Site(peer, daemon, drawn_seed(), "--master", cluster.url)
-    kills = [site.kill_gateway, site.kill_driver, lambda: kill_python_worker(executors), lose_worker]
+    kills = [site.kill_gateway, site.kill_driver, lambda: site.kill_python_worker(executors), lose_worker]
     site.play([site.come, site.come, site.come, site.go, site.go, *kills])
     assert any(len(session_of(worker.pid)) > 1 for worker in cluster.workers), "executors are the workers'"
     daemon.kill(signal.SIGTERM)

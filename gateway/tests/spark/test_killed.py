@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.tests.killed import Site, drawn_seed, kill_python_worker
+from gateway.tests.killed import Site, drawn_seed
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon
 
@@ -22,6 +22,6 @@ def test_each_feed_is_what_duckdb_answers_whatever_is_killed(peer: RootPeer, dae
             site.go,
             site.kill_gateway,
             site.kill_driver,
-            lambda: kill_python_worker(daemon.started),
+            lambda: site.kill_python_worker(daemon.started),
         ]
     )
