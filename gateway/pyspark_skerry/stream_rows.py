@@ -15,11 +15,11 @@ from pyspark.sql.datasource import InputPartition
 
 from pyspark_skerry.bounds import Bounds
 from pyspark_skerry.reading import PIECE_ROWS, LogRows, LostError, Reading, records_of
+from skerry.storage.history.compaction import tables
 from skerry.storage.history.damaged_files import damaged, naming
 from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, directory_of
 from skerry.storage.history.snapshot import HISTORY, Selection, Snapshot, settled_manifest
-from skerry.storage.history.store import tables
 from skerry.storage.log.dating import noted_shifts, shifted
 from skerry.storage.log.stream_log import RowsGoneError
 from skerry.storage.state import DataError

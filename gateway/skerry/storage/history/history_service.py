@@ -14,6 +14,7 @@ from skerry.execution.deliveries import Delivery
 from skerry.execution.matching import Part
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.answer import Answer, PastRows
+from skerry.storage.history.compaction_process import CompactionProcess
 from skerry.storage.history.damaged_files import DamagedError
 from skerry.storage.history.engine.engine import DIRECTORY, EngineError, PastEngine
 from skerry.storage.history.past_table import EarlierRows
@@ -53,7 +54,8 @@ class HistoryService:
         speed: float = 1.0,
     ) -> None:
         self._by_utc, self._earlier = by_utc, earlier
-        self._history = History(data, retention, stream_log.dating)
+        self._compaction = CompactionProcess()
+        self._history = History(data, retention, stream_log.dating, self._compaction.done)
         self._engine = PastEngine(data / DIRECTORY)
         self._log, self._streams, self._processed = stream_log, streams, processed
         self._speed = speed
@@ -80,12 +82,14 @@ class HistoryService:
         self._engine.stop()
         if self._thread.is_alive():
             self._thread.join()
+        self._compaction.end()
 
     def _run(self) -> None:
         while not self._stopping.wait(_LOOK_S):
             waiting = self._log.rows - self._history.manifest.rows
             due = time.monotonic() - self._compacted >= COMPACT_S
             if waiting < COMPACT_ROWS and not due and not self._history.due():
+                self._compaction.end()
                 continue
             # The rows stay in the log; it is tried again.
             try:

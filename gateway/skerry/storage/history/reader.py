@@ -16,11 +16,12 @@ from skerry.expressions import build
 from skerry.planner.model.columns import IN_EVERY_ROW
 from skerry.planner.model.plans import Column, MoteQuery
 from skerry.storage.history import layout
+from skerry.storage.history.compaction import tables
 from skerry.storage.history.damaged_files import damaged, naming
 from skerry.storage.history.engine.messages import SourceFile, Sources
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.manifest import DayFile, Manifest
-from skerry.storage.history.store import History, tables
+from skerry.storage.history.store import History
 from skerry.storage.log import stream_log
 from skerry.streams.stream import Stream, roots_of
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER

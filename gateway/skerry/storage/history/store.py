@@ -10,28 +10,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
-from skerry.storage.history import layout
-from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
-from skerry.storage.history.manifest import NAME, DayFile, Manifest, day_of, path_of
-from skerry.storage.history.redating import move, redated
+from skerry.storage.history.compaction import Done, Pass, Redating, Task
+from skerry.storage.history.compaction_process import sole_writer
+from skerry.storage.history.day_files import day_text
+from skerry.storage.history.manifest import NAME, Manifest, day_of
+from skerry.storage.history.redating import move
 from skerry.storage.history.retention import GIGABYTE, Retention
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import Dating, Shift
-from skerry.storage.log.record import Kind, Records
-from skerry.storage.replacement import Replacement
+from skerry.storage.log.record import Records
 from skerry.storage.state import DataError
-from skerry.streams.intervals import authoritative, is_plain
 from skerry.streams.stream import Stream
 
 log = logging.getLogger(__name__)
@@ -43,19 +36,26 @@ PASS_ROWS = 524_288
 class History:
     """One gateway's. Passes run one at a time; readers need no lock."""
 
-    def __init__(self, data: Path, retention: Retention | None = None, dating: Dating | None = None) -> None:
-        """``dating``: by which clock the log's rows were dated; None: by one that is right."""
+    def __init__(
+        self,
+        data: Path,
+        retention: Retention | None = None,
+        dating: Dating | None = None,
+        perform: Callable[[Task], Done] = lambda task: task.done(),
+    ) -> None:
+        """``dating``: by which clock the log's rows were dated; None: by one that is right. ``perform`` does what takes time by the row."""
         self.path = data / "history"
         self.retention = retention or Retention()
-        self._dating = dating
+        self._dating, self._perform = dating, perform
         #: Goes up when files begin to change their places and when they have: it is odd meanwhile.
         self._moves = 0
         self.path.mkdir(parents=True, exist_ok=True)
         self.manifest = Manifest.load(self.path)
         self._lock = threading.Lock()
-        self._end_move()
-        self._leave_lost(stream_log.first(data / stream_log.DIRECTORY))
-        self._remove_unlisted()
+        with sole_writer(self.path):
+            self._end_move()
+            self._leave_lost(stream_log.first(data / stream_log.DIRECTORY))
+            self._remove_unlisted()
 
     def _leave_lost(self, first: int) -> None:
         """Go on without files that somebody has taken away, and without rows that are in no file and not in the log either, which begins
@@ -92,16 +92,16 @@ class History:
         """
         with self._lock:
             self._redate()
-            done = 0
+            start = self.manifest.rows
             while self.manifest.rows < end:
-                start, stop = self.manifest.rows, min(self.manifest.rows + PASS_ROWS, end)
-                records = stream_log.read(log_path, start, stop)
-                if len(records) < stop - start:
-                    missing = f"rows {start + len(records)} to {stop - 1} are not there"
-                    raise OSError(f"{log_path}: {missing}: it was taken away, or cut, while the gateway ran")
-                self._pass(start, records, streams)
-                done += stop - start
-            return done
+                stop = min(self.manifest.rows + PASS_ROWS, end)
+                shifts = self.shifts(stop)
+                done = self._perform(Pass(self.path, log_path, self.manifest, stop, shifts, streams))
+                if done.trouble is not None:
+                    log.warning("history: %s", done.trouble)
+                done.manifest.save(self.path)
+                self.manifest = done.manifest
+            return max(0, end - start)
 
     def _redate(self) -> None:
         """Date rows of files again that were dated by a clock that was wrong."""
@@ -118,8 +118,7 @@ class History:
             return
         for first, end, us in corrections:
             log.warning("history: rows %d to %d are dated again, by %+.1f s", first, end - 1, us / 1e6)
-        manifest = redated(self.path, self.manifest, corrections)
-        manifest.shifts = {str(first): us for first, _, us in shifts if us}
+        manifest = self._perform(Redating(self.path, self.manifest, corrections, shifts)).manifest
         self._moves += 1
         try:
             manifest.save(self.path)
@@ -163,55 +162,6 @@ class History:
     def dated(self, start: int, records: Records) -> Records:
         """Records of the log from number ``start`` on, dated as files have them."""
         return records if self._dating is None else self._dating.dated(start, records)
-
-    def _pass(self, start: int, records: Records, streams: Sequence[Stream]) -> None:
-        manifest = replace(
-            self.manifest, files=dict(self.manifest.files), streams=dict(self.manifest.streams)
-        )
-        shifts = self._dating.shifts(start + len(records)) if self._dating is not None else []
-        manifest.shifts = {str(first): us for first, _, us in shifts if us}
-        for directory, table in tables(start, self.dated(start, records), streams, manifest.streams):
-            days = pc.divide(table.column("time").cast(pa.int64()), DAY_US)
-            for day in pc.unique(days).to_pylist():
-                name = path_of(directory, day_text(day))
-                part = table.filter(pc.equal(days, day))
-                manifest.files[name] = self._write(name, start, part)
-        lost = np.flatnonzero(records["stream"] == 0) + start
-        if len(lost):
-            log.warning(
-                "history: %d of the rows %d to %d of the log are damaged: nobody gets them, and they are in no file",
-                len(lost),
-                lost[0],
-                lost[-1],
-            )
-        manifest.rows = start + len(records)
-        manifest.save(self.path)
-        self.manifest = manifest
-
-    def _write(self, name: str, start: int, added: pa.Table) -> DayFile:
-        """Rewrite a day's file: its rows from before this pass, and those that are added."""
-        path = self.path / name
-        path.parent.mkdir(exist_ok=True)
-        with naming(path):
-            old = pq.ParquetFile(path) if name in self.manifest.files or path.exists() else None
-        schema = added.schema if old is None else pa.unify_schemas([added.schema, old.schema_arrow])
-        known = self.manifest.files.get(name)
-        since, until = (known.since, known.until) if known is not None else (1 << 62, -(1 << 62))
-        rows, first = 0, None
-        with (
-            Replacement(path) as file,
-            pq.ParquetWriter(file, schema, compression="zstd") as writer,
-        ):
-            for part in _parts(path, old, start, added):
-                if part.num_rows:
-                    writer.write_table(fitted(part, schema), row_group_size=GROUP_ROWS)
-                    rows += part.num_rows
-                    first = part.column("row")[0].as_py() if first is None else first
-        times = pc.min_max(added.column("time").cast(pa.int64())).as_py()
-        last = added.column("row")[-1].as_py()
-        return DayFile(
-            rows, path.stat().st_size, first or 0, last, min(since, times["min"]), max(until, times["max"])
-        )
 
     def retain(self, log: stream_log.StreamLog | None, processed: int, now: float | None = None) -> None:
         """Drop what is beyond the limits. ``processed``: rows of the log that nobody but a reader that is behind still needs."""
@@ -281,42 +231,3 @@ class History:
                 "log_gb": self.retention.log_bytes / GIGABYTE,
             },
         }
-
-
-def tables(
-    start: int, records: Records, streams: Sequence[Stream], described: dict[str, str]
-) -> Iterator[tuple[str, pa.Table]]:
-    """Records as tables in the files' columns: (directory, rows in ascending order). ``described`` gets what directories hold."""
-    by_number = {stream.number: stream for stream in streams}
-    # Several streams share a directory.
-    found: dict[str, list[pa.Table]] = {}
-    for number in np.unique(records["stream"]):
-        stream = by_number.get(int(number))
-        if stream is None:
-            continue
-        places = np.flatnonzero((records["stream"] == number) & (records["kind"] != Kind.PART))
-        if not is_plain(stream.mote_query):
-            directory = layout.directory_of(stream, streams)
-            described.setdefault(directory, layout.describe(stream.mote_query))
-            table = layout.stream_table(places + start, records[places], stream)
-            found.setdefault(directory, []).append(table)
-            continue
-        network_ms = records["epoch"][places].astype(np.int64) * stream.mote_query.period_ms
-        chosen = authoritative(stream, streams, network_ms)
-        for directory, part in ((layout.SENSORS, places[chosen]), (layout.BESIDE, places[~chosen])):
-            if len(part):
-                described.setdefault(directory, layout.MEANINGS[directory])
-                table = layout.sensors_table(part + start, records[part], stream)
-                found.setdefault(directory, []).append(table)
-    for directory, parts in found.items():
-        yield directory, pa.concat_tables(parts).sort_by("row")
-
-
-def _parts(path: Path, old: pq.ParquetFile | None, start: int, added: pa.Table) -> Iterator[pa.Table]:
-    """Rows of a file before a row of the log, then others, in pieces. Raises DamagedError."""
-    if old is not None:
-        with naming(path), old:
-            for batch in old.iter_batches(batch_size=GROUP_ROWS):
-                table = pa.Table.from_batches([batch])
-                yield table.filter(pc.less(table.column("row"), start))
-    yield added

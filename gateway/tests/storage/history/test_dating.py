@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import stream_of
-from skerry.storage.history import store
+from skerry.storage.history import compaction, store
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import Retention
 from skerry.storage.history.store import History
@@ -248,8 +248,8 @@ def test_a_crash_while_rows_are_dated_again_loses_and_doubles_none(
         match place:
             case "redated":
                 # All new files are written, and none of them counts yet.
-                real = store.redated
-                patch.setattr(store, "redated", lambda *a: (real(*a), crash()))
+                real = compaction.redated
+                patch.setattr(compaction, "redated", lambda *a: (real(*a), crash()))
             case "save":
                 patch.setattr(type(site.history.manifest), "save", crash)
             case "move":

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from gateway.tests.pasts import ORIGIN, plain_records, plan_of, rows_behind, stream_of
-from skerry.storage.history import store as store_module
+from skerry.storage.history import compaction
 from skerry.storage.history.answer import Answer
 from skerry.storage.history.engine.engine import EngineError, PastEngine
 from skerry.storage.history.engine.messages import Limits
@@ -34,7 +34,7 @@ class Kept:
     """Three days of one mote query, with a row group for each 100 rows."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(store_module, "GROUP_ROWS", 100)
+        monkeypatch.setattr(compaction, "GROUP_ROWS", 100)
         self.streams: list[Stream] = [
             stream_of(n, "SELECT temp FROM sensors SAMPLE PERIOD 5 s", session=n) for n in (1, 2, 3)
         ]

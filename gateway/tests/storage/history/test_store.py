@@ -390,6 +390,7 @@ def test_a_log_that_has_lost_rows_goes_on_behind_what_is_in_files(tmp_path: Path
     assert log.append(records[300:].copy()) == 300
     assert np.array_equal(read(log.path, 300, 400)["sample"], records["sample"][300:])
     assert service.compact() == 100
+    service.stop()
     rows = ask(History(tmp_path), "SELECT row FROM '$/sensors/*.parquet' ORDER BY row")
     assert rows == [(row,) for row in range(400)]
 

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skerry.storage.history import layout
+from skerry.storage.history.compaction import tables
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.engine.expressions import NETWORK_MS, PAST, ROW, SESSION, TIME_US
 from skerry.storage.history.engine.messages import Sources
-from skerry.storage.history.store import tables
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import shifted
 

@@ -1,0 +1,158 @@
+"""Rows of the log brought into the files of their days: what one pass of compaction does, from what it is told alone, so that any process
+may do it. What the files are worth the manifest says that it returns, and its caller keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from skerry.storage.history import layout
+from skerry.storage.history.damaged_files import naming
+from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
+from skerry.storage.history.manifest import DayFile, Manifest, path_of
+from skerry.storage.history.redating import Correction, redated
+from skerry.storage.log import stream_log
+from skerry.storage.log.dating import Shift, shifted
+from skerry.storage.log.record import Kind, Records
+from skerry.storage.replacement import Replacement
+from skerry.streams.intervals import authoritative, is_plain
+from skerry.streams.stream import Stream
+
+
+@dataclass(frozen=True)
+class Done:
+    """``manifest``: of the files as they are now; ``trouble``: what people have to be told of the rows."""
+
+    manifest: Manifest
+    trouble: str | None = None
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Rows of the log below ``log`` from the manifest's last on, up to ``stop`` - 1, are to be brought into the files below ``path``.
+    ``shifts``: what is added to their times; ``streams``: all that they may be of, with what is known of when they were authoritative."""
+
+    path: Path
+    log: Path
+    manifest: Manifest
+    stop: int
+    shifts: Sequence[Shift]
+    streams: Sequence[Stream]
+
+    def done(self) -> Done:
+        """The rows are in the files. OSError (a full disk, rows that are not there), DamagedError: the manifest that there was is right."""
+        start = self.manifest.rows
+        records = stream_log.read(self.log, start, self.stop)
+        if len(records) < self.stop - start:
+            missing = f"rows {start + len(records)} to {self.stop - 1} are not there"
+            raise OSError(f"{self.log}: {missing}: it was taken away, or cut, while the gateway ran")
+        manifest = replace(
+            self.manifest, files=dict(self.manifest.files), streams=dict(self.manifest.streams)
+        )
+        manifest.shifts = {str(first): us for first, _, us in self.shifts if us}
+        records = shifted(start, records, self.shifts)
+        for directory, table in tables(start, records, self.streams, manifest.streams):
+            days = pc.divide(table.column("time").cast(pa.int64()), DAY_US)
+            for day in pc.unique(days).to_pylist():
+                name = path_of(directory, day_text(day))
+                part = table.filter(pc.equal(days, day))
+                manifest.files[name] = _written(self.path / name, self.manifest.files.get(name), start, part)
+        manifest.rows = self.stop
+        return Done(manifest, _lost(start, records))
+
+
+@dataclass(frozen=True)
+class Redating:
+    """Rows in files below ``path`` are to be dated again, ``shifts``: what is added to all times then."""
+
+    path: Path
+    manifest: Manifest
+    corrections: Sequence[Correction]
+    shifts: Sequence[Shift]
+
+    def done(self) -> Done:
+        """The manifest's ``moving`` are the files that lie beside others now. OSError, DamagedError: nothing has changed."""
+        manifest = redated(self.path, self.manifest, self.corrections)
+        manifest.shifts = {str(first): us for first, _, us in self.shifts if us}
+        return Done(manifest)
+
+
+Task = Pass | Redating
+
+
+def _lost(start: int, records: Records) -> str | None:
+    """Which of the log's rows from number ``start`` on are damaged, for people."""
+    lost = np.flatnonzero(records["stream"] == 0) + start
+    if not len(lost):
+        return None
+    rows = f"the rows {lost[0]} to {lost[-1]} of the log"
+    return f"{len(lost)} of {rows} are damaged: nobody gets them, and they are in no file"
+
+
+def _written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> DayFile:
+    """Rewrite a day's file: its rows from before this pass, and those that are added."""
+    path.parent.mkdir(exist_ok=True)
+    with naming(path):
+        old = pq.ParquetFile(path) if known is not None or path.exists() else None
+    schema = added.schema if old is None else pa.unify_schemas([added.schema, old.schema_arrow])
+    since, until = (known.since, known.until) if known is not None else (1 << 62, -(1 << 62))
+    rows, first = 0, None
+    with (
+        Replacement(path) as file,
+        pq.ParquetWriter(file, schema, compression="zstd") as writer,
+    ):
+        for part in _parts(path, old, start, added):
+            if part.num_rows:
+                writer.write_table(fitted(part, schema), row_group_size=GROUP_ROWS)
+                rows += part.num_rows
+                first = part.column("row")[0].as_py() if first is None else first
+    times = pc.min_max(added.column("time").cast(pa.int64())).as_py()
+    last = added.column("row")[-1].as_py()
+    return DayFile(
+        rows, path.stat().st_size, first or 0, last, min(since, times["min"]), max(until, times["max"])
+    )
+
+
+def tables(
+    start: int, records: Records, streams: Sequence[Stream], described: dict[str, str]
+) -> Iterator[tuple[str, pa.Table]]:
+    """Records as tables in the files' columns: (directory, rows in ascending order). ``described`` gets what directories hold."""
+    by_number = {stream.number: stream for stream in streams}
+    # Several streams share a directory.
+    found: dict[str, list[pa.Table]] = {}
+    for number in np.unique(records["stream"]):
+        stream = by_number.get(int(number))
+        if stream is None:
+            continue
+        places = np.flatnonzero((records["stream"] == number) & (records["kind"] != Kind.PART))
+        if not is_plain(stream.mote_query):
+            directory = layout.directory_of(stream, streams)
+            described.setdefault(directory, layout.describe(stream.mote_query))
+            table = layout.stream_table(places + start, records[places], stream)
+            found.setdefault(directory, []).append(table)
+            continue
+        network_ms = records["epoch"][places].astype(np.int64) * stream.mote_query.period_ms
+        chosen = authoritative(stream, streams, network_ms)
+        for directory, part in ((layout.SENSORS, places[chosen]), (layout.BESIDE, places[~chosen])):
+            if len(part):
+                described.setdefault(directory, layout.MEANINGS[directory])
+                table = layout.sensors_table(part + start, records[part], stream)
+                found.setdefault(directory, []).append(table)
+    for directory, parts in found.items():
+        yield directory, pa.concat_tables(parts).sort_by("row")
+
+
+def _parts(path: Path, old: pq.ParquetFile | None, start: int, added: pa.Table) -> Iterator[pa.Table]:
+    """Rows of a file before a row of the log, then others, in pieces. Raises DamagedError."""
+    if old is not None:
+        with naming(path), old:
+            for batch in old.iter_batches(batch_size=GROUP_ROWS):
+                table = pa.Table.from_batches([batch])
+                yield table.filter(pc.less(table.column("row"), start))
+    yield added
