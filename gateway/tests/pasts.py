@@ -10,13 +10,18 @@ from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gateway.tests.logs import STREAMS, Log
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
+from skerry.storage.history import layout
 from skerry.storage.history.answer import Answer
+from skerry.storage.history.day_files import DAY_US, day_text
 from skerry.storage.history.engine.engine import PastEngine
+from skerry.storage.history.manifest import DayFile, Manifest, path_of
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
 from skerry.storage.log.record import RECORD, Records
@@ -108,6 +113,44 @@ def of_one_stream(log: Log) -> Log:
     records["sample"] = ORIGIN + records["epoch"].astype(np.int64) * 5_000_000
     records["arrival"] = records["sample"]
     return Log(records, rows)
+
+
+def endless_past(data: Path) -> Manifest:
+    """A history over whose rows a question takes far longer than any test: one file under the names of many days, of 4,000,000,000 rows."""
+    days, count = 2_000, 2_000_000
+    schema, constant = (
+        layout.sensors_schema(),
+        {"session": 1, "stream": 1, "nodeid": 1, "combined": 1, "left_out": 0, "temp": 21.5},
+    )
+    numbers = np.arange(count)
+    columns = {
+        "row": numbers,
+        "network_ms": numbers,
+        "time": ORIGIN + numbers * 1000,
+        "arrival": ORIGIN + numbers * 1000,
+    }
+    columns |= {name: np.full(count, value) for name, value in constant.items()}
+    table = pa.table(
+        [
+            pa.array(columns[field.name]).cast(field.type)
+            if field.name in columns
+            else pa.nulls(count, field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
+    day, *others = (path_of(layout.SENSORS, day_text(ORIGIN // DAY_US + i)) for i in range(days))
+    file = data / "history" / day
+    file.parent.mkdir(parents=True)
+    pq.write_table(table, file)
+    for other in others:
+        (data / "history" / other).hardlink_to(file)
+    described = DayFile(count, file.stat().st_size, 0, count - 1, ORIGIN, int(columns["time"][-1]))
+    found = Manifest(
+        count, dict.fromkeys([day, *others], described), {layout.SENSORS: layout.MEANINGS[layout.SENSORS]}
+    )
+    found.save(data / "history")
+    return found
 
 
 class Gone:

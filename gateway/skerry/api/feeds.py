@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Protocol
 
@@ -297,7 +297,11 @@ async def feed(
     def due() -> bool:
         return waits or reader.due or time.monotonic() - spoken >= MARK_S or refusal() is not None
 
-    with feeds.reading(query, partial(bell.ring, woken)), bell.looking(woken, due):
+    with (
+        closing(reader),
+        feeds.reading(query, partial(bell.ring, woken)),
+        bell.looking(woken, due),
+    ):
         yield writer.begin(reader.position)
         while True:
             woken.clear()
@@ -315,6 +319,9 @@ async def feed(
             except UnknownQueryError:
                 yield writer.end("stopped")
                 return
+            if portion.refused is not None:
+                refused = portion.refused
+                break
             if portion.dropped is not None:
                 yield writer.dropped(portion.dropped)
             for part in _chunks(portion.deliveries):

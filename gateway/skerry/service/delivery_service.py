@@ -11,15 +11,17 @@ from functools import partial
 from typing import Any
 
 from skerry.delivery.engine import Engine
+from skerry.execution.deliveries import Delivery
 from skerry.execution.matching import Part
 from skerry.network.networks import Networks
 from skerry.service.expired_feeds import Beginning, expired
 from skerry.service.persistence import Persistence
-from skerry.service.queries import Queries, UserQuery
+from skerry.service.queries import Queries, UnknownQueryError, UserQuery
 from skerry.service.reader import Past as PastOf
 from skerry.service.reader import Reader
 from skerry.spark.index_file import IndexFile
 from skerry.storage.block_files import BlockFiles
+from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
@@ -160,7 +162,14 @@ class DeliveryService:
 
     def past(self, query: UserQuery) -> PastOf:
         joiner = self._joiner(query)
-        return partial(self._history.after, query.id, query.plan, query.created, query.position, joiner)
+        asked = partial(self._history.after, query.id, query.plan, query.created, query.position, joiner)
+
+        def after(position: int, waiting: Waiting) -> tuple[list[Delivery], int, bool]:
+            if self._queries.find(query.id) is None:
+                raise UnknownQueryError(query.id)
+            return asked(position, waiting)
+
+        return after
 
     @contextmanager
     def reading(self, query: UserQuery, wake: Callable[[], None]) -> Iterator[None]:

@@ -24,7 +24,6 @@ from skerry.sql.errors import QueryError
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log.stream_log import StreamLog
 from skerry.storage.state import StorageError
-from skerry.tables.columns import TableError
 from skerry.tables.store import TableStore
 
 
@@ -67,19 +66,6 @@ class QueryService:
     ) -> UserQuery | Stopped:
         """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. ``check`` is told how many
         queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError, StorageError."""
-        asked = self._ask(sql, user, check, linger_s)
-        if isinstance(asked, UserQuery) and asked.past_only and asked.plan.order and not asked.plan.window:
-            # Without the lock, as it takes its time. Whether there are too many rows is to be told before anybody waits for them.
-            try:
-                self._delivery.past(asked)(asked.position)
-            except (QueryError, TableError) as error:
-                self.stop(asked.id)
-                raise (error if isinstance(error, QueryError) else QueryError(str(error))) from None
-        return asked
-
-    def _ask(
-        self, sql: str, user: str, check: Callable[[int], object], linger_s: float | None
-    ) -> UserQuery | Stopped:
         with self._lock:
             statement, point = plan_query(sql, self._queries.points(), self._tables.schemas()), None
             if isinstance(statement, DropPoint):

@@ -11,6 +11,7 @@ from skerry.execution.deliveries import Delivery
 from skerry.execution.residual import Residual
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.sql.errors import QueryError
+from skerry.storage.history.engine.waiting import GivenUpError, Waiting
 from skerry.storage.log import stream_log
 from skerry.storage.log.record import Block
 from skerry.storage.log.stream_log import RowsGoneError
@@ -46,10 +47,12 @@ class Portion:
     dropped: Dropped | None = None
     #: Rows are there that he cannot have yet.
     waits: bool = False
+    #: Why he gets no more.
+    refused: str | None = None
 
 
-#: A query's rows of the past behind a row of the log, the position reached, whether more follow.
-Past = Callable[[int], tuple[list[Delivery], int, bool]]
+#: A query's rows of the past behind a row of the log, the position reached, whether more follow. Raises GivenUpError when who waits goes.
+Past = Callable[[int, Waiting], tuple[list[Delivery], int, bool]]
 
 
 class Reader:
@@ -73,7 +76,7 @@ class Reader:
     ) -> None:
         self._query, self.position = query, position
         self._engine, self._log, self._through, self._backlog = engine, log, through, backlog
-        self._past = past
+        self._past, self._waiting = past, Waiting()
         self.schema = Residual(query.plan).schema()
 
     @property
@@ -96,20 +99,29 @@ class Reader:
         least = 0 if self._query.past_only else -1
         return self._past is not None and self.position < max(self._query.position - 1, least)
 
+    def close(self) -> None:
+        """He has gone; from any thread: what is being read for him is given up."""
+        self._waiting.go()
+
     def read(self) -> Portion:
-        """The next portion; moves on. Raises UnknownQueryError once the query is stopped."""
+        """The next portion; moves on. Raises UnknownQueryError once the query is stopped, or the reader has gone."""
         try:
             portion = self._of_past() if self._in_past else self._of_log()
-        except (TableError, QueryError):
-            # A table that it is joined with is not there, or has grown too much for what is to be put in order: the query waits
-            # (:meth:`skerry.service.gateway.Gateway.paused` says why).
+        except TableError:
+            # A table that it is joined with is not there: the query waits (:meth:`skerry.service.gateway.Gateway.paused` says why).
             portion = Portion([], self.position, waits=True)
+        except QueryError as error:
+            # Of a past that ends, which does not get smaller.
+            refused = f"{error.message}: {error.hint}" if error.hint else error.message
+            portion = Portion([], self.position, refused=refused)
+        except GivenUpError:
+            raise UnknownQueryError(self._query.id) from None
         self.position = portion.position
         return portion
 
     def _of_past(self) -> Portion:
         assert self._past is not None
-        deliveries, reached, more = self._past(self.position)
+        deliveries, reached, more = self._past(self.position, self._waiting)
         return Portion(deliveries, reached, more or not self._query.past_only)
 
     def _of_log(self) -> Portion:

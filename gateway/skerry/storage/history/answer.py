@@ -20,6 +20,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.engine.engine import MovedError, PastEngine
 from skerry.storage.history.engine.messages import Question
 from skerry.storage.history.engine.selects import Timing
+from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.engine.windows import has_windows
 from skerry.storage.history.first_readings import first_in_epochs
 from skerry.storage.history.layout import Int64
@@ -105,29 +106,30 @@ class Answer:
         """Nobody wants more of it."""
         self._engine.forget(self._key)
 
-    def after(self, position: int) -> tuple[list[Delivery], int, bool]:
-        """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError, and QueryError
-        where more rows are to be put in order than there is room for."""
+    def after(self, position: int, waiting: Waiting | None = None) -> tuple[list[Delivery], int, bool]:
+        """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError; QueryError, where a
+        limit is reached; GivenUpError, when ``waiting`` goes."""
+        waiting = waiting or Waiting()
         plan = self._plan
         windowed = plan.window is not None and not has_windows(plan)
         if windowed or (plan.order is not None and self._joiner is not None):
             if self._whole is None:
-                self._whole = self._windows() if windowed else self._sorted()
+                self._whole = self._windows() if windowed else self._sorted(waiting)
             found = [delivery.behind(position) for delivery in self._whole]
             return [one for one in found if len(one.numbers)], max(self._end - 1, 0), False
         if self._joiner is None:
-            numbers, columns, position, more = self._found(position)
+            numbers, columns, position, more = self._found(position, waiting)
             return [Delivery(numbers, columns)] if len(numbers) else [], position, more
         more = True
         while more:
-            rows, position, more = self._unjoined(position)
+            rows, position, more = self._unjoined(position, waiting)
             left, columns = self._residual.rows(rows, np.arange(len(rows.sample_ms)))
             if len(left):
                 assert rows.numbers is not None
                 return [Delivery(rows.numbers[left], columns)], position, more
         return [], position, False
 
-    def _found(self, position: int) -> tuple[Int64, pa.RecordBatch, int, bool]:
+    def _found(self, position: int, waiting: Waiting) -> tuple[Int64, pa.RecordBatch, int, bool]:
         """The engine's rows behind a position."""
         for _ in range(_ATTEMPTS):
             moves = self._reader.settled()
@@ -143,7 +145,7 @@ class Answer:
                 PIECE_ROWS,
             )
             with suppress(MovedError):
-                table, reached, more = self._engine.ask(question)
+                table, reached, more = self._engine.ask(question, waiting)
                 if self._reader.settled() == moves:
                     [batch] = table.combine_chunks().to_batches() or [_empty(table.schema)]
                     columns = pa.RecordBatch.from_arrays(
@@ -154,19 +156,19 @@ class Answer:
             self._engine.forget(self._key)
         raise self._reader.unsettled()
 
-    def _unjoined(self, position: int) -> tuple[Rows, int, bool]:
+    def _unjoined(self, position: int, waiting: Waiting) -> tuple[Rows, int, bool]:
         """The engine's rows before they are joined."""
-        numbers, batch, reached, more = self._found(position)
+        numbers, batch, reached, more = self._found(position, waiting)
         return self._reader.rows(numbers, batch), reached, more
 
-    def _sorted(self) -> list[Delivery]:
+    def _sorted(self, waiting: Waiting) -> list[Delivery]:
         """Rows that are joined, in the query's order. Who stops among them begins again: all have the number of the last row there is."""
         assert self._plan.order is not None
         assert self._joiner is not None
         ordered, exprs = Ordered(self._plan.order), self._plan.order.exprs()
         position, more = -1, True
         while more:
-            rows, position, more = self._unjoined(position)
+            rows, position, more = self._unjoined(position, waiting)
             places = np.arange(len(rows.sample_ms))
             left, columns = self._residual.rows(rows, places)
             if len(left):

@@ -17,6 +17,7 @@ from skerry.storage.history.answer import Answer, PastRows
 from skerry.storage.history.compaction_process import CompactionProcess
 from skerry.storage.history.damaged_files import DamagedError
 from skerry.storage.history.engine.engine import DIRECTORY, EngineError, PastEngine
+from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.past_table import EarlierRows
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import Retention
@@ -56,7 +57,7 @@ class HistoryService:
         self._by_utc, self._earlier = by_utc, earlier
         self._compaction = CompactionProcess()
         self._history = History(data, retention, stream_log.dating, self._compaction.done)
-        self._engine = PastEngine(data / DIRECTORY)
+        self.engine = PastEngine(data / DIRECTORY)
         self._log, self._streams, self._processed = stream_log, streams, processed
         self._speed = speed
         stream_log.go_on_at(self._history.manifest.rows)
@@ -79,7 +80,7 @@ class HistoryService:
     def stop(self) -> None:
         """A pass that has begun is ended first."""
         self._stopping.set()
-        self._engine.stop()
+        self.engine.stop()
         if self._thread.is_alive():
             self._thread.join()
         self._compaction.end()
@@ -122,10 +123,11 @@ class HistoryService:
         end: int,
         joiner: Joiner | None,
         position: int,
+        waiting: Waiting,
     ) -> tuple[list[Delivery], int, bool]:
         """A query's rows of the past behind a row of the log, the position reached, whether more follow.
 
-        ``asked``: when, UTC in s; ``end``: what the log had then. Raises TableError, QueryError.
+        ``asked``: when, UTC in s; ``end``: what the log had then; ``waiting``: who reads. Raises TableError, QueryError, GivenUpError.
         """
         with self._lock:
             answer = self._answers.pop(query, None)
@@ -136,7 +138,7 @@ class HistoryService:
                     plan,
                     reader,
                     end,
-                    self._engine,
+                    self.engine,
                     since_us,
                     joiner,
                     by_utc=self._by_utc,
@@ -146,7 +148,7 @@ class HistoryService:
             if len(self._answers) > _ANSWERS:
                 self._answers.popitem(last=False)[1].forget()
         try:
-            found = answer.after(position)
+            found = answer.after(position, waiting)
         except (DamagedError, EngineError) as error:
             self._waits[query] = str(error)
             raise

@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +17,22 @@ import duckdb
 import numpy as np
 import pytest
 
-from gateway.tests.pasts import ORIGIN, plain_records, plan_of, rows_behind, stream_of
+from gateway.tests.pasts import ORIGIN, endless_past, plain_records, plan_of, rows_behind, stream_of
+from gateway.tests.process import wait_for
+from skerry.sql.errors import QueryError
 from skerry.storage.history import compaction
 from skerry.storage.history.answer import Answer
 from skerry.storage.history.engine.engine import EngineError, PastEngine
 from skerry.storage.history.engine.messages import Limits
 from skerry.storage.history.engine.selects import Range, Timing, columns_needed, group_selects, rows_select
 from skerry.storage.history.engine.sources import open_past
+from skerry.storage.history.engine.waiting import GivenUpError, Waiting
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
 
+Endless = Callable[[PastEngine], Answer]
 COUNTED = "SELECT COUNT(*) AS n, SUM(temp) FROM sensors HISTORY 7 day ONLY"
 
 
@@ -128,9 +134,52 @@ def test_one_that_dies_again_and_again_is_told(
 
 def test_what_needs_more_than_it_may_take_is_told(kept: Kept, tmp_path: Path) -> None:
     narrow = PastEngine(tmp_path / "narrow", Limits(threads=1, memory=2**20, disk=0, seconds=60))
-    with pytest.raises(EngineError, match=r"the past cannot be read: OutOfMemoryException: .*"):
+    needs = r"needs more than 1 MiB of memory and 0 MiB of temporary files, the most that questions about the past"
+    with pytest.raises(QueryError, match=needs) as refused:
         kept.answered("SELECT nodeid, epoch, temp FROM sensors SAMPLE PERIOD 5 s HISTORY 7 day ONLY", narrow)
+    assert refused.value.hint == "ask for a shorter HISTORY, for fewer rows with WHERE, or for fewer groups"
     narrow.stop()
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Endless:
+    """A question whose answer takes minutes, of an engine."""
+    data = tmp_path_factory.mktemp("endless")
+    rows = endless_past(data).rows
+    plan = plan_of(COUNTED)
+    reader = Reader(History(data), data / "log", [], plan.attributes, 0)
+    return partial(Answer, plan, reader, rows)
+
+
+def test_an_answer_that_takes_too_long_is_told_so(endless: Endless, tmp_path: Path) -> None:
+    hasty = PastEngine(tmp_path / "hasty", Limits(threads=1, memory=2**30, disk=0, seconds=0.25))
+    with pytest.raises(
+        QueryError, match=r"takes longer than 0\.25 s, the most that one about the past may take"
+    ):
+        endless(hasty).after(-1)
+    assert hasty.answering == 0
+    hasty.stop()
+
+
+def test_what_nobody_waits_for_is_given_up(endless: Endless, engine: PastEngine, kept: Kept) -> None:
+    """Of two who ask the same, one goes; then all of the answer is forgotten. Others are answered by the same process."""
+    answer, first, second = endless(engine), Waiting(), Waiting()
+    assert kept.answered(COUNTED, engine)
+    pid = engine.pid
+    with ThreadPoolExecutor() as pool:
+        one, other = pool.submit(answer.after, -1, first), pool.submit(answer.after, -1, second)
+        wait_for(lambda: engine.answering == 2)
+        first.go()
+        with pytest.raises(GivenUpError):
+            one.result(60)
+        assert engine.answering == 1
+        assert kept.answered(COUNTED, engine)
+        answer.forget()
+        with pytest.raises(GivenUpError):
+            other.result(60)
+    assert (engine.answering, engine.pid) == (0, pid)
+    with pytest.raises(GivenUpError):
+        answer.after(-1, first)
 
 
 def test_files_and_row_groups_without_its_rows_are_not_read(kept: Kept) -> None:

@@ -13,6 +13,7 @@ import sys
 import threading
 import weakref
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from skerry.storage.history.damaged_files import DamagedError
 from skerry.storage.history.engine.messages import (
     Answered,
     Begin,
+    Cancel,
     Failed,
     Forget,
     Limits,
@@ -31,6 +33,7 @@ from skerry.storage.history.engine.messages import (
     Refused,
     Stop,
 )
+from skerry.storage.history.engine.waiting import GivenUpError, Waiting
 from skerry.tables.columns import TableError
 
 log = logging.getLogger(__name__)
@@ -83,20 +86,31 @@ class PastEngine:
         child = self._child
         return child.process.pid if child is not None and child.process.poll() is None else None
 
-    def ask(self, question: Question) -> tuple[pa.Table, int, bool]:
+    @property
+    def answering(self) -> int:
+        """How many questions the process is answering."""
+        child = self._child
+        return child.answering if child is not None else 0
+
+    def ask(self, question: Question, waiting: Waiting) -> tuple[pa.Table, int, bool]:
         """A question's rows, their numbers in the first column, what position is reached, and whether more may follow. Raises QueryError,
-        DamagedError, EngineError; MovedError: it is to be asked anew."""
+        also of a limit that is reached; DamagedError, EngineError; GivenUpError, when ``waiting`` goes or the answer is forgotten;
+        MovedError: it is to be asked anew."""
         folders = tuple(map(str, extension_aggregates.folders()))
         why = ""
         for _ in range(_ATTEMPTS):
             child = self._running()
-            answer = child.ask(replace(question, number=next(self._numbers), extensions=folders))
+            number = next(self._numbers)
+            with waiting.working(partial(child.say, Cancel(number))):
+                answer = child.ask(replace(question, number=number, extensions=folders))
             match answer:
                 case Answered(_, table, position, more):
                     return pa.ipc.open_stream(table).read_all(), position, more
                 case Refused(_, message, hint):
                     raise QueryError(message, hint)
-                case Failed(_, reason, damaged, moved):
+                case Failed(_, reason, damaged, moved, given_up):
+                    if given_up:
+                        raise GivenUpError
                     if moved:
                         raise MovedError(reason)
                     raise (
@@ -164,6 +178,10 @@ class _Child:
         self.say(question)
         pending.done.wait()
         return pending.answer
+
+    @property
+    def answering(self) -> int:
+        return len(self._pending)
 
     def say(self, word: object) -> None:
         with self._saying:

@@ -94,12 +94,20 @@ class Refused:
 @dataclass(frozen=True)
 class Failed:
     """There is no answer now. ``damaged``: a file cannot be read, which ``why`` names; ``moved``: files or rows of the log are no
-    longer where the question has them."""
+    longer where the question has them; ``given_up``: nobody waits for it."""
 
     number: int
     why: str
     damaged: bool = False
     moved: bool = False
+    given_up: bool = False
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Nobody waits for the answer to a question."""
+
+    number: int
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,14 @@ from skerry.storage.history.engine.finishing import Groups, Numbered
 from skerry.storage.history.engine.messages import (
     Answered,
     Begin,
+    Cancel,
     Failed,
     Forget,
     Question,
     Refused,
     Stop,
 )
+from skerry.storage.history.engine.running import Running
 from skerry.storage.history.engine.selects import (
     LATE,
     Range,
@@ -89,7 +91,7 @@ class Worker:
         self._whole: OrderedDict[int, Numbered | duckdb.DuckDBPyConnection] = OrderedDict()
         self._spans: OrderedDict[int, int] = OrderedDict()
         #: Questions that are being answered, by number.
-        self._running: dict[int, tuple[int, duckdb.DuckDBPyConnection]] = {}
+        self._running: dict[int, Running] = {}
         self._loaded: set[str] = set()
 
     def serve(self) -> None:
@@ -101,7 +103,15 @@ class Worker:
                 return
             match word:
                 case Question():
-                    threading.Thread(target=self._take, args=(word,), daemon=True).start()
+                    running = Running(word.key)
+                    with self._lock:
+                        self._running[word.number] = running
+                    threading.Thread(target=self._take, args=(word, running), daemon=True).start()
+                case Cancel(number):
+                    with self._lock:
+                        answered = self._running.get(number)
+                    if answered is not None:
+                        answered.give_up()
                 case Forget(key):
                     self._forget(key)
                 case Stop():
@@ -114,34 +124,49 @@ class Worker:
             except OSError:
                 return
 
-    def _take(self, question: Question) -> None:
+    def _take(self, question: Question, running: Running) -> None:
         try:
-            answer: object = self._answer(question)
-        except QueryError as error:
-            answer = Refused(question.number, error.message, error.hint)
-        except DamagedError as error:
-            answer = Failed(question.number, str(error), damaged=True)
-        except (RowsGoneError, FileNotFoundError) as error:
-            answer = Failed(question.number, str(error), moved=True)
-        except duckdb.InterruptException:
-            answer = Failed(question.number, f"it took longer than {self._limits.seconds:g} s")
+            answer: object = self._answer(question, running)
         except Exception as error:
-            answer = Failed(question.number, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
+            answer = self._failure(question.number, running, error)
+        with self._lock:
+            del self._running[question.number]
         self._say(answer)
+
+    def _failure(self, number: int, running: Running, error: Exception) -> Refused | Failed:
+        """What is said in place of an answer."""
+        if running.given_up:
+            return Failed(number, "nobody waits for it", given_up=True)
+        if running.late:
+            seconds = f"{self._limits.seconds:g} s"
+            error = _over(
+                f"its answer takes longer than {seconds}, the most that one about the past may take"
+            )
+        elif isinstance(error, duckdb.OutOfMemoryException):
+            memory, disk = (f"{size / 2**20:,.0f} MiB" for size in (self._limits.memory, self._limits.disk))
+            needs = f"its answer needs more than {memory} of memory and {disk} of temporary files"
+            error = _over(f"{needs}, the most that questions about the past may take")
+        if isinstance(error, QueryError):
+            return Refused(number, error.message, error.hint)
+        if isinstance(error, DamagedError):
+            return Failed(number, str(error), damaged=True)
+        if isinstance(error, RowsGoneError | FileNotFoundError):
+            return Failed(number, str(error), moved=True)
+        return Failed(number, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
 
     def _forget(self, key: int) -> None:
         with self._lock:
             kept = self._whole.pop(key, None)
             self._spans.pop(key, None)
-            for of, connection in self._running.values():
-                if of == key:
-                    connection.interrupt()
+            for running in self._running.values():
+                if running.key == key:
+                    running.give_up()
         if isinstance(kept, duckdb.DuckDBPyConnection):
             kept.close()
 
     # ---- answers ----
 
-    def _answer(self, question: Question) -> Answered:
+    def _answer(self, question: Question, running: Running) -> Answered:
         self._load(question.extensions)
         plan, last = question.plan, max(question.sources.end - 1, 0)
         assert plan.history is not None
@@ -153,7 +178,7 @@ class Worker:
             return _piece(question.number, _behind(kept, question.position), last, more=False)
         if kept is not None:
             return self._of_table(question, kept)
-        with self._connected(question) as connection:
+        with self._connected(question, running) as connection:
             whole = self._computed(question, connection)
             if whole is not None:
                 self._keep(question.key, whole)
@@ -197,33 +222,27 @@ class Worker:
         return sum(one[1].nbytes for one in self._whole.values() if isinstance(one, tuple))
 
     @contextmanager
-    def _connected(self, question: Question) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _connected(self, question: Question, running: Running) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection with the past in it, which is interrupted when nobody waits for it any more, or it takes too long."""
         connection = self._database.cursor()
         names = columns_needed(question.plan)
-        alarm = threading.Timer(self._limits.seconds, connection.interrupt)
-        alarm.daemon = True
-        alarm.start()
-        with self._lock:
-            self._running[question.number] = question.key, connection
         try:
             before = versions(question.sources)
-            open_past(connection, question.sources, names)
-            yield connection
+            with running.on(connection, self._limits.seconds):
+                open_past(connection, question.sources, names)
+                yield connection
             if versions(question.sources) != before:
                 # Some of its rows may be there twice, or not at all.
                 self._forget(question.key)
                 raise FileNotFoundError("files were replaced meanwhile")
-        except duckdb.InterruptException:
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise
         except duckdb.Error:
             # Which file it is DuckDB does not always say.
             check_files(question.sources, names)
             raise
         finally:
-            alarm.cancel()
             with self._lock:
-                del self._running[question.number]
                 kept = any(one is connection for one in self._whole.values())
             if not kept:
                 connection.close()
@@ -285,6 +304,11 @@ class Worker:
         more = found.num_rows == question.piece
         last = int(found.column(ROW)[-1].as_py()) if more else max(question.sources.end - 1, 0)
         return _piece(question.number, _numbered(question.plan, found), last, more=more)
+
+
+def _over(limit: str) -> QueryError:
+    """What is said where a limit was reached."""
+    return QueryError(limit, "ask for a shorter HISTORY, for fewer rows with WHERE, or for fewer groups")
 
 
 def _table(connection: duckdb.DuckDBPyConnection, select: exp.Select) -> pa.Table:
