@@ -12,12 +12,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 from pyspark.sql.types import StructType
 
 from gateway.tests.pasts import ended, plain_records, shuffled, stream_of
 from pyspark_skerry.columns import spark_schema
 from pyspark_skerry.options import reading_of
 from pyspark_skerry.readers import PastReader
+from skerry.storage.history import compaction
 from skerry.storage.history.retention import Retention
 from skerry.storage.history.store import History
 from skerry.storage.log.record import Kind, Records
@@ -89,7 +91,11 @@ def two_days(data: Path) -> Written:
         plain_records(PLAIN, range(185), [1, 2, 3]), plain_records(NEXT, range(85, 180), [1, 2, 3]), averages, revised, parts,
     ]  # fmt: skip
     made.append(shuffled(rows))
-    made.compact(COMPACTED)
+    # Days have several files.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "FILE_ROWS", 150)
+        for end in range(COMPACTED // 8, COMPACTED + 1, COMPACTED // 8):
+            made.compact(end)
     return made
 
 

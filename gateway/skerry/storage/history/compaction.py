@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
+from skerry.storage.history.day_files import DAY_US, FILE_ROWS, GROUP_ROWS, day_text, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, path_of
 from skerry.storage.history.redating import Correction, redated
 from skerry.storage.log import stream_log
@@ -60,7 +60,7 @@ class Pass:
         for directory, table in tables(start, records, self.streams, manifest.streams):
             days = pc.divide(table.column("time").cast(pa.int64()), DAY_US)
             for day in pc.unique(days).to_pylist():
-                name = path_of(directory, day_text(day))
+                name = _file_to_go_on(self.manifest, directory, day_text(day))
                 part = table.filter(pc.equal(days, day))
                 manifest.files[name] = _written(self.path / name, self.manifest.files.get(name), start, part)
         manifest.rows = self.stop
@@ -95,14 +95,21 @@ def _lost(start: int, records: Records) -> str | None:
     return f"{len(lost)} of {rows} are damaged: nobody gets them, and they are in no file"
 
 
+def _file_to_go_on(manifest: Manifest, directory: str, day: str) -> str:
+    part = manifest.last_part(directory, day)
+    if part is None:
+        return path_of(directory, day)
+    name = path_of(directory, day, part)
+    return path_of(directory, day, part + 1) if manifest.files[name].rows >= FILE_ROWS else name
+
+
 def _written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> DayFile:
-    """Rewrite a day's file: its rows from before this pass, and those that are added."""
+    """Rewrite a day's last file, or begin one: its rows from before this pass, and those that are added."""
     path.parent.mkdir(exist_ok=True)
     with naming(path):
         old = pq.ParquetFile(path) if known is not None or path.exists() else None
     schema = added.schema if old is None else pa.unify_schemas([added.schema, old.schema_arrow])
-    since, until = (known.since, known.until) if known is not None else (1 << 62, -(1 << 62))
-    rows, first = 0, None
+    rows = 0
     with (
         Replacement(path) as file,
         pq.ParquetWriter(file, schema, compression="zstd") as writer,
@@ -111,12 +118,12 @@ def _written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> 
             if part.num_rows:
                 writer.write_table(fitted(part, schema), row_group_size=GROUP_ROWS)
                 rows += part.num_rows
-                first = part.column("row")[0].as_py() if first is None else first
     times = pc.min_max(added.column("time").cast(pa.int64())).as_py()
-    last = added.column("row")[-1].as_py()
-    return DayFile(
-        rows, path.stat().st_size, first or 0, last, min(since, times["min"]), max(until, times["max"])
-    )
+    first, last = added.column("row")[0].as_py(), added.column("row")[-1].as_py()
+    since, until = times["min"], times["max"]
+    if known is not None:
+        first, since, until = min(first, known.first), min(since, known.since), max(until, known.until)
+    return DayFile(rows, path.stat().st_size, first, last, since, until)
 
 
 def tables(

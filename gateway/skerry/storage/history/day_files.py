@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 DAY_US = 86_400_000_000
+#: A day's rows go on in a file of their own once it has so many: each pass rewrites the last file, so that a pass takes no longer on a
+#: day that has many rows.
+FILE_ROWS = 2_097_152
 #: Rows of a row group: what a reader that looks for one moment must decode.
 GROUP_ROWS = 65_536
 

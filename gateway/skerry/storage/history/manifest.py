@@ -17,7 +17,8 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class DayFile:
-    """A stream's rows of one day. ``first``, ``last``: row numbers; ``since``, ``until``: sample times, UTC in us."""
+    """A stream's rows of one day, or a part of them where they are many. ``first``, ``last``: row numbers; ``since``, ``until``: sample
+    times, UTC in us."""
 
     rows: int
     bytes: int
@@ -49,12 +50,14 @@ class Manifest:
         return sum(file.bytes for file in self.files.values())
 
     def of(self, directory: str) -> dict[str, DayFile]:
-        """The files of one directory, by day."""
-        return {
-            day_of(path): file
-            for path, file in sorted(self.files.items())
-            if path.startswith(f"{directory}/")
-        }
+        """The files of one directory, oldest day first."""
+        there = [path for path in self.files if directory_of(path) == directory]
+        return {path: self.files[path] for path in sorted(there, key=_place)}
+
+    def last_part(self, directory: str, day: str) -> int | None:
+        """The last file of a directory's day; None: there is none."""
+        parts = (_place(path) for path in self.files if directory_of(path) == directory)
+        return max((part for of, part in parts if of == day), default=None)
 
     def without(self, names: Collection[str]) -> Manifest:
         """Of the same history when these files have gone."""
@@ -92,14 +95,24 @@ class Manifest:
             file.write(json.dumps(data, indent=1).encode())
 
 
-def path_of(directory: str, day: str) -> str:
-    """The file of a directory's day."""
-    return f"{directory}/{day}.parquet"
+def path_of(directory: str, day: str, part: int = 1) -> str:
+    """The file of a directory's day; of a day that has many rows the first file, the second …"""
+    return f"{directory}/{day}.parquet" if part == 1 else f"{directory}/{day}.{part}.parquet"
 
 
 def day_of(path: str) -> str:
     """The day of a file's path."""
-    return path.rpartition("/")[2].removesuffix(".parquet")
+    return _place(path)[0]
+
+
+def part_of(path: str) -> int:
+    """Which of its day's files a path is of."""
+    return _place(path)[1]
+
+
+def _place(path: str) -> tuple[str, int]:
+    day, _, part = path.rpartition("/")[2].removesuffix(".parquet").partition(".")
+    return day, int(part or 1)
 
 
 def directory_of(path: str) -> str:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
-from skerry.storage.history.manifest import DayFile, Manifest, path_of
+from skerry.storage.history.manifest import DayFile, Manifest, directory_of, part_of, path_of
 from skerry.storage.replacement import UNFINISHED, sync_directory
 
 #: Columns that the clock has dated.
@@ -99,13 +99,12 @@ def _distribute(
     stack: ExitStack,
 ) -> None:
     """Write a file's rows to the days that they belong to."""
-    directory = name.rpartition("/")[0]
     with naming(path / name), pq.ParquetFile(path / name) as file:
         schema = file.schema_arrow
         for batch in file.iter_batches(batch_size=GROUP_ROWS):
             table = _corrected(pa.Table.from_batches([batch]), corrections)
             for day, part in _by_day(table):
-                target = path_of(directory, day_text(day))
+                target = path_of(directory_of(name), day_text(day), part_of(name))
                 if target not in outputs:
                     outputs[target] = _output(path / target, schema, stack)
                 outputs[target].write(fitted(part, outputs[target].writer.schema))

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from skerry.storage import state
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.manifest import DayFile, Manifest, path_of
+from skerry.storage.history.manifest import DayFile, Manifest
 from skerry.storage.log import stream_log
 from skerry.storage.state import DataError
 from skerry.streams.intervals import is_plain
@@ -113,9 +113,9 @@ class Snapshot:
     def files(self, selection: Selection) -> dict[str, DayFile]:
         """Files with such rows, by path below the history's directory, oldest day first."""
         return {
-            path_of(directory, day): file
+            path: file
             for directory in selection.directories
-            for day, file in self.manifest.of(directory).items()
+            for path, file in self.manifest.of(directory).items()
         }
 
     def dropped(self, selection: Selection) -> int:
@@ -131,7 +131,7 @@ class Snapshot:
         if numbers:
             return layout.stream_schema(self.streams[min(numbers)])
         # Streams that nobody remembers: their files know.
-        newest = max(self.files(selection), default=None)
+        newest = next(reversed(self.files(selection)), None)
         if newest is None:
             raise DataError(f"data directory {self.data}: no rows of stream {directory} are left")
         file = self.data / HISTORY / newest

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.tests.pasts import stream_of
 from skerry.storage.history import compaction, store
+from skerry.storage.history.day_files import FILE_ROWS
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import Retention
 from skerry.storage.history.store import History
@@ -93,7 +94,7 @@ class Site:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone='UTC'")
             return connection.execute(
-                "SELECT row, epoch(time) + 1 - network_ms / 1000 - ?, parse_filename(filename, true)::DATE - time::DATE "
+                "SELECT row, epoch(time) + 1 - network_ms / 1000 - ?, left(parse_filename(filename), 10)::DATE - time::DATE "
                 "FROM read_parquet(?, filename = true) ORDER BY row",
                 [BEGAN, f"{self.history.path}/sensors/*.parquet"],
             ).fetchall()
@@ -102,6 +103,13 @@ class Site:
         assert self.files() == [(row, 0.0, 0) for row in range(self.log.rows)]
         for manifest in (self.history.manifest, type(self.history.manifest).load(self.history.path)):
             assert sum(file.rows for file in manifest.files.values()) == self.log.rows
+            for name, file in manifest.files.items():
+                with duckdb.connect() as connection:
+                    bounds = "min(row), max(row), epoch_us(min(time)), epoch_us(max(time)), count(*)"
+                    found = connection.execute(
+                        f"SELECT {bounds} FROM '{self.history.path}/{name}'"
+                    ).fetchone()
+                assert found == (file.first, file.last, file.since, file.until, file.rows)
 
 
 @pytest.mark.parametrize("wrong_s", [-BEGAN, 13.7 * YEAR, -3 * DAY, 5000.0])
@@ -266,6 +274,7 @@ def test_a_crash_while_rows_are_dated_again_loses_and_doubles_none(
 
 @settings(max_examples=40, deadline=None)
 @given(
+    st.sampled_from([7, 40, FILE_ROWS]),
     st.lists(
         st.one_of(
             st.tuples(st.just("sample"), st.integers(1, 40)),
@@ -273,27 +282,29 @@ def test_a_crash_while_rows_are_dated_again_loses_and_doubles_none(
             st.tuples(st.sampled_from(["compact", "restart"]), st.just(0)),
         ),
         max_size=14,
-    )
+    ),
 )  # fmt: skip
 def test_whatever_happens_rows_are_dated_right_in_the_end(
-    tmp_path_factory: pytest.TempPathFactory, happenings: list[tuple[str, float]]
+    tmp_path_factory: pytest.TempPathFactory, file_rows: int, happenings: list[tuple[str, float]]
 ) -> None:
     machine = Machine()
     site = Site(tmp_path_factory.mktemp("site"), machine)
-    for what, value in happenings:
-        match what:
-            case "sample":
-                site.sample(int(value))
-            case "set":
-                machine.wrong_s = value
-            case "compact":
-                site.compact()
-            case _:
-                site.start()
-    machine.wrong_s = 0.0
-    site.sample(1)
-    site.compact()
-    site.assert_right()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "FILE_ROWS", file_rows)
+        for what, value in happenings:
+            match what:
+                case "sample":
+                    site.sample(int(value))
+                case "set":
+                    machine.wrong_s = value
+                case "compact":
+                    site.compact()
+                case _:
+                    site.start()
+        machine.wrong_s = 0.0
+        site.sample(1)
+        site.compact()
+        site.assert_right()
 
 
 def test_a_damaged_record_of_the_clock_is_told(tmp_path: Path) -> None:

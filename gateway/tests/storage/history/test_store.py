@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.pasts import ORIGIN, ended, plain_records, shuffled, stream_of
+from skerry.storage.history import compaction
 from skerry.storage.history import store as store_module
 from skerry.storage.history.damaged_files import DamagedError
-from skerry.storage.history.day_files import DAY_US
+from skerry.storage.history.day_files import DAY_US, FILE_ROWS
 from skerry.storage.history.history_service import HistoryService
-from skerry.storage.history.manifest import Manifest
+from skerry.storage.history.manifest import Manifest, day_of
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import KEEP_MAXIMUM
 from skerry.storage.history.store import History, Retention
@@ -136,9 +138,14 @@ class Crash(BaseException):
     ends=st.lists(st.integers(1, 3000), min_size=1, max_size=5),
     crashes=st.lists(st.integers(0, 12), max_size=4),
     pass_rows=st.integers(100, 2000),
+    file_rows=st.sampled_from([150, 700, FILE_ROWS]),
 )
 def test_a_crash_at_any_moment_loses_and_doubles_nothing(
-    tmp_path_factory: pytest.TempPathFactory, ends: list[int], crashes: list[int], pass_rows: int
+    tmp_path_factory: pytest.TempPathFactory,
+    ends: list[int],
+    crashes: list[int],
+    pass_rows: int,
+    file_rows: int,
 ) -> None:
     """Each replacement of a file, before or after its rename, may be the last thing that happens."""
     data = tmp_path_factory.mktemp("data")
@@ -147,6 +154,7 @@ def test_a_crash_at_any_moment_loses_and_doubles_nothing(
     left = list(crashes)
     patch = pytest.MonkeyPatch()
     patch.setattr(store_module, "PASS_ROWS", pass_rows)
+    patch.setattr(compaction, "FILE_ROWS", file_rows)
     real = os.replace
     count = [left.pop() if left else -1]
 
@@ -180,6 +188,30 @@ def test_a_crash_at_any_moment_loses_and_doubles_nothing(
     assert sum(file.rows for file in history.manifest.files.values()) == len(records)
     listed = {p.relative_to(history.path).as_posix() for p in history.path.rglob("*.parquet")}
     assert listed == set(history.manifest.files)
+
+
+def test_a_day_with_many_rows_has_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass rewrites the last of them, however many there are."""
+    monkeypatch.setattr(compaction, "FILE_ROWS", 250)
+    stream = stream_of(1, PLAIN)
+    records = plain_records(stream, range(200, 600), [1, 2, 3])
+    log, history = StreamLog(tmp_path), History(tmp_path)
+    seen: list[dict[str, int]] = []
+    for start in range(0, 1200, 100):
+        log.append(records[start : start + 100].copy())
+        history.compact(log.path, log.rows, [stream])
+        seen.append({name: (history.path / name).stat().st_mtime_ns for name in history.manifest.files})
+    names = [f"sensors/2026-11-20{part}.parquet" for part in ("", ".2", ".3", ".4")]
+    assert list(history.manifest.of("sensors")) == names
+    assert [history.manifest.files[name].rows for name in names] == [300] * 4
+    for before, after in pairwise(seen):
+        assert sum(before.get(name) != after[name] for name in after) == 1
+    assert ask(history, "SELECT row FROM '$/sensors/*.parquet' ORDER BY row") == [(n,) for n in range(1200)]
+    found = Reader(history, log.path, [stream], (), 0).read(250, 950)
+    assert found.numbers.tolist() == list(range(250, 950))
+    monkeypatch.setattr(history, "retention", Retention(history_days=0.001))
+    history.retain(None, log.rows)
+    assert not list(history.path.rglob("*.parquet")), "a day's files go together"
 
 
 def test_one_stream_is_in_charge_at_a_time(tmp_path: Path) -> None:
@@ -221,25 +253,29 @@ def test_charge_goes_by_cut_overs() -> None:
     assert intervals(stream_of(5, "SELECT AVG(temp) FROM sensors SAMPLE PERIOD 5 s"), streams) == []
 
 
+def days_of(history: History) -> list[str]:
+    return [day_of(name) for name in history.manifest.of("sensors")]
+
+
 def test_old_days_go_first_for_age_and_for_room(tmp_path: Path) -> None:
     streams = [stream_of(n, PLAIN, session=n) for n in range(1, 7)]
     records = np.concatenate([plain_records(s, range(150, 200), [1, 2]) for s in streams])
     log = logged(tmp_path, records, batch=100, segment_rows=100)
     history = History(tmp_path, Retention(history_days=4, log_days=1e6))
     history.compact(log.path, log.rows, streams)
-    days = sorted(history.manifest.of("sensors"))
+    days = days_of(history)
     assert len(days) == 6
     noon_of_last = (ORIGIN // DAY_US + 6) * 86400 + 43200
     for_ever = History(tmp_path, Retention(history_days=KEEP_MAXIMUM, log_days=KEEP_MAXIMUM))
     for_ever.retain(log, log.rows, noon_of_last)
-    assert sorted(history.manifest.of("sensors")) == days
+    assert days_of(history) == days
     history.retain(log, log.rows, noon_of_last)
-    assert sorted(history.manifest.of("sensors")) == days[-5:], "the day four days ago is not over everywhere"
+    assert days_of(history) == days[-5:], "the day four days ago is not over everywhere"
     assert history.manifest.gone == days[0]
     one = next(iter(history.manifest.files.values())).bytes
     tight = History(tmp_path, Retention(history_days=400, history_bytes=one * 2 + 10, log_days=1e6))
     tight.retain(log, log.rows, noon_of_last)
-    assert sorted(tight.manifest.of("sensors")) == days[-2:]
+    assert days_of(tight) == days[-2:]
     assert sorted(p.stem for p in (history.path / "sensors").iterdir()) == days[-2:]
     status = tight.status(log.path, log.rows)
     assert (status["from"], status["to"], status["dropped_to"]) == (days[-2], days[-1], days[-3])
