@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a wheel carries the emulator's libraries and the motes' images, built from this tree."""
+"""What pyproject.toml cannot say: a wheel carries the emulator's libraries, the motes' images and their aggregates, from this tree."""
 
 from __future__ import annotations
 
@@ -14,19 +14,27 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 BOARDS = ("iris", "cc2538")
+#: The motes' aggregates for the gateway.
+AGGREGATES = "libskerry_aggregates.so"
 #: Beside what is built: from, below ``testbed/``.
 FILES = ("core/include/*.h", "renode/*", "debugger/*.py", "networks/demo.toml")
 
 
 class BuildPackages(build_py):
-    """Packages, and in ``skerry_testbed/built`` what they run. An editable installation has that in ``build/``."""
+    """Packages, and in ``skerry_testbed/built`` and ``skerry/built`` what they run. An editable installation has that in ``build/``."""
 
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            self._carry(Path(self.build_lib) / "skerry_testbed" / "built")
+            self._carry_testbed(Path(self.build_lib) / "skerry_testbed" / "built")
+            self._carry_aggregates(Path(self.build_lib) / "skerry" / "built" / "firmware")
 
-    def _carry(self, into: Path) -> None:
+    def _carry_aggregates(self, into: Path) -> None:
+        _make("firmware", f"../build/firmware/{AGGREGATES}")
+        shutil.rmtree(into, ignore_errors=True)
+        _copy(ROOT / "build" / "firmware" / AGGREGATES, into / AGGREGATES)
+
+    def _carry_testbed(self, into: Path) -> None:
         _make("testbed/core")
         for board in BOARDS:
             _make(

@@ -91,6 +91,7 @@ def test_an_installed_wheel_runs_motes_and_tests_anywhere(wheel: Path, tmp_path:
     )
     (own / "test_own.py").write_text(TESTS)
     assert "1 passed" in done(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=own)
+    done(python, "-c", "from skerry.expressions import aggregate_code; aggregate_code.check()", cwd=own)
     skerry = tmp_path / "fresh" / "bin" / "skerry"
     where = done(python, "-c", "from skerry_testbed import built; print(built.INSTALLED)", cwd=own).strip()
     assert Path(where).is_relative_to(tmp_path / "fresh")

@@ -107,7 +107,7 @@ def gateway(
     # Imported here: the other commands start without Spark.
     from skerry.api.access import DEFAULT_LIMITS, Limits, TokenFileError, Tokens
     from skerry.cli.servers import Servers, tls_options
-    from skerry.expressions import extension_aggregates
+    from skerry.expressions import aggregate_code, extension_aggregates
     from skerry.network.link.link import PortError
     from skerry.planner.semantics import aggregate_functions, temporal_aggregates
     from skerry.service.gateway import Gateway
@@ -122,6 +122,7 @@ def gateway(
                 f"--link {max(link, key=link.count)} is given twice: each root has a line of its own"
             )
         check_master(master)
+        aggregate_code.check()
         if extensions is not None:
             extension_aggregates.load(extensions, {*aggregate_functions.NAMES, *temporal_aggregates.NAMES})
         tokens = Tokens(token_file) if token_file is not None else None
@@ -135,7 +136,7 @@ def gateway(
         settings = {"token_file": token_file, "extensions": extensions, "verbose": verbose}
         servers.prepare(daemon, data, limits, settings)
         daemon.start()
-    except (DataError, PortError, TokenFileError, OSError, ValueError) as error:
+    except (aggregate_code.LibraryError, DataError, PortError, TokenFileError, OSError, ValueError) as error:
         print(f"skerry: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     scheme = "https" if tls else "http"

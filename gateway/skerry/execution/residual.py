@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from skerry.execution.filters import Filter, Indices
 from skerry.expressions import build
-from skerry.expressions.aggregate_states import Cell
+from skerry.expressions.aggregate_code import Cell
 from skerry.expressions.aggregate_values import final_vector, list_array, list_type
 from skerry.expressions.evaluate import (
     REMEMBERED,

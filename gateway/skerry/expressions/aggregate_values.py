@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.expressions import aggregate_states, extension_aggregates
-from skerry.expressions.aggregate_states import State
+from skerry.expressions.aggregate_code import State
 from skerry.expressions.build import QUOTIENT_DIGITS
 from skerry.expressions.evaluate import Vector
 from skerry.expressions.expression import Expr

@@ -11,34 +11,16 @@ import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skerry.catalog import actions
+from skerry.expressions.aggregate_code import AggregateCode, Cell, CellOfC, State, cells_of
 from skerry_protocol.extensions import Declared, ExtensionError
 from skerry_protocol.packets import Aggregate
 
-if TYPE_CHECKING:
-    from skerry.expressions.aggregate_states import Cell, State
-
-
-class _Cell(ctypes.LittleEndianStructure):
-    """struct wire_aggregate_state."""
-
-    _pack_ = 1
-    _fields_ = (("count", ctypes.c_uint16), ("value", ctypes.c_int32))
-
-
-_INITIALISE = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Cell), ctypes.c_uint8, ctypes.c_int32, ctypes.c_uint16)
-_MERGE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(_Cell), ctypes.POINTER(_Cell), ctypes.c_uint8)
 _EVALUATE = ctypes.CFUNCTYPE(
-    ctypes.c_bool, ctypes.POINTER(_Cell), ctypes.c_uint8, ctypes.POINTER(ctypes.c_int64)
+    ctypes.c_bool, ctypes.POINTER(CellOfC), ctypes.c_uint8, ctypes.POINTER(ctypes.c_int64)
 )
-
-
-class _Struct(ctypes.Structure):
-    """struct aggregate."""
-
-    _fields_ = (("cells", ctypes.c_uint8), ("initialise", _INITIALISE), ("merge", _MERGE))
 
 
 @dataclass(frozen=True)
@@ -51,8 +33,7 @@ class ExtensionAggregate:
     digits: int
     description: str
     properties: tuple[str, ...]
-    initialise_cells: Any
-    merge_cells: Any
+    code: AggregateCode
     evaluate_cells: Any
     folder: Path
 
@@ -69,28 +50,18 @@ class ExtensionAggregate:
 
     def initial(self, reading: int, mote: int) -> list[Cell]:
         """The state over one reading of a mote."""
-        cells = _cells([(0, 0)] * self.cells)
-        self.initialise_cells(cells, self.cells, reading, mote)
-        return [(cell.count, cell.value) for cell in cells]
+        return self.code.initial(self.cells, reading, mote)
 
     def merge(self, a: State, b: State) -> list[Cell]:
         """Two states as one."""
-        into = _cells(a)
-        fits = self.merge_cells(into, _cells(b), len(a))
-        lost = a[0][1] is None or b[0][1] is None or not fits
-        merged: list[Cell] = [(cell.count, cell.value) for cell in into]
-        return [(merged[0][0], None), *merged[1:]] if lost else merged
+        return self.code.merge(a, b)
 
     def evaluate(self, state: State) -> int | None:
         """What users see; None: NULL."""
         value = ctypes.c_int64()
-        if state[0][1] is None or not self.evaluate_cells(_cells(state), len(state), ctypes.byref(value)):
+        if state[0][1] is None or not self.evaluate_cells(cells_of(state), len(state), ctypes.byref(value)):
             return None
         return value.value
-
-
-def _cells(state: State) -> Any:
-    return (_Cell * len(state))(*[_Cell(count, value or 0) for count, value in state])
 
 
 _BY_NAME: dict[str, ExtensionAggregate] = {}
@@ -124,7 +95,7 @@ def _take(one: Declared, library: ctypes.CDLL, folder: Path, taken: Collection[s
     if name in taken:
         raise ExtensionError(f"{one.path}: aggregate '{one.name}' exists already: give it another name")
     try:
-        code = _Struct.in_dll(library, f"aggregate_{one.name}")
+        code = AggregateCode.of(library, one.name)
         evaluate = _EVALUATE((f"aggregate_{one.name}_evaluate", library))
     except (AttributeError, ValueError) as error:
         raise ExtensionError(f"{one.path}: {error}") from None
@@ -135,8 +106,7 @@ def _take(one: Declared, library: ctypes.CDLL, folder: Path, taken: Collection[s
         one.high,
         one.description,
         one.properties,
-        code.initialise,
-        code.merge,
+        code,
         evaluate,
         folder,
     )

@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from skerry.expressions.aggregate_states import Cell, fitting, merge_cells
+from skerry.expressions.aggregate_code import Cell
+from skerry.expressions.aggregate_states import fitting, merge_cells
 from skerry.planner.model.plans import MoteQuery
 from skerry.planner.model.waits import EVERYBODY
 from skerry.storage.log.record import Kind

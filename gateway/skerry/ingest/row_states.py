@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skerry.expressions.aggregate_states import Cell, initial, merge_cells
+from skerry.expressions.aggregate_code import Cell
+from skerry.expressions.aggregate_states import initial, merge_cells
 from skerry.expressions.evaluate import Evaluator, Mask, Vector
 from skerry.expressions.evaluate import Values as Integers
 from skerry.expressions.expression import Expr

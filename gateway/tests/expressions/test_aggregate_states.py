@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from firmware.tests.query import host
 from firmware.tests.query.mote import COMPLETE, Mote
 from skerry.execution.residual import Residual, Rows
+from skerry.expressions import aggregate_code
 from skerry.ingest.partial_states import from_packet, merge_partials, partials_batch
 from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
@@ -30,6 +32,16 @@ from skerry_protocol.attributes import BY_NAME
 
 #: Hundredths of a degree; None: the sensor failed.
 readings = st.lists(st.none() | st.integers(-4000, 12500) | st.integers(2000, 2050), min_size=1, max_size=40)
+
+
+def test_a_library_that_is_missing_is_told_with_what_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKERRY_BUILD", str(tmp_path))
+    monkeypatch.setattr(aggregate_code, "_library", cache(aggregate_code._library.__wrapped__))
+    missing = tmp_path / "firmware" / "libskerry_aggregates.so"
+    with pytest.raises(aggregate_code.LibraryError, match=f"^{missing} is missing: run 'make firmware' in "):
+        aggregate_code.check()
 
 
 @pytest.fixture(scope="module")
