@@ -59,7 +59,7 @@ class Executors:
                 index, parts = reader.at(version), by_stream(numbers, records)
                 extent = Extent(block.first, block.end, len(block.records), half, len(records), index.version)
                 streams = np.array([number for number, _, _ in parts], np.int64)
-                found += blocks_of(extent, streams, index.match(parts))
+                found += blocks_of(extent, streams, *index.match(parts))
         if not found:
             return 0
         table = pa.Table.from_batches(found)

@@ -18,7 +18,7 @@ from skerry.delivery.own_buffers import OwnBuffer
 from skerry.execution.blocks import batch_of, from_bytes
 from skerry.execution.deliveries import Delivery, in_order
 from skerry.execution.joined import ReadingGoneError
-from skerry.execution.matched import Matched, MatchedBatch
+from skerry.execution.matched import MatchedBatch
 from skerry.execution.matching import Part, View
 from skerry.execution.residual import Residual, Rows
 from skerry.execution.stream_batches import stream_batch
@@ -203,7 +203,7 @@ class Engine:
                     user, subscriber.residual, feeds, self.done, self._recent.floor + 1
                 )
                 subscriber.buffer.see(views, self.done)
-                self._want_whole()
+                self._want_windows()
             else:
                 self._see(user, subscriber, had)
             self._entries.publish()
@@ -272,10 +272,9 @@ class Engine:
         self._known[user] = self._entries.version
         subscriber.buffer.see(views, self.done, max(kept, default=0))
 
-    def _want_whole(self) -> None:
-        """Windows need all rows of their streams: time goes by with those of others."""
-        streams = (self._stream(number) for number in self._windows.streams)
-        self._entries.want_whole(stream for stream in streams if stream is not None)
+    def _want_windows(self) -> None:
+        """Executors are to fold what shared windows are made of."""
+        self._entries.want_windows(self._windows.wanted(), self._stream)
 
     def unsubscribe(self, user: str) -> None:
         """The user is gone."""
@@ -292,7 +291,7 @@ class Engine:
                     self._entries.remove(user, view.entry)
                     self._audiences.pop(key, None)
             if gone.shares_windows:
-                self._want_whole()
+                self._want_windows()
             self._entries.publish()
             self.changed(user)
         gone.buffer.wake()
@@ -307,8 +306,10 @@ class Engine:
             block = block.behind(self.done) if self._started else block
             by_stream, index = block.streams(), self._entries.index()
             streams = frozenset(number for number, _, _ in by_stream)
-            parts = tuple(index.match(by_stream))
-            return self.take(MatchedBatch(block.first, block.end, index.version, streams, parts))
+            parts, folded = index.match(by_stream)
+            return self.take(
+                MatchedBatch(block.first, block.end, index.version, streams, tuple(parts), tuple(folded))
+            )
 
     def take(self, batch: MatchedBatch) -> int:
         """A batch of the log that executors have matched, in order; returns how many of its rows were new.
@@ -329,7 +330,7 @@ class Engine:
                 entries |= found.entries
                 rows = MatchedRows(found, self._stream, self._audience(found.stream))
                 parts.setdefault(found.stream, []).append(rows)
-            of_windows, users = self._windows.process(self._whole(batch))
+            of_windows, users = self._of_windows(batch)
             self._tell_exceeded()
             parts |= {key: [part] for key, part in of_windows.items()}
             woken = [
@@ -356,27 +357,16 @@ class Engine:
             found.add(user)
         return found
 
-    def _whole(self, batch: MatchedBatch) -> Mapping[int, Part]:
-        """All rows of the streams that windows are over."""
-        wanted = self._windows.streams & batch.streams
-        found: dict[int, list[Matched]] = {number: [] for number in sorted(wanted)}
-        for part in batch.parts:
-            if part.stream in wanted and part.whole:
-                found[part.stream].append(part)
-        if all(found.values()):
-            return {number: self._joined(number, parts) for number, parts in found.items()}
-        # Executors did not know yet that they are wanted.
-        return self._parts(self._read(batch.first, batch.end))
+    def _of_windows(self, batch: MatchedBatch) -> tuple[Mapping[Hashable, Readable], set[str]]:
+        """What shared windows give with a batch, and whose they are."""
+        rows: list[Mapping[int, Part]] = []
 
-    def _joined(self, number: int, found: list[Matched]) -> Part:
-        stream = self._stream(number)
-        assert stream is not None
-        batch = found[0].batch
-        if len(found) > 1:
-            [batch] = pa.Table.from_batches([part.batch for part in found]).combine_chunks().to_batches()
-        part = Part(Rows(batch, stream.mote_query), np.concatenate([part.numbers for part in found]))
-        part.rows.sessions = np.full(len(part.numbers), stream.session)
-        return part
+        def of_log() -> Mapping[int, Part]:
+            if not rows:
+                rows.append(self._parts(self._read(batch.first, batch.end)))
+            return rows[0]
+
+        return self._windows.merge(batch.streams, lambda wanted: self._entries.folded(wanted, batch), of_log)
 
     def _with_own_windows(self) -> list[Subscriber]:
         """Those that have windows for themselves."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from skerry.execution.matched import MatchedBatch
 from skerry.execution.matching import View
+from skerry.execution.partial_panes import PartialPanes
 from skerry.execution.users_index import Change, UsersIndex
+from skerry.execution.window_selection import WindowSelection
 from skerry.streams.stream import Stream
 
 log = logging.getLogger(__name__)
@@ -35,7 +39,8 @@ class Entries:
         self._by_what: dict[tuple[int, Hashable], _Entry] = {}
         #: How many ask for a stream: entries, and windows.
         self._asked: dict[int, int] = {}
-        self._whole: frozenset[int] = frozenset()
+        #: By what is wanted: the entry by which rows are folded for windows, and over which streams these are.
+        self._windows: dict[Hashable, tuple[int, tuple[int, ...]]] = {}
         self._live: dict[Hashable, Change] = {}
         self._unpublished: list[Change] = []
         self._index: UsersIndex | None = None
@@ -76,17 +81,34 @@ class Entries:
                 found |= entry.users
         return found
 
-    def want_whole(self, streams: Iterable[Stream]) -> None:
-        """All rows of these streams are wanted from now on, and no others."""
-        wanted = {stream.number: stream for stream in streams}
-        for number in sorted(wanted.keys() - self._whole):
-            self._ask(wanted[number])
-            self._change(("whole", number), "whole", number, True)
-        for number in sorted(self._whole - wanted.keys()):
-            del self._live["whole", number]
-            self._change(None, "whole", number, False)
-            self._leave(number)
-        self._whole = frozenset(wanted)
+    def want_windows(
+        self,
+        wanted: Mapping[Any, Callable[[], WindowSelection]],
+        streams: Callable[[int], Stream | None],
+    ) -> None:
+        """What is wanted is to be folded for windows from now on, and nothing else. ``streams``: what their numbers mean."""
+        for key in [key for key in self._windows if key not in wanted]:
+            entry, over = self._windows.pop(key)
+            del self._live["entry", entry]
+            self._change(None, "windows over", entry)
+            for number in over:
+                self._leave(number)
+        for key, made in wanted.items():
+            if key in self._windows:
+                continue
+            selection = made()
+            known = [stream for number in selection.views if (stream := streams(number)) is not None]
+            for stream in known:
+                self._ask(stream)
+            self._change(None, "windows", selection.to_text())
+            self._windows[key] = self.version, tuple(stream.number for stream in known)
+
+    def folded(self, wanted: Hashable, batch: MatchedBatch) -> list[PartialPanes] | None:
+        """What was folded of a batch of what is wanted; None: it has to be folded again, of all of its rows."""
+        entry, _ = self._windows.get(wanted, (None, ()))
+        if entry is None or batch.folded is None or entry > batch.version:
+            return None
+        return [panes for number, panes in batch.folded if number == entry]
 
     def publish(self) -> None:
         """Let executors know what has changed; what cannot be written now is written when this is called again."""
@@ -126,7 +148,7 @@ class Entries:
         """``key``: what there is from now on; of an entry its number is."""
         self.version += 1
         change: Change = [self.version, kind, *what]
-        if kind == "entry":
+        if kind in ("entry", "windows"):
             key = "entry", self.version
         if key is not None:
             self._live[key] = change

@@ -16,19 +16,24 @@ import pyarrow as pa
 
 from skerry.execution.joined import Joined
 from skerry.execution.matched import HIT, Matched, MatchedBatch
+from skerry.execution.partial_panes import CELL, MOTE, STEP, PartialPanes, groups_of_array, groups_to_array
 from skerry.storage.log.record import Int64
 
 #: The columns of a block and their types, as Arrow names them. ``first``, ``end``: rows of the log that the whole batch is of, ``whole``:
 #: how many they are; ``count``: how many of them its partition has, the batch's number ``part``, and which ``streams`` (int64);
 #: ``version``: of the users' index. Then :class:`skerry.execution.matched.Matched`: ``rows`` is an Arrow IPC stream with the column
-#: ``row`` before those of the batch, the others are bytes of arrays.
+#: ``row`` before those of the batch, the others are bytes of arrays. Or ``panes`` of rows that were folded for the entry ``windows``, an
+#: Arrow IPC stream of one row with the parts of :class:`skerry.execution.partial_panes.PartialPanes`.
 COLUMNS = {
     "first": pa.int64(), "end": pa.int64(), "whole": pa.int64(), "part": pa.int64(), "count": pa.int64(),
-    "streams": pa.binary(), "version": pa.int64(), "stream": pa.int64(), "all": pa.bool_(), "rows": pa.binary(),
-    "places": pa.binary(), "hits": pa.binary(), "joined": pa.binary(),
+    "streams": pa.binary(), "version": pa.int64(), "stream": pa.int64(), "rows": pa.binary(), "places": pa.binary(),
+    "hits": pa.binary(), "joined": pa.binary(), "windows": pa.int64(), "panes": pa.binary(),
 }  # fmt: skip
 _SCHEMA = pa.schema(list(COLUMNS.items()))
 _ROW = "row"
+_PANES = ["facts", "steps", "cells", "motes", "groups", "states"]
+_INTEGERS = np.dtype(np.int64)
+_KINDS: list[np.dtype[Any]] = [_INTEGERS, STEP, CELL, MOTE, _INTEGERS, _INTEGERS]
 #: How the rows' columns are packed: most are all alike.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -45,8 +50,10 @@ class Extent:
     version: int
 
 
-def blocks_of(extent: Extent, streams: Int64, parts: list[Matched]) -> Iterator[pa.RecordBatch]:
-    """A partition's blocks, of the rows of these streams."""
+def blocks_of(
+    extent: Extent, streams: Int64, parts: list[Matched], folded: list[tuple[int, PartialPanes]]
+) -> Iterator[pa.RecordBatch]:
+    """A partition's blocks, of the rows of these streams: what :meth:`skerry.execution.users_index.UsersIndex.match` gave."""
     known: dict[str, Any] = {
         "first": extent.first, "end": extent.end, "whole": extent.whole, "part": extent.part, "count": extent.count,
         "version": extent.version, "streams": streams.astype(np.int64).tobytes(),
@@ -57,12 +64,15 @@ def blocks_of(extent: Extent, streams: Int64, parts: list[Matched]) -> Iterator[
             [pa.array(part.numbers), *part.batch.columns], [_ROW, *part.batch.schema.names]
         )
         found = {
-            "stream": part.stream, "all": part.whole, "rows": to_bytes(pa.Table.from_batches([of_rows]), _OPTIONS),
+            "stream": part.stream, "rows": to_bytes(pa.Table.from_batches([of_rows]), _OPTIONS),
             "places": part.places.astype(np.int32).tobytes(), "hits": part.hits.tobytes(), "joined": None,
         }  # fmt: skip
         if part.joined:
             found["joined"] = to_bytes(pa.Table.from_batches([part.joined.to_batch()]), _OPTIONS)
         yield pa.RecordBatch.from_pylist([known | {"count": None} | found], schema=_SCHEMA)
+    for entry, panes in folded:
+        found = {"count": None, "windows": entry, "panes": to_bytes(_packed(panes), _OPTIONS)}
+        yield pa.RecordBatch.from_pylist([known | found], schema=_SCHEMA)
 
 
 def batch_of(table: pa.Table) -> MatchedBatch | None:
@@ -84,7 +94,10 @@ def batch_of(table: pa.Table) -> MatchedBatch | None:
     parts.sort(key=lambda part: (part.stream, int(part.numbers[0])))
     # Of executors that could not see the same, what all have seen counts.
     version = min(extents.column("version").to_pylist())
-    return MatchedBatch(first, end, version, frozenset(n for found in streams for n in found), tuple(parts))
+    folded = tuple(known for block in blocks for known in _folded(block))
+    return MatchedBatch(
+        first, end, version, frozenset(n for found in streams for n in found), tuple(parts), folded
+    )
 
 
 def rows_of(table: pa.Table) -> tuple[int, int]:
@@ -104,13 +117,37 @@ def _parts(block: pa.RecordBatch) -> Iterator[Matched]:
         columns = pa.RecordBatch.from_arrays(batch.columns[1:], batch.schema.names[1:])
         yield Matched(
             stream,
-            block.column("all")[i].as_py(),
             numbers,
             columns,
             np.frombuffer(places, np.int32),
             np.frombuffer(hits, HIT),
             Joined.of([]) if joined is None else Joined.from_batch(from_bytes(joined).to_batches()[0]),
         )
+
+
+def _folded(block: pa.RecordBatch) -> Iterator[tuple[int, PartialPanes]]:
+    for i in range(block.num_rows):
+        entry = block.column("windows")[i].as_py()
+        if entry is not None:
+            yield entry, _unpacked(from_bytes(block.column("panes")[i].as_buffer()))
+
+
+def _packed(panes: PartialPanes) -> pa.Table:
+    states = np.concatenate([np.empty(0, np.int64), *panes.states])
+    facts = np.array([panes.last, panes.least_ms, len(panes.groups), len(panes.states)], np.int64)
+    arrays = (facts, panes.steps, panes.cells, panes.motes, groups_to_array(panes.groups), states)
+    return pa.table([pa.array([array.tobytes()], pa.binary()) for array in arrays], _PANES)
+
+
+def _unpacked(table: pa.Table) -> PartialPanes:
+    arrays = [
+        np.frombuffer(column.chunk(0)[0].as_buffer(), kind)
+        for column, kind in zip(table.columns, _KINDS, strict=True)
+    ]
+    facts, steps, cells, motes, groups, states = arrays
+    last, least_ms, count, width = facts.tolist()
+    columns = tuple(states.reshape(width, len(cells)))
+    return PartialPanes(steps, cells, columns, motes, groups_of_array(groups, count), last, least_ms)
 
 
 def to_bytes(table: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> bytes:

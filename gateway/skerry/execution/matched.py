@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.execution.joined import Joined
+from skerry.execution.partial_panes import PartialPanes
 from skerry.execution.range_index import Int64, Places
 from skerry.expressions.evaluate import Mask
 
@@ -24,11 +25,9 @@ ROW = "row"
 @dataclass(frozen=True, slots=True)
 class Matched:
     """Rows of one stream in a part of a batch. ``numbers``: theirs in the log, ascending; ``batch``: their columns
-    (:mod:`skerry.execution.stream_batches`); ``hits``: by entry; ``joined``: pairs with tables, of entries that have no hits;
-    ``whole``: all rows of the stream are there, nobody's too."""
+    (:mod:`skerry.execution.stream_batches`); ``hits``: by entry; ``joined``: pairs with tables, of entries that have no hits."""
 
     stream: int
-    whole: bool
     numbers: Int64
     batch: pa.RecordBatch
     places: Places
@@ -59,7 +58,7 @@ class Matched:
         return first, last
 
     def wanted(self) -> Matched:
-        """Without places that are nobody's, and, unless it is whole, without their rows."""
+        """Without places and rows that are nobody's."""
         delta = np.zeros(len(self.places) + 1, np.int64)
         np.add.at(delta, self.hits["first"], 1)
         np.subtract.at(delta, self.hits["last"], 1)
@@ -67,7 +66,7 @@ class Matched:
         kept = np.zeros(len(self.numbers), np.bool_)
         kept[self.places[covered]] = True
         kept[self.joined.left] = True
-        return self._cut(covered, None if self.whole or kept.all() else kept)
+        return self._cut(covered, None if kept.all() else kept)
 
     def behind(self, row: int) -> Matched:
         """The rows from a number on."""
@@ -95,13 +94,15 @@ class Matched:
 @dataclass(frozen=True, slots=True)
 class MatchedBatch:
     """Rows ``first`` .. ``end`` - 1 of the log, matched against the users' index as of ``version``. ``streams``: those that have rows
-    among them; ``parts``: of one stream in the order of their numbers."""
+    among them; ``parts``: of one stream in the order of their numbers; ``folded``: for windows, by entry of the index, of each partition
+    of the batch that has rows of its streams. None: rows were cut off that had been folded with others."""
 
     first: int
     end: int
     version: int
     streams: frozenset[int]
     parts: tuple[Matched, ...]
+    folded: tuple[tuple[int, PartialPanes], ...] | None
 
     def behind(self, row: int) -> MatchedBatch:
         """The part from a row on."""
@@ -109,4 +110,4 @@ class MatchedBatch:
             return self
         parts = [part.behind(row) for part in self.parts]
         left = tuple(part for part in parts if len(part.numbers))
-        return replace(self, first=min(row, self.end), parts=left)
+        return replace(self, first=min(row, self.end), parts=left, folded=None)

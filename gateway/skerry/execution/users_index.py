@@ -5,8 +5,8 @@ stream have in common, and its number is the version that it came with, so that 
 the users of an entry are, only the gateway knows.
 
 Changes: ``[v, "stream", Stream.to_dict()]``, what a stream's number means; ``[v, "over", number]``, nobody asks for a stream any more;
-``[v, "entry", number, View.to_list()]``, with stream number; ``[v, "gone", number, entry]``; ``[v, "whole", number, bool]``, whether all
-rows of a stream are wanted.
+``[v, "entry", number, View.to_list()]``, with stream number; ``[v, "gone", number, entry]``; ``[v, "windows", WindowSelection.to_text()]``,
+rows that are to be folded for windows, also an entry; ``[v, "windows over", entry]``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import numpy as np
 from skerry.execution.joined import Joined, MakeJoin, Pairs
 from skerry.execution.matched import HIT, Matched
 from skerry.execution.matching import Key, Part, View
+from skerry.execution.partial_panes import PartialPanes
 from skerry.execution.range_index import Int64, Places, RangeIndex
 from skerry.execution.residual import Rows
 from skerry.execution.stream_batches import stream_batch
+from skerry.execution.window_selection import WindowSelection
 from skerry.storage.log.record import Records
 from skerry.streams.stream import Stream
 
@@ -38,6 +40,7 @@ class UsersIndex:
     def __init__(self, make_join: MakeJoin | None = None) -> None:
         self.version, self._make_join = 0, make_join
         self._streams: dict[int, _OfStream] = {}
+        self._windows: dict[int, WindowSelection] = {}
 
     def apply(self, change: Change) -> None:
         """The next change."""
@@ -54,27 +57,35 @@ class UsersIndex:
             case "gone":
                 number, entry = what
                 self._streams[number].remove(entry)
-            case "whole":
-                number, whole = what
-                self._streams[number].whole = whole
+            case "windows":
+                self._windows[self.version] = WindowSelection.from_text(what[0])
+            case "windows over":
+                del self._windows[what[0]]
 
-    def match(self, parts: Iterable[tuple[int, Int64, Records]]) -> list[Matched]:
-        """Rows by stream, with their numbers; those of streams that nobody asks for are left out."""
-        found = []
+    def match(
+        self, parts: Iterable[tuple[int, Int64, Records]]
+    ) -> tuple[list[Matched], list[tuple[int, PartialPanes]]]:
+        """Rows by stream, with their numbers, and by entry what was folded for windows; those of streams that nobody asks for are left
+        out."""
+        found, made = list[Matched](), dict[int, Part]()
         for number, numbers, records in parts:
             of_stream = self._streams.get(number)
             if of_stream is not None and len(records):
-                matched = of_stream.match(numbers, records)
-                if matched.whole or len(matched.hits) or matched.joined:
+                made[number] = part = of_stream.part(numbers, records)
+                matched = of_stream.match(part)
+                if len(matched.hits) or matched.joined:
                     found.append(matched)
-        return found
+        folded = [
+            (entry, windows.fold(made)) for entry, windows in self._windows.items() if windows.is_over(made)
+        ]
+        return found, folded
 
 
 class _OfStream:
     """The entries of one stream, arranged so that a batch costs what it matches."""
 
     def __init__(self, stream: Stream, make_join: MakeJoin | None) -> None:
-        self._stream, self.whole, self._make_join = stream, False, make_join
+        self._stream, self._make_join = stream, make_join
         self._entries: dict[int, View] = {}
         self._ranges: list[_Ranges] | None = None
         self._others: list[tuple[int, View]] = []
@@ -88,11 +99,12 @@ class _OfStream:
         del self._entries[entry]
         self._ranges = None
 
-    def match(self, numbers: Int64, records: Records) -> Matched:
+    def part(self, numbers: Int64, records: Records) -> Part:
         """Its rows in a part of a batch."""
-        query = self._stream.mote_query
-        batch = stream_batch(records, self._stream)
-        part = Part(Rows(batch, query), numbers)
+        return Part(Rows(stream_batch(records, self._stream), self._stream.mote_query), numbers)
+
+    def match(self, part: Part) -> Matched:
+        """Which of them are whose."""
         places: list[Places] = []
         hits: list[np.ndarray] = []
         count = 0
@@ -117,9 +129,9 @@ class _OfStream:
                 count += len(found)
         of_all = np.concatenate([np.empty(0, HIT), *hits])
         of_all.sort(order="entry")
-        whole_places = np.concatenate([np.empty(0, np.int32), *places])
+        of_places = np.concatenate([np.empty(0, np.int32), *places])
         return Matched(
-            self._stream.number, self.whole, numbers, batch, whole_places, of_all, Joined.of(joined)
+            self._stream.number, part.numbers, part.rows.batch, of_places, of_all, Joined.of(joined)
         ).wanted()
 
     def _pairs(self, part: Part, view: View, found: Places) -> list[Pairs] | None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
-from pyspark.sql.types import BinaryType, BooleanType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from skerry.execution.blocks import COLUMNS, Extent, blocks_of
 from skerry.execution.users_index import UsersIndex
@@ -31,7 +31,7 @@ BATCH = 524_288
 #: From so many records on, a batch of one root is read in two parts.
 SHARED = 65536
 
-_TYPES = {pa.int64(): LongType, pa.bool_(): BooleanType, pa.binary(): BinaryType}
+_TYPES = {pa.int64(): LongType, pa.binary(): BinaryType}
 #: See :data:`skerry.execution.blocks.COLUMNS`.
 SCHEMA = StructType([StructField(name, _TYPES[kind]()) for name, kind in COLUMNS.items()])
 #: By directory: what this process has loaded of the users' index.
@@ -114,7 +114,7 @@ class LogReader(DataSourceStreamReader):
         streams = np.array([number for number, _, _ in by_stream], np.int64)
         first, end = partition.batch
         extent = Extent(first, end, partition.whole, partition.number, partition.count, index.version)
-        yield from blocks_of(extent, streams, index.match(by_stream))
+        yield from blocks_of(extent, streams, *index.match(by_stream))
 
 
 def _index_at(path: Path, version: int) -> UsersIndex:

@@ -7,15 +7,16 @@ query whose groups outgrow :attr:`skerry.planner.model.frames.Frame.groups_maxim
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from skerry.execution.partial_panes import PartialPanes, joined
+from skerry.execution.window_rows import Group, Input
 from skerry.planner.model.frames import Frame
-from skerry.windows.panes import Input, Key, Panes, Result
+from skerry.windows.panes import Key, Panes, Result
 
-#: A group: the value of each expression that GROUP BY names; None: NULL.
-Group = tuple[int | None, ...]
 #: What a look for groups without rows has to leave room for, so that it seldom comes again: of those that have rows.
 _ROOM = 0.25
 
@@ -58,11 +59,29 @@ class GroupNumbers:
         """The same, to go on on its own."""
         return GroupNumbers(dict(self.known), self._due)
 
+    def merge(self, panes: Panes, parts: Sequence[PartialPanes]) -> Given | None:
+        """The next rows through the panes, as they were folded elsewhere. None: it has to be rows, as these are late for what came before
+        or there might be too many groups, and it matters which row is where among others; nothing is changed then."""
+        if not panes.accepts(parts):
+            return None
+        new = dict.fromkeys(group for part in parts for group in part.groups if group not in self.known)
+        if len(self.known) + len(new) > self._room(panes):
+            return None
+        self.known |= {group: number for number, group in enumerate(new, len(self.known))}
+        given = Given()
+        merged = joined([part.renumbered(self.known) for part in parts])
+        given._add(panes.merge(merged, len(self.known)), self.known)
+        return given
+
+    def _room(self, panes: Panes) -> int:
+        """With so many groups a look for those without rows is due."""
+        return max(self._due, min(frame.groups_maximum for frame, _ in panes.courses))
+
     def process(self, panes: Panes, rows: Input) -> Given:
         """The next rows through the panes. Their groups are known, the new ones numbered in the order of the rows."""
         given = Given()
         while panes.courses:
-            due = max(self._due, min(frame.groups_maximum for frame, _ in panes.courses))
+            due = self._room(panes)
             beyond = np.flatnonzero(rows.groups >= due)
             if not len(beyond):
                 given._add(panes.process(rows, len(self.known)), self.known)

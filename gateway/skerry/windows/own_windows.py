@@ -18,6 +18,7 @@ from skerry.execution.filters import Filter
 from skerry.execution.matching import Part, View
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
+from skerry.execution.window_rows import Input, Piece, as_input, with_epochs
 from skerry.expressions.evaluate import Vector
 from skerry.planner.model.frames import EPOCH, LATENESS_MS
 from skerry.planner.model.plans import Feed, QueryPlan
@@ -26,16 +27,12 @@ from skerry.streams.stream import common_ms
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.windows.group_bounds import GroupNumbers, too_many_groups
-from skerry.windows.panes import Course, Input, Key, Panes
+from skerry.windows.panes import Course, Key, Panes
 from skerry.windows.shared_windows import (
-    Piece,
     Texts,
     WindowView,
-    as_input,
-    ends_utc_ms,
     last_end,
     part_of,
-    with_epochs,
 )
 
 #: Rows of the log that are looked at at a time.
@@ -244,7 +241,7 @@ class Run:
             raise TableError(too_many_groups(session.key[0]))
         result, groups = given.results[session.key], given.groups[session.key]
         session.utc_ms = int(rows.utc_ms[np.argmax(rows.sample_ms)])
-        utc_ms, plan = ends_utc_ms(result, rows, self._own.speed), self._own.plan
+        utc_ms, plan = result.ends_utc_ms(self._own.speed), self._own.plan
         course = Course(*session.key)
         part = part_of(result, course, plan.groups, groups, utc_ms, plan.period_ms, self._texts)
         return part.delivery(replace(session.view, until_ms=until))

@@ -8,6 +8,9 @@ What a window gives is a function of the rows in the order of the log, not of th
   all groups where the frame says so;
 * a row more than an hour behind the time is in no window.
 
+Rows come as partial panes (:mod:`skerry.execution.partial_panes`), folded in executors or, with the time before them, here: what is done
+for each of them here is done once for a pane and group, but for rows that come late.
+
 Source for panes: Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005.
 """
 
@@ -16,59 +19,41 @@ from __future__ import annotations
 import copy
 import functools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from skerry.execution.partial_panes import EMPTY, JOIN, PartialPanes, cells_of, fold
 from skerry.execution.range_index import Int64
-from skerry.expressions.evaluate import Mask, Vector
+from skerry.execution.window_rows import Input
+from skerry.expressions.evaluate import Mask
 from skerry.expressions.expression import Expr
 from skerry.planner.model.frames import LATENESS_MS, Frame, Window
 
-_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 #: The windows of a query, and where those begin that are landmarks'.
 Key = tuple[Frame, int]
-#: What a state is without rows: how many are known, sum, least, greatest; of what is wider than 32 bits the sum of the lower
-#: 32 bits, and then that of the others.
-_EMPTY = (0, 0, _MOST, _LEAST, 0)
-_JOIN: tuple[np.ufunc, ...] = (np.add, np.add, np.minimum, np.maximum, np.add)
-_LOW = 0xFFFFFFFF
+_NEVER = int(np.iinfo(np.int64).min)
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
-    """Rows of a batch in the order of the log, ``chosen`` those that count, ascending places among them; of a join one may
-    stand there several times.
+class Row(NamedTuple):
+    """A row that brings windows: its number, when it was sampled, by the windows' time, and that in UTC."""
 
-    ``sample_ms`` is the time that the windows go by, ``utc_ms`` that time in UTC. ``groups``, ``arguments`` and ``motes``, whose rows
-    they are, are of the chosen only.
-    """
-
-    numbers: Int64
-    sample_ms: Int64
-    utc_ms: Int64
-    chosen: Int64
-    groups: Int64
-    arguments: Mapping[Expr, Vector]
-    motes: Int64
-
-    def part(self, begin: int, end: int) -> Input:
-        """Rows ``begin`` .. ``end`` - 1."""
-        at, until = np.searchsorted(self.chosen, (begin, end))
-        arguments = {e: (values[at:until], known[at:until]) for e, (values, known) in self.arguments.items()}
-        whole = (self.numbers[begin:end], self.sample_ms[begin:end], self.utc_ms[begin:end])
-        chosen = self.chosen[at:until] - begin
-        return Input(*whole, chosen, self.groups[at:until], arguments, self.motes[at:until])
+    number: int
+    sample_ms: int
+    utc_ms: int
 
 
 @dataclass(slots=True)
 class Result:
-    """Rows of windows: by which row of the log they came, when they end, of which group, which revision of the window they are, how many
-    motes are in the window, and by window and what is aggregated (None: rows) the states."""
+    """Rows of windows: by which row of the log they came, when that was sampled and that in UTC, when they end, of which group, which
+    revision of the window they are, how many motes are in the window, and by window and what is aggregated (None: rows) the states."""
 
     numbers: list[int] = field(default_factory=list)
+    brought_ms: list[int] = field(default_factory=list)
+    brought_utc_ms: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
     revisions: list[int] = field(default_factory=list)
@@ -77,20 +62,26 @@ class Result:
 
     def at(self, places: Sequence[int]) -> Result:
         """Those in these places."""
-        lists = (self.numbers, self.ends, self.groups, self.revisions, self.motes)
-        numbers, ends, groups, revisions, motes = ([values[place] for place in places] for values in lists)
-        states = {key: [cells[place] for place in places] for key, cells in self.states.items()}
-        return Result(numbers, ends, groups, revisions, motes, states)
+        found = Result(states={key: [cells[place] for place in places] for key, cells in self.states.items()})
+        for mine, others in zip(found._lists(), self._lists(), strict=True):
+            mine.extend(others[place] for place in places)
+        return found
 
     def extend(self, other: Result) -> None:
         """Add rows of the same windows."""
-        self.numbers += other.numbers
-        self.ends += other.ends
-        self.groups += other.groups
-        self.revisions += other.revisions
-        self.motes += other.motes
+        for mine, others in zip(self._lists(), other._lists(), strict=True):
+            mine.extend(others)
         for key, cells in other.states.items():
             self.states[key] += cells
+
+    def ends_utc_ms(self, speed: float) -> Int64:
+        """UTC of the windows' ends, by that of the rows that brought them; ``speed``: s of the windows' time in one of UTC's."""
+        behind = np.array(self.brought_ms, np.int64) - np.array(self.ends, np.int64)
+        return np.array(self.brought_utc_ms, np.int64) - np.rint(behind / speed).astype(np.int64)
+
+    def _lists(self) -> list[list[int]]:
+        times = [self.numbers, self.brought_ms, self.brought_utc_ms, self.ends]
+        return [*times, self.groups, self.revisions, self.motes]
 
 
 @dataclass(slots=True)
@@ -147,16 +138,6 @@ class Course:
             del self.revised[end_ms]
 
 
-def is_wide(argument: Expr) -> bool:
-    """Whether its values may take more than 32 bits, so that there might be no room for their sum in 64."""
-    return max(abs(argument.low), abs(argument.high)) > _LOW >> 1
-
-
-def cells_of(argument: Expr | None) -> int:
-    """How many integers its state has; None: how many rows there are."""
-    return 1 if argument is None else len(_EMPTY) if is_wide(argument) else len(_EMPTY) - 1
-
-
 class Panes:
     """One selection of rows. ``width_ms`` divides the lengths and slides of all windows over it.
 
@@ -195,7 +176,7 @@ class Panes:
         """Windows over expressions, from now on."""
         for argument in arguments:
             if argument not in self._states:
-                kept = _EMPTY[: cells_of(argument)]
+                kept = EMPTY[: cells_of(argument)]
                 self._states[argument] = [np.full(self._room, empty, np.int64) for empty in kept]
         key = frame, first_ms
         if key not in self.courses:
@@ -213,54 +194,96 @@ class Panes:
 
     def process(self, rows: Input, groups: int) -> dict[Key, Result]:
         """The next rows; ``groups`` are numbered from 0. Returns what windows give."""
-        results = {
-            key: Result(states={(window, a): [] for window in key[0].windows for a in self._states})
-            for key in self.courses
-        }
         if not len(rows.numbers):
-            return results
-        first = int(rows.sample_ms[0]) if self._now_ms is None else self._now_ms
-        time = np.maximum(np.maximum.accumulate(rows.sample_ms), first)
+            return self._nothing()
+        partial = fold(rows, self.arguments(), self.width_ms, self.grace_ms, self._now_ms)
+        return self.merge(partial, groups)
+
+    def accepts(self, parts: Sequence[PartialPanes]) -> bool:
+        """Whether the next rows may come as these, which were folded without knowing of the time before, or of each other: whether none
+        of their rows lies more than an hour behind the time, and none of a cell of several comes when a window that holds it has."""
+        for part in parts:
+            before = [
+                other.until_ms for other in parts if other is not part and other.steps["row"][0] < part.last
+            ]
+            before += [] if self._now_ms is None else [self._now_ms]
+            if before and part.least_ms < max(before) - LATENESS_MS:
+                return False
+        steps = np.concatenate([part.steps for part in parts])
+        steps = steps[np.argsort(steps["row"])]
+        time = np.maximum.accumulate(steps["time_ms"])
+        if self._now_ms is not None:
+            time = np.maximum(time, self._now_ms)
+        closed = np.full(len(time), _NEVER)
+        for slide in {course.frame.slide_ms for course in self.courses.values()}:
+            closed = np.maximum(closed, (time - self.grace_ms) // slide * slide)
+        for part in parts:
+            several = part.cells[part.cells["first"] < part.cells["last"]]
+            at = np.searchsorted(steps["row"], several["last"], "right") - 1
+            if np.any(several["pane"] * self.width_ms < closed[at]):
+                return False
+        return True
+
+    def merge(self, partial: PartialPanes, groups: int) -> dict[Key, Result]:
+        """As :meth:`process`, of rows that have been folded."""
+        results = self._nothing()
+        steps = partial.steps
+        first = int(steps["time_ms"][0]) if self._now_ms is None else self._now_ms
+        time, until = (
+            np.maximum(np.maximum.accumulate(steps[when]), first) for when in ("time_ms", "until_ms")
+        )
         for course in self.courses.values():
             if course.closed_ms is None:
                 course.closed_ms = course.due(first - self.grace_ms)
         self._now_ms, self._groups = first, max(self._groups, groups)
-        fresh = rows.sample_ms[rows.chosen] >= time[rows.chosen] - LATENESS_MS
         begin = 0
         while begin < len(time):
             end = int(np.searchsorted(time, time[begin] + LATENESS_MS, side="right"))
-            self._stretch(rows, time, fresh, begin, end, results)
+            self._stretch(partial, time, begin, end, int(until[end - 1]), results)
             begin = end
         return results
 
+    def _nothing(self) -> dict[Key, Result]:
+        return {
+            key: Result(states={(window, a): [] for window in key[0].windows for a in self._states})
+            for key in self.courses
+        }
+
     def _stretch(
-        self, rows: Input, time: Int64, fresh: Mask, begin: int, end: int, results: dict[Key, Result]
+        self,
+        partial: PartialPanes,
+        time: Int64,
+        begin: int,
+        end: int,
+        until_ms: int,
+        results: dict[Key, Result],
     ) -> None:
-        """Rows ``begin`` .. ``end`` - 1, in which the time goes on by an hour at most: from the first on, that is."""
+        """From step ``begin`` to step ``end``, in which the time goes on by an hour at most, and then to ``until_ms``."""
+        steps = partial.steps
         closings = self._closings(time, begin, end)
         # What the first row closes lies before it, and may have to go to make room.
         for key, end_ms in closings.pop(begin, ()):
-            self._emit(results[key], self.courses[key], int(rows.numbers[begin]), end_ms)
+            self._emit(results[key], self.courses[key], _row_of(steps[begin]), end_ms)
         for course in self.courses.values():
             assert course.closed_ms is not None
             course.closed_ms = max(course.closed_ms, course.due(int(time[begin]) - self.grace_ms))
             course.settle(int(time[begin]) - LATENESS_MS)
-        self._make_room(int(time[begin]), int(time[end - 1]))
-        at = int(np.searchsorted(rows.chosen, begin))
+        self._make_room(int(time[begin]), until_ms)
+        at = int(steps["row"][begin])
         for place, closing in sorted(closings.items()):
-            until = int(np.searchsorted(rows.chosen, place))
-            self._take(rows, fresh, at, until, results)
-            at = until
+            upto = int(steps["row"][place])
+            self._take(partial, at, upto, results)
+            at = upto
             for key, end_ms in closing:
-                self._emit(results[key], self.courses[key], int(rows.numbers[place]), end_ms)
+                self._emit(results[key], self.courses[key], _row_of(steps[place]), end_ms)
                 self.courses[key].closed_ms = end_ms
-        self._take(rows, fresh, at, int(np.searchsorted(rows.chosen, end)), results)
-        self._now_ms = int(time[end - 1])
+        self._take(partial, at, int(steps["row"][end]) if end < len(time) else partial.last + 1, results)
+        self._now_ms = until_ms
 
     # ---- which windows are over ----
 
     def _closings(self, time: Int64, begin: int, end: int) -> dict[int, list[tuple[Key, int]]]:
-        """By place of the row that brings them: windows with their ends."""
+        """By the step that brings them: windows with their ends."""
         found: dict[int, list[tuple[Key, int]]] = {}
         assert self._now_ms is not None
         for key, course in self.courses.items():
@@ -300,7 +323,7 @@ class Panes:
         for argument, arrays in self._states.items():
             old = arrays or [np.zeros(self._room, np.int64)]
             self._states[argument] = []
-            for array, empty in zip(old, _EMPTY, strict=False):
+            for array, empty in zip(old, EMPTY, strict=False):
                 new = np.full((panes, width), empty, np.int64)
                 new[:kept, : self._room[1]] = array[gone : gone + kept]
                 self._states[argument].append(new)
@@ -335,7 +358,7 @@ class Panes:
         """Forget all other groups: these are numbered from 0 now, in their order."""
         there = places[places < self._room[1]]
         for arrays in self._states.values():
-            for array, empty in zip(arrays, _EMPTY, strict=False):
+            for array, empty in zip(arrays, EMPTY, strict=False):
                 array[:, : len(there)] = array[:, there]
                 array[:, len(there) :] = empty
         for course in self.courses.values():
@@ -360,8 +383,8 @@ class Panes:
         before = course.before if course is not None else None
         for argument, arrays in self._states.items():
             parts = []
-            for i, (array, join) in enumerate(zip(arrays, _JOIN, strict=False)):
-                part = join.reduce(array[begin:end], axis=0, initial=_EMPTY[i])
+            for i, (array, join) in enumerate(zip(arrays, JOIN, strict=False)):
+                part = join.reduce(array[begin:end], axis=0, initial=EMPTY[i])
                 if before is not None and argument in before:
                     old = before[argument][i]
                     part[: len(old)] = join(part[: len(old)], old)
@@ -369,32 +392,34 @@ class Panes:
             found[argument] = parts
         return found
 
-    def _take(
-        self,
-        rows: Input,
-        fresh: Mask,
-        at: int,
-        until: int,
-        results: dict[Key, Result],
-    ) -> None:
-        """Chosen rows ``at`` .. ``until`` - 1 into their panes; late ones one by one, with the windows that they change."""
-        if at == until:
-            return
-        samples = rows.sample_ms[rows.chosen[at:until]]
+    def _take(self, partial: PartialPanes, row: int, end: int, results: dict[Key, Result]) -> None:
+        """What begins with rows ``row`` .. ``end`` - 1 into its panes; late rows one by one, with the windows that they change."""
+        cells, motes = partial.cells, partial.motes
+        at, until = np.searchsorted(cells["first"], (row, end)).tolist()
+        noted, known = np.searchsorted(motes["first"], (row, end)).tolist()
         closed = max((course.closed_ms or 0 for course in self.courses.values()), default=0)
-        late = samples < closed
-        self._add(rows, at + np.flatnonzero(fresh[at:until] & ~late))
-        of_late = at + np.flatnonzero(fresh[at:until] & late)
-        for places in np.split(of_late, 1 + np.flatnonzero(np.diff(rows.chosen[of_late]))):
+        late = cells["pane"][at:until] * self.width_ms < closed
+        self._add(partial, at + np.flatnonzero(~late))
+        of_late = at + np.flatnonzero(late)
+        for places in np.split(of_late, 1 + np.flatnonzero(np.diff(cells["first"][of_late]))):
             if not len(places):
                 continue
-            self._add(rows, places)
-            row = rows.chosen[places[0]]
-            groups = np.unique(rows.groups[places])
+            self._add(partial, places)
+            by = Row(*(int(cells[places[0]][name]) for name in ("first", "sample_ms", "utc_ms")))
+            upto = int(np.searchsorted(motes["first"], by.number, "right"))
+            self._note(motes[noted:upto])
+            noted = upto
+            groups = np.unique(cells["group"][places])
             for key, course in self.courses.items():
-                for end in course.holding(int(rows.sample_ms[row])):
+                for end_ms in course.holding(by.sample_ms):
                     only = None if course.frame.whole else groups
-                    self._emit(results[key], course, int(rows.numbers[row]), end, only, course.revise(end))
+                    self._emit(results[key], course, by, end_ms, only, course.revise(end_ms))
+        self._note(motes[noted:known])
+
+    def _note(self, motes: np.ndarray) -> None:
+        """Motes that have rows in panes now."""
+        for pane, mote in zip(motes["pane"].tolist(), motes["mote"].tolist(), strict=True):
+            self._motes[pane] = self._motes.get(pane, 0) | 1 << mote
 
     def _motes_of(self, begin: int, end: int) -> int:
         """The motes in panes ``begin`` .. ``end`` - 1."""
@@ -403,28 +428,14 @@ class Panes:
             operator.or_, (self._motes.get(pane, 0) for pane in panes if begin <= pane < end), 0
         )
 
-    def _add(self, rows: Input, places: Int64) -> None:
-        panes = rows.sample_ms[rows.chosen[places]] // self.width_ms - self._first
-        for pane, mote in set(zip((panes + self._first).tolist(), rows.motes[places].tolist(), strict=True)):
-            self._motes[pane] = self._motes.get(pane, 0) | 1 << mote
-        flat = panes * self._room[1] + rows.groups[places]
-        np.add.at(self._states[None][0].reshape(-1), flat, 1)
+    def _add(self, partial: PartialPanes, places: Int64) -> None:
+        cells = partial.cells[places]
+        flat = (cells["pane"] - self._first) * self._room[1] + cells["group"]
+        columns = iter(partial.states)
         for argument, arrays in self._states.items():
-            if argument is None:
-                continue
-            values, known = rows.arguments[argument]
-            values, known = values[places], known[places]
-            if not known.all():
-                values, cells = values[known], flat[known]
-            else:
-                cells = flat
-            count, total, least, most, *high = (array.reshape(-1) for array in arrays)
-            np.add.at(count, cells, 1)
-            np.add.at(total, cells, values & _LOW if high else values)
-            if high:
-                np.add.at(high[0], cells, values >> 32)
-            np.minimum.at(least, cells, values)
-            np.maximum.at(most, cells, values)
+            parts = [cells["rows"]] if argument is None else [next(columns)[places] for _ in arrays]
+            for array, part, join in zip(arrays, parts, JOIN, strict=False):
+                join.at(array.reshape(-1), flat, part)
 
     # ---- panes into windows ----
 
@@ -432,7 +443,7 @@ class Panes:
         self,
         result: Result,
         course: Course,
-        number: int,
+        by: Row,
         end_ms: int,
         only: Int64 | None = None,
         revision: int = 0,
@@ -449,7 +460,9 @@ class Panes:
         begin = min(begin_ms for begin_ms, _ in spans.values()) // self.width_ms
         motes = self._motes_of(begin, -(-max(until_ms for _, until_ms in spans.values()) // self.width_ms))
         motes |= 0 if course.frame.is_bounded else course.motes_before
-        result.numbers += [number] * len(groups)
+        result.numbers += [by.number] * len(groups)
+        result.brought_ms += [by.sample_ms] * len(groups)
+        result.brought_utc_ms += [by.utc_ms] * len(groups)
         result.ends += [end_ms] * len(groups)
         result.groups += groups.tolist()
         result.revisions += [revision] * len(groups)
@@ -464,3 +477,7 @@ class Panes:
         begin = max(begin_ms // self.width_ms - self._first, 0)
         end = max(begin, end_ms // self.width_ms - self._first)
         return self._joined(course if not window.length_ms else None, begin, end)
+
+
+def _row_of(step: np.void) -> Row:
+    return Row(int(step["row"]), int(step["sample_ms"]), int(step["utc_ms"]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -12,8 +13,11 @@ import pyarrow as pa
 from skerry.execution.deliveries import Delivery
 from skerry.execution.filters import Filter
 from skerry.execution.matching import Part, View
+from skerry.execution.partial_panes import PartialPanes, cells_of
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
+from skerry.execution.window_rows import NULL, Group
+from skerry.execution.window_selection import WindowSelection
 from skerry.expressions.build import rounded_quotient
 from skerry.expressions.evaluate import Evaluator, Values, Vector, rounded_quotients
 from skerry.expressions.expression import Expr, Kind
@@ -29,15 +33,15 @@ from skerry.planner.model.frames import (
 from skerry.planner.model.plans import Feed, Output, QueryPlan
 from skerry.planner.model.row_time import NETWORK_TIME, TIME
 from skerry.planner.model.waits import behind_ms, grace_ms
-from skerry.streams.stream import common_ms
-from skerry.windows.group_bounds import Group, GroupNumbers, too_many_groups
-from skerry.windows.panes import Course, Input, Key, Panes, Result, cells_of
+from skerry.windows.group_bounds import Given as GroupsGiven
+from skerry.windows.group_bounds import GroupNumbers, too_many_groups
+from skerry.windows.panes import Course, Key, Panes, Result
 from skerry_protocol.packets import Aggregate
 
 #: What a window's rows are kept under in a batch: its panes, by number, and itself.
 WindowKey = tuple[int, Key]
-#: Stands for NULL among a group's values.
-_NULL = int(np.iinfo(np.int64).min)
+#: What of rows is to be folded: see :meth:`Windows.wanted`.
+Wanted = tuple[int, int]
 #: The number of each text that has been a group.
 Texts = dict[str, int]
 _ALWAYS = int(np.iinfo(np.int64).max)
@@ -262,6 +266,19 @@ class Shared:
         if not self.selection.groups:
             self.groups.known[()] = 0
 
+    @property
+    def wanted(self) -> Wanted:
+        """Another one when something else is to be folded: more is aggregated when users come."""
+        return self.number, len(self.panes.arguments())
+
+
+@dataclass(slots=True)
+class Brought:
+    """What rows brought: what windows gave, by :data:`WindowKey`, and whose they are."""
+
+    parts: dict[Hashable, WindowPart] = field(default_factory=dict)
+    users: set[str] = field(default_factory=set)
+
 
 class Windows:
     """The windows of all users. Not for several threads at once.
@@ -338,11 +355,6 @@ class Windows:
     def _time(self, number: int, network_ms: int) -> int:
         return network_ms if self._utc is None else self._utc(number, network_ms)
 
-    @property
-    def streams(self) -> frozenset[int]:
-        """The streams that windows are over."""
-        return frozenset(number for shared in self._shared.values() for number in shared.views)
-
     def remove(self, user: str) -> None:
         """The user is gone."""
         self._leave(user, self._of_user.pop(user, {}).values())
@@ -404,9 +416,9 @@ class Windows:
             if seen is None and self._is_over(number, feed, before):
                 continue
             # Windows begin behind a user's begin anyway, so that the time when he came does not keep users apart.
-            first = session not in sessions if seen is None else seen.feed.since_ms == _NULL
+            first = session not in sessions if seen is None else seen.feed.since_ms == NULL
             sessions.add(session)
-            alike = replace(feed, user="", since_ms=_NULL if first else feed.since_ms)
+            alike = replace(feed, user="", since_ms=NULL if first else feed.since_ms)
             if seen is None or seen.feed != alike:
                 fresh[number] = alike
         return fresh
@@ -420,30 +432,67 @@ class Windows:
 
     def process(self, parts: Mapping[int, Part]) -> tuple[dict[Hashable, WindowPart], set[str]]:
         """The next rows of all streams: what windows give, by :data:`WindowKey`, and whose they are."""
-        found: dict[Hashable, WindowPart] = {}
-        users: set[str] = set()
-        for selection, shared in list(self._shared.items()):
-            mine = [(view, parts[number]) for number, view in shared.views.items() if number in parts]
-            if not mine:
+        found = Brought()
+        for shared in list(self._shared.values()):
+            if shared.views.keys() & parts.keys():
+                self._give(shared, self._of_rows(shared, parts), found)
+        return found.parts, found.users
+
+    def merge(
+        self,
+        streams: Collection[int],
+        folded: Callable[[Wanted], Sequence[PartialPanes] | None],
+        rows: Callable[[], Mapping[int, Part]],
+    ) -> tuple[dict[Hashable, WindowPart], set[str]]:
+        """The same, where they have been folded. ``streams``: those that have some; ``folded``: of what is asked; None: it was not known
+        yet; ``rows``: the rows themselves, which not all may be wanted of."""
+        found = Brought()
+        for shared in list(self._shared.values()):
+            if shared.views.keys().isdisjoint(streams):
                 continue
-            rows = _input(shared, mine, None if self._utc is None else self._speed)
-            given = shared.groups.process(shared.panes, rows)
-            brought = {key for key, result in given.results.items() if result.numbers}
-            for key in brought:
-                utc_ms = ends_utc_ms(given.results[key], rows, self._speed)
-                found[shared.number, key] = part_of(
-                    given.results[key],
-                    Course(*key),
-                    selection.groups,
-                    given.groups[key],
-                    utc_ms,
-                    selection.period_ms,
-                )
-            if brought:
-                users.update(user for user, key in shared.users.items() if key in brought)
-            if given.ended:
-                self._end(shared, given.ended)
-        return found, users
+            parts = folded(shared.wanted)
+            given = shared.groups.merge(shared.panes, parts) if parts else None
+            self._give(shared, given or self._of_rows(shared, rows()), found)
+        return found.parts, found.users
+
+    def _of_rows(self, shared: Shared, parts: Mapping[int, Part]) -> GroupsGiven:
+        return shared.groups.process(shared.panes, self._selection(shared).input(parts, shared.groups.known))
+
+    def _give(self, shared: Shared, given: GroupsGiven, found: Brought) -> None:
+        """What the windows of a selection gave."""
+        selection = shared.selection
+        brought = {key for key, result in given.results.items() if result.numbers}
+        for key in brought:
+            result = given.results[key]
+            found.parts[shared.number, key] = part_of(
+                result,
+                Course(*key),
+                selection.groups,
+                given.groups[key],
+                result.ends_utc_ms(self._speed),
+                selection.period_ms,
+            )
+        if brought:
+            found.users.update(user for user, key in shared.users.items() if key in brought)
+        if given.ended:
+            self._end(shared, given.ended)
+
+    def wanted(self) -> dict[Wanted, Callable[[], WindowSelection]]:
+        """What is to be folded of rows, wherever that is done."""
+        return {shared.wanted: partial(self._selection, shared) for shared in self._shared.values()}
+
+    def _selection(self, shared: Shared) -> WindowSelection:
+        selection, panes = shared.selection, shared.panes
+        return WindowSelection(
+            shared.views,
+            selection.groups,
+            panes.arguments(),
+            selection.period_ms,
+            selection.epochs,
+            None if self._utc is None else self._speed,
+            panes.width_ms,
+            panes.grace_ms,
+        )
 
     def _end(self, shared: Shared, ended: Sequence[Key]) -> None:
         """Windows whose groups are too many are over for those who have them."""
@@ -456,109 +505,10 @@ class Windows:
             del self._shared[shared.selection]
 
 
-def _input(shared: Shared, mine: list[tuple[View, Part]], speed: float | None) -> Input:
-    """The rows of all streams of a selection as one, in the order of the log. ``speed``: they are by UTC, and how that goes."""
-    arguments, selection = shared.panes.arguments(), shared.selection
-    pieces = []
-    for view, part in mine:
-        places = part.places(view)
-        rows = part.rows.evaluate
-        of_places = rows if len(places) == len(part.numbers) else rows.at(places)
-        vectors = [of_places(expr, selection.period_ms) for expr in (*selection.groups, *arguments)]
-        samples = part.rows.sample_ms if speed is None else common_ms(part.rows.utc_ms, speed)
-        left = samples[places] // selection.period_ms % max(1, selection.epochs)
-        vectors = with_epochs(vectors, selection.groups, left)
-        motes, _ = part.rows.column("nodeid")
-        pieces.append(
-            Piece(part.numbers, samples, part.rows.utc_ms, places.astype(np.int64), vectors, motes[places])
-        )
-    return as_input(pieces, shared.groups.known, len(selection.groups), arguments)
-
-
-def with_epochs(vectors: Sequence[Vector], groups: Sequence[Expr], left: Int64) -> list[Vector]:
-    """What rows are grouped by and what of them is aggregated, with what their epochs leave where they are grouped by those."""
-    epochs: Vector = left, np.ones(len(left), np.bool_)
-    of_groups = [epochs if expr == EPOCH else vector for expr, vector in zip(groups, vectors, strict=False)]
-    return [*of_groups, *vectors[len(groups) :]]
-
-
 def _epochs(left: Int64, begins: Int64, period_ms: int, epochs: int) -> Int64:
     """The epochs of windows that begin then, by what they leave when divided by ``epochs``."""
     first = begins // period_ms
     return first + (left - first) % epochs
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Rows of one stream: their numbers in the log, ascending, their sample times, those in UTC; places of those that count among them,
-    ascending, what these are grouped by and what of them is aggregated, and whose rows they are."""
-
-    numbers: Int64
-    sample_ms: Int64
-    utc_ms: Int64
-    chosen: Int64
-    vectors: Sequence[Vector]
-    motes: Int64
-
-
-def as_input(
-    pieces: Sequence[Piece], known: dict[Group, int], count: int, arguments: Sequence[Expr]
-) -> Input:
-    """Pieces of one session as one; the first ``count`` vectors are groups, of which new ones are added to ``known``."""
-    if len(pieces) == 1:
-        (only,) = pieces
-        numbers, samples, utc = only.numbers, only.sample_ms, only.utc_ms
-        places, merged, motes = only.chosen, list(only.vectors), only.motes
-    else:
-        numbers = np.concatenate([piece.numbers for piece in pieces])
-        samples = np.concatenate([piece.sample_ms for piece in pieces])
-        utc = np.concatenate([piece.utc_ms for piece in pieces])
-        order = np.argsort(numbers, kind="stable")
-        numbers, samples, utc = numbers[order], samples[order], utc[order]
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        offsets = np.cumsum([0, *(len(piece.numbers) for piece in pieces[:-1])])
-        chosen = [piece.chosen + offset for piece, offset in zip(pieces, offsets, strict=True)]
-        places = rank[np.concatenate(chosen)]
-        by_place = np.argsort(places, kind="stable")
-        places = places[by_place]
-        motes = np.concatenate([piece.motes for piece in pieces])[by_place]
-        merged = [
-            (
-                np.concatenate([v for v, _ in column])[by_place],
-                np.concatenate([k for _, k in column])[by_place],
-            )
-            for column in zip(*(piece.vectors for piece in pieces), strict=True)
-        ]
-    groups = numbered(known, merged[:count], len(places))
-    arguments_of = dict(zip(arguments, merged[count:], strict=True))
-    return Input(numbers, samples, utc, places, groups, arguments_of, motes)
-
-
-def ends_utc_ms(result: Result, rows: Input, speed: float) -> Int64:
-    """UTC of the windows' ends, by that of the rows that brought them."""
-    brought = np.searchsorted(rows.numbers, np.array(result.numbers, np.int64))
-    behind = rows.sample_ms[brought] - np.array(result.ends, np.int64)
-    return rows.utc_ms[brought] - np.rint(behind / speed).astype(np.int64)
-
-
-def numbered(known: dict[Group, int], columns: list[Vector], rows: int) -> Int64:
-    """The number of each row's group; new ones are added to ``known``."""
-    codes = np.zeros(rows, np.int64)
-    if not columns:
-        return codes
-    values = [np.where(there, value, _NULL) for value, there in columns]
-    for value in values:
-        distinct, code = np.unique(value, return_inverse=True)
-        codes = codes * len(distinct) + code
-    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
-    numbers = np.empty(len(first), np.int64)
-    # In the order of the rows, so that it does not matter where batches end.
-    for distinct in np.argsort(first).tolist():
-        row = first[distinct]
-        group = tuple(None if (v := int(value[row])) == _NULL else v for value in values)
-        numbers[distinct] = known.setdefault(group, len(known))
-    return numbers[code]
 
 
 def part_of(

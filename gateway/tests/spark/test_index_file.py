@@ -33,9 +33,10 @@ VIEWS = [view_of(low) for low in range(0, 36, 4)]
 
 def matches(index: UsersIndex) -> dict[int, list[int]]:
     """Rows by entry."""
-    [found] = index.match([(1, np.arange(40), ROWS.records)]) or [None]
-    if found is None:
+    of_streams, _ = index.match([(1, np.arange(40), ROWS.records)])
+    if not of_streams:
         return {}
+    [found] = of_streams
     return {entry: found.numbers[found.of(entry)].tolist() for entry in found.hits["entry"].tolist()}
 
 

@@ -13,14 +13,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.tests.logs import STREAMS
+from gateway.tests.logs import STREAMS, plan_of
 from skerry.execution.blocks import batch_of
+from skerry.execution.filters import Filter
 from skerry.execution.matched import MatchedBatch
+from skerry.execution.matching import View
+from skerry.planner.model.plans import Feed
 from skerry.spark.index_file import IndexFile
 from skerry.spark.log_source import SHARED, LogPartition, LogReader, UnreadableError
 from skerry.storage.log.record import NUMBERED, RECORD, Block, Records, numbered, seal
 from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, partition_of, partitions, read
 from skerry.storage.state import DataError
+
+EVERYTHING = View.of(
+    Filter.of(plan_of("SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")), Feed("u", 1, 5000, 5000, 0)
+)
 
 
 def records(first: int, count: int) -> Records:
@@ -36,7 +43,8 @@ def reader_of(log: StreamLog, streams: Sequence[int] = (1,)) -> LogReader:
     index, changes = IndexFile(log.path.parent), []
     for number in streams:
         stream = replace(STREAMS[1], number=number)
-        changes += [[2 * number - 1, "stream", stream.to_dict()], [2 * number, "whole", number, True]]
+        entry = [2 * number, "entry", number, EVERYTHING.to_list()]
+        changes += [[2 * number - 1, "stream", stream.to_dict()], entry]
     index.append(changes, changes)
     index.close()
     return LogReader(str(log.path), str(index.path))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from skerry.execution.partial_panes import cells_of
 from skerry.execution.residual import Residual, type_of
 from skerry.expressions.evaluate import Vector
 from skerry.expressions.expression import Expr
@@ -33,7 +34,6 @@ from skerry.storage.history.engine.selects import (
     window_selects,
 )
 from skerry.storage.history.layout import Int64
-from skerry.windows.panes import cells_of
 from skerry.windows.shared_windows import WindowPart, WindowRows, WindowView
 
 Ask = Callable[[exp.Select], pa.Table]
