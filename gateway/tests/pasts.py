@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -27,6 +28,9 @@ from skerry.storage.history.store import History
 from skerry.storage.log.record import RECORD, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Stream
+from skerry.tables.join import Joiner
+from skerry.tables.journal import TableJournal
+from skerry.tables.store import TableStore
 
 #: UTC in us at network time 0 of session 1: ten minutes before a midnight.
 ORIGIN = (1_795_132_800 - 600) * 1_000_000
@@ -151,6 +155,14 @@ def endless_past(data: Path) -> Manifest:
     )
     found.save(data / "history")
     return found
+
+
+def joiner_of(plan: QueryPlan, data: Path, store: TableStore) -> Joiner:
+    """What joins rows of a past with tables as they have been since its beginning."""
+    journal = TableJournal(data, store, lambda: 0, nullcontext())
+    joiner = Joiner(plan, store.get, None, journal)
+    journal.want(joiner.names)
+    return joiner
 
 
 class Gone:

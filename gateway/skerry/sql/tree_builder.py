@@ -219,6 +219,8 @@ class TreeBuilder:
         found: dict[str, Tree[Token]] = {}
         for tree in trees:
             kind = tree.data if tree.data in _SINGLE else "sampling"
+            # A table's past, which stands behind its name, is not the query's.
+            kind = "past" if _is_of_table(tree) else kind
             if kind in found:
                 named = {
                     "sampling": "how often to sample",
@@ -226,6 +228,7 @@ class TreeBuilder:
                     "into": "INTO STORAGE POINT",
                     "order": "ORDER BY",
                     "start_now": "START NOW",
+                    "past": "HISTORY … AS",
                 }
                 what = named.get(kind, kind.upper())
                 raise QueryError(
@@ -253,10 +256,9 @@ def _with_past(
     tables: tuple[ast.Table, ...], clauses: dict[str, Tree[Token]], trees: Sequence[Tree[Token]]
 ) -> tuple[ast.Table, ...]:
     """``…, sensors HISTORY 1 day AS h``: the last table is what it was in that time."""
-    past = clauses.get("history")
-    if past is None or _token_type(past.children[-1]) != "NAME":
+    past = clauses.get("past")
+    if past is None:
         return tables
-    del clauses["history"]
     alias, last = _token(past.children[-1]), tables[-1]
     where = trees.index(past)
     if where == 0 or trees[where - 1].data != "source" or last.alias is not None:
@@ -264,6 +266,10 @@ def _with_past(
         raise QueryError(f"nothing says of what '{alias}' is the past", hint, _span(past))
     table = ast.Table(last.name, str(alias), _duration(_tree(past.children[1]), "HISTORY"))
     return (*tables[:-1], table)
+
+
+def _is_of_table(tree: Tree[Token]) -> bool:
+    return tree.data == "history" and _token_type(tree.children[-1]) == "NAME"
 
 
 def _token_type(node: Any) -> str | None:

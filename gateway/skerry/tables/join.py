@@ -42,6 +42,11 @@ class Joiner:
         """What executors need to find the pairs; None: they cannot."""
         return None if self._versions is None else self._pairing.to_text()
 
+    def readings(self, first: int, end: int) -> dict[str, list[tuple[int, Table]]]:
+        """By what tables are called: from which of rows ``first`` .. ``end`` - 1 of the log on which reading is met. Raises TableError."""
+        probes = [probe for probe in self._pairing.probes if probe.table.past_ms is None]
+        return {probe.table.called: self._pairing.readings(probe, first, end) for probe in probes}
+
     def check(self) -> None:
         """Raises TableError when a table is not there for the rows that come next, or has not the columns any more that the query was
         planned with."""

@@ -159,6 +159,17 @@ class Pairing:
             if begin < end
         ]
 
+    def readings(self, probe: Probe, first: int, end: int) -> list[tuple[int, Table]]:
+        """From which of rows ``first`` .. ``end`` - 1 of the log on which reading of a table is met. Raises TableError."""
+        assert self._versions is not None
+        changes = self._versions.changes([probe.table.schema.name], first, end - 1)
+        found: list[tuple[int, Table]] = []
+        for at in (first, *changes):
+            table = self._table(probe, at)
+            if not found or found[-1][1].version != table.version:
+                found.append((at, table))
+        return found
+
     def pairs(
         self, rows: Rows, places: Indices, at: int | None
     ) -> tuple[Int64, dict[str, tuple[Table, Int64]]]:

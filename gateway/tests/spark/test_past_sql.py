@@ -66,8 +66,8 @@ def selects(plan: QueryPlan, end: int, timing: Timing) -> list[exp.Select]:
         found = group_selects(plan, end, timing)
         return [found.groups, *([found.motes] if found.motes else []), *found.values.values()]
     if plan.order is not None:
-        return [ordered_select(plan, end, plan.order.limit or 0)]
-    return [rows_select(plan, Range(100, end - 30), end)]
+        return [ordered_select(plan, end, plan.order.limit or 0, timing)]
+    return [rows_select(plan, Range(100, end - 30), end, timing)]
 
 
 @pytest.fixture(scope="module")

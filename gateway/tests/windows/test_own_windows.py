@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.tests.logs import STREAMS, Log, Replay, happenings, logs
-from gateway.tests.pasts import ORIGIN, Gone, of_one_stream, past_engine, rows_behind
+from gateway.tests.pasts import ORIGIN, Gone, joiner_of, of_one_stream, past_engine, rows_behind
 from gateway.tests.windowed import (
     PLACES_TABLE,
     User,
@@ -121,10 +121,19 @@ def test_windows_over_a_join_hold_what_duckdb_finds_in_them(
 STREAM = STREAMS[1]
 past_users = st.builds(
     lambda windows, group, where, having, order, limit, joined: User(
-        windows, group, where, having, order, limit, 0, None, name="u", joined=joined
+        windows,
+        group,
+        where,
+        having,
+        order,
+        limit,
+        0,
+        None,
+        name="u",
+        joined=joined or str(group).startswith("p."),
     ),
     one_window | several_windows,
-    st.sampled_from([None, "nodeid"]),
+    st.sampled_from([None, "nodeid", "p.floor", "p.name"]),
     st.sampled_from([None, "temp > 21", "nodeid = 2 OR NOT (temp <= 23 OR temp IS NULL)"]),
     st.sampled_from([None, None, *havings]),
     st.sampled_from([None, None, *orders]),
@@ -195,7 +204,7 @@ def test_windows_of_the_past_alone(
         user.clauses, user.past, user.only = f"HISTORY {span} s ONLY", len(log.rows), True
         user.since_ms = max(0, asked_ms - span * 1000)
         since_us = ORIGIN + (asked_ms - span * 1000) * 1000
-        joiner = Joiner(user.plan, store.get) if user.joined else None
+        joiner = joiner_of(user.plan, Path(directory), store) if user.joined else None
         answer = Answer(
             user.plan, gone.reader(user.plan, since_us), len(log.rows), past_engine(), since_us, joiner
         )

@@ -96,6 +96,11 @@ def _refusals(select: ast.Select, plan: QueryPlan, history: ast.History) -> tupl
         (plan.once, "ONCE", "write SAMPLE PERIOD, or HISTORY … ONLY without it"),
         (isinstance(select.sampling, ast.Lifetime), "LIFETIME", "write SAMPLE PERIOD"),
         (bool(plan.reads), "storage points", "their past is on the motes: ask for it with ONCE"),
+        (
+            not history.only and any(probe.table.past_ms is not None for probe in plan.probes),
+            "a join of the stream with its own past",
+            "end it with ONLY, or leave HISTORY out: each row meets those before it anyway",
+        ),
         (select.into is not None, "INTO", "motes keep what they sample, not what the gateway has"),
         (acts, "events and actions", "they are of the present: ask for them in another query"),
         (

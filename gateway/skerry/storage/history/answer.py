@@ -2,7 +2,7 @@
 
 The engine (:mod:`skerry.storage.history.engine`) has the rows, and folds groups of them, over the integers that motes sent, so that a
 value is the same then and now. Aggregates are exact here, where motes keep summaries: MEDIAN, QUANTILE and COUNT(DISTINCT …) have no
-error, and nothing leaves 32 bits. Joins and windows are made here of the rows, by what makes them of those that come in.
+error, and nothing leaves 32 bits.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.execution.deliveries import Delivery
-from skerry.execution.residual import Residual, Rows
+from skerry.planner.model.joined_tables import JoinedTable
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.engine.engine import MovedError, PastEngine
-from skerry.storage.history.engine.messages import Question
+from skerry.storage.history.engine.messages import EarlierRows, Question, Reading, TableRows
 from skerry.storage.history.engine.selects import Timing
 from skerry.storage.history.engine.waiting import Waiting
-from skerry.storage.history.engine.windows import has_windows
 from skerry.storage.history.first_readings import first_in_epochs
 from skerry.storage.history.layout import Int64
 from skerry.storage.history.reader import Reader, Samples
-from skerry.storage.history.sorting import Ordered, most_ordered
+from skerry.storage.history.sorting import most_ordered
 from skerry.tables.join import Joiner
-from skerry.windows.own_windows import Chosen, OwnWindows, Run
+from skerry.tables.store import Table
+from skerry.windows.own_windows import Chosen
 
 #: Rows of one piece of an answer.
 PIECE_ROWS = 131_072
@@ -74,6 +74,10 @@ class PastRows:
         return found
 
 
+#: Rows of the stream that may be of the time before those sampled from a moment on, UTC in us, for each of a query's tables of its past.
+EarlierReader = Callable[[JoinedTable], Reader]
+
+
 class Answer:
     """One query's rows among those of the log before ``end``. A piece that is asked for again is the same."""
 
@@ -85,22 +89,19 @@ class Answer:
         engine: PastEngine,
         since_us: int = 0,
         joiner: Joiner | None = None,
+        earlier: EarlierReader | None = None,
         *,
         by_utc: bool = False,
         speed: float = 1.0,
     ) -> None:
-        """``since_us``: where the query's span begins, UTC; ``by_utc``: whether windows and epochs that are aggregated are of all
-        networks, by UTC, instead of each session's own; ``speed``: s of network time in one of UTC's."""
+        """``since_us``: where the query's span begins, UTC; ``joiner``: knows which tables its rows meet; ``earlier`` reads what a table
+        of the stream's own past is made of; ``by_utc``: whether windows and epochs that are aggregated are of all networks, by UTC,
+        instead of each session's own; ``speed``: s of network time in one of UTC's."""
         self._plan, self._reader, self._end, self._engine = plan, reader, end, engine
-        self._since_us, self._joiner = since_us, joiner
+        self._since_us, self._joiner, self._earlier = since_us, joiner, earlier
         self._timing = Timing(by_utc, speed)
-        self._residual = Residual(plan)
-        if joiner is not None:
-            self._residual.join = joiner.join
         #: What the engine keeps for the next piece goes by it.
         self._key = engine.key()
-        #: Of what is known as a whole only, and not by the engine.
-        self._whole: list[Delivery] | None = None
 
     def forget(self) -> None:
         """Nobody wants more of it."""
@@ -109,99 +110,59 @@ class Answer:
     def after(self, position: int, waiting: Waiting | None = None) -> tuple[list[Delivery], int, bool]:
         """Rows behind a row of the log, the position that is reached, and whether more may follow. Raises TableError; QueryError, where a
         limit is reached; GivenUpError, when ``waiting`` goes."""
-        waiting = waiting or Waiting()
-        plan = self._plan
-        windowed = plan.window is not None and not has_windows(plan)
-        if windowed or (plan.order is not None and self._joiner is not None):
-            if self._whole is None:
-                self._whole = self._windows() if windowed else self._sorted(waiting)
-            found = [delivery.behind(position) for delivery in self._whole]
-            return [one for one in found if len(one.numbers)], max(self._end - 1, 0), False
-        if self._joiner is None:
-            numbers, columns, position, more = self._found(position, waiting)
-            return [Delivery(numbers, columns)] if len(numbers) else [], position, more
-        more = True
-        while more:
-            rows, position, more = self._unjoined(position, waiting)
-            left, columns = self._residual.rows(rows, np.arange(len(rows.sample_ms)))
-            if len(left):
-                assert rows.numbers is not None
-                return [Delivery(rows.numbers[left], columns)], position, more
-        return [], position, False
-
-    def _found(self, position: int, waiting: Waiting) -> tuple[Int64, pa.RecordBatch, int, bool]:
-        """The engine's rows behind a position."""
         for _ in range(_ATTEMPTS):
             moves = self._reader.settled()
+            sources = self._reader.sources(self._end)
             question = Question(
                 0,
                 self._key,
                 self._plan,
-                self._reader.sources(self._end),
+                sources,
                 self._timing,
                 self._since_us // 1000,
                 position,
                 most_ordered(),
                 PIECE_ROWS,
+                self._tables(sources.first),
             )
             with suppress(MovedError):
-                table, reached, more = self._engine.ask(question, waiting)
+                table, reached, more = self._engine.ask(question, waiting or Waiting())
                 if self._reader.settled() == moves:
                     [batch] = table.combine_chunks().to_batches() or [_empty(table.schema)]
                     columns = pa.RecordBatch.from_arrays(
                         batch.columns[1:], schema=pa.schema(list(batch.schema)[1:])
                     )
-                    return batch.column(0).to_numpy(), columns, reached, more
+                    numbers = batch.column(0).to_numpy()
+                    return [Delivery(numbers, columns)] if len(numbers) else [], reached, more
             # What has been kept of it may have some rows twice.
             self._engine.forget(self._key)
         raise self._reader.unsettled()
 
-    def _unjoined(self, position: int, waiting: Waiting) -> tuple[Rows, int, bool]:
-        """The engine's rows before they are joined."""
-        numbers, batch, reached, more = self._found(position, waiting)
-        return self._reader.rows(numbers, batch), reached, more
-
-    def _sorted(self, waiting: Waiting) -> list[Delivery]:
-        """Rows that are joined, in the query's order. Who stops among them begins again: all have the number of the last row there is."""
-        assert self._plan.order is not None
-        assert self._joiner is not None
-        ordered, exprs = Ordered(self._plan.order), self._plan.order.exprs()
-        position, more = -1, True
-        while more:
-            rows, position, more = self._unjoined(position, waiting)
-            places = np.arange(len(rows.sample_ms))
-            left, columns = self._residual.rows(rows, places)
-            if len(left):
-                _, keys = self._joiner.columns(rows, places, exprs)
-                ordered.add([key for key in keys if not isinstance(key, list)], columns)
-        found = ordered.rows()
-        if found is None:
-            return []
-        return [Delivery(np.full(found.num_rows, max(self._end - 1, 0), np.int64), found)]
-
-    def _windows(self) -> list[Delivery]:
-        """Those that are over."""
-        # It has no feeds: their times do not matter.
-        utc = (lambda _, network_ms: network_ms) if self._timing.by_utc else None
-        past = PastRows(self._plan, lambda: self._reader, self._end, self._since_us)
-        own = OwnWindows(
-            self._plan,
-            self._end,
-            lambda *_: iter(()),
-            lambda _: None,
-            self._joiner,
-            past,
-            utc,
-            self._timing.speed,
+    def _tables(self, first: int) -> tuple[TableRows | EarlierRows, ...]:
+        """What the rows from the first on are joined with. Raises TableError."""
+        if self._joiner is None:
+            return ()
+        met = self._joiner.readings(first, self._end)
+        return tuple(
+            self._before(probe.table)
+            if probe.table.past_ms is not None
+            else self._readings(met[probe.table.called])
+            for probe in self._plan.probes
         )
-        run, found = Run(own), list[Delivery]()
-        while run.at < self._end:
-            position = run.at - 1
-            run.step(self._end)
-            if run.at >= self._end:
-                run.finish()
-            found += run.behind(position)
-        return found
+
+    def _readings(self, found: list[tuple[int, Table]]) -> TableRows:
+        # Also those are met that have no number yet, as a table must be there for a question that has no rows.
+        begins = [0, *(row for row, _ in found[1:]), max(self._end, 1)]
+        return TableRows(
+            tuple(
+                Reading(begin, until, str(table.path))
+                for (_, table), begin, until in zip(found, begins, begins[1:], strict=False)
+            )
+        )
+
+    def _before(self, table: JoinedTable) -> EarlierRows:
+        assert self._earlier is not None
+        return EarlierRows(self._earlier(table).sources(self._end))
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from skerry.storage.history.compaction_process import CompactionProcess
 from skerry.storage.history.damaged_files import DamagedError
 from skerry.storage.history.engine.engine import DIRECTORY, EngineError, PastEngine
 from skerry.storage.history.engine.waiting import Waiting
-from skerry.storage.history.past_table import EarlierRows
+from skerry.storage.history.past_table import EarlierRows, earlier_reader
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import Retention
 from skerry.storage.history.store import History
@@ -141,6 +141,7 @@ class HistoryService:
                     self.engine,
                     since_us,
                     joiner,
+                    lambda table: earlier_reader(plan, table, self._reader, self._earlier, since_us),
                     by_utc=self._by_utc,
                     speed=self._speed,
                 )

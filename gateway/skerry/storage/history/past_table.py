@@ -34,6 +34,21 @@ _SLACK = 1.0
 _MARGIN_MS = 2_000
 
 
+def earlier_reader(
+    plan: QueryPlan,
+    joined: JoinedTable,
+    reader: Callable[[frozenset[int], int], Reader],
+    earlier: Callable[[float, int], float],
+    since_us: int,
+) -> Reader:
+    """Of rows that those sampled from a time on, UTC in us, may meet; the rest as of :class:`EarlierRows`."""
+    assert joined.past_ms is not None
+    names = columns_read(plan.joined_exprs(), joined) - {EPOCH, TIME}
+    # From the beginning of the epoch on, of which the first row counts.
+    since = earlier(earlier(since_us / 1e6, joined.past_ms), plan.period_ms) - _MARGIN_MS / 1000
+    return reader(frozenset(BY_NAME[name].number for name in names), round(since * 1e6))
+
+
 class EarlierRows:
     """The past of one query's stream, as far as its readers have come. ``reader``: of rows sampled from a time on, UTC in us, of the
     streams that there are when it is asked for; ``earlier``: UTC in s so long, in ms of network time, before another."""

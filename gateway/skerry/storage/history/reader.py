@@ -196,12 +196,6 @@ class Reader:
             tuple(self._history.shifts(end)),
         )
 
-    def rows(self, numbers: Int64, batch: pa.RecordBatch) -> Rows:
-        """Rows that the engine has found (:func:`skerry.storage.history.engine.selects.unjoined_select`)."""
-        rows = Rows(batch, self._query)
-        rows.numbers, rows.sessions = numbers, batch.column("session").to_numpy()
-        return rows
-
     def parts(self, start: int, end: int) -> dict[int, tuple[Int64, Rows]]:
         """The same by stream: numbers of the rows, and the rows."""
         samples = self.read(start, end)

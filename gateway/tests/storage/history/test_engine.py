@@ -191,10 +191,10 @@ def test_files_and_row_groups_without_its_rows_are_not_read(kept: Kept) -> None:
     sources = kept.reader(sql, ORIGIN + 2 * 86_400_000_000).sources(3000)
     assert [Path(file.path).name for file in sources.files] == ["2026-11-22.parquet"]
     plan = plan_of(sql)
-    text = rows_select(plan, Range(2150, 2250), 3000).sql("duckdb")
+    text = rows_select(plan, Range(2150, 2250), 3000, Timing()).sql("duckdb")
     assert scanned(sources, plan, text) == (2, 5)
     never = plan_of(sql.replace("20.5", "300"))
-    assert scanned(sources, never, rows_select(never, Range(0, 3000), 3000).sql("duckdb"))[0] == 0
+    assert scanned(sources, never, rows_select(never, Range(0, 3000), 3000, Timing()).sql("duckdb"))[0] == 0
     counted = plan_of("SELECT COUNT(*) FROM sensors WHERE temp < -50 HISTORY 7 day ONLY")
     text = group_selects(counted, 3000, Timing()).groups.sql("duckdb")
     assert scanned(sources, counted, text)[0] == 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.expressions.expression import TIME_LEAF, Expr, Kind
+from skerry.expressions.expression import LIKE, TEXT_LEAF, TIME_LEAF, Expr, Kind
 from skerry.planner.model.row_time import TIME
 from skerry.storage.history.layout import READINGS
 from skerry_protocol.attributes import BY_NAME, BY_NUMBER
@@ -47,6 +47,17 @@ class Term:
 def column(name: str) -> Node:
     """A column of the relation."""
     return exp.column(name, quoted=True)
+
+
+def relation(name: str) -> exp.Expr:
+    """A relation by its name."""
+    return exp.to_identifier(name, quoted=True)
+
+
+def leaf_name(leaf: Expr) -> str:
+    """The column that has what an expression reads of a table: as texts, or as integers of so many decimal places."""
+    called, name = leaf.final[1:3]
+    return f"{called}.{name}.{'text' if leaf.kind is Kind.TEXT else leaf.digits}"
 
 
 def integer(value: int) -> Node:
@@ -105,9 +116,10 @@ def rows_utc_ms() -> Node:
 class Relation:
     """Rows of the past with further columns: a layer of them after the other, as what is used several times is computed once."""
 
-    def __init__(self, period_ms: int) -> None:
-        """``period_ms``: of the query's epochs."""
+    def __init__(self, period_ms: int, source: exp.Expr | None = None) -> None:
+        """``period_ms``: of the query's epochs; ``source``: what the rows are read from, None: the past."""
         self._period_ms = period_ms
+        self._source = relation(PAST) if source is None else source
         self._layers: list[dict[str, Node]] = []
         self._names: dict[str, tuple[str, int]] = {}
         self._conditions: list[Term] = []
@@ -135,7 +147,7 @@ class Relation:
     def select(self, columns: Sequence[tuple[str, Node]]) -> exp.Select:
         """Columns of the rows that are kept, all of them there: their terms have been made by this relation."""
         conditions = [term.node for term in self._conditions if not term.layer]
-        query = exp.select("*").from_(exp.to_identifier(PAST, quoted=True))
+        query = exp.select("*").from_(self._source)
         for condition in conditions:
             query = query.where(condition, copy=False)
         for number, layer in enumerate(self._layers, 1):
@@ -160,18 +172,14 @@ class Relation:
         return Term(both(exp.NEQ, term.node, integer(0)), term.layer)
 
     def number(self, expr: Expr) -> Term:
-        """An expression's integer; of a condition 0 or 1. Raises KeyError for what the past does not have."""
+        """An expression's integer; of a condition 0 or 1, of a text itself. Raises KeyError for what the past does not have."""
         if expr.op in _TRUTHS and expr.args:
             term = self._condition(expr)
             return Term(cast(term.node, BIGINT), term.layer)
         if expr.is_constant and expr.operand is not None:
             return Term(integer(expr.operand))
-        if expr.op is Op.NULL:
-            return Term(cast(exp.Null(), BIGINT))
-        if expr.final[:1] == (TIME_LEAF,):
-            return Term(rows_utc_ms() if expr == TIME else column(NETWORK_MS))
-        if expr.is_attribute and expr.operand is not None:
-            return Term(self._attribute(expr.operand))
+        if expr.op is Op.NULL or expr.is_attribute:
+            return Term(self._leaf(expr))
         if not expr.args or expr.aggregate or expr.kind is Kind.TEXT:
             raise KeyError(f"the past has no column for {expr}")
         return self._computed(expr)
@@ -186,6 +194,19 @@ class Relation:
         return Term(column(name)), lambda node: cast(
             exp.Round(this=both(exp.Mul, node, factor.copy())), BIGINT
         )
+
+    def _leaf(self, expr: Expr) -> Node:
+        if expr.final[:1] == (TEXT_LEAF,):
+            return exp.Literal.string(str(expr.final[1]))
+        if expr.final[:1] == ("table",):
+            return column(leaf_name(expr))
+        if expr.final[:1] == (TIME_LEAF,):
+            return rows_utc_ms() if expr == TIME else column(NETWORK_MS)
+        if expr.op is Op.NULL:
+            return cast(exp.Null(), BIGINT)
+        if expr.operand is None:
+            raise KeyError(f"the past has no column for {expr}")
+        return self._attribute(expr.operand)
 
     def _attribute(self, number: int) -> Node:
         if number == _EPOCH:
@@ -217,6 +238,10 @@ class Relation:
         if direct is not None:
             return Term(direct)
         left, right = (self.number(argument) for argument in expr.args)
+        if expr.final == (LIKE,):
+            like = exp.Like(this=left.node, expression=right.node)
+            escaped = exp.Escape(this=like, expression=exp.Literal.string("\\"))
+            return Term(escaped, max(left.layer, right.layer))
         return Term(both(_COMPARISONS[expr.op], left.node, right.node), max(left.layer, right.layer))
 
     def _computed(self, expr: Expr) -> Term:

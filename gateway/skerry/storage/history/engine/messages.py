@@ -54,10 +54,33 @@ class Sources:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """Rows ``first`` .. ``until`` - 1 of the log meet a table as a file has it: see :mod:`skerry.tables.table_file`."""
+
+    first: int
+    until: int
+    path: str
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """A table that rows are joined with."""
+
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True)
+class EarlierRows:
+    """What the stream was before each of its rows, as a table that they are joined with: of ``sources`` that begin earlier."""
+
+    sources: Sources
+
+
+@dataclass(frozen=True)
 class Question:
     """A query's rows behind a position. ``number`` comes back; ``key``: what is kept for the next piece goes by it. ``since_ms``: where
     its span begins, UTC; ``most``: rows that may be put in order; ``piece``: rows of a piece at most, where it is not the whole;
-    ``extensions``: folders of users' aggregates."""
+    ``tables``: those that it is joined with, in the plan's order; ``extensions``: folders of users' aggregates."""
 
     number: int
     key: int
@@ -68,6 +91,7 @@ class Question:
     position: int
     most: int
     piece: int
+    tables: tuple[TableRows | EarlierRows, ...] = ()
     extensions: tuple[str, ...] = ()
 
 

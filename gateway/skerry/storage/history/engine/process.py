@@ -24,11 +24,13 @@ from sqlglot import exp
 from skerry.execution.residual import to_array, type_of
 from skerry.expressions import extension_aggregates
 from skerry.expressions.evaluate import Vector
-from skerry.planner.model.plans import QueryPlan
+from skerry.expressions.expression import Kind
+from skerry.planner.model.plans import Output, QueryPlan
 from skerry.sql.errors import QueryError
 from skerry.storage.history.damaged_files import DamagedError
 from skerry.storage.history.engine.expressions import ROW
 from skerry.storage.history.engine.finishing import Groups, Numbered
+from skerry.storage.history.engine.joins import places_of
 from skerry.storage.history.engine.messages import (
     Answered,
     Begin,
@@ -47,10 +49,10 @@ from skerry.storage.history.engine.selects import (
     group_selects,
     ordered_select,
     rows_select,
-    unjoined_select,
 )
 from skerry.storage.history.engine.sources import check_files, open_past, versions
-from skerry.storage.history.engine.windows import Moments, has_windows, windows
+from skerry.storage.history.engine.tables import open_tables
+from skerry.storage.history.engine.windows import Moments, windows
 from skerry.storage.history.sorting import check_room
 from skerry.storage.log.stream_log import RowsGoneError
 
@@ -183,15 +185,12 @@ class Worker:
             if whole is not None:
                 self._keep(question.key, whole)
                 return _piece(question.number, _behind(whole, question.position), last, more=False)
-            make = unjoined_select if plan.probes else rows_select
+            end, timing = question.sources.end, question.timing
             if plan.history.recorded:
-                return self._of_parts(
-                    question, connection, lambda part: make(plan, part, question.sources.end)
-                )
-            part = Range(0, question.sources.end)
-            text = make(plan, part, question.sources.end).sql("duckdb")
+                return self._of_parts(question, connection, lambda part: rows_select(plan, part, end, timing))
+            text = rows_select(plan, Range(0, end), end, timing).sql("duckdb")
             connection.execute(
-                f'CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM ({text}) ORDER BY "{ROW}"'
+                f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM ({text}) ORDER BY {_in_order(plan)}"
             )
             self._keep(question.key, connection)
             return self._of_table(question, connection)
@@ -199,10 +198,8 @@ class Worker:
     def _computed(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered | None:
         """An answer that is known as a whole; None: it comes in pieces."""
         plan = question.plan
-        if has_windows(plan):
+        if plan.window is not None:
             return _windows(question, connection)
-        if plan.probes:
-            return None
         if plan.aggregate:
             return self._groups(question, connection)
         return _ordered(question, connection) if plan.order is not None else None
@@ -230,6 +227,7 @@ class Worker:
             before = versions(question.sources)
             with running.on(connection, self._limits.seconds):
                 open_past(connection, question.sources, names)
+                open_tables(connection, question)
                 yield connection
             if versions(question.sources) != before:
                 # Some of its rows may be there twice, or not at all.
@@ -279,9 +277,12 @@ class Worker:
         while start < end:
             stop = min(start + span, end)
             part = Range(start if start > question.sources.first else 0, stop)
-            found = _at_most(connection, select(part), question.piece)
+            # Of a join, one row may bring more than there is in a piece: rows of one number stay together.
+            least = 1 if question.plan.probes else question.piece
+            most = question.piece if stop - start > least else sys.maxsize
+            found = _at_most(connection, select(part), most)
             if found is None:
-                span = max(question.piece, (stop - start) // _STEP)
+                span = max(least, (stop - start) // _STEP)
                 continue
             if found.num_rows or stop == end:
                 with self._lock:
@@ -290,7 +291,7 @@ class Worker:
                     )
                     if len(self._spans) > _STEP * KEPT:
                         self._spans.popitem(last=False)
-                rows = _numbered(question.plan, found.sort_by(ROW))
+                rows = _numbered(question.plan, _sorted(question.plan, found))
                 return _piece(question.number, rows, stop - 1, more=stop < end)
             start, span = stop, span * _STEP
         nothing = _numbered(question.plan, _table(connection, select(Range(end, end - 1))))
@@ -298,12 +299,32 @@ class Worker:
 
     def _of_table(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Answered:
         """The next rows of an answer that a table has, in the order of the log."""
-        text = f'SELECT * FROM answer WHERE "{ROW}" > {question.position} ORDER BY "{ROW}" LIMIT {question.piece}'
+        order = f"ORDER BY {_in_order(question.plan)}"
+        text = f'SELECT * FROM answer WHERE "{ROW}" > {question.position} {order} LIMIT {question.piece}'
         with self._reading:
             found = connection.sql(text).to_arrow_table()
-        more = found.num_rows == question.piece
+            more = found.num_rows == question.piece
+            if more and question.plan.probes:
+                found = _whole_rows(connection, found, order)
         last = int(found.column(ROW)[-1].as_py()) if more else max(question.sources.end - 1, 0)
         return _piece(question.number, _numbered(question.plan, found), last, more=more)
+
+
+def _in_order(plan: QueryPlan) -> str:
+    return ", ".join(f'"{name}"' for name in (ROW, *places_of(plan)))
+
+
+def _sorted(plan: QueryPlan, table: pa.Table) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in (ROW, *places_of(plan))])
+
+
+def _whole_rows(connection: duckdb.DuckDBPyConnection, found: pa.Table, order: str) -> pa.Table:
+    """Pairs without those of the last row of the log, some of which may be missing; where there are no others, all of them."""
+    numbers = found.column(ROW).to_numpy()
+    complete = int(np.searchsorted(numbers, numbers[-1]))
+    if complete:
+        return found.slice(0, complete)
+    return connection.sql(f'SELECT * FROM answer WHERE "{ROW}" = {int(numbers[-1])} {order}').to_arrow_table()
 
 
 def _over(limit: str) -> QueryError:
@@ -341,7 +362,7 @@ def _ordered(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbe
     plan, end = question.plan, question.sources.end
     assert plan.order is not None
     most = min(plan.order.limit or question.most + 1, question.most + 1)
-    found = _table(connection, ordered_select(plan, end, most))
+    found = _table(connection, ordered_select(plan, end, most, question.timing))
     check_room(plan.order, found.num_rows, question.most)
     # Who stops among them begins again: all have the number of the last row there is.
     numbers = np.full(found.num_rows, max(end - 1, 0), np.int64)
@@ -349,28 +370,26 @@ def _ordered(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbe
 
 
 def _numbered(plan: QueryPlan, table: pa.Table) -> Numbered:
-    numbers = table.column(ROW).to_numpy()
-    if plan.probes:
-        return numbers, _batch(table.drop_columns([ROW]))
-    return numbers, _outputs(plan, table)
+    return table.column(ROW).to_numpy(), _outputs(plan, table)
 
 
 def _outputs(plan: QueryPlan, table: pa.Table) -> pa.RecordBatch:
     """A query's columns in SI."""
-    arrays = [to_array(*_vector(table.column(f"o{i}")), output) for i, output in enumerate(plan.outputs)]
+    arrays = [_array(table.column(f"o{i}"), output) for i, output in enumerate(plan.outputs)]
     schema = pa.schema([(output.name, type_of(output)) for output in plan.outputs])
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(column: pa.ChunkedArray, output: Output) -> pa.Array:
+    if output.expr.kind is Kind.TEXT:
+        return column.cast(pa.string()).combine_chunks()
+    return to_array(*_vector(column), output)
 
 
 def _vector(column: pa.ChunkedArray) -> Vector:
     known = column.is_valid().to_numpy()
     filled = column.fill_null(0) if column.null_count else column
     return filled.cast(pa.int64()).to_numpy(), known
-
-
-def _batch(table: pa.Table) -> pa.RecordBatch:
-    arrays = [column.combine_chunks() for column in table.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
 def _behind(whole: Numbered, position: int) -> Numbered:

@@ -37,7 +37,8 @@ from skerry.storage.history.engine.expressions import (
     is_null,
     rows_utc_ms,
 )
-from skerry_protocol.attributes import BY_NAME, BY_NUMBER
+from skerry.storage.history.engine.joins import joined, places_of
+from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import Aggregate
 
 #: Aggregates that are made of sums, least and greatest values.
@@ -102,40 +103,25 @@ def columns_needed(plan: QueryPlan) -> list[str]:
     return columns_of(sorted(plan.attributes | {BY_NAME[_NODEID].number}))
 
 
-def rows_select(plan: QueryPlan, part: Range, end: int) -> exp.Select:
-    """Rows of a plan without aggregates, those of one part: their numbers, and each output as ``o0``, ``o1`` … in no order."""
-    relation = _relation(plan, end)
+def rows_select(plan: QueryPlan, part: Range, end: int, timing: Timing) -> exp.Select:
+    """Rows of a plan without aggregates, those of one part: their numbers, and each output as ``o0``, ``o1`` …, in no order; of a join
+    also what puts the pairs of a row in order."""
+    relation = _relation(plan, end, timing, part)
     outputs = [(f"o{i}", relation.number(output.expr)) for i, output in enumerate(plan.outputs)]
-    _in_part(relation, part, end)
-    return relation.select([(ROW, column(ROW)), *((name, term.node) for name, term in outputs)])
+    order = [(name, column(name)) for name in (ROW, *places_of(plan))]
+    return relation.select([*order, *((name, term.node) for name, term in outputs)])
 
 
-def unjoined_select(plan: QueryPlan, part: Range, end: int) -> exp.Select:
-    """Rows of a plan that is joined with tables, those of one part, before they are joined: what there is to read of them, by the
-    attributes' names, in no order."""
-    relation = _relation(plan, end)
-    _in_part(relation, part, end)
-    when = [
-        (ROW, column(ROW)),
-        (SESSION, column(SESSION)),
-        ("epoch", column(NETWORK_MS)),
-        ("utc_ms", rows_utc_ms()),
-    ]
-    names = sorted({BY_NUMBER[number].name for number in plan.attributes} - {"epoch"} | {_NODEID})
-    return relation.select(
-        [*when, *((name, relation.number(build.attribute(BY_NAME[name])).node) for name in names)]
-    )
-
-
-def ordered_select(plan: QueryPlan, end: int, most: int) -> exp.Select:
+def ordered_select(plan: QueryPlan, end: int, most: int, timing: Timing) -> exp.Select:
     """Rows of a plan in its own order, at most ``most``; NULL comes last, and what is equal is in the log's order."""
     assert plan.order is not None
-    relation = _relation(plan, end)
+    relation = _relation(plan, end, timing)
     outputs = [(f"o{i}", relation.number(output.expr)) for i, output in enumerate(plan.outputs)]
     keys = [(f"k{i}", relation.number(expr)) for i, expr in enumerate(plan.order.exprs())]
     named = [(name, term.node) for name, term in (*outputs, *keys)]
+    last = [ROW, *places_of(plan)]
     query = exp.select(*(column(name) for name, _ in outputs)).from_(
-        relation.select([(ROW, column(ROW)), *named]).subquery("found", copy=False)
+        relation.select([*((name, column(name)) for name in last), *named]).subquery("found", copy=False)
     )
     by: list[Node] = []
     for (name, _), (_, descending) in zip(keys, plan.order.keys, strict=True):
@@ -143,7 +129,8 @@ def ordered_select(plan: QueryPlan, end: int, most: int) -> exp.Select:
             exp.Ordered(this=is_null(column(name)), desc=False, nulls_first=False),
             exp.Ordered(this=column(name), desc=descending, nulls_first=False),
         ]
-    return query.order_by(*by, exp.Ordered(this=column(ROW), desc=False, nulls_first=False)).limit(most)
+    by += [exp.Ordered(this=column(name), desc=False, nulls_first=False) for name in last]
+    return query.order_by(*by).limit(most)
 
 
 @dataclass
@@ -225,7 +212,7 @@ def _is_constant(node: Node) -> bool:
 def _grouped(plan: QueryPlan, end: int, timing: Timing) -> tuple[Relation, list[tuple[str, Node]]]:
     """A plan's rows, and what they are grouped by."""
     assert plan.history is not None
-    relation = _relation(plan, end)
+    relation = _relation(plan, end, timing)
     session = epoch = integer(0)
     if not plan.history.recorded:
         epoch = floored(_time(relation, timing).node, plan.period_ms)
@@ -287,15 +274,18 @@ def _fold(relation: Relation, argument: Expr, function: str) -> Node:
     return exp.Sum(this=cast(value, WIDE)) if wide else cast(exp.Sum(this=value), BIGINT)
 
 
-def _relation(plan: QueryPlan, end: int) -> Relation:
-    """Rows that are in a query: the first in each of its epochs, those that pass its condition."""
+def _relation(plan: QueryPlan, end: int, timing: Timing, part: Range | None = None) -> Relation:
+    """Rows that are in a query, all or those of a part: the first in each of its epochs, those that pass its condition; joined with its
+    tables."""
     assert plan.history is not None
     relation = Relation(plan.period_ms)
     if not plan.history.recorded:
         relation.where(Term(_first_in_epoch(plan.period_ms, end)))
     if plan.where is not None:
         relation.where(relation.truth(plan.where))
-    return relation
+    if part is not None:
+        _in_part(relation, part, end)
+    return joined(relation, plan, columns_needed(plan), timing.speed) if plan.probes else relation
 
 
 def _in_part(relation: Relation, part: Range, end: int) -> None:
@@ -395,7 +385,7 @@ def _in_panes(
 ) -> tuple[Relation, list[tuple[str, Node]]]:
     """A plan's rows in time, and their sessions and panes."""
     assert plan.window is not None
-    relation = _relation(plan, end)
+    relation = _relation(plan, end, timing)
     if late:
         rows = exp.select(column(ROW)).from_(exp.to_identifier(LATE, quoted=True)).subquery(copy=False)
         relation.where(Term(exp.Not(this=exp.paren(exp.In(this=column(ROW), query=rows), copy=False))))

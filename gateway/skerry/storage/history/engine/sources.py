@@ -24,18 +24,19 @@ from skerry.storage.history.engine.messages import Sources
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import shifted
 
-_NEWEST = "newest"
 _KEYS = (ROW, SESSION, NETWORK_MS)
 
 
-def open_past(connection: duckdb.DuckDBPyConnection, sources: Sources, names: Sequence[str]) -> None:
+def open_past(
+    connection: duckdb.DuckDBPyConnection, sources: Sources, names: Sequence[str], called: str = PAST
+) -> None:
     """Make the relation in a connection. Raises DamagedError, FileNotFoundError, RowsGoneError."""
     parts: list[str] = []
     wanted = [*_KEYS, *(name for name in names if name not in _KEYS)]
     parts += _files_selects(sources, wanted)
-    connection.register(_NEWEST, newest(sources))
-    parts.append(f"SELECT {_listed(wanted)} FROM {_NEWEST}" + _within(sources, sources.end))
-    connection.execute(f'CREATE OR REPLACE TEMP VIEW "{PAST}" AS ' + " UNION ALL ".join(parts))
+    connection.register(f"{called}_newest", newest(sources))
+    parts.append(f"SELECT {_listed(wanted)} FROM {called}_newest" + _within(sources, sources.end))
+    connection.execute(f'CREATE OR REPLACE TEMP VIEW "{called}" AS ' + " UNION ALL ".join(parts))
 
 
 def newest(sources: Sources) -> pa.Table:

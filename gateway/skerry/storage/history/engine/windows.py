@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -17,7 +19,7 @@ from sqlglot import exp
 from skerry.execution.partial_panes import cells_of
 from skerry.execution.residual import Residual, type_of
 from skerry.expressions.evaluate import Vector
-from skerry.expressions.expression import Expr
+from skerry.expressions.expression import Expr, Kind
 from skerry.planner.model.frames import LATENESS_MS, Frame, Window
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.engine.expressions import ROW
@@ -39,14 +41,11 @@ from skerry.windows.shared_windows import WindowPart, WindowRows, WindowView
 Ask = Callable[[exp.Select], pa.Table]
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _FOLDS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+#: How folds go on, and what they are of nothing.
+_ACCUMULATED = {"sum": (np.add, 0), "min": (np.minimum, _MOST), "max": (np.maximum, _LEAST)}
 _LOW = 0xFFFFFFFF
 #: Buckets whose rows are looked at together.
 _RUN_BUCKETS = 1024
-
-
-def has_windows(plan: QueryPlan) -> bool:
-    """Whether a plan's windows can be folded by an engine: they have lengths, and are of no join."""
-    return plan.window is not None and plan.window.is_bounded and not plan.probes
 
 
 class Moments:
@@ -117,13 +116,14 @@ def windows(
     selects = window_selects(plan, end, timing, late=late)
     frame = plan.window
     assert frame is not None
-    panes = ask(selects.panes)
+    sessions = moments.sessions()
+    courses = {session: _Course.of(known, frame, since_ms, timing) for session, known in sessions.items()}
     keys = ["session", "end", *group_names(plan)]
-    table = _over_windows(panes, frame, keys, selects.names)
-    motes = _motes(ask(selects.motes), frame) if selects.motes is not None else None
+    table = _over_windows(ask(selects.panes), frame, keys, selects.names, courses)
+    motes = _motes(ask(selects.motes), frame, courses) if selects.motes is not None else None
     residual, found = Residual(plan), []
     order: list[Int64] = []
-    for rank, (session, known) in enumerate(moments.sessions().items()):
+    for rank, (session, known) in enumerate(sessions.items()):
         mine = table.filter(pc.equal(table.column("session"), session))
         brought = _Brought.of(plan, frame, known, moments.behind, end, timing)
         ends = mine.column("end").to_numpy()
@@ -131,9 +131,8 @@ def windows(
         mine = mine.append_column("number", pa.array(number)).append_column("stage", pa.array(stage))
         mine = mine.append_column("utc_ms", pa.array(utc_ms)).filter(pa.array(stage < _NOT_OVER))
         mine = mine.sort_by([("end", "ascending"), *((name, "ascending") for name in group_names(plan))])
-        behind = round((int(known["first_utc"][0]) - since_ms) * timing.speed)
-        view = WindowView(residual, max(0, int(known["first_ms"][0]) - behind), -1, _MOST)
-        part = _part(plan, frame, mine, motes, selects.names, session)
+        view = WindowView(residual, courses[session].since_ms, -1, _MOST)
+        part = _part(plan, frame, mine, motes, selects.names, session, courses[session])
         delivery = part.delivery(view)
         if delivery is not None:
             found.append(delivery)
@@ -150,6 +149,26 @@ def windows(
     if len(found) > 1:
         whole = whole.take(pa.array(places)).combine_chunks()
     return numbers[places], whole.to_batches()[0]
+
+
+@dataclass(frozen=True)
+class _Course:
+    """The windows of a session on their way through time: where they may begin, where those begin that are landmarks', and the end of the
+    last one that may be over."""
+
+    since_ms: int
+    first_ms: int
+    last_ms: int
+
+    @classmethod
+    def of(cls, known: Mapping[str, Int64], frame: Frame, since_ms: int, timing: Timing) -> _Course:
+        behind = round((int(known["first_utc"][0]) - since_ms) * timing.speed)
+        since = max(0, int(known["first_ms"][0]) - behind)
+        last = int(known["latest"].max()) // frame.slide_ms * frame.slide_ms
+        return cls(since, -(-since // frame.slide_ms) * frame.slide_ms, last)
+
+
+Courses = Mapping[int, _Course]
 
 
 #: By which a window comes: a row behind it, the last row, by which it is over; or that it is not over.
@@ -208,15 +227,22 @@ class _Brought:
 
 
 def _over_windows(
-    panes: pa.Table, frame: Frame, keys: Sequence[str], names: Mapping[tuple[Expr, str], str]
+    panes: pa.Table,
+    frame: Frame,
+    keys: Sequence[str],
+    names: Mapping[tuple[Expr, str], str],
+    courses: Courses,
 ) -> pa.Table:
     """Rows of windows of all sessions: for each window and what is aggregated in it ``w0_rows``, ``w0_a0`` …"""
     folds = {ROWS: "sum"} | {name: _FOLDS[function] for (_, function), name in names.items()}
     tables = []
     for i, window in enumerate(frame.windows):
-        spread = _spread(panes, window, frame)
-        if window.length_ms > frame.width_ms or window.slide_ms > frame.slide_ms:
-            spread = _grouped(spread, keys, folds)
+        if not window.length_ms:
+            spread = _since_landmarks(panes, window, frame, keys, folds, courses)
+        else:
+            spread = _spread(panes, window, frame)
+            if window.length_ms > frame.width_ms or window.slide_ms > frame.slide_ms:
+                spread = _grouped(spread, keys, folds)
         tables.append(
             spread.select([*keys, *folds]).rename_columns([*keys, *(f"w{i}_{name}" for name in folds)])
         )
@@ -233,6 +259,71 @@ def _spread(panes: pa.Table, window: Window, frame: Frame) -> pa.Table:
     # A window is in its own row and in those that follow until its next one.
     last = _latest(window, begins + window.length_ms) + window.slide_ms - frame.slide_ms
     return _repeated(panes, first, last, frame.slide_ms)
+
+
+def _since_landmarks(
+    panes: pa.Table,
+    window: Window,
+    frame: Frame,
+    keys: Sequence[str],
+    folds: Mapping[str, str],
+    courses: Courses,
+) -> pa.Table:
+    """What there has been of each group since the windows began, at each end of one."""
+    begins = panes.column("pane").to_numpy() * frame.width_ms
+    first = _of_sessions(panes, {session: course.first_ms for session, course in courses.items()})
+    panes = panes.append_column("end", pa.array(_latest(window, begins) + window.slide_ms))
+    table = _grouped(panes.filter(pa.array(begins >= first)), keys, folds)
+    groups = [key for key in keys if key != "end"]
+    table = table.sort_by([(name, "ascending") for name in (*groups, "end")])
+    new = np.ones(table.num_rows, np.bool_)
+    new[1:] = ~np.logical_and.reduce([_as_before(table.column(name)) for name in groups])
+    starts = np.flatnonzero(new)
+    for name, fold in folds.items():
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, _accumulated(table.column(name), starts, fold))
+    ends = table.column("end").to_numpy()
+    last = _of_sessions(table, {session: course.last_ms for session, course in courses.items()})
+    last[:-1] = np.where(new[1:], last[:-1], ends[1:] - frame.slide_ms)
+    return _repeated(table.drop_columns("end"), ends, np.maximum(last, ends - frame.slide_ms), frame.slide_ms)
+
+
+def _of_sessions(table: pa.Table, values: Mapping[int, int]) -> Int64:
+    sessions = table.column("session").to_numpy()
+    known = np.array(sorted(values), np.int64)
+    of_known = np.array([values[session] for session in known.tolist()], np.int64)
+    found: Int64 = of_known[np.searchsorted(known, sessions)]
+    return found
+
+
+def _as_before(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Whether a value is that of the row before, NULL like NULL."""
+    codes = pc.fill_null(column.combine_chunks().dictionary_encode().indices, -1).to_numpy()
+    same: npt.NDArray[np.bool_] = codes[1:] == codes[:-1]
+    return same
+
+
+def _accumulated(column: pa.ChunkedArray, starts: Int64, fold: str) -> pa.Array:
+    """What there has been of a column up to each row, begun anew at some; NULL where there was nothing."""
+    make, empty = _ACCUMULATED[fold]
+    decimal = pa.types.is_decimal(column.type)
+    values = (
+        np.array([empty if value is None else int(value) for value in column.to_pylist()], object)
+        if decimal
+        else column.fill_null(empty).to_numpy()
+    )
+    known = column.is_valid().to_numpy()
+    parts = [
+        (make.accumulate(part), np.logical_or.accumulate(there))
+        for part, there in zip(np.split(values, starts[1:]), np.split(known, starts[1:]), strict=True)
+        if len(part)
+    ]
+    if not parts:
+        return column.combine_chunks()
+    found, there = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    if not decimal:
+        return pa.array(found, column.type, mask=~there)
+    return pa.array([Decimal(v) if k else None for v, k in zip(found, there, strict=True)], column.type)
 
 
 def _repeated(panes: pa.Table, first: Int64, last: Int64, slide_ms: int) -> pa.Table:
@@ -255,13 +346,19 @@ def _grouped(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> 
     return found.rename_columns([named.get(name, name) for name in found.column_names])
 
 
-def _motes(panes: pa.Table, frame: Frame) -> dict[tuple[int, int], int]:
+def _motes(panes: pa.Table, frame: Frame, courses: Courses) -> dict[tuple[int, int], int]:
     """How many motes there are from where the first of a row's windows begins to its end, by session and end."""
     begins = panes.column("pane").to_numpy() * frame.width_ms
     first = begins // frame.slide_ms * frame.slide_ms + frame.slide_ms
-    last = np.max(
-        [_latest(w, begins + w.length_ms) + w.slide_ms - frame.slide_ms for w in frame.windows], axis=0
-    )
+    lasts = [
+        _latest(w, begins + w.length_ms) + w.slide_ms - frame.slide_ms for w in frame.windows if w.length_ms
+    ]
+    if not frame.is_bounded:
+        counts = begins >= _of_sessions(panes, {n: course.first_ms for n, course in courses.items()})
+        lasts.append(
+            np.where(counts, _of_sessions(panes, {n: course.last_ms for n, course in courses.items()}), 0)
+        )
+    last = np.maximum(np.max(lasts, axis=0), first - frame.slide_ms)
     whole = _repeated(panes, first, last, frame.slide_ms).group_by(["session", "end", MOTE]).aggregate([])
     counts = whole.group_by(["session", "end"]).aggregate([(MOTE, "count")]).to_pylist()
     return {(row["session"], row["end"]): row[f"{MOTE}_count"] for row in counts}
@@ -274,8 +371,13 @@ def _part(
     motes: Mapping[tuple[int, int], int] | None,
     names: Mapping[tuple[Expr, str], str],
     session: int,
+    course: _Course,
 ) -> WindowPart:
     ends = table.column("end").to_numpy()
+    begun = [_latest(window, ends) > course.first_ms for window in frame.windows if not window.length_ms]
+    if begun:
+        table = table.filter(pa.array(np.logical_and.reduce(begun)))
+        ends = table.column("end").to_numpy()
     states: dict[tuple[Window, Expr | None], Int64] = {}
     for i, window in enumerate(frame.windows):
         states[window, None] = _filled(table, f"w{i}_{ROWS}", 0)[:, None]
@@ -298,11 +400,21 @@ def _part(
     if motes is not None:
         counts = np.array([motes.get((session, end), 0) for end in ends.tolist()], np.int64)
     given = _Given(table.column("number").to_numpy(), ends, nothing, counts, states)
-    groups: dict[Expr, Vector] = {
-        expr: _vector(table.column(name)) for name, expr in zip(group_names(plan), plan.groups, strict=True)
-    }
-    rows = WindowRows(given, groups, {}, table.column("utc_ms").to_numpy())
-    begins = np.min([_latest(window, ends) - window.length_ms for window in frame.windows], axis=0)
+    groups: dict[Expr, Vector] = {}
+    texts: dict[Expr, list[str]] = {}
+    for name, expr in zip(group_names(plan), plan.groups, strict=True):
+        column = table.column(name).combine_chunks()
+        if expr.kind is Kind.TEXT:
+            # Ranks stand for texts, so that they can be ordered by.
+            texts[expr] = sorted(column.unique().drop_null().to_pylist())
+            column = pc.index_in(column, value_set=pa.array(texts[expr], pa.string())).cast(pa.int64())
+        groups[expr] = _vector(column)
+    rows = WindowRows(given, groups, texts, table.column("utc_ms").to_numpy())
+    spans = [
+        _latest(window, ends) - window.length_ms if window.length_ms else np.full(len(ends), course.first_ms)
+        for window in frame.windows
+    ]
+    begins = np.min(spans, axis=0)
     return WindowPart(given, rows, begins)
 
 
@@ -320,5 +432,6 @@ def _filled(table: pa.Table, name: str, empty: int) -> Int64:
     return np.array(column.fill_null(empty).to_numpy(), np.int64)
 
 
-def _vector(column: pa.ChunkedArray) -> Vector:
-    return column.fill_null(0).to_numpy(), column.is_valid().to_numpy()
+def _vector(column: pa.Array) -> Vector:
+    known = column.is_valid().to_numpy(zero_copy_only=False)
+    return column.fill_null(0).to_numpy(zero_copy_only=False), known
