@@ -29,6 +29,7 @@ from skerry.service.restore import restore
 from skerry.service.site import Site
 from skerry.service.watch import Watch
 from skerry.spark.index_file import IndexFile
+from skerry.spark.master import is_cluster
 from skerry.spark.supervisor import SparkDriver
 from skerry.storage.block_files import BlockFiles, BlockUpkeep
 from skerry.storage.history.history_service import HistoryService
@@ -83,6 +84,7 @@ class Gateway:
             by_utc=by_utc,
             earlier=self._network.earlier,
             speed=speed,
+            cluster=self.spark if is_cluster(master) else None,
         )
         self.delivery = DeliveryService(
             self.log,

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.execution.blocks import rows_of, to_bytes
-from skerry.spark import databases
+from skerry.spark import databases, past
 from skerry.spark.log_source import LogSource, UnreadableError
 from skerry.spark.messages import (
     Batch,
@@ -28,6 +28,9 @@ from skerry.spark.messages import (
     DatabaseRequest,
     Failed,
     Job,
+    PastAnswer,
+    PastCancel,
+    PastRequest,
     Started,
     Stop,
     Taken,
@@ -74,6 +77,11 @@ class Driver:
                     self._answered.set()
                 case DatabaseRequest():
                     threading.Thread(target=self._read, args=(word,), daemon=True).start()
+                case PastRequest():
+                    threading.Thread(target=self._write_past, args=(word,), daemon=True).start()
+                case PastCancel(number):
+                    if self._spark is not None:
+                        past.cancel(self._spark, number)
                 case Stop():
                     return self._stop()
 
@@ -138,6 +146,16 @@ class Driver:
         except Exception as error:  # whatever it is, who asked tries again
             answer = DatabaseAnswer(asked.number, None, databases.reason(error))
         self._say(answer)
+
+    def _write_past(self, asked: PastRequest) -> None:
+        trouble: str | None = None
+        try:
+            if self._spark is None:
+                raise ConnectionError("Spark has not started yet")
+            past.write(self._spark, asked)
+        except Exception as error:  # whatever it is, the gateway answers it by itself
+            trouble = cause(error)
+        self._say(PastAnswer(asked.number, trouble))
 
     def _say(self, word: object) -> None:
         try:

@@ -29,3 +29,8 @@ def check_master(master: str) -> None:
             f"--master {master}: expected local[N] for N threads of this process, spark://HOST:PORT of a cluster "
             "(further masters behind commas), yarn, or k8s://HOST:PORT"
         )
+
+
+def is_cluster(master: str) -> bool:
+    """Whether it has workers beside this machine's process."""
+    return not re.match(r"local(\[|$)", master)

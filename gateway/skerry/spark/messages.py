@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from skerry.storage.history.engine.messages import ClusterSelect
+
 
 @dataclass(frozen=True)
 class Job:
@@ -66,6 +68,29 @@ class DatabaseAnswer:
     number: int
     table: bytes | None
     trouble: str = ""
+
+
+@dataclass(frozen=True)
+class PastRequest:
+    """A question about the past. ``number`` comes back in its :class:`PastAnswer`."""
+
+    number: int
+    asked: ClusterSelect
+
+
+@dataclass(frozen=True)
+class PastCancel:
+    """Nobody waits for its answer."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class PastAnswer:
+    """In a line why its rows have not been written; None: they have."""
+
+    number: int
+    trouble: str | None
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ def session(master: str, directory: str, local: str) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.executorEnv.PYTHONPATH", PACKAGES)
         .config("spark.sql.shuffle.partitions", "2")
+        # Questions about the past run beside the stream.
+        .config("spark.scheduler.mode", "FAIR")
         .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
         .config("spark.local.dir", local)
         .config("spark.sql.streaming.minBatchesToRetain", "10")

@@ -33,11 +33,16 @@ from skerry.spark.messages import (
     DatabaseRequest,
     Failed,
     Job,
+    PastAnswer,
+    PastCancel,
+    PastRequest,
     Started,
     Stop,
     Taken,
 )
 from skerry.storage.block_files import BlockFiles
+from skerry.storage.history.engine.messages import ClusterSelect
+from skerry.storage.history.engine.waiting import GivenUpError, Waiting
 from skerry.tables.jdbc import DatabaseError
 
 log = logging.getLogger(__name__)
@@ -67,7 +72,7 @@ class SparkDriver:
         self._connection: Connection | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._words: deque[str] = deque(maxlen=_WORDS)
-        self._questions: dict[int, tuple[threading.Event, list[DatabaseAnswer]]] = {}
+        self._questions: dict[int, tuple[threading.Event, list[DatabaseAnswer | PastAnswer]]] = {}
         self._numbers = count(1)
         self._since, self._reason = time.monotonic(), ""
         self.state = "starting"
@@ -109,22 +114,37 @@ class SparkDriver:
     def read(self, jar: Path, options: dict[str, str], most: int) -> pa.Table | None:
         """A table over JDBC, with one row more than ``most`` where there are more; None: Spark is not there (yet). Raises DatabaseError.
         May be called from any thread, and takes as long as the database does."""
+        number = next(self._numbers)
+        answer = self._answer_to(number, DatabaseRequest(number, str(jar), most, options))
+        if not isinstance(answer, DatabaseAnswer):
+            return None
+        if answer.table is None:
+            raise DatabaseError(answer.trouble)
+        return from_bytes(answer.table)
+
+    def select(self, asked: ClusterSelect, waiting: Waiting) -> str | None:
+        """Write the rows of a question about the past. Returns why they are not there, None: they are. May be called from any thread."""
+        number = next(self._numbers)
+        try:
+            with waiting.working(lambda: self._say(PastCancel(number))):
+                answer = self._answer_to(number, PastRequest(number, asked))
+        except GivenUpError:
+            return "nobody waits for it"
+        return answer.trouble if isinstance(answer, PastAnswer) else f"Spark is not there: {self.state}"
+
+    def _answer_to(self, number: int, request: object) -> DatabaseAnswer | PastAnswer | None:
+        """The driver's answer to a request of this number; None: there is no driver, or it has ended."""
         if self.state != "running":
             return None
-        number, event, answers = next(self._numbers), threading.Event(), []  # type: ignore[var-annotated]
+        event, answers = threading.Event(), list[DatabaseAnswer | PastAnswer]()
         self._questions[number] = event, answers
         try:
-            if not self._say(DatabaseRequest(number, str(jar), most, options)):
+            if not self._say(request):
                 return None
             event.wait()
         finally:
             del self._questions[number]
-        if not answers:
-            return None
-        [answer] = answers
-        if answer.table is None:
-            raise DatabaseError(answer.trouble)
-        return from_bytes(answer.table)
+        return answers[0] if answers else None
 
     def _say(self, word: object) -> bool:
         """Whether there is a driver that could be told."""
@@ -230,7 +250,7 @@ class SparkDriver:
                     self.state, self._reason, ran = "running", "", True
                 case Failed(reason):
                     failed = reason
-                case DatabaseAnswer() as answer:
+                case DatabaseAnswer() | PastAnswer() as answer:
                     self._answer(answer)
 
     def _begin_local(self) -> Path:
@@ -261,7 +281,7 @@ class SparkDriver:
         self.batch_seconds.append(time.monotonic() - began)
         return True
 
-    def _answer(self, answer: DatabaseAnswer) -> None:
+    def _answer(self, answer: DatabaseAnswer | PastAnswer) -> None:
         asked = self._questions.get(answer.number)
         if asked is not None:
             event, answers = asked

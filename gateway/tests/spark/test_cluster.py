@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -16,17 +19,36 @@ from hypothesis import strategies as st
 from gateway.tests.cluster import Cluster, session_of
 from gateway.tests.killed import Site, drawn_seed
 from gateway.tests.logs import STREAMS, Log, happenings, logs, plan_of
+from gateway.tests.pasts import (
+    endless_past,
+    joiner_of,
+    past_engine,
+    plain_records,
+    rows_behind,
+    shuffled,
+    stream_of,
+)
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, wait_for
 from gateway.tests.users import User, users
 from skerry.delivery.engine import Engine
 from skerry.execution.matched import MatchedBatch
+from skerry.planner.model.joined_tables import JoinedTable
 from skerry.planner.model.plans import Feed
 from skerry.spark.index_file import IndexFile
 from skerry.spark.log_source import SHARED
 from skerry.spark.supervisor import SparkDriver
+from skerry.storage.history.answer import Answer
+from skerry.storage.history.engine.engine import PastEngine
+from skerry.storage.history.engine.messages import ClusterSelect, Limits
+from skerry.storage.history.engine.waiting import GivenUpError, Waiting
+from skerry.storage.history.past_table import earlier_reader
+from skerry.storage.history.reader import Reader
+from skerry.storage.history.store import History
 from skerry.storage.log.record import RECORD, Records
 from skerry.storage.log.stream_log import StreamLog
+from skerry.tables.join import Joiner
+from skerry.tables.store import TableStore
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -122,6 +144,72 @@ def flow(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     made.close()
 
 
+#: Of each kind one: groups, by epochs, too, windows over a join with a table, rows in an order beside their own past, rows one by one.
+OF_THE_PAST = (
+    "SELECT nodeid, AVG(temp), MEDIAN(light) FROM sensors GROUP BY nodeid HISTORY 7 day ONLY",
+    "SELECT epoch, motes, SUM(light / temp), MAX(temp) FROM sensors HISTORY 7 day ONLY SAMPLE PERIOD 1 min",
+    "SELECT s.epoch, p.name, AVG(s.temp, 5 min, 1 min), SUM(s.light, start, 5 min) FROM sensors s, places p "
+    "WHERE p.node = s.nodeid AND NOT p.name LIKE '%i%' GROUP BY p.name HISTORY 7 day ONLY SAMPLE PERIOD 5 s",
+    "SELECT s.temp, h.temp AS was FROM sensors s, sensors HISTORY 20 s AS h WHERE h.nodeid = s.nodeid AND h.light > s.light "
+    "ORDER BY s.light DESC, was LIMIT 500 HISTORY 7 day ONLY SAMPLE PERIOD 5 s",
+    "SELECT nodeid, light, time FROM sensors WHERE temp > 20.5 HISTORY 7 day ONLY",
+    "SELECT nodeid, epoch, temp FROM sensors HISTORY 7 day ONLY SAMPLE PERIOD 30 s",
+)  # fmt: skip
+
+
+class Past:
+    """Rows of two sessions, most of them in files, and a table."""
+
+    def __init__(self, data: Path) -> None:
+        self._streams = [
+            stream_of(1, "SELECT temp, light, level FROM sensors SAMPLE PERIOD 5 s"),
+            stream_of(2, "SELECT temp, light, level FROM sensors SAMPLE PERIOD 7 s", session=2),
+        ]
+        self._log, self._history = StreamLog(data), History(data)
+        self._log.append(
+            shuffled([plain_records(s, range(20, 220), [1, 2, 3], seed=s.number) for s in self._streams])
+        )
+        self._history.compact(self._log.path, self._log.rows - 150, self._streams)
+        self._data, self._store = data, TableStore(data / "tables")
+        places = pa.table({"node": [1, 2, 2, 3], "name": ["hall", "attic", None, "stairs"]})
+        pq.write_table(places, data / "tables" / "places.parquet")
+
+    def _reader(self, attributes: frozenset[int], since_us: int) -> Reader:
+        return Reader(self._history, self._log.path, self._streams, attributes, since_us)
+
+    def answered(self, sql: str, engine: PastEngine) -> list[tuple[object, ...]]:
+        plan = plan_of(sql, self._store.schemas())
+        joiner = (
+            joiner_of(plan, self._data, self._store) if "places" in sql else Joiner(plan, self._store.get)
+        )
+        if not plan.probes:
+            joiner = None  # type: ignore[assignment]
+
+        def earlier(table: JoinedTable) -> Reader:
+            return earlier_reader(plan, table, self._reader, lambda utc, span_ms: utc - span_ms / 1000, 0)
+
+        answer = Answer(plan, self._reader(plan.attributes, 0), self._log.rows, engine, 0, joiner, earlier)
+        found, position, more = list[tuple[object, ...]](), -1, True
+        while more:
+            rows, position, more = rows_behind(answer, position)
+            found += [(number, *values.values()) for number, values in rows]
+        return found
+
+
+class Counted:
+    """A cluster, with what it says of each question."""
+
+    def __init__(self, spark: SparkDriver) -> None:
+        self._spark, self.began = spark, 0
+        self.troubles: list[str | None] = []
+
+    def select(self, asked: ClusterSelect, waiting: Waiting) -> str | None:
+        self.began += 1
+        trouble = self._spark.select(asked, waiting)
+        self.troubles.append(trouble)
+        return trouble
+
+
 #: For a real streaming query: it has had the batch that comes again, or that comes to a gateway which starts anew.
 steps = happenings("come", "go", "read", most=4)
 
@@ -197,6 +285,37 @@ class TestWorkersAreLost:
         flow.wait()
         found = flow.engine.subscriber("u").buffer.after(-1)  # type: ignore[union-attr]
         assert [number for number, _ in found or []] == list(range(7, len(rows), 100))
+
+    def test_the_past_is_answered_as_duckdb_answers_it(self, flow: Flow, tmp_path: Path) -> None:
+        past = Past(tmp_path / "data")
+        everything = Limits(threads=1, memory=2**30, disk=2**30, seconds=600, cluster_rows=1)
+        asked = Counted(flow.spark)
+        engine = PastEngine(tmp_path / "engine", everything, asked)
+        for number, sql in enumerate(OF_THE_PAST, 1):
+            found = past.answered(sql, engine)
+            assert found == past.answered(sql, past_engine()), sql
+            assert len(found) > 1
+            assert len(asked.troubles) >= number, sql
+        assert set(asked.troubles) == {None}
+        assert list((tmp_path / "engine").iterdir()) == [], "nothing is left behind"
+        engine.stop()
+
+    def test_a_question_that_nobody_waits_for_ends_there_too(self, flow: Flow, tmp_path: Path) -> None:
+        rows = endless_past(tmp_path).rows
+        plan = plan_of("SELECT nodeid, VARIANCE(temp) FROM sensors GROUP BY nodeid HISTORY 7 day ONLY")
+        reader = Reader(History(tmp_path), tmp_path / "log", [], plan.attributes, 0)
+        limits = Limits(threads=1, memory=2**30, disk=2**30, seconds=600, cluster_rows=1)
+        asked, waiting = Counted(flow.spark), Waiting()
+        engine = PastEngine(tmp_path / "engine", limits, asked)
+        with ThreadPoolExecutor() as pool:
+            answer = pool.submit(Answer(plan, reader, rows, engine).after, -1, waiting)
+            wait_for(lambda: asked.began == 1)
+            waiting.go()
+            with pytest.raises(GivenUpError):
+                answer.result(120)
+        [trouble] = asked.troubles
+        assert trouble is not None
+        engine.stop()
 
     def test_workers_that_do_not_see_the_log_say_so_and_nothing_is_lost(self, flow: Flow) -> None:
         flow.begin()

@@ -16,7 +16,7 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.answer import Answer, PastRows
 from skerry.storage.history.compaction_process import CompactionProcess
 from skerry.storage.history.damaged_files import DamagedError
-from skerry.storage.history.engine.engine import DIRECTORY, EngineError, PastEngine
+from skerry.storage.history.engine.engine import DIRECTORY, Cluster, EngineError, PastEngine
 from skerry.storage.history.engine.waiting import Waiting
 from skerry.storage.history.past_table import EarlierRows, earlier_reader
 from skerry.storage.history.reader import Reader
@@ -40,7 +40,7 @@ _ANSWERS = 16
 class HistoryService:
     """``streams``: a copy of all there have been; ``processed``: how many rows of the log have been through the proxy;
     ``by_utc``: as of :class:`skerry.storage.history.answer.Answer`; ``earlier``: UTC in s so long, in ms of network time, before another;
-    ``speed``: s of that in one of UTC's."""
+    ``speed``: s of that in one of UTC's; ``cluster``: as of :class:`skerry.storage.history.engine.engine.PastEngine`."""
 
     def __init__(
         self,
@@ -53,11 +53,12 @@ class HistoryService:
         by_utc: bool = False,
         earlier: Callable[[float, int], float] = lambda utc, span_ms: utc - span_ms / 1000,
         speed: float = 1.0,
+        cluster: Cluster | None = None,
     ) -> None:
         self._by_utc, self._earlier = by_utc, earlier
         self._compaction = CompactionProcess()
         self._history = History(data, retention, stream_log.dating, self._compaction.done)
-        self.engine = PastEngine(data / DIRECTORY)
+        self.engine = PastEngine(data / DIRECTORY, cluster=cluster)
         self._log, self._streams, self._processed = stream_log, streams, processed
         self._speed = speed
         stream_log.go_on_at(self._history.manifest.rows)

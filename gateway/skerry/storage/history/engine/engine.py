@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -26,6 +27,9 @@ from skerry.storage.history.engine.messages import (
     Answered,
     Begin,
     Cancel,
+    ClusterAnswer,
+    ClusterCancel,
+    ClusterSelect,
     Failed,
     Forget,
     Limits,
@@ -45,6 +49,8 @@ SECONDS = 600.0
 #: Of the machine's memory, and of what is free on the disk, the engine takes so much.
 _OF_MEMORY, _OF_DISK = 0.25, 0.25
 _LEAST_MEMORY = 512 * 2**20
+#: What is asked of so many rows or more is for a cluster, where there is one: DuckDB answers others sooner than Spark begins.
+CLUSTER_ROWS = 20_000_000
 #: How often a question is asked whose engine dies meanwhile.
 _ATTEMPTS = 2
 #: So long, in s, the process may take to end.
@@ -65,11 +71,19 @@ class _Pending:
     answer: Answered | Refused | Failed | None = None
 
 
-class PastEngine:
-    """``directory``: for temporary files; whatever it holds from an earlier run goes. May be asked from any thread."""
+class Cluster(Protocol):
+    """A Spark cluster, as :class:`skerry.spark.supervisor.SparkDriver` has it."""
 
-    def __init__(self, directory: Path, limits: Limits | None = None) -> None:
-        self._directory, self._limits = directory, limits
+    def select(self, asked: ClusterSelect, waiting: Waiting) -> str | None:
+        """Why the rows are not there; None: they are."""
+
+
+class PastEngine:
+    """``directory``: for temporary files; whatever it holds from an earlier run goes. ``cluster``: answers what is asked of many rows,
+    all of whose workers see that directory, and the past's. May be asked from any thread."""
+
+    def __init__(self, directory: Path, limits: Limits | None = None, cluster: Cluster | None = None) -> None:
+        self._directory, self._limits, self._cluster = directory, limits, cluster
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._keys = itertools.count(1)
@@ -141,7 +155,10 @@ class PastEngine:
             if self._child is None or not self._child.lives:
                 shutil.rmtree(self._directory, ignore_errors=True)
                 self._directory.mkdir(parents=True, exist_ok=True)
-                self._child = _Child(Begin(str(self._directory), self._limits or limits(self._directory)))
+                mine = self._limits or limits(self._directory)
+                if self._limits is None and self._cluster is not None:
+                    mine = replace(mine, cluster_rows=CLUSTER_ROWS)
+                self._child = _Child(Begin(str(self._directory), mine), self._cluster)
                 # Of a gateway that forgets it, or a test that does.
                 weakref.finalize(self, self._child.end)
             return self._child
@@ -150,7 +167,10 @@ class PastEngine:
 class _Child:
     """One process."""
 
-    def __init__(self, begin: Begin) -> None:
+    def __init__(self, begin: Begin, cluster: Cluster | None) -> None:
+        self._cluster = cluster
+        #: What the cluster is asked, by number.
+        self._selects: dict[int, Waiting] = {}
         ours, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
@@ -210,6 +230,15 @@ class _Child:
                 word = self._connection.recv()
             except (EOFError, OSError):
                 break
+            if isinstance(word, ClusterSelect):
+                self._selects[word.number] = Waiting()
+                threading.Thread(target=self._select, args=(word,), daemon=True).start()
+                continue
+            if isinstance(word, ClusterCancel):
+                select = self._selects.get(word.number)
+                if select is not None:
+                    select.go()
+                continue
             with self._lock:
                 pending = self._pending.pop(word.number, None)
             if pending is not None:
@@ -220,7 +249,15 @@ class _Child:
             left, self._pending = list(self._pending.values()), {}
         for pending in left:
             pending.done.set()
+        for select in list(self._selects.values()):
+            select.go()
         self._connection.close()
+
+    def _select(self, asked: ClusterSelect) -> None:
+        assert self._cluster is not None
+        trouble = self._cluster.select(asked, self._selects[asked.number])
+        del self._selects[asked.number]
+        self.say(ClusterAnswer(asked.number, trouble))
 
 
 def limits(directory: Path) -> Limits:

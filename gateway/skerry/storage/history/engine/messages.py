@@ -12,12 +12,14 @@ from skerry.streams.stream import Stream
 
 @dataclass(frozen=True)
 class Limits:
-    """What the engine may take: threads, bytes of memory and of temporary files, and how long one answer may take, in s."""
+    """What the engine may take: threads, bytes of memory and of temporary files, and how long one answer may take, in s.
+    ``cluster_rows``: what is asked of so many rows or more is for the cluster; None: there is none."""
 
     threads: int
     memory: int
     disk: int
     seconds: float
+    cluster_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,41 @@ class Failed:
 @dataclass(frozen=True)
 class Cancel:
     """Nobody waits for the answer to a question."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class ClusterPart:
+    """Some rows of a relation: of Parquet files that each worker sees, in Spark's SQL a condition, "" for none, and columns."""
+
+    paths: tuple[str, ...]
+    condition: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClusterSelect:
+    """What the engine's process asks of the cluster, through the gateway: a SELECT in Spark's SQL, of ``relations`` by their names. Its
+    rows go into Parquet files in the directory ``into``, which is not there yet, in the order of their names."""
+
+    number: int
+    relations: tuple[tuple[str, tuple[ClusterPart, ...]], ...]
+    text: str
+    into: str
+
+
+@dataclass(frozen=True)
+class ClusterAnswer:
+    """Why the rows are not there; None: they are."""
+
+    number: int
+    trouble: str | None
+
+
+@dataclass(frozen=True)
+class ClusterCancel:
+    """Nobody waits for the rows."""
 
     number: int
 

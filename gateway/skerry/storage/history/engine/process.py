@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -12,13 +13,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlglot import exp
 
 from skerry.execution.residual import to_array, type_of
@@ -28,6 +29,7 @@ from skerry.expressions.expression import Kind
 from skerry.planner.model.plans import Output, QueryPlan
 from skerry.sql.errors import QueryError
 from skerry.storage.history.damaged_files import DamagedError
+from skerry.storage.history.engine.cluster import ClusterLink, ClusterQuestion
 from skerry.storage.history.engine.expressions import ROW
 from skerry.storage.history.engine.finishing import Groups, Numbered
 from skerry.storage.history.engine.joins import places_of
@@ -35,10 +37,12 @@ from skerry.storage.history.engine.messages import (
     Answered,
     Begin,
     Cancel,
+    ClusterAnswer,
     Failed,
     Forget,
     Question,
     Refused,
+    Sources,
     Stop,
 )
 from skerry.storage.history.engine.running import Running
@@ -55,6 +59,8 @@ from skerry.storage.history.engine.tables import open_tables
 from skerry.storage.history.engine.windows import Moments, windows
 from skerry.storage.history.sorting import check_room
 from skerry.storage.log.stream_log import RowsGoneError
+
+log = logging.getLogger(__name__)
 
 #: Answers that are kept for their readers' next piece.
 KEPT = 16
@@ -75,6 +81,8 @@ class Worker:
         self._connection, self._limits = connection, begin.limits
         self._saying = threading.Lock()
         self._lock = threading.Lock()
+        self._cluster = ClusterLink(self._say)
+        self._directory = Path(begin.directory)
         #: A connection is asked by one thread at a time.
         self._reading = threading.Lock()
         Path(begin.directory).mkdir(parents=True, exist_ok=True)
@@ -114,6 +122,8 @@ class Worker:
                         answered = self._running.get(number)
                     if answered is not None:
                         answered.give_up()
+                case ClusterAnswer() as answer:
+                    self._cluster.answered(answer)
                 case Forget(key):
                     self._forget(key)
                 case Stop():
@@ -180,29 +190,26 @@ class Worker:
             return _piece(question.number, _behind(kept, question.position), last, more=False)
         if kept is not None:
             return self._of_table(question, kept)
-        with self._connected(question, running) as connection:
-            whole = self._computed(question, connection)
+        with self._connected(question, running) as past:
+            whole = self._computed(question, past)
             if whole is not None:
                 self._keep(question.key, whole)
                 return _piece(question.number, _behind(whole, question.position), last, more=False)
             end, timing = question.sources.end, question.timing
             if plan.history.recorded:
-                return self._of_parts(question, connection, lambda part: rows_select(plan, part, end, timing))
-            text = rows_select(plan, Range(0, end), end, timing).sql("duckdb")
-            connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE answer AS SELECT * FROM ({text}) ORDER BY {_in_order(plan)}"
-            )
-            self._keep(question.key, connection)
-            return self._of_table(question, connection)
+                return self._of_parts(question, past, lambda part: rows_select(plan, part, end, timing))
+            past.keep(rows_select(plan, Range(0, end), end, timing), "answer", _in_order(plan))
+            self._keep(question.key, past.connection)
+            return self._of_table(question, past.connection)
 
-    def _computed(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered | None:
+    def _computed(self, question: Question, past: _Past) -> Numbered | None:
         """An answer that is known as a whole; None: it comes in pieces."""
         plan = question.plan
         if plan.window is not None:
-            return _windows(question, connection)
+            return _windows(question, past)
         if plan.aggregate:
-            return self._groups(question, connection)
-        return _ordered(question, connection) if plan.order is not None else None
+            return _groups(question, past)
+        return _ordered(question, past) if plan.order is not None else None
 
     def _keep(self, key: int, whole: Numbered | duckdb.DuckDBPyConnection) -> None:
         """For the next piece. Tables' rows DuckDB puts on the disk where memory has no room."""
@@ -219,16 +226,18 @@ class Worker:
         return sum(one[1].nbytes for one in self._whole.values() if isinstance(one, tuple))
 
     @contextmanager
-    def _connected(self, question: Question, running: Running) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection with the past in it, which is interrupted when nobody waits for it any more, or it takes too long."""
+    def _connected(self, question: Question, running: Running) -> Iterator[_Past]:
+        """The past as relations, whose questions are interrupted when nobody waits for them any more, or they take too long."""
         connection = self._database.cursor()
         names = columns_needed(question.plan)
+        directory = self._directory / f"cluster-{question.number}"
+        cluster = ClusterQuestion(self._cluster, question, running, directory)
         try:
             before = versions(question.sources)
             with running.on(connection, self._limits.seconds):
                 open_past(connection, question.sources, names)
                 open_tables(connection, question)
-                yield connection
+                yield _Past(connection, cluster, question.sources, self._limits.cluster_rows, running)
             if versions(question.sources) != before:
                 # Some of its rows may be there twice, or not at all.
                 self._forget(question.key)
@@ -240,6 +249,7 @@ class Worker:
             check_files(question.sources, names)
             raise
         finally:
+            cluster.close()
             with self._lock:
                 kept = any(one is connection for one in self._whole.values())
             if not kept:
@@ -252,24 +262,7 @@ class Worker:
                     self._loaded.add(folder)
                     extension_aggregates.load(Path(folder), ())
 
-    def _groups(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:
-        selects = group_selects(question.plan, question.sources.end, question.timing)
-        tables = [
-            _table(connection, select)
-            for select in (
-                selects.groups,
-                *([selects.motes] if selects.motes else []),
-                *selects.values.values(),
-            )
-        ]
-        motes = tables[1] if selects.motes else None
-        values = dict(zip(selects.values, tables[len(tables) - len(selects.values) :], strict=True))
-        groups = Groups(question.plan, tables[0], selects.names, motes, values, question.most)
-        return groups.rows(max(question.sources.end - 1, 0))
-
-    def _of_parts(
-        self, question: Question, connection: duckdb.DuckDBPyConnection, select: Select
-    ) -> Answered:
+    def _of_parts(self, question: Question, past: _Past, select: Select) -> Answered:
         """The next rows, of a part of the past that has about as many as one piece holds."""
         end, start = question.sources.end, max(question.position + 1, question.sources.first)
         with self._lock:
@@ -280,7 +273,7 @@ class Worker:
             # Of a join, one row may bring more than there is in a piece: rows of one number stay together.
             least = 1 if question.plan.probes else question.piece
             most = question.piece if stop - start > least else sys.maxsize
-            found = _at_most(connection, select(part), most)
+            found = past.at_most(select(part), most, stop - start)
             if found is None:
                 span = max(least, (stop - start) // _STEP)
                 continue
@@ -294,7 +287,7 @@ class Worker:
                 rows = _numbered(question.plan, _sorted(question.plan, found))
                 return _piece(question.number, rows, stop - 1, more=stop < end)
             start, span = stop, span * _STEP
-        nothing = _numbered(question.plan, _table(connection, select(Range(end, end - 1))))
+        nothing = _numbered(question.plan, past.table(select(Range(end, end - 1)), 0))
         return _piece(question.number, nothing, max(end - 1, question.position), more=False)
 
     def _of_table(self, question: Question, connection: duckdb.DuckDBPyConnection) -> Answered:
@@ -332,37 +325,104 @@ def _over(limit: str) -> QueryError:
     return QueryError(limit, "ask for a shorter HISTORY, for fewer rows with WHERE, or for fewer groups")
 
 
-def _table(connection: duckdb.DuckDBPyConnection, select: exp.Select) -> pa.Table:
-    return connection.sql(select.sql("duckdb")).to_arrow_table()
+class _Past:
+    """The relations of one question. ``many``: so many rows are for the cluster; None: there is none."""
 
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        cluster: ClusterQuestion,
+        sources: Sources,
+        many: int | None,
+        running: Running,
+    ) -> None:
+        self.connection = connection
+        self._cluster, self._sources, self._many, self._running = cluster, sources, many, running
 
-def _at_most(connection: duckdb.DuckDBPyConnection, select: exp.Select, rows: int) -> pa.Table | None:
-    """The rows of a question; None: there are more."""
-    reader = connection.sql(select.sql("duckdb")).to_arrow_reader(_BATCH_ROWS)
-    batches, count = [], 0
-    for batch in reader:
-        batches.append(batch)
-        count += batch.num_rows
-        if count > rows:
-            reader.close()
+    def register(self, name: str, table: pa.Table) -> None:
+        """One more relation."""
+        self.connection.register(name, table)
+        self._cluster.register(name, table)
+
+    def table(self, select: exp.Select, rows: int | None = None) -> pa.Table:
+        """All rows of a question about so many, None: about all."""
+        files = self._of_cluster(select, rows)
+        if files is None:
+            return self.connection.sql(select.sql("duckdb")).to_arrow_table()
+        return pa.concat_tables([pq.read_table(file) for file in files])
+
+    def keep(self, select: exp.Select, name: str, order: str) -> None:
+        """Make a table of all rows of a question."""
+        files = self._of_cluster(select, None)
+        source = f"({select.sql('duckdb')})" if files is None else f"read_parquet({files})"
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM {source} ORDER BY {order}"
+        )
+
+    def at_most(self, select: exp.Select, most: int, rows: int) -> pa.Table | None:
+        """The rows of a question about so many; None: they are more than ``most``."""
+        limited = select.limit(most + 1) if most < sys.maxsize else select
+        files = self._of_cluster(limited, rows)
+        if files is not None:
+            found = pa.concat_tables([pq.read_table(file) for file in files])
+            return found if found.num_rows <= most else None
+        reader = self.connection.sql(select.sql("duckdb")).to_arrow_reader(_BATCH_ROWS)
+        batches, count = [], 0
+        for batch in reader:
+            batches.append(batch)
+            count += batch.num_rows
+            if count > most:
+                reader.close()
+                return None
+        return pa.Table.from_batches(batches, schema=reader.schema)
+
+    def _of_cluster(self, select: exp.Select, rows: int | None) -> list[str] | None:
+        """Files with the cluster's answer; None: it is for DuckDB."""
+        if self._many is None:
             return None
-    return pa.Table.from_batches(batches, schema=reader.schema)
+        there = sum(file.rows for file in self._sources.files)
+        if min(there, there if rows is None else rows) < self._many:
+            return None
+        found = self._cluster.files(select)
+        if isinstance(found, list):
+            return found
+        if self._running.ends:
+            raise duckdb.InterruptException(found)
+        # The answer is the same, and comes later.
+        log.warning("the cluster has no answer: %s; it is made here", found)
+        return None
 
 
-def _windows(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:
-    plan, timing, ask = question.plan, question.timing, partial(_table, connection)
-    moments = Moments(plan, timing, ask)
+def _groups(question: Question, past: _Past) -> Numbered:
+    selects = group_selects(question.plan, question.sources.end, question.timing)
+    tables = [
+        past.table(select)
+        for select in (
+            selects.groups,
+            *([selects.motes] if selects.motes else []),
+            *selects.values.values(),
+        )
+    ]
+    motes = tables[1] if selects.motes else None
+    values = dict(zip(selects.values, tables[len(tables) - len(selects.values) :], strict=True))
+    groups = Groups(question.plan, tables[0], selects.names, motes, values, question.most)
+    return groups.rows(max(question.sources.end - 1, 0))
+
+
+def _windows(question: Question, past: _Past) -> Numbered:
+    plan, timing = question.plan, question.timing
+    moments = Moments(plan, timing, past.table)
     late = moments.late()
-    connection.register(LATE, pa.table({ROW: late}))
+    past.register(LATE, pa.table({ROW: late}))
     end, since_ms = question.sources.end, question.since_ms
-    return windows(plan, end, timing, since_ms, ask, moments, late=len(late) > 0)
+    return windows(plan, end, timing, since_ms, past.table, moments, late=len(late) > 0)
 
 
-def _ordered(question: Question, connection: duckdb.DuckDBPyConnection) -> Numbered:
+def _ordered(question: Question, past: _Past) -> Numbered:
     plan, end = question.plan, question.sources.end
     assert plan.order is not None
     most = min(plan.order.limit or question.most + 1, question.most + 1)
-    found = _table(connection, ordered_select(plan, end, most, question.timing))
+    found = past.table(ordered_select(plan, end, most, question.timing))
     check_room(plan.order, found.num_rows, question.most)
     # Who stops among them begins again: all have the number of the last row there is.
     numbers = np.full(found.num_rows, max(end - 1, 0), np.int64)

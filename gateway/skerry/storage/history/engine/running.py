@@ -26,6 +26,11 @@ class Running:
         self.given_up = True
         self._ending.set()
 
+    @property
+    def ends(self) -> bool:
+        """Whether it is to end."""
+        return self.given_up or self.late
+
     @contextmanager
     def on(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
         """While it is asked of a connection, which it may take so long. Once."""

@@ -20,7 +20,7 @@ from skerry.storage.history import layout
 from skerry.storage.history.compaction import tables
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.engine.expressions import NETWORK_MS, PAST, ROW, SESSION, TIME_US
-from skerry.storage.history.engine.messages import Sources
+from skerry.storage.history.engine.messages import ClusterPart, Sources
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import shifted
 
@@ -37,6 +37,36 @@ def open_past(
     connection.register(f"{called}_newest", newest(sources))
     parts.append(f"SELECT {_listed(wanted)} FROM {called}_newest" + _within(sources, sources.end))
     connection.execute(f'CREATE OR REPLACE TEMP VIEW "{called}" AS ' + " UNION ALL ".join(parts))
+
+
+def cluster_parts(sources: Sources, names: Sequence[str], file: Path) -> tuple[ClusterPart, ...]:
+    """The relation for Spark; what is in no file yet goes into ``file``. Raises as :func:`open_past`."""
+    wanted = [*_KEYS, *(name for name in names if name not in _KEYS)]
+    pq.write_table(newest(sources), file)
+    footers = {one: _footer(one.path, *_version(one.path)) for one in sources.files}
+    parts = []
+    for whole in (True, False):
+        files = [one for one in sources.files if whole == (one.whole and footers[one].rows == one.rows)]
+        # Each kind of file by itself: what one lacks the others may have.
+        for there in {footers[one].names for one in files}:
+            paths = tuple(str(Path(one.path).resolve()) for one in files if footers[one].names == there)
+            condition = "" if whole else _spark_within(sources, min(sources.end, sources.compacted))
+            parts.append(ClusterPart(paths, condition, _spark_columns(wanted, there)))
+    return (*parts, ClusterPart((str(file),), _spark_within(sources, sources.end), _spark_columns(wanted)))
+
+
+def _spark_within(sources: Sources, end: int) -> str:
+    return (
+        f"`time` >= timestamp_micros({sources.since_us}) AND `{ROW}` >= {sources.first} AND `{ROW}` < {end}"
+    )
+
+
+def _spark_columns(names: Sequence[str], there: Collection[str] | None = None) -> tuple[str, ...]:
+    columns = [
+        f"`{name}`" if there is None or name in there else f"CAST(NULL AS BIGINT) AS `{name}`"
+        for name in names
+    ]
+    return (*columns, f"unix_micros(`time`) AS `{TIME_US}`")
 
 
 def newest(sources: Sources) -> pa.Table:

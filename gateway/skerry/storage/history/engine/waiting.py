@@ -16,7 +16,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: list[Callable[[], None]] = []
+        self._calls: list[Callable[[], object]] = []
         self._gone = False
 
     def go(self) -> None:
@@ -28,7 +28,7 @@ class Waiting:
             call()
 
     @contextmanager
-    def working(self, give_up: Callable[[], None]) -> Iterator[None]:
+    def working(self, give_up: Callable[[], object]) -> Iterator[None]:
         """While something works for him: ``give_up`` is called, in another thread, when he goes. Raises GivenUpError where he has gone."""
         with self._lock:
             if self._gone:

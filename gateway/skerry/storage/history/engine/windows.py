@@ -6,9 +6,10 @@ nothing that counts can still come (:mod:`skerry.windows.panes`), the last ones 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,13 @@ from skerry.storage.history.engine.selects import (
 from skerry.storage.history.layout import Int64
 from skerry.windows.shared_windows import WindowPart, WindowRows, WindowView
 
-Ask = Callable[[exp.Select], pa.Table]
+
+class Ask(Protocol):
+    """All rows of a question about so many, None: about all."""
+
+    def __call__(self, select: exp.Select, rows: int | None = None) -> pa.Table: ...
+
+
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _FOLDS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 #: How folds go on, and what they are of nothing.
@@ -89,7 +96,7 @@ class Moments:
 
     def _late_in(self, session: int, buckets: Int64, before: int) -> Int64:
         part = Range(int(buckets[0]) * BUCKET_ROWS, (int(buckets[-1]) + 1) * BUCKET_ROWS)
-        rows = self._ask(times_select(self._plan, self._timing, part))
+        rows = self._ask(times_select(self._plan, self._timing, part), part.end - part.start)
         rows = rows.filter(pc.equal(rows.column("session"), session)).sort_by(ROW)
         times = rows.column("time").to_numpy()
         late = times < np.maximum(np.maximum.accumulate(times), before) - LATENESS_MS
