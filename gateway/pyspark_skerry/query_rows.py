@@ -18,13 +18,12 @@ from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
 from skerry.sql.ast import CreatePoint
 from skerry.sql.errors import QueryError
-from skerry.sql.surrogates import mended
 from skerry.storage.history.snapshot import Snapshot
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import noted_shifts, shifted
 from skerry.storage.log.record import Block, Records
 from skerry.storage.log.stream_log import RowsGoneError
-from skerry.storage.state import DataError
+from skerry.storage.state import DataError, published
 from skerry.streams.stream import Stream
 
 _UTC = pa.timestamp("us", tz="UTC")
@@ -143,14 +142,14 @@ def _known(output: Output) -> dict[str, str] | None:
 
 def entry_of(snapshot: Snapshot, query: str) -> Mapping[str, Any]:
     """What the gateway remembers of a query. Raises DataError, which says which there are."""
-    queries = {name: entry for name, entry in snapshot.state.get("queries", {}).items() if entry is not None}
-    if query not in queries:
-        shown = [f"{name} ({mended(queries[name]['sql'])})" for name in list(queries)[-_NAMED:]]
+    entry = published.query(snapshot.data, query)
+    if entry is None:
+        queries = dict(published.queries(snapshot.data))
+        shown = [f"{name} ({queries[name]['sql']})" for name in list(queries)[-_NAMED:]]
         more = f"{len(queries) - _NAMED} older ones and " if len(queries) > _NAMED else ""
         raise DataError(
             f"data directory {snapshot.data} has no query {query}: it has {more}{'; '.join(shown) or 'none'}"
         )
-    entry: Mapping[str, Any] = queries[query]
     return entry
 
 
@@ -163,9 +162,9 @@ def plan_of(snapshot: Snapshot, query: str) -> tuple[QueryPlan, int]:
     """A query's plan, and the row from which on rows are its own. Raises DataError, also where the gateway makes more of rows than is
     made of each."""
     entry = entry_of(snapshot, query)
-    sql = mended(entry["sql"])
+    sql = entry["sql"]
     try:
-        found = plan_query(sql, _points(snapshot), restored=True) if not entry.get("tables") else None
+        found = plan_query(sql, _points(snapshot), restored=True) if not entry["joined"] else None
         if isinstance(found, CreatePoint):
             _, found = plan_point(found, entry["point"], _points(snapshot, query), restored=True)
     except QueryError as error:
@@ -190,10 +189,10 @@ def plan_of(snapshot: Snapshot, query: str) -> tuple[QueryPlan, int]:
 def _points(snapshot: Snapshot, but: str | None = None) -> dict[str, Point]:
     """Storage points by name in lower case, as they were made one after the other."""
     points: dict[str, Point] = {}
-    for name, entry in snapshot.state.get("queries", {}).items():
-        if entry is None or entry.get("point") is None or name == but:
+    for name, entry in published.queries(snapshot.data):
+        if entry["point"] is None or name == but:
             continue
-        statement = plan_query(mended(entry["sql"]), points, restored=True)
+        statement = plan_query(entry["sql"], points, restored=True)
         if isinstance(statement, CreatePoint):
             point, _ = plan_point(statement, entry["point"], points, restored=True)
             points[point.name.lower()] = point

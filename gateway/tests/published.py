@@ -19,12 +19,13 @@ from gateway.tests.pasts import ended, plain_records, shuffled, stream_of
 from pyspark_skerry.columns import spark_schema
 from pyspark_skerry.options import reading_of
 from pyspark_skerry.readers import PastReader
+from skerry.service.queries import UserQuery
 from skerry.storage.history import compaction
 from skerry.storage.history.retention import Retention
 from skerry.storage.history.store import History
 from skerry.storage.log.record import Kind, Records
 from skerry.storage.log.stream_log import StreamLog
-from skerry.storage.state import DataDirectory
+from skerry.storage.state.published import Publisher
 from skerry.streams.stream import Stream, roots_of
 
 #: Three streams of one session: motes' readings, those from 15 min on, and averages.
@@ -43,18 +44,19 @@ class Written:
 
     def __init__(self, data: Path, streams: Sequence[Stream], segment_rows: int = 1000) -> None:
         self.data, self.streams = data, list(streams)
-        self._directory = DataDirectory(data)
+        data.mkdir(exist_ok=True)
+        self._publisher = Publisher(data)
+        self._everything = True
         self.remember()
         self.log = StreamLog(data, segment_rows, self._root_of)
         self.history = History(data)
 
-    def remember(self, queries: dict[str, dict[str, Any]] | None = None) -> None:
-        """Save the streams, and users' queries by id."""
-        entries = {
-            "stream": {str(stream.number): json.dumps(stream.to_dict()) for stream in self.streams},
-            "queries": {name: json.dumps(entry) for name, entry in (queries or {}).items()},
-        }
-        self._directory.save("gateway", {}, None, lambda: entries)
+    def remember(self, queries: Sequence[UserQuery] = ()) -> None:
+        """Publish the streams, and users' queries."""
+        streams = {stream.number: json.dumps(stream.to_dict()) for stream in self.streams}
+        published = {query.id: query.published() for query in queries}
+        self._publisher.publish(streams, published, everything=self._everything)
+        self._everything = False
 
     def _root_of(self, number: int) -> int:
         return next(int(roots_of(stream.session)) for stream in self.streams if stream.number == number)
@@ -75,7 +77,6 @@ class Written:
     def close(self) -> None:
         """Release it."""
         self.log.close()
-        self._directory.close()
 
 
 def two_days(data: Path) -> Written:

@@ -5,7 +5,8 @@ In memory and without a clock: the daemon feeds it decoded packets and keeps it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -61,7 +62,7 @@ class Mote:
     loops: int = 0
     #: No two motes have one.
     factory: int = 0
-    #: The root that this report came through; None: of a gateway that knew but one.
+    #: The root that this report came through; None: it was not said.
     root: int | None = None
     #: Name of what was broken so that the firmware ended its run before this one; None: nothing.
     invariant: str | None = None
@@ -81,6 +82,8 @@ class Catalog:
 
     def __init__(self) -> None:
         self._motes: dict[int, Mote] = {}
+        #: As they were last to be kept, by their reports.
+        self._rows: dict[int, tuple[Mote, dict[str, Any]]] = {}
         self._heard: dict[int, float] = {}
         self.events = Events()
         #: Seconds of network time in one of UTC, of emulated motes.
@@ -214,19 +217,24 @@ class Catalog:
             return [round(getattr(mote, name) * 100) for mote in self.all()]
         return []
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {"motes": [asdict(mote) for mote in self._motes.values()], "events": self.events.to_list()}
+    def mote_rows(self) -> list[dict[str, Any]]:
+        """The motes, to be kept; a row is the same object while its mote's report is the same."""
+        for nodeid, mote in self._motes.items():
+            if self._rows.get(nodeid, (None,))[0] is not mote:
+                self._rows[nodeid] = mote, {"nodeid": nodeid, "report": json.dumps(asdict(mote))}
+        return [self._rows[nodeid][1] for nodeid in self._motes]
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], speed: float = 1.0) -> Catalog:
-        """What :meth:`to_dict` wrote."""
+    def from_rows(
+        cls, motes: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]], speed: float = 1.0
+    ) -> Catalog:
+        """What :meth:`mote_rows` and the events' rows said."""
         catalog = cls()
         catalog.speed = speed
-        for entry in data["motes"]:
-            mote = catalog._motes[entry["nodeid"]] = Mote(**entry)
+        for row in motes:
+            mote = catalog._motes[row["nodeid"]] = Mote(**json.loads(row["report"]))
             catalog._through[mote.nodeid] = mote.root
-        catalog.events = Events.from_list(data.get("events", []))
+        catalog.events = Events.from_rows(events)
         return catalog
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,14 +60,20 @@ class Events:
     def __iter__(self) -> Iterator[Heard]:
         return iter(list(self._heard.values()))
 
-    def to_list(self) -> list[list[Any]]:
-        """Everything, for JSON."""
-        return [[heard.number, heard.count, list(heard.times)] for heard in self._heard.values()]
+    def rows(self) -> list[dict[str, Any]]:
+        """Everything, to be kept."""
+        return [
+            {"number": heard.number, "count": heard.count, "times": json.dumps(list(heard.times))}
+            for heard in self._heard.values()
+        ]
 
     @classmethod
-    def from_list(cls, data: list[list[Any]]) -> Events:
-        """What :meth:`to_list` wrote."""
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Events:
+        """What :meth:`rows` said."""
+        heard = [
+            Heard(row["number"], row["count"], deque(json.loads(row["times"]), maxlen=REMEMBERED))
+            for row in rows
+        ]
         events = cls()
-        for number, count, times in data:
-            events._heard[number] = Heard(number, count, deque(times, maxlen=REMEMBERED))
+        events._heard.update((each.number, each) for each in sorted(heard, key=lambda each: each.last))
         return events

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
-
-from skerry.sql.surrogates import mended
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 #: Longest value, in characters; tags of one mote.
@@ -72,18 +70,20 @@ class Tags:
         self._by_mote[nodeid] = tags
         return self.of(nodeid)
 
-    def to_list(self) -> list[list[Any]]:
-        """For JSON."""
+    def rows(self) -> list[dict[str, Any]]:
+        """All, to be kept."""
         return [
-            [nodeid, key, *astuple(tag)]
+            {"nodeid": nodeid, "key": key, **asdict(tag)}
             for nodeid, tags in self._by_mote.items()
             for key, tag in tags.items()
         ]
 
     @classmethod
-    def from_list(cls, data: list[list[Any]]) -> Tags:
-        """What :meth:`to_list` wrote."""
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Tags:
+        """What :meth:`rows` said."""
         tags = cls()
-        for nodeid, key, value, user, set_at in data:
-            tags._by_mote.setdefault(nodeid, {})[key] = Tag(value, mended(user), set_at)
+        for row in rows:
+            tags._by_mote.setdefault(row["nodeid"], {})[row["key"]] = Tag(
+                row["value"], row["user"], row["set_at"]
+            )
         return tags

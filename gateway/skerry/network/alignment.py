@@ -8,8 +8,7 @@ UTC is known does not move it to and fro. It moves by one epoch then, and an epo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from skerry.network.network import Network
 from skerry.streams.stream import Stream, StreamEpoch
@@ -65,14 +64,20 @@ class Alignment:
             kept = self._shifts[key] = round(exact)
         return kept
 
-    def to_list(self) -> list[Any]:
-        """The pairings of the present sessions, for JSON."""
+    def rows(self) -> list[dict[str, int]]:
+        """The pairings of the present sessions, to be kept."""
         present = {network.session for network in self._networks}
-        return [[*key, shift] for key, shift in self._shifts.items() if {*key[:2]} <= present]
+        return [
+            {"leading_session": leading, "session": own, "period_ms": period_ms, "shift": shift}
+            for (leading, own, period_ms), shift in self._shifts.items()
+            if {leading, own} <= present
+        ]
 
-    def restore(self, pairings: list[Any]) -> None:
-        """What :meth:`to_list` wrote."""
-        self._shifts = {(lead, own, period): shift for lead, own, period, shift in pairings}
+    def restore(self, rows: Iterable[Mapping[str, int]]) -> None:
+        """What :meth:`rows` said."""
+        self._shifts = {
+            (row["leading_session"], row["session"], row["period_ms"]): row["shift"] for row in rows
+        }
 
 
 def running_as(network: Network, stream: Stream) -> Stream | None:

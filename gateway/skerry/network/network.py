@@ -465,30 +465,20 @@ class Network:
 
     # ---- kept over a restart ----
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but what networks have together, for JSON."""
-        return {
-            "session": self.session,
-            "query_version": self.query_version,
-            "told": self.clock.told(),
-            "current": [stream.number for stream in self.current.values()],
-            "demand": self.demand.to_dict(),
-        }
+    def row(self) -> dict[str, Any]:
+        """To be kept of the link, beside its clock, its streams and its demand."""
+        return {"session": self.session, "query_version": self.query_version, **self.demand.last_ids()}
 
-    def restore(self, state: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> None:
-        """What :meth:`to_dict` wrote, with the texts of its ``queries`` and of those ``served``; ``plans`` of its users. The streams are
-        there already."""
-        self.session, self.query_version = state["session"], state["query_version"]
-        self.clock.assume(state["told"])
+    def restore(self, known: Mapping[str, Any], plans: Mapping[str, QueryPlan]) -> None:
+        """What :meth:`row` said, with the ``clock``'s last time, the numbers of ``current`` streams, and what its demand said: rows of
+        ``serving`` groups and of ``queries``, and users that are ``served``, by name. ``plans`` of its users. The streams are there
+        already."""
+        self.session, self.query_version = known["session"], known["query_version"]
+        self.clock.assume(known["clock"])
         self._last_time = self.clock.stamped
-        streams = [self.streams[number] for number in state["current"]]
+        streams = [self.streams[number] for number in known["current"]]
         self.current = {stream.query: stream for stream in streams}
-        served = {user: entry for user, entry in state["served"].items() if entry is not None}
-        queries = [entry for entry in state["queries"].values() if entry is not None]
-        queries += state["demand"].get("queries", [])
-        self.demand = Demand.from_dict(
-            state["demand"], queries, served, plans, self._common.speed, self._common.placement
-        )
+        self.demand = Demand.restored(known, plans, self._common.speed, self._common.placement)
 
 
 def session_of(hello: Container[Any], last: int) -> int:

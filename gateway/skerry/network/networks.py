@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.waits import BY_DEFAULT, WAIT_MS
 from skerry.sharing.placement import Placement
 from skerry.sql.errors import QueryError
+from skerry.storage.state.database import Changes, Row
 from skerry.streams.handover import Handover, handover_of, joined_feeds
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.commands import Action
@@ -25,6 +26,8 @@ from skerry_protocol.commands import Action
 #: A root's time is remembered anew when it is so far off what was remembered, in s, and not more often than this, in s of this
 #: machine's.
 DRIFT_S, DRIFT_EACH_S = 5.0, 60.0
+#: Of a feed, what has the same name in the tables.
+_FEED = ("period_ms", "stream_period_ms", "since_ms", "until_ms", "before_ms")
 
 
 class Networks:
@@ -305,24 +308,14 @@ class Networks:
 
     # ---- kept over a restart ----
 
-    def texts(self, users: Iterable[str], *, changed: bool = False) -> dict[str, dict[str, str | None]]:
-        """What there are many of, in JSON by entry and name: these users as each network knows them, None of one that has gone; streams
-        and mote queries, all or those that :meth:`remembered` has not seen as they are."""
-        users = list(users)
-        found: dict[str, dict[str, str | None]] = {
-            "stream": {
-                str(number): json.dumps(stream.to_dict())
-                for number, stream in self.streams.items()
-                if not (changed and self._remembered.get(number) is stream)
-            }
-        }
-        for place, network in enumerate(self.all):
-            found[_entry("served", place)] = {user: network.demand.user_text(user) for user in users}
-            found[_entry("mote_queries", place)] = network.demand.query_texts(changed)
-        return found
+    def changed_streams(self) -> list[Stream]:
+        """Those that :meth:`remembered` has not seen as they are."""
+        return [
+            stream for number, stream in self.streams.items() if self._remembered.get(number) is not stream
+        ]
 
     def remembered(self) -> None:
-        """What :meth:`to_dict` and :meth:`texts` said has been written."""
+        """What :meth:`save` said has been written."""
         self._remembered = dict(self.streams)
         self._told = [network.clock.told() for network in self.all]
         for network in self.all:
@@ -334,45 +327,90 @@ class Networks:
         pairs = zip((network.clock.told() for network in self.all), self._told, strict=False)
         return any(now is not None and (was is None or _drifted(was, now)) for now, was in pairs)
 
-    def to_dict(self, urls: Sequence[str]) -> dict[str, Any]:
-        """Everything else, for JSON; ``urls`` of the links."""
-        return {
-            "roots": [
-                {"link": url, **network.to_dict()} for url, network in zip(urls, self.all, strict=True)
+    def save(self, changes: Changes, urls: Sequence[str], users: Iterable[str] | None) -> None:
+        """Say what is to be kept; ``urls`` of the links. ``users``: those of whom something may have changed; None: everything is said,
+        whatever is there."""
+        changes.whole("pairings", self._alignment.rows())
+        changes.whole("sharing_groups", self.placement.rows())
+        changes.whole("motes", self.catalog.mote_rows())
+        changes.whole("events", self.catalog.events.rows())
+        if users is None:
+            changes.whole("streams", map(Stream.to_row, self.streams.values()))
+        else:
+            for stream in self.changed_streams():
+                changes.put("streams", stream.to_row())
+        links = list(enumerate(zip(urls, self.all, strict=True)))
+        changes.whole(
+            "links", [{"link": link, "url": url, **network.row()} for link, (url, network) in links]
+        )
+        told = [(link, network.clock.told()) for link, (_, network) in links]
+        names = "network_s", "utc_s", "speed"
+        changes.whole(
+            "clocks",
+            [
+                {"link": link, **dict(zip(names, clock, strict=True))}
+                for link, clock in told
+                if clock is not None
             ],
-            "pairings": self._alignment.to_list(),
-            "placement": self.placement.to_dict(),
-            "catalog": self.catalog.to_dict(),
-        }
+        )
+        current = [(link, stream.number) for link, (_, n) in links for stream in n.current.values()]
+        changes.whole("current_streams", [{"link": link, "stream": number} for link, number in current])
+        servings = [{"link": link, **row} for link, (_, n) in links for row in n.demand.serving_rows()]
+        changes.whole("group_servings", servings)
+        if users is None:
+            self._save_everything(changes)
+        else:
+            self._save_changed(changes, list(users))
+
+    def _save_everything(self, changes: Changes) -> None:
+        found: dict[str, list[Row]] = {"mote_queries": [], "servings": [], "serving_feeds": []}
+        for link, network in enumerate(self.all):
+            found["mote_queries"] += [
+                {"link": link, **row} for row in network.demand.query_rows().values() if row is not None
+            ]
+            for user in network.demand.users():
+                serving, feeds = _serving_rows(link, user, network)
+                found["servings"] += serving
+                found["serving_feeds"] += feeds
+        for table, rows in found.items():
+            changes.whole(table, rows)
+
+    def _save_changed(self, changes: Changes, users: Sequence[str]) -> None:
+        for link, network in enumerate(self.all):
+            for query, row in network.demand.query_rows(changed=True).items():
+                if row is None:
+                    changes.remove("mote_queries", {"link": link, "query": query})
+                else:
+                    changes.put("mote_queries", {"link": link, **row})
+            for user in users:
+                serving, feeds = _serving_rows(link, user, network)
+                changes.replace("servings", {"link": link, "query": user}, serving)
+                changes.replace("serving_feeds", {"link": link, "query": user}, feeds)
 
     def restore(
         self,
-        state: Mapping[str, Any],
+        state: Mapping[str, Sequence[Row]],
         urls: Sequence[str],
         plans: Mapping[str, QueryPlan],
         running: Iterable[str],
     ) -> None:
-        """What :meth:`to_dict` and :meth:`texts` wrote; ``plans`` of its users, of whom ``running`` still ask.
+        """What :meth:`save` said, by table; ``plans`` of its users, of whom ``running`` still ask.
 
         A link goes on with what is known of it, a new one with what is known of one that is not there any more: a device may
         have another name today. If another root is behind it, it says so, and begins with all that users ask.
         """
-        streams = state.get("stream", {}).values()
-        self._common.streams.update((s["number"], Stream.from_dict(s)) for s in streams)
-        self._common.catalog = Catalog.from_dict(state["catalog"], self._common.speed)
+        streams = map(Stream.from_row, state["streams"])
+        self._common.streams.update((stream.number, stream) for stream in streams)
+        self._common.catalog = Catalog.from_rows(state["motes"], state["events"], self._common.speed)
         self._alignment.restore(state["pairings"])
-        left = [
-            {
-                **root,
-                "served": state.get(_entry("served", place), {}),
-                "queries": state.get(_entry("mote_queries", place), {}),
-            }
-            for place, root in enumerate(state["roots"])
-        ]
-        served = [item for root in left for item in root["served"].items() if item[1] is not None]
-        self.placement.restore(state["placement"], {user: known["group"] for user, known in served}, plans)
-        own = {url: next((root for root in left if root["link"] == url), None) for url in urls}
-        left = [root for root in left if root not in own.values()]
+        left = _links(state)
+        served = [(user, known["sharing_group"]) for link in left for user, known in link["served"].items()]
+        [counters] = state["gateway"]
+        self.placement.restore(
+            state["sharing_groups"], counters["last_group"], counters["mote_memory"], dict(served), plans
+        )
+        own = {url: next((link for link in left if link["url"] == url), None) for url in urls}
+        left = [link for link in left if link not in own.values()]
         for url, network in zip(urls, self.all, strict=True):
             known = own[url] or (left.pop(0) if left else None)
             if known is not None:
@@ -383,13 +421,44 @@ class Networks:
         self.remembered()
 
 
+def _serving_rows(link: int, user: str, network: Network) -> tuple[list[Row], list[Row]]:
+    """A user as a network knows him: none where it does not; and his feeds."""
+    serving = network.demand.user_dict(user)
+    if serving is None:
+        return [], []
+    key = {"link": link, "query": user}
+    feeds = [
+        {**key, "place": place, "mote_query": feed["query"], **{name: feed[name] for name in _FEED}}
+        for place, feed in enumerate(serving.pop("feeds"))
+    ]
+    return [{**key, **serving}], feeds
+
+
+def _links(state: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """What is known of each link, with what is only its own."""
+    found = {
+        row["link"]: {**row, "clock": None, "current": [], "serving": [], "queries": [], "served": {}}
+        for row in state["links"]
+    }
+    for row in state["clocks"]:
+        found[row["link"]]["clock"] = row["network_s"], row["utc_s"], row["speed"]
+    for row in state["current_streams"]:
+        found[row["link"]]["current"].append(row["stream"])
+    for table, name in (("group_servings", "serving"), ("mote_queries", "queries")):
+        for row in state[table]:
+            found[row["link"]][name].append(row)
+    feeds = defaultdict(list)
+    for row in state["serving_feeds"]:
+        feed = {"user": row["query"], "query": row["mote_query"], **{name: row[name] for name in _FEED}}
+        feeds[row["link"], row["query"]].append(feed)
+    for row in state["servings"]:
+        key = row["link"], row["query"]
+        found[row["link"]]["served"][row["query"]] = {**row, "feeds": feeds[key]}
+    return list(found.values())
+
+
 def _drifted(was: tuple[float, float, float], now: tuple[float, float, float]) -> bool:
     """Network time, UTC and speed: whether what a root tells now is not what was to be expected."""
     passed, pace = now[1] - was[1], max(1.0, was[2], now[2])
     off_s = abs(was[0] + passed * was[2] - now[0]) / pace
     return off_s > (DRIFT_S if passed > DRIFT_EACH_S else DRIFT_EACH_S)
-
-
-def _entry(what: str, place: int) -> str:
-    """The entry under which something of a network is kept, by its place among the links."""
-    return f"{what}{place or ''}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from skerry.execution.matched import MatchedBatch
 from skerry.ingest.ingest import Ingest
@@ -36,7 +35,8 @@ from skerry.storage.history.history_service import HistoryService
 from skerry.storage.history.retention import Retention
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import MachineClock
-from skerry.storage.state import DataDirectory
+from skerry.storage.state import DataDirectory, StorageError
+from skerry.storage.state.database import Row
 from skerry.streams.stream import Stream
 from skerry.tables.journal import TableJournal
 from skerry.tables.store import TableStore
@@ -70,7 +70,7 @@ class Gateway:
         self._queries = Queries()
         self.persistence = Persistence(self._data, self._network, self._queries, self.alarms, urls)
         self.inventory = Inventory(self._lock, self._network, self._queries, self.persistence.save)
-        self.persistence.tags = self.inventory.to_list
+        self.persistence.tags = self.inventory.rows
         self._index, self._files = IndexFile(data), BlockFiles(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
         self.tables = TableStore(tables or data / "tables", self.spark.read)
@@ -167,15 +167,20 @@ class Gateway:
         self._data.close()
 
     def _restore(self, links: list[str]) -> None:
-        state = self._data.load("gateway")
+        state = self._data.state.load()
         if state is None:
             return
         try:
             self._restore_from(state, links)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise self._data.damaged("gateway", f"{type(error).__name__}: {error}") from error
+            raise self._data.state.damaged(f"{type(error).__name__}: {error}") from error
+        try:
+            self.persistence.publish()
+        except StorageError as error:
+            # Said, and tried again, once a root is heard.
+            log.warning("%s", error)
 
-    def _restore_from(self, state: dict[str, Any], links: list[str]) -> None:
+    def _restore_from(self, state: Mapping[str, Sequence[Row]], links: list[str]) -> None:
         plans = restore(self._queries, state)
         for query in self._queries.all():
             if not query.past_only:
@@ -183,7 +188,7 @@ class Gateway:
         running = [query.id for query in self._queries.all() if not query.finished and not query.past_only]
         self._network.restore(state, links, plans, running)
         self._network.route_by(self._queries.srts().values())
-        self.inventory.restore(state.get("tags", []))
+        self.inventory.restore(state["tags"])
         self.delivery.refresh_feeds()
         for query in self._queries.all():
             if query.finished and not query.past_only:

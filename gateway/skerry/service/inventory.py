@@ -47,13 +47,13 @@ class Inventory:
         """Set a mote's tags, take away those that are None; returns all it has. Raises PlaceError, TagError, StorageError."""
         with self._lock:
             known_mote(self._network.catalog, nodeid)
-            before = self._tags.to_list()
+            before = self._tags.rows()
             tags = self._tags.set(nodeid, changes, user, time.time())
             if changes:
                 try:
                     self._save()
                 except StorageError:
-                    self._tags = Tags.from_list(before)
+                    self._tags = Tags.from_rows(before)
                     raise
             return tags
 
@@ -78,10 +78,10 @@ class Inventory:
         with self._lock:
             return substitutes(self._network.catalog, nodeid, time.time(), has, count)
 
-    def to_list(self) -> list[list[Any]]:
-        """The tags, for JSON."""
-        return self._tags.to_list()
+    def rows(self) -> list[dict[str, Any]]:
+        """The tags, to be kept."""
+        return self._tags.rows()
 
-    def restore(self, tags: list[list[Any]]) -> None:
-        """What :meth:`to_list` wrote."""
-        self._tags = Tags.from_list(tags)
+    def restore(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """What :meth:`rows` said."""
+        self._tags = Tags.from_rows(rows)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 
 from skerry.network.networks import Networks
 from skerry.service.alarms import Alarms
 from skerry.service.queries import Queries
 from skerry.storage.state import DataDirectory, StorageError
+from skerry.storage.state.database import Changes, Row
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +30,11 @@ class Persistence:
         self._data, self._network, self._queries, self._alarms = data, network, queries, alarms
         self._links = links
         #: Of motes, as they are to be kept.
-        self.tags: Callable[[], object] = list
+        self.tags: Callable[[], Iterable[Row]] = list
         #: Queries of which not everything is remembered.
         self._changed: set[str] = set()
+        #: Whether other processes find everything.
+        self._published = False
         #: Whether something has changed that is not on the disk yet.
         self.unsaved = False
 
@@ -41,14 +45,10 @@ class Persistence:
     def save(self) -> None:
         """Remember everything. Raises StorageError, with an alarm; it is tried again until it works."""
         self.unsaved = True
-        state = {
-            **self._network.to_dict(self._links),
-            "tags": self.tags(),
-            "last_query": self._queries.last,
-            "ended": [dataclasses.astuple(ended) for ended in self._queries.ended()],
-        }
         try:
-            self._data.save("gateway", state, self._entries(self._changed), self._entries)
+            # First what others read: should that fail, nobody has been promised anything.
+            self.publish()
+            self._data.state.save(self._changes())
         except StorageError as error:
             self._alarms.on("state", f"what users ask cannot be remembered: {error}")
             raise
@@ -57,13 +57,52 @@ class Persistence:
         self._network.remembered()
         self._alarms.off("state")
 
-    def _entries(self, ids: Collection[str] | None = None) -> dict[str, dict[str, str | None]]:
-        """What is remembered of some queries, and of streams and mote queries that have changed, None: of all; None of what has gone."""
-        changed = ids is not None
-        ids = [query.id for query in self._queries.all()] if ids is None else ids
-        found = [(query_id, self._queries.find(query_id)) for query_id in ids]
-        queries = {query_id: query.text() if query is not None else None for query_id, query in found}
-        return {"queries": queries, **self._network.texts(ids, changed=changed)}
+    def publish(self) -> None:
+        """Write for other processes what has changed, the first time everything. Raises StorageError."""
+        everything = not self._published
+        streams = list(self._network.streams.values()) if everything else self._network.changed_streams()
+        if everything:
+            queries: dict[str, str | None] = {query.id: query.published() for query in self._queries.all()}
+        else:
+            found = [(query_id, self._queries.find(query_id)) for query_id in self._changed]
+            queries = {
+                query_id: query.published() if query is not None else None for query_id, query in found
+            }
+        texts = {stream.number: json.dumps(stream.to_dict()) for stream in streams}
+        self._data.published.publish(texts, queries, everything=everything)
+        self._published = True
+
+    def _changes(self) -> Changes:
+        changes, everything = Changes(), self._data.state.fresh
+        counters = {
+            "id": 1,
+            "last_query": self._queries.last,
+            "last_group": self._network.placement.last_group,
+            "mote_memory": self._network.placement.memory,
+        }
+        changes.whole("gateway", [counters])
+        changes.whole("tags", self.tags())
+        changes.whole("ended_queries", map(dataclasses.asdict, self._queries.ended()))
+        if everything:
+            queries = self._queries.all()
+            changes.whole("queries", [query.row() for query in queries])
+            changes.whole("query_feeds", [row for query in queries for row in query.feed_rows()])
+            changes.whole("handovers", [row for query in queries for row in query.handover_rows()])
+        else:
+            for query_id in self._changed:
+                self._change(changes, query_id)
+        self._network.save(changes, self._links, None if everything else self._changed)
+        return changes
+
+    def _change(self, changes: Changes, query_id: str) -> None:
+        query = self._queries.find(query_id)
+        if query is None:
+            # With its feeds and handovers.
+            changes.remove("queries", {"id": query_id})
+            return
+        changes.put("queries", query.row())
+        changes.replace("query_feeds", {"query": query_id}, query.feed_rows())
+        changes.replace("handovers", {"query": query_id}, query.handover_rows())
 
     def commit(self) -> None:
         """Remember what has changed, then tell the motes: they never hold what a restart would not know. Raises StorageError."""

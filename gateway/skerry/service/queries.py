@@ -6,7 +6,7 @@ import dataclasses
 import json
 import time
 from binascii import crc_hqx
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from skerry.planner.features.srt import Srt, Values
@@ -15,7 +15,6 @@ from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_srt
 from skerry.sql.ast import CreateSrt, DropPoint, DropSrt
 from skerry.sql.errors import QueryError, did_you_mean
-from skerry.sql.surrogates import mended
 from skerry.streams.handover import Handover
 from skerry_protocol.packets import Aggregate
 
@@ -61,49 +60,98 @@ class UserQuery:
     feeds: dict[int, Feed] = dataclasses.field(default_factory=dict)
     #: The query whose rows start this one; it ends with that.
     started_by: str | None = None
-    #: What :meth:`text` said last, and of what.
-    _written: tuple[object, str] = (None, "")
 
     @property
     def past_only(self) -> bool:
         """Whether no rows are to come: HISTORY … ONLY."""
         return self.plan.history is not None and self.plan.history.only
 
-    def text(self) -> str:
-        """In JSON; the plan is made of its own text again."""
-        state = self.finished, tuple(self.handovers.items()), tuple(self.feeds.items())
-        if self._written[0] != state:
-            self._written = state, json.dumps(self._to_dict())
-        return self._written[1]
-
-    def _to_dict(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
+        """To be kept, without its feeds and handovers; the plan is made of its own text again."""
         return {
-            "id": self.id, "user": self.user, "sql": self.sql, "created": self.created,
-            "position": self.position, "finished": self.finished, "duration_ms": self.plan.duration_ms,
-            "point": self.point.number if self.point is not None else None, "started_by": self.started_by,
-            "srt": self.srt.to_list() if self.srt is not None else None,
-            "tables": [probe.table.schema.to_list() for probe in self.plan.probes],
-            "handovers": [[root, dataclasses.asdict(handover)] for root, handover in self.handovers.items()],
+            "id": self.id,
+            "user": self.user,
+            "sql": self.sql,
+            "created": self.created,
+            "position": self.position,
+            "finished": int(self.finished),
+            "duration_ms": self.plan.duration_ms,
             "linger_s": self.linger_s,
-            "feeds": {number: dataclasses.astuple(feed) for number, feed in self.feeds.items()},
-        }  # fmt: skip
+            "started_by": self.started_by,
+            "point": self.point.number if self.point is not None else None,
+            "srt": json.dumps(self.srt.to_list()) if self.srt is not None else None,
+            "tables": json.dumps([probe.table.schema.to_list() for probe in self.plan.probes]),
+        }
+
+    def feed_rows(self) -> list[dict[str, Any]]:
+        """Its feeds, to be kept."""
+        return [
+            {
+                "query": self.id,
+                "stream": number,
+                "mote_query": feed.query,
+                "period_ms": feed.period_ms,
+                "stream_period_ms": feed.stream_period_ms,
+                "since_ms": feed.since_ms,
+                "until_ms": feed.until_ms,
+                "before_ms": feed.before_ms,
+            }
+            for number, feed in self.feeds.items()
+        ]
+
+    def handover_rows(self) -> list[dict[str, Any]]:
+        """Its handovers, to be kept."""
+        return [
+            {"query": self.id, "root": root, **dataclasses.asdict(handover)}
+            for root, handover in self.handovers.items()
+        ]
+
+    def published(self) -> str:
+        """What other processes need to make its rows of the log's, in JSON."""
+        return json.dumps(
+            {
+                "user": self.user,
+                "sql": self.sql,
+                "position": self.position,
+                "point": self.point.number if self.point is not None else None,
+                "joined": bool(self.plan.probes),
+                "feeds": {number: dataclasses.astuple(feed) for number, feed in self.feeds.items()},
+            }
+        )
 
     @classmethod
-    def from_dict(
-        cls, entry: dict[str, Any], plan: QueryPlan, point: Point | None, srt: Srt | None = None
+    def from_rows(
+        cls,
+        row: Mapping[str, Any],
+        feeds: Iterable[Mapping[str, Any]],
+        handovers: Iterable[Mapping[str, Any]],
+        plan: QueryPlan,
+        point: Point | None,
+        srt: Srt | None = None,
     ) -> UserQuery:
-        """What :meth:`text` said."""
-        plan = dataclasses.replace(plan, duration_ms=entry["duration_ms"])
-        handovers = {root: Handover(**handover) for root, handover in entry.get("handovers", [])}
-        if entry.get("handover"):
-            # As a gateway of one root wrote it.
-            handovers[0] = Handover(**entry["handover"])
-        feeds = {int(number): Feed(*feed) for number, feed in entry["feeds"].items()}
+        """What :meth:`row`, :meth:`feed_rows` and :meth:`handover_rows` said."""
+        names = "period_ms", "stream_period_ms", "since_ms", "until_ms", "before_ms"
         return cls(
-            entry["id"], mended(entry["user"]), mended(entry["sql"]), plan, entry["created"], entry["position"], entry["finished"],
-            point, srt, handovers, feeds=feeds, started_by=entry["started_by"],
-            linger_s=entry["linger_s"],
-        )  # fmt: skip
+            row["id"],
+            row["user"],
+            row["sql"],
+            dataclasses.replace(plan, duration_ms=row["duration_ms"]),
+            row["created"],
+            row["position"],
+            bool(row["finished"]),
+            point,
+            srt,
+            {
+                each["root"]: Handover(each["session"], each["asked_ms"], each["since_ms"])
+                for each in handovers
+            },
+            linger_s=row["linger_s"],
+            feeds={
+                each["stream"]: Feed(row["id"], each["mote_query"], *(each[name] for name in names))
+                for each in feeds
+            },
+            started_by=row["started_by"],
+        )
 
     def abandoned(self, now: float) -> bool:
         """Whether nobody has read it for longer than it is to linger; ``now`` in s, monotonic."""
@@ -213,6 +261,10 @@ class Queries:
             for query in self._keepers.values()
             if query.point is not None
         }
+
+    def point_numbers(self) -> list[int]:
+        """Numbers of the storage points that there are."""
+        return [query.point.number for query in self._keepers.values() if query.point is not None]
 
     def point_number(self, sql: str) -> int:
         """A new storage point's: of its text and the time, so that rows that an earlier one left in EEPROM are not taken for its own."""

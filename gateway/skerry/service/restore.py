@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from skerry.planner.features.srt import Srt, plan_of
 from skerry.planner.model.joined_tables import Tables, TableSchema
@@ -14,44 +15,69 @@ from skerry.planner.planner import plan_point, plan_query
 from skerry.service.queries import Ended, Queries, UserQuery
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError
-from skerry.sql.surrogates import mended
+from skerry.storage.state.database import Row
 
 log = logging.getLogger(__name__)
 
+#: A query's text, and the numbers of the storage points that there are.
+Asked = tuple[str | int, ...]
 
-def restore(queries: Queries, state: Mapping[str, Any]) -> dict[str, QueryPlan]:
+
+def restore(queries: Queries, state: Mapping[str, Sequence[Row]]) -> dict[str, QueryPlan]:
     """Fill ``queries`` with those of a state, in the order in which they were asked: a storage point comes before those that read it.
     Returns their plans by id; those that cannot be planned any more are among the ended."""
-    queries.last = state.get("last_query", 0)
-    for ended in state.get("ended", []):
-        queries.end(Ended(*map(mended, ended)))
+    [counters] = state["gateway"]
+    queries.last = counters["last_query"]
+    for ended in _oldest_first(state["ended_queries"]):
+        queries.end(Ended(ended["id"], ended["user"], ended["sql"], ended["why"]))
+    feeds, handovers = _by_query(state["query_feeds"]), _by_query(state["handovers"])
     plans: dict[str, QueryPlan] = {}
-    for entry in state["queries"].values():
+    made: dict[Asked, QueryPlan] = {}
+    for row in _oldest_first(state["queries"]):
         # Its tables may not be there now, which pauses it.
-        known = [TableSchema.from_list(schema) for schema in entry.get("tables", [])]
+        known = [TableSchema.from_list(schema) for schema in json.loads(row["tables"])]
         tables = {schema.name: schema for schema in known}
-        srt = Srt.from_list(entry["srt"]) if entry.get("srt") else None
+        srt = Srt.from_list(json.loads(row["srt"])) if row["srt"] is not None else None
         try:
-            if queries.has_ended(entry["started_by"]):
-                raise QueryError(f"it was started by query {entry['started_by']}, which has ended")
-            plan, point = _plan(queries, mended(entry["sql"]), entry.get("point"), tables, srt)
+            if row["started_by"] is not None and queries.has_ended(row["started_by"]):
+                raise QueryError(f"it was started by query {row['started_by']}, which has ended")
+            # What many ask in the same words beside the same storage points is planned once.
+            asked = None if tables or row["srt"] or row["point"] else (row["sql"], *queries.point_numbers())
+            if asked in made:
+                plan, point = made[asked], None
+            else:
+                plan, point = _plan(queries, row["sql"], row["point"], tables, srt)
+            if asked is not None:
+                made[asked] = plan
         except QueryError as error:
-            _give_up(queries, entry, error)
+            _give_up(queries, row, error)
             continue
-        plans[entry["id"]] = plan
-        queries.add(UserQuery.from_dict(entry, plan, point, srt))
+        query = row["id"]
+        plans[query] = plan
+        queries.add(UserQuery.from_rows(row, feeds[query], handovers[query], plan, point, srt))
     return plans
 
 
-def _give_up(queries: Queries, entry: Mapping[str, Any], error: QueryError) -> None:
+def _oldest_first(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: int(row["id"]))
+
+
+def _by_query(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[row["query"]].append(row)
+    return found
+
+
+def _give_up(queries: Queries, row: Row, error: QueryError) -> None:
     """A query whose plan cannot be made again: what it read is gone, or this program lacks what another knew."""
-    query, user, why = entry["id"], mended(entry["user"]), error.summary
-    if entry["finished"]:
+    query, user, why = row["id"], row["user"], error.summary
+    if row["finished"]:
         log.warning("query %s of %s has ended and is forgotten: %s", query, user, why)
         return
     log.warning("query %s of %s ends, as it cannot be planned any more: %s", query, user, why)
     why = f"it could not be planned any more when the gateway started again: {why}"
-    queries.end(Ended(query, user, mended(entry["sql"]), why))
+    queries.end(Ended(query, user, row["sql"], why))
 
 
 def _plan(

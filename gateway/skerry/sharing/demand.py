@@ -586,50 +586,48 @@ class Demand:
 
     # --- kept over a restart ---
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but users and mote queries, for JSON."""
-        return {
-            "last_id": self._queries.last_id,
-            "last_made": self._queries.last_made,
-            "serving": {str(number): serving.to_list() for number, serving in self._serving.items()},
-            "placement": self.placement.to_dict() if self._alone else None,
-        }
+    def last_ids(self) -> dict[str, int]:
+        """The ids of mote queries that were given last, to be kept."""
+        return {"last_mote_query": self._queries.last_id, "last_view": self._queries.last_made}
 
-    def query_texts(self, changed: bool = False) -> dict[str, str | None]:
-        """All mote queries, or those that :meth:`remembered` has not seen as they are, in JSON by number; None: of one forgotten."""
-        return self._queries.texts(changed)
+    def serving_rows(self) -> list[dict[str, Any]]:
+        """How groups are served, to be kept."""
+        return [serving.row(number) for number, serving in self._serving.items()]
+
+    def query_rows(self, changed: bool = False) -> dict[int, dict[str, Any] | None]:
+        """All mote queries, or those that :meth:`remembered` has not seen as they are, by number; None: of one forgotten."""
+        return self._queries.rows(changed)
 
     def remembered(self) -> None:
-        """What :meth:`query_texts` said has been written."""
+        """What :meth:`query_rows` said has been written."""
         self._queries.remembered()
 
-    def user_text(self, user: str) -> str | None:
-        """A user in JSON; None: there is none."""
+    def user_dict(self, user: str) -> dict[str, Any] | None:
+        """A user, to be kept; None: there is none."""
         state = self._users.get(user)
-        return state.text(self.placement.place(user)) if state is not None else None
+        return state.to_dict(self.placement.place(user)) if state is not None else None
 
     @classmethod
-    def from_dict(
+    def restored(
         cls,
-        data: Mapping[str, Any],
-        queries: Iterable[Mapping[str, Any]],
-        users: Mapping[str, Mapping[str, Any]],
+        known: Mapping[str, Any],
         plans: Mapping[str, QueryPlan],
         speed: float = 1.0,
         placement: Placement | None = None,
     ) -> Demand:
-        """What :meth:`to_dict`, :meth:`query_texts` and :meth:`user_text` wrote; ``plans`` of its users: who has none any more has gone.
-        ``placement``: where all are, unless it is this network's alone."""
-        demand = cls(speed, placement=placement)
+        """What :meth:`last_ids` said, and :meth:`serving_rows` as ``serving``, :meth:`query_rows` as ``queries``, and :meth:`user_dict` as
+        ``served``, by user; ``plans`` of its users: who has none any more has gone. ``placement``: where all are, unless it is this
+        network's alone, which is among what is known then."""
+        demand, users = cls(speed, placement=placement), known["served"]
         if placement is None:
-            demand.placement.restore(
-                data["placement"], {user: known["group"] for user, known in users.items()}, plans
-            )
-        demand._queries.last_id, demand._queries.last_made = data["last_id"], data["last_made"]
-        for entry in queries:
-            demand._queries.restore(entry)
-        for number, known in data["serving"].items():
-            demand._serving[int(number)] = Serving(*known)
+            places = {user: had["sharing_group"] for user, had in users.items()}
+            groups, last, memory = known["sharing_groups"], known["last_group"], known["mote_memory"]
+            demand.placement.restore(groups, last, memory, places, plans)
+        demand._queries.last_id, demand._queries.last_made = known["last_mote_query"], known["last_view"]
+        for row in known["queries"]:
+            demand._queries.restore(row)
+        for row in known["serving"]:
+            demand._serving[row["sharing_group"]] = Serving.from_row(row)
         for made in demand._queries.made():
             serving = demand._serving.get(made.group or 0)
             if serving is not None and made.stopped_at is None:

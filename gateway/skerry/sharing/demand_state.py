@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from skerry.planner.model.plans import Feed, MoteQuery, QueryPlan
@@ -23,8 +22,6 @@ class User:
     since_ms: int = 0
     until_ms: int | None = None
     feeds: list[Feed] = field(default_factory=list)
-    #: What :meth:`text` said last, and of what.
-    _written: tuple[object, str] = (None, "")
 
     @classmethod
     def of(cls, plan: QueryPlan) -> User:
@@ -39,24 +36,20 @@ class User:
         more."""
         return self.until_ms is not None and self.until_ms <= now_ms
 
-    def text(self, group: int | None) -> str:
-        """In JSON, without the plan; ``group``: the number of his."""
-        state = group, self.length_ms, self.since_ms, self.until_ms, tuple(self.feeds)
-        if self._written[0] != state:
-            data = {
-                "group": group,
-                "length_ms": self.length_ms,
-                "since_ms": self.since_ms,
-                "until_ms": self.until_ms,
-                "feeds": [astuple(feed) for feed in self.feeds],
-            }
-            self._written = state, json.dumps(data)
-        return self._written[1]
+    def to_dict(self, group: int | None) -> dict[str, Any]:
+        """To be kept, without the plan; ``group``: the number of his."""
+        return {
+            "sharing_group": group,
+            "length_ms": self.length_ms,
+            "since_ms": self.since_ms,
+            "until_ms": self.until_ms,
+            "feeds": list(map(asdict, self.feeds)),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], plan: QueryPlan) -> User:
-        """What :meth:`text` said; ``plan`` is that of its query."""
-        feeds = [Feed(*feed) for feed in data["feeds"]]
+        """What :meth:`to_dict` said; ``plan`` is that of its query."""
+        feeds = [Feed(**feed) for feed in data["feeds"]]
         return cls(plan, data["length_ms"], data["since_ms"], data["until_ms"], feeds)
 
 
@@ -73,6 +66,17 @@ class Serving:
     promised_ms: int = 0
     views: dict[MoteQuery, list[int]] = field(default_factory=dict)
 
-    def to_list(self) -> list[Any]:
-        """For JSON, without its views."""
-        return [self.current, self.previous, self.stale, self.promised_ms]
+    def row(self, group: int) -> dict[str, Any]:
+        """To be kept, without its views; ``group``: the number of it."""
+        return {
+            "sharing_group": group,
+            "current": self.current,
+            "previous": self.previous,
+            "stale": self.stale,
+            "promised_ms": self.promised_ms,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Serving:
+        """What :meth:`row` said."""
+        return cls(row["current"], row["previous"], row["stale"], row["promised_ms"])

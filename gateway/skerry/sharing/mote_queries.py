@@ -50,8 +50,8 @@ class Running:
     gone_ms: int = 0
     #: Network ms at which its last row came, as far as this gateway has heard.
     row_ms: int = 0
-    #: What :meth:`text` said last, and of what: conditions of many users are long.
-    _written: tuple[object, str] = field(default=(None, ""), init=False, repr=False, compare=False)
+    #: What :meth:`row` said last, and of what: conditions of many users are long.
+    _written: tuple[object, dict[str, Any]] = field(default=(None, {}), init=False, repr=False, compare=False)
 
     @property
     def query(self) -> int:
@@ -72,8 +72,8 @@ class Running:
         """Whether somebody may have had rows of it."""
         return min(self.cut_ms, self.cut_ms if self.early_ms is None else self.early_ms) <= now_ms
 
-    def text(self) -> str:
-        """In JSON; the same object while it stays as it is."""
+    def row(self) -> dict[str, Any]:
+        """To be kept; the same object while it stays as it is."""
         made = self.installation
         state = (
             id(made.mote_query),
@@ -90,39 +90,36 @@ class Running:
         )
         if self._written[0] != state:
             parts = (
-                None if self.made_of is None else [[p.query, p.since_ms, p.until_ms] for p in self.made_of]
+                None
+                if self.made_of is None
+                else json.dumps([[p.query, p.since_ms, p.until_ms] for p in self.made_of])
             )
-            data = {
+            row = {
                 "query": made.query,
-                "mote_query": made.mote_query.to_dict(),
+                "sharing_group": self.group,
+                "statement": json.dumps(made.mote_query.to_dict()),
                 "start": made.start,
                 "end": made.end,
-                "program": made.program.hex(),
+                "program": made.program,
+                "made_of": parts,
                 "cut_ms": self.cut_ms,
                 "known_ms": self.known_ms,
-                "stop_at": self.stop_at,
-                "stopped_at": self.stopped_at,
-                "made_of": parts,
-                "group": self.group,
                 "early_ms": self.early_ms,
                 "gone_ms": self.gone_ms,
+                "stop_at": self.stop_at,
+                "stopped_at": self.stopped_at,
             }
-            self._written = state, json.dumps(data)
+            self._written = state, row
         return self._written[1]
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Running:
-        """What :meth:`text` said."""
-        installation = Installation(
-            data["query"],
-            MoteQuery.from_dict(data["mote_query"]),
-            data["start"],
-            data["end"],
-            bytes.fromhex(data["program"]),
-        )
-        parts = None if data["made_of"] is None else tuple(Part(*part) for part in data["made_of"])
-        times = data["cut_ms"], data["known_ms"], data["stop_at"], data["stopped_at"]
-        return cls(installation, *times, parts, data["group"], data["early_ms"], data["gone_ms"])
+    def from_row(cls, row: Mapping[str, Any]) -> Running:
+        """What :meth:`row` said."""
+        mote_query = MoteQuery.from_dict(json.loads(row["statement"]))
+        installation = Installation(row["query"], mote_query, row["start"], row["end"], row["program"])
+        parts = None if row["made_of"] is None else tuple(Part(*part) for part in json.loads(row["made_of"]))
+        times = row["cut_ms"], row["known_ms"], row["stop_at"], row["stopped_at"]
+        return cls(installation, *times, parts, row["sharing_group"], row["early_ms"], row["gone_ms"])
 
 
 class MoteQueries:
@@ -138,8 +135,8 @@ class MoteQueries:
         #: The ids that were given last, on the wire and above.
         self.last_id = 0
         self.last_made = _IDS
-        #: In JSON, as they were remembered last, and those that may say something else by now.
-        self._written: dict[str, str] = {}
+        #: As they were remembered last, and those that may be otherwise by now.
+        self._written: dict[int, dict[str, Any]] = {}
         self._touched: set[int] = set()
         #: What the gateway makes, and what not any more, and for whom it may have nobody, since that was asked last.
         self._begun: list[int] = []
@@ -347,30 +344,30 @@ class MoteQueries:
 
     # --- kept over a restart ---
 
-    def texts(self, changed: bool = False) -> dict[str, str | None]:
-        """All, or those that :meth:`remembered` has not seen as they are, in JSON by number; None: of one forgotten."""
+    def rows(self, changed: bool = False) -> dict[int, dict[str, Any] | None]:
+        """All, or those that :meth:`remembered` has not seen as they are, by number; None: of one forgotten."""
         if not changed:
-            return {str(query): self[query].text() for query in (*self._running, *self._made)}
-        found: dict[str, str | None] = {}
+            return {query: self[query].row() for query in (*self._running, *self._made)}
+        found: dict[int, dict[str, Any] | None] = {}
         for query in sorted(self._touched):
             running = self.get(query)
-            text = None if running is None else running.text()
-            if text is not self._written.get(str(query)):
-                found[str(query)] = text
+            row = None if running is None else running.row()
+            if row is not self._written.get(query):
+                found[query] = row
         return found
 
     def remembered(self) -> None:
-        """What :meth:`texts` said has been written."""
-        for query, text in self.texts(changed=True).items():
-            if text is None:
+        """What :meth:`rows` said has been written."""
+        for query, row in self.rows(changed=True).items():
+            if row is None:
                 self._written.pop(query, None)
             else:
-                self._written[query] = text
+                self._written[query] = row
         self._touched.clear()
 
-    def restore(self, entry: Mapping[str, Any]) -> None:
-        """One that :meth:`texts` told of, which nobody reads yet."""
-        running = Running.from_dict(entry)
+    def restore(self, row: Mapping[str, Any]) -> None:
+        """One that :meth:`rows` told of, which nobody reads yet."""
+        running = Running.from_row(row)
         query = running.query
         if running.made_of is None:
             self._running[query] = running

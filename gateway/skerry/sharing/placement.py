@@ -8,7 +8,7 @@ have what takes its place.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -425,25 +425,36 @@ class Placement:
 
     # ---- kept over a restart ----
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but which group a user is in, for JSON."""
-        kinds = {str(number): group.kind.value for number, group in self._groups.items()}
-        return {"groups": kinds, "last": self._last, "memory": self.memory}
+    @property
+    def last_group(self) -> int:
+        """The number of a group that was given last."""
+        return self._last
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The groups, to be kept."""
+        return [{"number": number, "kind": group.kind.value} for number, group in self._groups.items()]
 
     def place(self, user: str) -> int | None:
         """The number of a user's group; None: there is no such user."""
         return self._places.get(user)
 
     def restore(
-        self, data: Mapping[str, Any], places: Mapping[str, int], plans: Mapping[str, QueryPlan]
+        self,
+        groups: Iterable[Mapping[str, Any]],
+        last_group: int,
+        memory: int,
+        places: Mapping[str, int],
+        plans: Mapping[str, QueryPlan],
     ) -> None:
-        """What :meth:`to_dict` and :meth:`place` said; ``plans`` of the users: who has none any more has gone."""
-        self._last, self.memory = data["last"], data["memory"]
+        """What :meth:`rows`, :attr:`last_group`, :attr:`memory` and :meth:`place` said; ``plans`` of the users: who has none any more has
+        gone."""
+        kinds = {row["number"]: Kind(row["kind"]) for row in groups}
+        self._last, self.memory = last_group, memory
         for user, number in places.items():
             if user not in plans:
                 self._loose = True
                 continue
-            group = self._groups.get(number) or Group(number, Kind(data["groups"][str(number)]))
+            group = self._groups.get(number) or Group(number, kinds[number])
             self._enter(user, need_of(plans[user], user), group)
 
 

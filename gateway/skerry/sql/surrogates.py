@@ -15,8 +15,3 @@ def is_whole(text: str) -> bool:
 def escaped(text: str) -> str:
     r"""The text with such halves as ``\ud800``, for messages."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def mended(text: str) -> str:
-    """The text with U+FFFD in place of such halves."""
-    return text if is_whole(text) else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

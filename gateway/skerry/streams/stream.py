@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,8 +55,18 @@ class Stream:
     def from_dict(cls, data: dict[str, Any]) -> Stream:
         """The inverse."""
         query = MoteQuery.from_dict(data["mote_query"])
-        since = data["since_ms"], data["until_ms"], data.get("since_utc_ms")
+        since = data["since_ms"], data["until_ms"], data["since_utc_ms"]
         return cls(data["number"], data["session"], data["query"], query, *since)
+
+    def to_row(self) -> dict[str, Any]:
+        """To be kept in a table, the mote query in JSON."""
+        data = self.to_dict()
+        return {**data, "mote_query": json.dumps(data["mote_query"])}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Stream:
+        """The inverse."""
+        return cls.from_dict({**row, "mote_query": json.loads(row["mote_query"])})
 
 
 def roots_of(sessions: Any) -> Any:

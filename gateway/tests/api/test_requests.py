@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, cast
 
 import httpx
 import pytest
 
-from gateway.tests.process import SQL, Daemon
+from gateway.tests.process import SQL
 from skerry.api.access import Access
 from skerry.api.app import create_app
 from skerry.api.body_limit import BODY_MAXIMUM
 from skerry.sql.errors import QueryError
-from skerry.sql.surrogates import escaped, is_whole, mended
+from skerry.sql.surrogates import escaped, is_whole
 
 JSON = {"Content-Type": "application/json"}
 HALF = r"\ud800"
@@ -150,26 +148,4 @@ def test_the_description_names_no_other_status_for_what_is_wrong(gateway: NoGate
 
 def test_halves_of_characters() -> None:
     assert [is_whole(text) for text in ("aü😀", "a\ud83d", "\ude00")] == [True, False, False]
-    assert mended("a\ud800b😀") == "a\ufffdb😀"
     assert escaped("a\ud800ü") == f"a{HALF}ü"
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_what_was_remembered_with_half_a_character_can_be_listed_and_dropped(
-    daemon: Daemon, tmp_path: Path
-) -> None:
-    daemon.start()
-    daemon.client("ada").query(f"{SQL} -- x")
-    refused = httpx.post(
-        f"{daemon.url}/queries", content=f'{{"sql": "{SQL} -- {HALF}", "user": "ada"}}', headers=JSON
-    )
-    assert refused.status_code == 400
-    daemon.kill(signal.SIGTERM)
-    state = tmp_path / "data" / "gateway.json"
-    state.write_text(state.read_text().replace("-- x", f"-- {HALF}").replace('"ada"', f'"a{HALF}"'))
-    daemon.start()
-    [entry] = daemon.client().queries()
-    assert (entry["sql"], entry["user"]) == (f"{SQL} -- \ufffd", "a\ufffd")
-    assert daemon.client().select("SELECT user FROM queries") == [{"user": "a\ufffd"}]
-    assert daemon.client("a\ufffd").stop_by("DROP ALL") == [entry["id"]]

@@ -97,7 +97,7 @@ def test_attributes_name_the_motes_that_have_them() -> None:
 def test_catalog_survives_json() -> None:
     catalog = Catalog()
     catalog.update(status(), 5)
-    copy = Catalog.from_dict(json.loads(json.dumps(catalog.to_dict())))
+    copy = Catalog.from_rows(catalog.mote_rows(), catalog.events.rows())
     assert copy.motes() == catalog.motes()
     assert copy.mote(7) == catalog.mote(7)
     assert copy.mote(8) is None

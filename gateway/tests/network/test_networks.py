@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from gateway.tests.logs import plan_of
 from skerry.network.network import Common, Network, root_of
 from skerry.network.networks import Networks
 from skerry.sql.errors import QueryError
+from skerry.storage.state.database import Changes, Row, StateDatabase
 from skerry.streams.handover import Handover
 from skerry_protocol import codec
 from skerry_protocol.packets import QUERIES_MAXIMUM, PacketType
@@ -34,13 +35,17 @@ def networks(count: int, *heard: int) -> Networks:
     return made
 
 
-def remembered(made: Networks, links: list[str]) -> dict[str, Any]:
+def remembered(made: Networks, links: list[str], directory: Path) -> dict[str, list[Row]]:
     """The state as it is read again."""
-    texts = {
-        key: {name: json.loads(text or "null") for name, text in of.items()}
-        for key, of in made.texts(["u"]).items()
-    }
-    return {**made.to_dict(links), **texts}
+    database, changes = StateDatabase(directory), Changes()
+    counters = {"id": 1, "last_query": 0, "last_group": made.placement.last_group, "mote_memory": made.placement.memory}  # fmt: skip
+    changes.whole("gateway", [counters])
+    made.save(changes, links, None)
+    database.save(changes)
+    found = database.load()
+    database.close()
+    assert found is not None
+    return found
 
 
 def test_a_user_is_a_user_of_all_networks() -> None:
@@ -165,7 +170,7 @@ def test_a_count_of_sessions_that_leaps_is_told(caplog: pytest.LogCaptureFixture
     ]
 
 
-def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts() -> None:
+def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts(tmp_path: Path) -> None:
     before = networks(1, 0)
     plan, weeks = plan_of(FAST), 20 * 86_400
     before.add_user("u", plan)
@@ -175,7 +180,7 @@ def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts() -> None:
     assert before.clock_drifted()
     before.remembered()
     assert not before.clock_drifted()
-    state = remembered(before, ["a"])
+    state = remembered(before, ["a"], tmp_path)
     for seconds, new in ((weeks - 150, False), (weeks - 300, True)):
         after = networks(1)
         after.restore(state, ["a"], {"u": plan}, ["u"])
@@ -183,11 +188,11 @@ def test_a_session_of_weeks_is_the_same_however_its_crystal_drifts() -> None:
         assert after.all[0].renewed(hello(0, seconds=seconds)) == (1 if new else None)
 
 
-def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:
+def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone(tmp_path: Path) -> None:
     before = networks(2, 0, 1)
     plan = plan_of(FAST)
     before.add_user("u", plan)
-    state = remembered(before, ["a", "b"])
+    state = remembered(before, ["a", "b"], tmp_path)
     after = networks(3)
     after.restore(state, ["c", "b", "new"], {"u": plan}, ["u"])
     assert [network.session for network in after.all] == [1, 100 << 16 | 1, 0]
@@ -197,14 +202,14 @@ def test_what_is_known_goes_by_the_link_and_else_by_one_that_is_gone() -> None:
     assert sorted(after.feeds("u")) == [1, 2, 3]
 
 
-def test_time_goes_on_for_what_has_an_end_while_gateway_and_root_are_off() -> None:
+def test_time_goes_on_for_what_has_an_end_while_gateway_and_root_are_off(tmp_path: Path) -> None:
     before = networks(1, 0)
     plan = plan_of(f"{FAST} FOR 1 h")
     before.add_user("u", plan)
-    state = remembered(before, ["a"])
+    state = remembered(before, ["a"], tmp_path)
     for hours, left_s in ((0.5, 1800), (2, None)):
-        network_time, utc, speed = state["roots"][0]["told"]
-        state["roots"][0]["told"] = network_time, utc - hours * 3600, speed
+        [clock] = state["clocks"]
+        clock["utc_s"] -= hours * 3600
         after = networks(1)
         after.restore(state, ["a"], {"u": plan}, ["u"])
         assert after.all[0].greet(hello(0, session=2, seconds=5))
@@ -229,23 +234,28 @@ def test_who_asked_for_the_past_keeps_what_he_had_when_the_root_restarts() -> No
     assert sorted(made.joined_feeds("u", handovers, 1000)) == [2]
 
 
-def changed(made: Networks, of: str) -> list[str]:
-    return list(made.texts([], changed=True)[of])
+def changed(made: Networks, table: str) -> list[int]:
+    """The streams, or the mote queries, that are written again."""
+    changes = Changes()
+    made.save(changes, ["a"], [])
+    number = {"streams": "number", "mote_queries": "query"}[table]
+    return [row[number] for _, of, _, rows in changes.steps if of == table for row in rows]
 
 
-def test_only_streams_and_mote_queries_that_are_new_or_have_changed_are_remembered_again() -> None:
+def test_only_streams_and_mote_queries_that_are_new_or_have_changed_are_remembered_again(
+    tmp_path: Path,
+) -> None:
     made = networks(1, 0)
     made.add_user("u", plan_of(FAST))
-    assert changed(made, "stream") == list(made.texts([])["stream"]) == ["1"]
-    assert changed(made, "mote_queries") == ["1"]
+    assert changed(made, "streams") == changed(made, "mote_queries") == [1]
     made.remembered()
-    assert changed(made, "stream") == changed(made, "mote_queries") == []
+    assert changed(made, "streams") == changed(made, "mote_queries") == []
     made.all[0].greet(hello(0, session=2))
-    assert changed(made, "stream") == ["2"]
+    assert changed(made, "streams") == [2]
     made.remembered()
     made.streams[1] = replace(made.streams[1], until_ms=5000)
-    assert changed(made, "stream") == ["1"]
+    assert changed(made, "streams") == [1]
     after = networks(1)
-    after.restore(remembered(made, ["a"]), ["a"], {"u": plan_of(FAST)}, ["u"])
+    after.restore(remembered(made, ["a"], tmp_path), ["a"], {"u": plan_of(FAST)}, ["u"])
     assert after.streams == made.streams
-    assert changed(after, "stream") == changed(after, "mote_queries") == []
+    assert changed(after, "streams") == changed(after, "mote_queries") == []

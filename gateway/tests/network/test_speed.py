@@ -128,7 +128,7 @@ def test_a_mote_is_silent_by_its_own_time() -> None:
         mote = catalog.update(status(), 1e9)
         assert not silent(mote, catalog, 1e9 + late_s * 0.99)
         assert silent(mote, catalog, 1e9 + late_s * 1.01)
-        assert Catalog.from_dict(catalog.to_dict(), speed).speed == speed
+        assert Catalog.from_rows(catalog.mote_rows(), catalog.events.rows(), speed).speed == speed
 
 
 def test_history_goes_back_by_network_time(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_events_are_remembered() -> None:
     for i in range(REMEMBERED + 10):
         catalog.events.hear(7, NOW + 10 * i)
     catalog.events.hear(8, NOW)
-    kept = Catalog.from_dict(json.loads(json.dumps(catalog.to_dict())))
+    kept = Catalog.from_rows(catalog.mote_rows(), catalog.events.rows())
     heard = kept.events.of(7)
     assert heard is not None
     assert (heard.count, heard.last) == (REMEMBERED + 10, NOW + 10 * (REMEMBERED + 9))
@@ -152,7 +152,3 @@ def test_events_are_remembered() -> None:
         kept.events.hear(number, NOW + 1e6)
     assert kept.events.of(7) is None
     assert len(list(kept.events)) == KINDS
-
-
-def test_a_catalog_from_before_events_is_read() -> None:
-    assert list(Catalog.from_dict({"motes": []}).events) == []

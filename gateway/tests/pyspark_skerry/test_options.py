@@ -58,7 +58,7 @@ def test_options_that_are_wrong_are_named(written: Written, options: dict[str, s
 
 
 def test_a_directory_that_is_damaged_is_named(written: Written, tmp_path: Path) -> None:
-    for name in ("history/manifest.json", "gateway.json", "clock.json"):
+    for name in ("history/manifest.json", "published/streams.json", "clock.json"):
         shutil.copytree(written.data, tmp_path / "data", dirs_exist_ok=True)
         (tmp_path / "data" / name).write_text("{")
         with pytest.raises(DataError, match=f"data/{name} is not as the gateway wrote it"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import duckdb
@@ -39,13 +38,13 @@ QUERIES = {
 def queried(growing: Written) -> Written:
     """Four users ask: of a hundred rows the first twenty were there before."""
     growing.streams += [AVERAGE]
-    entries = {}
+    queries = []
     for name, (sql, stream) in QUERIES.items():
         plan = plan_of(sql)
         feed = Feed("ada", stream.query, plan.period_ms, stream.mote_query.period_ms, 0)
         query = UserQuery(name, "ada", sql, plan, 0.0, 20, feeds={stream.number: feed})
-        entries[name] = json.loads(query.text())
-    growing.remember(entries)
+        queries.append(query)
+    growing.remember(queries)
     revised = plain_records(AVERAGE, range(6), [0], seed=9)
     revised["revision"], revised["kind"] = 1, Kind.REVISED
     averages = plain_records(AVERAGE, range(10), [0], seed=4)

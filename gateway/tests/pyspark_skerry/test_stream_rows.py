@@ -137,7 +137,7 @@ def test_files_tell_their_columns_where_nobody_remembers_the_streams(
     data = Path(shutil.copytree(written.data, tmp_path / "data"))
     names = ["row", "root", "epoch", "AVG(temp)"]
     there = [row for row in rows_of(data, names, stream="stream-3") if row[0] < COMPACTED]
-    (data / "gateway.json").unlink()
+    (data / "published" / "streams.json").unlink()
     assert rows_of(data, names, stream="stream-3") == there
     assert {epoch for _, epoch in rows_of(data, ["row", "epoch"], stream="sensors")} == {None}
 

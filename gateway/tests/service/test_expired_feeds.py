@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -66,8 +67,9 @@ def test_feeds_go_with_the_rows_that_they_are_for(peer: RootPeer, tmp_path: Path
             assert subscriber is not None
             assert sorted(subscriber.feeds) == [4]
             assert not gateway.persistence.unsaved
-    remembered = json.loads((tmp_path / "gateway.json").read_text())["queries"]
-    feeds = [sorted(map(int, remembered[query.id]["feeds"])) for query in queries]
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as state:
+        found = state.execute("SELECT query, stream FROM query_feeds ORDER BY stream").fetchall()
+    feeds = [[stream for name, stream in found if name == query.id] for query in queries]
     assert feeds == [[4], [3, 4], [1, 2, 3, 4], [1, 2, 3, 4]]
 
 

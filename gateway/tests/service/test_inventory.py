@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 import threading
@@ -185,7 +184,7 @@ def test_tags_are_set_as_a_whole_or_not_at_all() -> None:
         assert tags.of(7) == {"floor": "2", "room": "12"}
     assert tags.set(7, {"room": "13", "floor": None}, "grace", NOW + 1) == {"room": "13"}
     assert tags.all() == [(7, "room", "13", "grace", NOW + 1)]
-    assert Tags.from_list(json.loads(json.dumps(tags.to_list()))).all() == tags.all()
+    assert Tags.from_rows(tags.rows()).all() == tags.all()
 
 
 def test_only_known_motes_are_tagged() -> None:

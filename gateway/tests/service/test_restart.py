@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import sqlite3
 import time
-from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 from gateway.tests.opened import opened
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import SQL, queue_rows, wait_for
+from skerry.planner.planner import plan_query
+from skerry.service import restore
 from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.storage.state import DataError
@@ -74,6 +76,29 @@ def test_what_has_ended_is_read_after_a_restart_too(
         assert max(row.get("most", row.get("temp")) for row in rows) == (2000 + last * 10 + 3) / 100
 
 
+def test_what_many_ask_in_the_same_words_is_planned_once(
+    peer: RootPeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(peer, tmp_path) as gateway:
+        asked = {query.id: query.plan for query in (ask(gateway, SQL, f"user-{n % 3}") for n in range(6))}
+        other = ask(gateway, f"{SQL} FOR 1 h")
+    planned = []
+
+    def counted(sql: str, *beside: Any, **named: Any) -> Any:
+        planned.append(sql)
+        return plan_query(sql, *beside, **named)
+
+    monkeypatch.setattr(restore, "plan_query", counted)
+    with opened(peer, tmp_path) as gateway:
+        found = {query.id: query for query in gateway.queries.all()}
+        assert sorted(planned) == sorted([SQL, other.sql])
+        assert {name: found[name].plan for name in asked} == asked
+        assert found[other.id].plan == other.plan
+        assert {name: found[name].user for name in asked} == {
+            name: f"user-{n % 3}" for n, name in enumerate(asked)
+        }
+
+
 def test_explain_says_when_motes_have_no_room_for_a_query(peer: RootPeer, tmp_path: Path) -> None:
     with opened(peer, tmp_path) as gateway:
         for i in range(QUERIES_MAXIMUM):
@@ -89,12 +114,11 @@ def test_explain_says_when_motes_have_no_room_for_a_query(peer: RootPeer, tmp_pa
             ask(gateway)
 
 
-def changed(data: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def changed(data: Path, statement: str, *values: str) -> None:
     """What the gateway remembers, edited."""
-    file = data / "gateway.json"
-    state = json.loads(file.read_text())
-    change(state)
-    file.write_text(json.dumps(state))
+    with closing(sqlite3.connect(data / "state.sqlite")) as state:
+        state.execute(statement, values)
+        state.commit()
 
 
 def test_a_query_that_cannot_be_planned_any_more_ends_alone_and_says_why(
@@ -111,13 +135,8 @@ def test_a_query_that_cannot_be_planned_any_more_ends_alone_and_says_why(
         (inner,) = [query.id for query in gateway.queries.all() if query.started_by == outer.id]
         streams = gateway.site.status()["streams"]
         wait_for(lambda: peer.programs().keys() >= {stream["query"] for stream in streams})
-    changed(
-        tmp_path,
-        lambda state: [
-            state["queries"][query.id].update(sql=query.sql.replace("temp", "tmep"))
-            for query in (first, alone, outer)
-        ],
-    )
+    misspelt = "UPDATE queries SET sql = replace(sql, 'temp', 'tmep') WHERE id IN (?, ?, ?)"
+    changed(tmp_path, misspelt, first.id, alone.id, outer.id)
     with opened(peer, tmp_path) as gateway:
         assert [query.id for query in gateway.queries.all()] == [second.id]
         ended = gateway.queries.ended("ada")
@@ -151,15 +170,9 @@ def stopped(peer: RootPeer) -> set[int]:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("gateway.json", "{"),
-        ("gateway.json", "[]"),
-        ("gateway.json", "{}"),
-        ("gateway.json", '{"saved": "x", "queries": {}}'),
-        ("gateway.json", '{"queries": [], "catalog": {}}'),
-        ("gateway.json", '{"queries": {"1": {"id": "1"}}, "catalog": {"motes": []}}'),
-        ("gateway.changes", "{\n"),
-        ("gateway.changes", '["saved"]\n'),
-        ("gateway.changes", '{"saved": 1000, "changed queries": 3}\n'),
+        ("state.sqlite", ""),
+        ("state.sqlite", "{"),
+        ("state.sqlite", "{" * 5000),
         ("history/manifest.json", "[]"),
         ("history/manifest.json", '{"version": 2, "rows": "x", "files": [], "streams": {}, "gone": null}'),
     ],
@@ -179,9 +192,41 @@ def test_what_is_not_as_the_gateway_wrote_it_is_named(
     assert "\n" not in said
 
 
+def test_a_state_that_was_taken_away_is_missed(peer: RootPeer, tmp_path: Path) -> None:
+    with opened(peer, tmp_path) as gateway:
+        ask(gateway)
+    (tmp_path / "state.sqlite").unlink()
+    for _ in range(2):
+        with pytest.raises(
+            DataError, match="it is not there, though a gateway has saved one: put it back from a copy"
+        ):
+            Gateway([peer.url], tmp_path)
+
+
 def test_copies_beside_the_log_are_passed_over(peer: RootPeer, tmp_path: Path) -> None:
     for name in ("root-0.old", "root-0"):
         (tmp_path / "log" / name).mkdir(parents=True)
         (tmp_path / "log" / name / "00000000000000000000.copy.rows").touch()
     with opened(peer, tmp_path) as gateway:
         assert gateway.delivery.rows == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("UPDATE queries SET tables = '{'", "JSONDecodeError"),
+        ("UPDATE streams SET mote_query = '[]'", "TypeError"),
+        ("UPDATE sharing_groups SET kind = 'none'", "'none' is not a valid Kind"),
+        ("DELETE FROM links", "a row of .* belongs to one of links that is not there"),
+        ("DROP TABLE pairings", "no such table|pairings"),
+    ],
+)
+def test_tables_that_somebody_has_edited_are_named(
+    peer: RootPeer, tmp_path: Path, statement: str, why: str
+) -> None:
+    with opened(peer, tmp_path) as gateway:
+        ask(gateway)
+    changed(tmp_path, statement)
+    with pytest.raises(DataError, match=f"state.sqlite.*is not as the gateway wrote it .*({why})") as refused:
+        Gateway([peer.url], tmp_path)
+    assert "put it back from a copy, or take another data directory" in str(refused.value)

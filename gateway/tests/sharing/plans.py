@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
@@ -21,11 +21,24 @@ def rows(what: str, period: str = "10 s", where: str = "", length: str = "") -> 
 
 
 def state_of(demand: Demand) -> tuple[object, ...]:
-    return demand.to_dict(), demand.query_texts(), [demand.user_text(user) for user in demand.users()]
+    """All that is kept of it."""
+    return known_of(demand), demand.query_rows(), [demand.user_dict(user) for user in demand.users()]
+
+
+def known_of(demand: Demand) -> dict[str, Any]:
+    """What is read again of what was written."""
+    placement = demand.placement
+    return {
+        **demand.last_ids(),
+        "serving": demand.serving_rows(),
+        "queries": list(demand.query_rows().values()),
+        "served": {user: demand.user_dict(user) for user in demand.users()},
+        "sharing_groups": placement.rows(),
+        "last_group": placement.last_group,
+        "mote_memory": placement.memory,
+    }
 
 
 def kept(demand: Demand) -> Demand:
-    """What is read again of what was written."""
-    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
-    queries = [json.loads(text or "") for text in demand.query_texts().values()]
-    return Demand.from_dict(json.loads(json.dumps(demand.to_dict())), queries, users, demand.users())
+    """As it is after a restart."""
+    return Demand.restored(known_of(demand), demand.users())

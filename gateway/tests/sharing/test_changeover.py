@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 
 import pytest
 
+from gateway.tests.sharing.plans import kept
 from gateway.tests.sharing.test_placement import drawn, plan
 from skerry.planner.model.periods import ceiling
 from skerry.planner.model.plans import Difference, QueryPlan
@@ -100,9 +100,7 @@ def _shares_another_period(motes: Motes, user: str, chosen: QueryPlan) -> bool:
 
 def restarted(demand: Demand) -> Demand:
     """A gateway that was stopped in between."""
-    users = {user: json.loads(demand.user_text(user) or "") for user in demand.users()}
-    queries = [json.loads(text or "") for text in demand.query_texts().values()]
-    again = Demand.from_dict(json.loads(json.dumps(demand.to_dict())), queries, users, demand.users())
+    again = kept(demand)
     again.placement.depth = demand.placement.depth
     return again
 

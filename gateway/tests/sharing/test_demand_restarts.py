@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from gateway.tests.sharing.plans import kept, plan, rows, state_of
@@ -29,20 +27,20 @@ def test_state_survives_json() -> None:
 def test_only_mote_queries_that_have_changed_are_written_again() -> None:
     demand = Demand(linger_seconds=10, forget_seconds=600)
     demand.add_user("a", rows("temp"), 0)
-    assert list(demand.query_texts(changed=True)) == ["1"]
+    assert list(demand.query_rows(changed=True)) == [1]
     demand.remembered()
-    assert demand.query_texts(changed=True) == {}
+    assert demand.query_rows(changed=True) == {}
     demand.add_user("b", rows("temp, light"), 100)
-    changed = demand.query_texts(changed=True)
-    assert list(changed) == ["1", "2"]
-    assert json.loads(changed["1"] or "")["stop_at"] is not None
+    changed = demand.query_rows(changed=True)
+    assert list(changed) == [1, 2]
+    assert (changed[1] or {})["stop_at"] is not None
     demand.remembered()
     demand.advance(200)
     demand.remembered()
     demand.advance(2000)
-    assert demand.query_texts(changed=True) == {"1": None}
-    assert list(demand.query_texts()) == ["2"]
-    assert kept(demand).query_texts(changed=True) == {}
+    assert demand.query_rows(changed=True) == {1: None}
+    assert list(demand.query_rows()) == [2]
+    assert kept(demand).query_rows(changed=True) == {}
 
 
 def test_after_a_restart_of_network_time_streams_begin_anew_with_the_rest_of_for() -> None:

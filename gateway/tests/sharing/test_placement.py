@@ -267,7 +267,7 @@ def test_who_finds_a_place_where_any_division_has_one(seeds: Sequence[int]) -> N
         _fill(placement, rng)
         for number in range(8):
             asked = drawn(rng)
-            before = placement.to_dict(), {user: placement.place(user) for user in placement.users()}
+            before = placement.rows(), {user: placement.place(user) for user in placement.users()}
             newcomer = need_of(asked, f"u{number}")
             served = may_be_served(placement, newcomer)
             if served:
@@ -275,7 +275,7 @@ def test_who_finds_a_place_where_any_division_has_one(seeds: Sequence[int]) -> N
             else:
                 with pytest.raises(QueryError):
                     placement.add(f"u{number}", newcomer.plan)
-                assert (placement.to_dict(), {u: placement.place(u) for u in placement.users()}) == before
+                assert (placement.rows(), {u: placement.place(u) for u in placement.users()}) == before
                 refused += 1
             check(placement)
             if rng.random() < 0.2:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from construct import Container
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.tests.sharing.plans import kept, state_of
 from skerry.ingest.ingest import Ingest
 from skerry.ingest.pulses import Derivation
 from skerry.planner.model.plans import MoteQuery, QueryPlan
@@ -93,11 +93,8 @@ def test_what_demand_knows_of_views_is_kept() -> None:
     plans = {name: plan(name) for name in ("raw", "counts", "heavy")}
     for name, wanted in plans.items():
         demand.add_user(name, wanted, 100)
-    users = {name: json.loads(demand.user_text(name) or "") for name in plans}
-    queries = [json.loads(text or "") for text in demand.query_texts().values()]
-    copy = Demand.from_dict(demand.to_dict(), queries, users, plans)
-    assert copy.to_dict() == demand.to_dict()
-    assert copy.query_texts() == demand.query_texts()
+    copy = kept(demand)
+    assert state_of(copy) == state_of(demand)
     assert len(copy.views(copy.installations()[0].query)) == 2
 
 

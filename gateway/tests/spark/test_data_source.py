@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -165,7 +164,7 @@ def test_finished_values_of_summaries(spark: SparkSession, tmp_path: Path) -> No
     made = Written(tmp_path / "data", [stream])
     feed = Feed("ada", stream.query, plan.period_ms, stream.mote_query.period_ms, 0)
     query = UserQuery("1", "ada", sql, plan, 0.0, 0, feeds={1: feed})
-    made.remember({"1": json.loads(query.text())})
+    made.remember([query])
     readings = np.random.default_rng(3).integers(1500, 2500, (10, 3))
     rows = plain_records(stream, range(10), [0], nulls=0)
     rows["kind"], rows["motes"] = Kind.TOLD, 3

@@ -7,27 +7,22 @@ leave the log.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skerry.storage import state
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.manifest import DayFile, Manifest
 from skerry.storage.log import stream_log
-from skerry.storage.state import DataError
+from skerry.storage.state import DataError, published
 from skerry.streams.intervals import is_plain
 from skerry.streams.stream import Stream
 
 HISTORY = "history"
-#: Under this name the gateway saves what it remembers.
-STATE = "gateway"
 #: So often, and so long, in s, it is waited for files that are being dated again.
 _ATTEMPTS, _WAIT_S = 50, 0.1
 _PLAIN = (layout.SENSORS, layout.BESIDE)
@@ -43,20 +38,19 @@ class Selection:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What there is at one time. ``state``: what the gateway remembers; ``streams``: all there have been, by number."""
+    """What there is at one time. ``streams``: all there have been, by number."""
 
     data: Path
     manifest: Manifest
-    state: Mapping[str, Any]
     streams: dict[int, Stream]
 
     @classmethod
     def of(cls, data: Path) -> Snapshot:
         """Raises DataError, which names what is not as it should be."""
         check(data)
-        # Rows that the manifest counts are of streams that were remembered before.
+        # Rows that the manifest counts are of streams that were published before.
         manifest = settled_manifest(data)
-        return cls(data, manifest, *_remembered(data, state.version(data, STATE)))
+        return cls(data, manifest, _streams(data, published.streams_version(data)))
 
     @property
     def log(self) -> Path:
@@ -140,17 +134,15 @@ class Snapshot:
 
 
 @lru_cache(maxsize=4)
-def _remembered(data: Path, version: object) -> tuple[Mapping[str, Any], dict[int, Stream]]:
-    """What the gateway remembers, and its streams; read anew only when that has changed."""
+def _streams(data: Path, version: object) -> dict[int, Stream]:
+    """The streams that the gateway has published; read anew only when they have changed."""
     del version
-    remembered = state.remembered(data, STATE) or {}
     try:
-        streams = [Stream.from_dict(entry) for entry in remembered.get("stream", {}).values()]
+        streams = [Stream.from_dict(entry) for entry in published.streams(data)]
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{data / STATE}.json is not as the gateway wrote it ({type(error).__name__}: {error}): put it back from a copy"
-        ) from None
-    return remembered, {stream.number: stream for stream in streams}
+        file = data / published.DIRECTORY / published.STREAMS
+        raise published.damaged(file, f"{type(error).__name__}: {error}") from None
+    return {stream.number: stream for stream in streams}
 
 
 def check(data: Path) -> None:
