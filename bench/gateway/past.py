@@ -107,7 +107,10 @@ def write(data: Path, options: Past) -> None:
                 writer.write_table(_rows(part, begin_us, step_ms, rng, schema), row_group_size=GROUP_ROWS)
         since, until = (begin_us + int(moment) * step_ms * 1000 for moment in (at[0], at[-1]))
         first, last = int(at[0]) * MOTES, int(at[-1] + 1) * MOTES - 1
-        files[name] = DayFile(len(at) * MOTES, path.stat().st_size, first, last, since, until)
+        sessions = ((1, int(at[0]) * step_ms, int(at[-1]) * step_ms),)
+        files[name] = DayFile(
+            len(at) * MOTES, path.stat().st_size, first, last, since, until, step_ms, sessions
+        )
     Manifest(moments * MOTES, files, {layout.SENSORS: layout.MEANINGS[layout.SENSORS]}).save(data / "history")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +21,7 @@ def write(spark: SparkSession, request: PastRequest) -> None:
     context.setJobGroup(group(request.number), "the past", interruptOnCancel=True)
     own.conf.set("spark.sql.shuffle.partitions", str(max(2, context.defaultParallelism)))
     for name, parts in request.asked.relations:
-        frames = [_frame(own, part) for part in parts]
-        reduce(DataFrame.union, frames).createOrReplaceTempView(name)
+        frame_of(own, parts).createOrReplaceTempView(name)
     own.sql(request.asked.text).write.parquet(request.asked.into)
 
 
@@ -33,6 +33,11 @@ def cancel(spark: SparkSession, number: int) -> None:
 def group(number: int) -> str:
     """What the jobs of a question go by."""
     return f"past-{number}"
+
+
+def frame_of(spark: SparkSession, parts: Sequence[ClusterPart]) -> DataFrame:
+    """A relation."""
+    return reduce(DataFrame.union, [_frame(spark, part) for part in parts])
 
 
 def _frame(spark: SparkSession, part: ClusterPart) -> DataFrame:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from sqlglot import exp
@@ -16,6 +15,7 @@ from sqlglot import exp
 from gateway.tests.pasts import plain_records, plan_of, shuffled, stream_of
 from gateway.tests.spark.sessions import users_session
 from skerry.planner.model.plans import QueryPlan
+from skerry.spark.past import frame_of
 from skerry.storage.history.engine.selects import (
     Range,
     Timing,
@@ -24,7 +24,7 @@ from skerry.storage.history.engine.selects import (
     ordered_select,
     rows_select,
 )
-from skerry.storage.history.engine.sources import newest, open_past
+from skerry.storage.history.engine.sources import cluster_past, cluster_readings, open_past, open_readings
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
 from skerry.storage.log.stream_log import StreamLog
@@ -95,7 +95,11 @@ def test_both_answer_alike(spark: SparkSession, tmp_path: Path) -> None:
             sources = Reader(history, log.path, streams, plan.attributes, 0).sources(log.rows)
             names = columns_needed(plan)
             open_past(connection, sources, names)
-            open_in_spark(spark, sources, names, tmp_path / "newest.parquet")
+            relations = {"past": cluster_past(sources, names, tmp_path / "newest.parquet")}
+            open_readings(connection, sources, names, plan.period_ms)
+            relations |= cluster_readings(sources, names, plan.period_ms, tmp_path / "newest.parquet")
+            for name, parts in relations.items():
+                frame_of(spark, parts).createOrReplaceTempView(name)
             for select in selects(plan, log.rows, timing):
                 wanted = values(connection.sql(select.sql("duckdb")).fetchall())
                 got = values(tuple(row) for row in spark.sql(select.sql("spark")).collect())
@@ -109,16 +113,3 @@ def test_both_answer_alike(spark: SparkSession, tmp_path: Path) -> None:
 def values(rows: Any) -> list[tuple[str, ...]]:
     """Rows whose NULLs can be sorted, too."""
     return [tuple("" if value is None else str(value) for value in row) for row in rows]
-
-
-def open_in_spark(spark: SparkSession, sources: Any, names: Sequence[str], file: Path) -> None:
-    """The relation ``past``, as :func:`skerry.storage.history.engine.sources.open_past` has it in DuckDB."""
-    pq.write_table(newest(sources), file)
-    wanted = list(dict.fromkeys(["row", "session", "network_ms", *names]))
-    columns = [*(f"`{name}`" for name in wanted), "unix_micros(`time`) AS time_us"]
-    old = (
-        spark.read.parquet(*(file.path for file in sources.files))
-        .where(f"row < {sources.compacted}")
-        .selectExpr(*columns)
-    )
-    old.union(spark.read.parquet(str(file)).selectExpr(*columns)).createOrReplaceTempView("past")

@@ -17,6 +17,7 @@ from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.day_files import DAY_US, FILE_ROWS, GROUP_ROWS, day_text, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, path_of
 from skerry.storage.history.redating import Correction, redated
+from skerry.storage.history.samples_apart import SamplesApart
 from skerry.storage.log import stream_log
 from skerry.storage.log.dating import Shift, shifted
 from skerry.storage.log.record import Kind, Records
@@ -109,7 +110,7 @@ def _written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> 
     with naming(path):
         old = pq.ParquetFile(path) if known is not None or path.exists() else None
     schema = added.schema if old is None else pa.unify_schemas([added.schema, old.schema_arrow])
-    rows = 0
+    rows, apart = 0, SamplesApart()
     with (
         Replacement(path) as file,
         pq.ParquetWriter(file, schema, compression="zstd") as writer,
@@ -118,12 +119,13 @@ def _written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> 
             if part.num_rows:
                 writer.write_table(fitted(part, schema), row_group_size=GROUP_ROWS)
                 rows += part.num_rows
+                apart.add(part)
     times = pc.min_max(added.column("time").cast(pa.int64())).as_py()
     first, last = added.column("row")[0].as_py(), added.column("row")[-1].as_py()
     since, until = times["min"], times["max"]
     if known is not None:
         first, since, until = min(first, known.first), min(since, known.since), max(until, known.until)
-    return DayFile(rows, path.stat().st_size, first, last, since, until)
+    return DayFile(rows, path.stat().st_size, first, last, since, until, *apart.found())
 
 
 def tables(

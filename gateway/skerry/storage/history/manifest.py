@@ -7,7 +7,9 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from skerry.storage.history.samples_apart import Sessions
 from skerry.storage.replacement import Replacement
 from skerry.storage.state import DataError
 
@@ -18,7 +20,7 @@ VERSION = 2
 @dataclass(frozen=True, slots=True)
 class DayFile:
     """A stream's rows of one day, or a part of them where they are many. ``first``, ``last``: row numbers; ``since``, ``until``: sample
-    times, UTC in us."""
+    times, UTC in us; ``apart``, ``sessions``: see :mod:`skerry.storage.history.samples_apart`."""
 
     rows: int
     bytes: int
@@ -26,6 +28,8 @@ class DayFile:
     last: int
     since: int
     until: int
+    apart: int = 0
+    sessions: Sessions = ()
 
 
 @dataclass
@@ -76,7 +80,7 @@ class Manifest:
             data = json.loads(path.read_text())
             if data["version"] != VERSION:
                 raise DataError(f"{path}: version {data['version']}, and this skerry reads version {VERSION}")
-            files = {name: DayFile(**file) for name, file in data["files"].items()}
+            files = {name: _day_file(file) for name, file in data["files"].items()}
             shifts, moving, dropped = dict(data["shifts"]), list(data["moving"]), dict(data["dropped"])
             return cls(data["rows"], files, data["streams"], data["gone"], shifts, moving, dropped)
         except FileNotFoundError:
@@ -93,6 +97,11 @@ class Manifest:
         data = {"version": VERSION, **dataclasses.asdict(self)}
         with Replacement(directory / NAME) as file:
             file.write(json.dumps(data, indent=1).encode())
+
+
+def _day_file(described: dict[str, Any]) -> DayFile:
+    sessions = tuple((session, least, most) for session, least, most in described["sessions"])
+    return DayFile(**{**described, "sessions": sessions})
 
 
 def path_of(directory: str, day: str, part: int = 1) -> str:

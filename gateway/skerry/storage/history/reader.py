@@ -184,6 +184,8 @@ class Reader:
                     str(self._history.path / name),
                     file.rows,
                     file.since >= self._since_us and file.last < min(end, manifest.rows),
+                    file.apart,
+                    file.sessions,
                 )
                 for name, file in sorted(files.items())
             ),

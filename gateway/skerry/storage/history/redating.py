@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from skerry.storage.history.damaged_files import naming
 from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, directory_of, part_of, path_of
+from skerry.storage.history.samples_apart import SamplesApart
 from skerry.storage.replacement import UNFINISHED, sync_directory
 
 #: Columns that the clock has dated.
@@ -78,17 +79,20 @@ class _Output:
     writer: pq.ParquetWriter
     rows: int = 0
     bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    apart: SamplesApart = field(default_factory=SamplesApart)
 
     def write(self, table: pa.Table) -> None:
         self.writer.write_table(table, row_group_size=GROUP_ROWS)
         self.rows += table.num_rows
+        self.apart.add(table)
         for name in ("row", "time"):
             found = pc.min_max(table.column(name).cast(pa.int64())).as_py()
             least, most = self.bounds.get(name, (found["min"], found["max"]))
             self.bounds[name] = min(least, found["min"]), max(most, found["max"])
 
     def end(self) -> DayFile:
-        return DayFile(self.rows, self.unfinished.stat().st_size, *self.bounds["row"], *self.bounds["time"])
+        bounds = *self.bounds["row"], *self.bounds["time"]
+        return DayFile(self.rows, self.unfinished.stat().st_size, *bounds, *self.apart.found())
 
 
 def _distribute(

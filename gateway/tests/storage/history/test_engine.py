@@ -25,7 +25,7 @@ from skerry.storage.history.answer import Answer
 from skerry.storage.history.engine.engine import EngineError, PastEngine
 from skerry.storage.history.engine.messages import Limits
 from skerry.storage.history.engine.selects import Range, Timing, columns_needed, group_selects, rows_select
-from skerry.storage.history.engine.sources import open_past
+from skerry.storage.history.engine.sources import open_past, open_readings
 from skerry.storage.history.engine.waiting import GivenUpError, Waiting
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
@@ -213,6 +213,49 @@ def operators(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for node in nodes:
         yield node
         yield from operators(node.get("children", []))
+
+
+def test_first_readings_are_looked_for_only_where_an_epoch_may_have_two(
+    tmp_path: Path, engine: PastEngine
+) -> None:
+    """A mote's samples lie farther apart in each file; one epoch has one at the end of a day, and one at the beginning of the next."""
+    streams = [
+        stream_of(1, "SELECT temp FROM sensors SAMPLE PERIOD 7 s", until_ms=599_999),
+        stream_of(2, "SELECT temp FROM sensors SAMPLE PERIOD 10 s", since_ms=600_000),
+        stream_of(3, "SELECT temp FROM sensors SAMPLE PERIOD 3 s", session=3),
+    ]
+    epochs = (range(1, 86), range(60, 160), range(10, 60))
+    records = np.concatenate(
+        [
+            plain_records(stream, of, [1, 2], seed=stream.number)
+            for stream, of in zip(streams, epochs, strict=True)
+        ]
+    )
+    log, history = StreamLog(tmp_path / "data"), History(tmp_path / "data")
+    log.append(records)
+    history.compact(log.path, log.rows - 10, streams)
+    described = [
+        (file.apart, file.sessions) for file in history.manifest.of("sensors").values() if file.rows > 100
+    ]
+    assert described == [(7000, ((1, 7000, 595_000),)), (10_000, ((1, 600_000, 1_590_000),))]
+    plan = plan_of("SELECT nodeid, epoch, temp FROM sensors HISTORY 7 day ONLY SAMPLE PERIOD 7 s")
+    reader = Reader(history, log.path, streams, plan.attributes, 0)
+    sources = reader.sources(log.rows)
+    with duckdb.connect() as connection:
+        open_readings(connection, sources, columns_needed(plan), plan.period_ms)
+        counts = [connection.sql(f"SELECT count(*) FROM {name}").fetchall() for name in ("alone", "others")]
+    # The last row of the first day of each mote, and the first of the second; all of those that are sampled each 3 s.
+    assert counts == [[(370 - 4,)], [(4 + 100,)]]
+    rows = rows_behind(Answer(plan, reader, log.rows, engine))[0]
+    period = np.array([0, 7000, 10_000, 3000])[records["stream"]]
+    keys = zip(
+        records["stream"] // 3, records["node"], records["epoch"].astype(int) * period // 7000, strict=True
+    )
+    first: dict[tuple[int, ...], int] = {}
+    for number, key in enumerate(keys):
+        first.setdefault(tuple(map(int, key)), number)
+    assert [number for number, _ in rows] == sorted(first.values())
+    assert len(rows) < log.rows - 40
 
 
 def test_rows_that_come_more_than_an_hour_late_are_in_no_window(tmp_path: Path, engine: PastEngine) -> None:

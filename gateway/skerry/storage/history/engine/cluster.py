@@ -24,7 +24,7 @@ from skerry.storage.history.engine.messages import (
 )
 from skerry.storage.history.engine.running import Running
 from skerry.storage.history.engine.selects import columns_needed
-from skerry.storage.history.engine.sources import cluster_parts
+from skerry.storage.history.engine.sources import cluster_past, cluster_readings
 from skerry.storage.history.engine.tables import rows_of
 from skerry_protocol.attributes import BY_NAME
 
@@ -103,14 +103,15 @@ class ClusterQuestion:
     def _made(self) -> dict[str, tuple[ClusterPart, ...]]:
         question = self._question
         plan = question.plan
-        found = {
-            PAST: cluster_parts(question.sources, columns_needed(plan), self._directory / f"{PAST}.parquet")
-        }
+        newest, names = self._directory / f"{PAST}.parquet", columns_needed(plan)
+        found = {PAST: cluster_past(question.sources, names, newest)}
+        if plan.history is not None and not plan.history.recorded:
+            found |= cluster_readings(question.sources, names, plan.period_ms, newest)
         for number, (probe, table) in enumerate(zip(plan.probes, question.tables, strict=True)):
             if isinstance(table, EarlierRows):
                 names = columns_of(sorted({*attributes_of(plan, probe), BY_NAME["nodeid"].number}))
                 name = earlier_name(number)
-                found[name] = cluster_parts(table.sources, names, self._directory / f"{name}.parquet")
+                found[name] = cluster_past(table.sources, names, self._directory / f"{name}.parquet")
             else:
                 tables = [rows_of(plan, number, reading) for reading in table.readings]
                 found[table_name(number)] = self._written(table_name(number), tables)

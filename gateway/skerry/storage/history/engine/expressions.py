@@ -20,6 +20,8 @@ Node = exp.Expr
 BIGINT, DOUBLE, WIDE = (exp.DataType.build(name) for name in ("BIGINT", "DOUBLE", "DECIMAL(38, 0)"))
 #: The relation of the past's rows: see :mod:`skerry.storage.history.engine.sources`.
 PAST = "past"
+#: The same in two: rows of which each is the only one of its mote in its epoch, and others.
+ALONE, OTHERS = "alone", "others"
 #: What tells of each row which one it is and when it was sampled: number in the log, session of the root, network time in ms, UTC in us.
 ROW, SESSION, NETWORK_MS, TIME_US = "row", "session", "network_ms", "time_us"
 _EPOCH, _VIA = BY_NAME["epoch"].number, BY_NAME["via"].number

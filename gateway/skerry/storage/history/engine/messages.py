@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from skerry.planner.model.plans import QueryPlan
 from skerry.storage.history.engine.selects import Timing
+from skerry.storage.history.samples_apart import Sessions
 from skerry.storage.log.dating import Shift
 from skerry.streams.stream import Stream
 
@@ -32,11 +33,14 @@ class Begin:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of the past with so many rows. ``whole``: all of them are in question, so that none need be looked at to know that."""
+    """A file of the past with so many rows. ``whole``: all of them are in question, so that none need be looked at to know that;
+    ``apart``, ``sessions``: see :mod:`skerry.storage.history.samples_apart`."""
 
     path: str
     rows: int
     whole: bool
+    apart: int
+    sessions: Sessions
 
 
 @dataclass(frozen=True)

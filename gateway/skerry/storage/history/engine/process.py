@@ -54,7 +54,7 @@ from skerry.storage.history.engine.selects import (
     ordered_select,
     rows_select,
 )
-from skerry.storage.history.engine.sources import check_files, open_past, versions
+from skerry.storage.history.engine.sources import check_files, open_past, open_readings, versions
 from skerry.storage.history.engine.tables import open_tables
 from skerry.storage.history.engine.windows import Moments, windows
 from skerry.storage.history.sorting import check_room
@@ -236,6 +236,8 @@ class Worker:
             before = versions(question.sources)
             with running.on(connection, self._limits.seconds):
                 open_past(connection, question.sources, names)
+                if question.plan.history is not None and not question.plan.history.recorded:
+                    open_readings(connection, question.sources, names, question.plan.period_ms)
                 open_tables(connection, question)
                 yield _Past(connection, cluster, question.sources, self._limits.cluster_rows, running)
             if versions(question.sources) != before:

@@ -17,10 +17,11 @@ from skerry.planner.model.frames import EPOCH
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.row_time import TIME
 from skerry.storage.history.engine.expressions import (
+    ALONE,
     BIGINT,
     DOUBLE,
     NETWORK_MS,
-    PAST,
+    OTHERS,
     ROW,
     SESSION,
     WIDE,
@@ -278,9 +279,7 @@ def _relation(plan: QueryPlan, end: int, timing: Timing, part: Range | None = No
     """Rows that are in a query, all or those of a part: the first in each of its epochs, those that pass its condition; joined with its
     tables."""
     assert plan.history is not None
-    relation = Relation(plan.period_ms)
-    if not plan.history.recorded:
-        relation.where(Term(_first_in_epoch(plan.period_ms, end)))
+    relation = Relation(plan.period_ms, None if plan.history.recorded else _first_readings(plan, end))
     if plan.where is not None:
         relation.where(relation.truth(plan.where))
     if part is not None:
@@ -297,8 +296,16 @@ def _in_part(relation: Relation, part: Range, end: int) -> None:
         relation.where(Term(both(exp.LT, column(ROW), integer(part.end))))
 
 
+def _first_readings(plan: QueryPlan, end: int) -> exp.Expr:
+    """The first reading of each mote in each epoch."""
+    found = exp.select("*").from_(exp.to_identifier(OTHERS, quoted=True))
+    found = found.where(_first_in_epoch(plan.period_ms, end), copy=False)
+    alone = exp.select("*").from_(exp.to_identifier(ALONE, quoted=True))
+    return alone.union(found, distinct=False).subquery("readings", copy=False)
+
+
 def _first_in_epoch(period_ms: int, end: int) -> Node:
-    """Whether a mote's row is the first in its epoch: that with the earliest sample, of these that with the lowest number.
+    """Whether a mote's row, one of others, is the first in its epoch: that with the earliest sample, of these that with the lowest number.
 
     Motes sample by the schedule of their query, and rows of the past were sampled by that of others, which came and went: whether a row
     stands where a schedule would have had it says nothing of whether the epoch has another.
@@ -310,7 +317,7 @@ def _first_in_epoch(period_ms: int, end: int) -> Node:
     into = into if fits else cast(into, WIDE)
     least = exp.Min(this=both(exp.Add, both(exp.Mul, into, integer(place)), column(ROW)))
     number = cast(both(exp.Mod, least, integer(place)), BIGINT)
-    firsts = exp.select(number).from_(exp.to_identifier(PAST, quoted=True))
+    firsts = exp.select(number).from_(exp.to_identifier(OTHERS, quoted=True))
     keys = [column(SESSION), column(_NODEID), floored(column(NETWORK_MS), period_ms)]
     return exp.In(this=column(ROW), query=firsts.group_by(*keys, copy=False).subquery(copy=False))
 
