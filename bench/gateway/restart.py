@@ -1,4 +1,4 @@
-"""A gateway that was killed with -9, with ten million rows in its log: how long until a new row is at its user."""
+"""A gateway that was killed with -9, with ten million rows in its log and windows for many: how long until a new row is at its user."""
 
 from __future__ import annotations
 
@@ -27,14 +27,20 @@ NODES = 54
 class Log(Options):
     rows: int = option(10_000_000, "rows that the log has")
     rounds: int = option(3, "how often it is killed")
+    windows: int = option(0, "further users, each with a window of his own over the same motes")
 
 
 def measure(options: Log, recorder: Recorder) -> None:
     """Once with rows that nobody has processed, then with rows that have been."""
     with gateway_and_root() as (daemon, root):
-        daemon.start()
+        daemon.start("--user-queries", str(options.windows + 10), "--user-rate", "100000")
+        # Everybody's rows are among those of this one.
+        daemon.client("all").query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
         query = daemon.client("u").query("SELECT temp FROM sensors WHERE temp > 20 SAMPLE PERIOD 1 s").id
         wait_for(root.programs)
+        crowd = daemon.client("crowd")
+        for other in range(options.windows):
+            crowd.query(windowed(other))
         daemon.kill()
         recorder.progress(f"writing {options.rows:,} rows")
         _fill(daemon.data, options.rows)
@@ -43,11 +49,18 @@ def measure(options: Log, recorder: Recorder) -> None:
             again.append(_start(root, daemon, query, 60 + turn, options.rows))
             daemon.kill(signal.SIGKILL if turn < options.rounds else signal.SIGTERM)
     behind = again.pop(0)
+    beside = f" and {options.windows:,} windows" if options.windows else ""
     recorder.figure(
-        f"kill -9 with {options.rows:,} rows in the log → a new row at its user", Spread.of(again), "s", ".1f",
+        f"kill -9 with {options.rows:,} rows in the log{beside} → a new row at its user", Spread.of(again), "s", ".1f",
         better="less", goal=20, main=True,
     )  # fmt: skip
     recorder.figure("the same, none of the rows having been processed", behind, "s", ".1f", better="less")
+
+
+def windowed(number: int) -> str:
+    """A user's query: averages of the motes' warm readings, each user's condition another."""
+    window, where = f"AVG(temp, {1 + number % 10} min)", f"temp > {20 + number / 1000}"
+    return f"SELECT nodeid, {window} FROM sensors WHERE {where} GROUP BY nodeid SAMPLE PERIOD 1 s"
 
 
 def _fill(data: Path, count: int) -> None:

@@ -23,7 +23,6 @@ from skerry.spark.index_file import IndexFile
 from skerry.spark.log_source import SHARED, LogPartition, LogReader, UnreadableError
 from skerry.storage.log.record import NUMBERED, RECORD, Block, Records, numbered, seal
 from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, partition_of, partitions, read
-from skerry.storage.state import DataError
 
 EVERYTHING = View.of(
     Filter.of(plan_of("SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")), Feed("u", 1, 5000, 5000, 0)
@@ -300,34 +299,6 @@ def test_a_segment_that_a_crash_left_empty_is_filled(tmp_path: Path) -> None:
     assert again.rows == length(log.path) == 4
     assert again.append(records(4, 1)) == 4
     assert partition_of(log.path, 0).begins() == [0, 4]
-
-
-def test_a_log_of_another_layout_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.log").touch()
-    with pytest.raises(DataError, match="older skerry"):
-        StreamLog(tmp_path)
-
-
-def test_rows_of_a_gateway_without_partitions_stay_where_they_are(tmp_path: Path) -> None:
-    (tmp_path / "log").mkdir()
-    for begin, count in ((0, 4), (4, 3)):
-        (tmp_path / "log" / f"{begin:020d}.rows").write_bytes(seal(records(begin, count)))
-    with (tmp_path / "log" / f"{4:020d}.rows").open("ab") as file:
-        file.write(b"torn")
-    for first in (7, 9):
-        log = StreamLog(tmp_path, 4)
-        assert log.append(records(first, 2)) == first
-        log.close()
-    assert read(log.path, 0, 20)["epoch"].tolist() == list(range(11))
-    assert [partition.begins() for partition in partitions(log.path)] == [[0, 4, 7], [0]]
-    parts = reader_of(log).partitions({"row": 2, "version": 0}, {"row": 9, "version": 2})
-    assert [part.count for part in parts if isinstance(part, LogPartition)] == [5, 2]
-    log = StreamLog(tmp_path, 4)
-    log.drop_before(5)
-    assert (log.first, log.rows) == (4, 11)
-    log.drop_before(9)
-    assert (log.first, log.rows) == (7, 11)
-    assert read(log.path, 7, 20)["epoch"].tolist() == list(range(7, 11))
 
 
 #: Streams of the roots 0, 7 and 100.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skerry.storage.log.record import NUMBERED, RECORD, Records, damaged, intact, numbered, seal
+from skerry.storage.log.record import NUMBERED, Records, damaged, intact, seal
 from skerry.storage.replacement import sync_directory
 
 SUFFIX = ".rows"
@@ -26,15 +26,9 @@ _CLOSED = -1
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """For readers, in whichever process. ``path``: its directory; ``dense``: it was written before there were partitions, by a gateway
-    of one root: its records bear no numbers, and are numbered by their place."""
+    """For readers, in whichever process. ``path``: its directory."""
 
     path: Path
-    dense: bool = False
-
-    @property
-    def _width(self) -> int:
-        return RECORD.itemsize if self.dense else NUMBERED.itemsize
 
     def begins(self) -> list[int]:
         """Names of its segments, ascending; [] where there are none."""
@@ -56,7 +50,7 @@ class Partition:
         if not begins:
             return 0
         with self.segment(begins[-1]).open("rb") as file:
-            numbers = _Numbers(file.fileno(), begins[-1], self.dense)
+            numbers = _Numbers(file.fileno(), begins[-1])
             return numbers[len(numbers) - 1] + 1 if len(numbers) else begins[-1]
 
     def count(self, start: int, end: int) -> int:
@@ -68,10 +62,9 @@ class Partition:
         FileNotFoundError: some have just been dropped."""
         parts = []
         for begin, low, high in self._places(start, end):
-            dtype = RECORD if self.dense else NUMBERED
-            found = np.fromfile(self.segment(begin), dtype, high - low, offset=low * self._width)
+            found = np.fromfile(self.segment(begin), NUMBERED, high - low, offset=low * NUMBERED.itemsize)
             self._leave_out(begin, low, found)
-            parts.append(numbered(found, np.arange(begin + low, begin + high)) if self.dense else found)
+            parts.append(found)
         if len(parts) == 1:
             return parts[0]
         return np.concatenate([np.empty(0, NUMBERED), *parts])
@@ -82,10 +75,9 @@ class Partition:
         if not len(places):
             return
         records[places] = np.zeros((), records.dtype)
-        if not self.dense:
-            with self.segment(begin).open("rb") as file:
-                numbers = _Numbers(file.fileno(), begin, self.dense)
-                records["row"][places] = [numbers[low + place] for place in places.tolist()]
+        with self.segment(begin).open("rb") as file:
+            numbers = _Numbers(file.fileno(), begin)
+            records["row"][places] = [numbers[low + place] for place in places.tolist()]
 
     def _places(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Where such rows are: segment, and places in it from .. to."""
@@ -94,7 +86,7 @@ class Partition:
             if start >= following or begin >= end:
                 continue
             with self.segment(begin).open("rb") as file:
-                numbers = _Numbers(file.fileno(), begin, self.dense)
+                numbers = _Numbers(file.fileno(), begin)
                 low, high = numbers.place(start), numbers.place(end)
             if low < high:
                 yield begin, low, high
@@ -107,20 +99,17 @@ class Partition:
 class _Numbers:
     """The numbers of a segment's rows, in place of reading it."""
 
-    def __init__(self, file: int, begin: int, dense: bool) -> None:
-        self._file, self._begin, self._dense = file, begin, dense
-        self._width = RECORD.itemsize if dense else NUMBERED.itemsize
-        self._count = os.fstat(file).st_size // self._width
+    def __init__(self, file: int, begin: int) -> None:
+        self._file, self._begin = file, begin
+        self._count = os.fstat(file).st_size // NUMBERED.itemsize
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, place: int) -> int:
-        if self._dense:
-            return self._begin + place
         # Of a record that is damaged those beside it tell it.
         for near in chain(range(place, self._count), range(place - 1, -1, -1)):
-            record = os.pread(self._file, self._width, near * self._width)
+            record = os.pread(self._file, NUMBERED.itemsize, near * NUMBERED.itemsize)
             if intact(record):
                 return int.from_bytes(record[:_NUMBER_BYTES], "little") + place - near
         return self._begin + place
@@ -156,7 +145,7 @@ class Writer:
         return file
 
     def _recover(self) -> int:
-        width = RECORD.itemsize if self.partition.dense else NUMBERED.itemsize
+        width = NUMBERED.itemsize
         size = os.fstat(self._file).st_size
         rows = size // width
         while rows and not intact(os.pread(self._file, width, (rows - 1) * width)):

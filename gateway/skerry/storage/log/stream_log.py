@@ -20,7 +20,6 @@ from skerry.storage.log.last_rows import Latest
 from skerry.storage.log.partition import Partition, Writer
 from skerry.storage.log.record import RECORD, Int64, Records, numbered, put
 from skerry.storage.replacement import sync_directory
-from skerry.storage.state import DataError
 
 _log = logging.getLogger(__name__)
 
@@ -55,16 +54,11 @@ class StreamLog:
         *,
         machine_clock: MachineClock | None = None,
     ) -> None:
-        if (data / "rows.log").exists():
-            raise DataError(
-                f"data directory {data}: rows.log was written by an older skerry: take another directory"
-            )
         self.path = data / DIRECTORY
         self.path.mkdir(parents=True, exist_ok=True)
         self._segment_rows, self._root_of = segment_rows, root_of
         self._appending = threading.Lock()
-        self._end_dense()
-        found = (partition for partition in partitions(self.path) if not partition.dense)
+        found = partitions(self.path)
         self._writers = {root_of_path(partition.path): Writer(partition, segment_rows) for partition in found}
         self.rows = length(self.path)
         self.latest = Latest(self.rows, time.time_ns() // 1000)
@@ -72,15 +66,6 @@ class StreamLog:
         self.dating = (
             Dating(data, last[0] if last else None, machine_clock) if machine_clock is not None else None
         )
-
-    def _end_dense(self) -> None:
-        """What a gateway without partitions wrote stays as it is, and ends with an empty segment."""
-        dense = Partition(self.path, dense=True)
-        if dense.begins():
-            writer = Writer(dense, self._segment_rows)
-            if writer.rows:
-                writer.begin_segment(dense.end())
-            writer.close()
 
     def go_on_at(self, row: int) -> None:
         """Number the next record at least so: others have had rows up to there, and take none for new whose number is below, but a disk
@@ -190,7 +175,7 @@ def root_of_path(path: Path) -> int:
 
 
 def partitions(path: Path) -> list[Partition]:
-    """All there are, by root, first what was written before there were any; [] for a log that is not there yet."""
+    """All there are, by root; [] for a log that is not there yet."""
     if not path.is_dir():
         return []
     names = [
@@ -198,8 +183,7 @@ def partitions(path: Path) -> list[Partition]:
         for name in path.iterdir()
         if name.name.startswith(ROOT) and name.name.removeprefix(ROOT).isdecimal()
     ]
-    found = [Partition(path, dense=True), *map(Partition, sorted(names, key=root_of_path))]
-    return [partition for partition in found if partition.begins() or not partition.dense]
+    return list(map(Partition, sorted(names, key=root_of_path)))
 
 
 def full_segments(path: Path) -> list[tuple[int, Path]]:
