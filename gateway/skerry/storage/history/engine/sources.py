@@ -105,9 +105,12 @@ def _open(
         text = f"SELECT {_listed(wanted, frozenset().union(*there))} FROM read_parquet([{paths}]{uneven})"
         condition = part.condition(sources, *_DUCKDB)
         selects.append(f"{text} WHERE {condition}" if condition else text)
-    connection.register(f"{called}_newest", newest(sources))
-    condition = " AND ".join(_within(sources, sources.end, *_DUCKDB)) if with_newest else "FALSE"
-    selects.append(f"SELECT {_listed(wanted)} FROM {called}_newest WHERE {condition}")
+    recent = newest(sources)
+    # Of a relation of files alone DuckDB needs no Python to read it.
+    if not selects or (with_newest and recent.num_rows):
+        connection.register(f"{called}_newest", recent)
+        condition = " AND ".join(_within(sources, sources.end, *_DUCKDB)) if with_newest else "FALSE"
+        selects.append(f"SELECT {_listed(wanted)} FROM {called}_newest WHERE {condition}")
     connection.execute(f'CREATE OR REPLACE TEMP VIEW "{called}" AS ' + " UNION ALL ".join(selects))
 
 

@@ -401,7 +401,7 @@ def _part(
                 # Whether there is any value the least and the greatest say, too.
                 known = [_known(table, f"w{i}_{name}") for (of, _), name in names.items() if of == argument]
                 cells[0] = np.max(known, axis=0)
-            states[window, argument] = np.stack([cell.astype(np.int64) for cell in cells], axis=1)
+            states[window, argument] = np.stack([cell.astype(np.int64, copy=False) for cell in cells], axis=1)
     nothing = np.zeros(len(ends), np.int64)
     counts = nothing
     if motes is not None:
@@ -436,7 +436,7 @@ def _filled(table: pa.Table, name: str, empty: int) -> Int64:
     column = table.column(name)
     if pa.types.is_decimal(column.type):
         return np.array([empty if value is None else int(value) for value in column.to_pylist()], object)
-    return np.array(column.fill_null(empty).to_numpy(), np.int64)
+    return np.asarray(column.fill_null(empty).to_numpy(), np.int64)
 
 
 def _vector(column: pa.Array) -> Vector:
