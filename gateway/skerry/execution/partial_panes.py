@@ -125,12 +125,11 @@ def fold(
     among, count = _cells(step, ahead, groups, places, len(begins))
     cells = np.zeros(count, CELL)
     cells["rows"] = np.bincount(among, minlength=count)
-    cells["pane"][among], cells["group"][among] = panes, groups
-    cells["last"][among] = numbers
-    cells["first"][among[::-1]] = numbers[::-1]
-    cells["sample_ms"][among], cells["utc_ms"][among] = samples, rows.utc_ms[places]
-    several = cells["first"] < cells["last"]
-    cells["sample_ms"][several] = cells["utc_ms"][several] = 0
+    first, last = _ends(among, count)
+    cells["pane"], cells["group"] = panes[last], groups[last]
+    cells["first"], cells["last"] = numbers[first], numbers[last]
+    alone = cells["first"] == cells["last"]
+    cells["sample_ms"][alone], cells["utc_ms"][alone] = samples[last[alone]], rows.utc_ms[places[last[alone]]]
 
     columns: list[Int64] = []
     for argument in arguments:
@@ -170,6 +169,15 @@ def _ranks(codes: Int64, many: int) -> tuple[Int64, int]:
     return of_codes[codes], int(np.count_nonzero(there))
 
 
+def _ends(ranks: Int64, count: int) -> tuple[Int64, Int64]:
+    """Of each of ``count`` ranks, the first place and the last."""
+    first, last = np.empty(count, np.int64), np.empty(count, np.int64)
+    places = np.arange(len(ranks))
+    last[ranks] = places
+    first[ranks[::-1]] = places[::-1]
+    return first, last
+
+
 def _states(vector: Vector, among: Int64, count: int, *, wide: bool) -> list[Int64]:
     """An aggregate's state in each cell."""
     values, known = vector
@@ -192,8 +200,8 @@ def _first_rows(panes: Int64, motes: Int64, numbers: Int64) -> np.ndarray:
         codes, many = (panes - least) * width + motes, (int(panes.max()) - least + 1) * width
         ranks, count = _ranks(codes, many)
         found = np.empty(count, MOTE)
-        found["pane"][ranks], found["mote"][ranks] = panes, motes
-        found["first"][ranks[::-1]] = numbers[::-1]
+        first, _ = _ends(ranks, count)
+        found["pane"], found["mote"], found["first"] = panes[first], motes[first], numbers[first]
     ordered: np.ndarray = found[np.argsort(found["first"], kind="stable")]
     return ordered
 

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from skerry.execution.partial_panes import PartialPanes, joined
+from skerry.execution.partial_panes import PartialPanes, groups_to_array, joined
+from skerry.execution.range_index import Int64
 from skerry.execution.window_rows import Group, Input
 from skerry.planner.model.frames import Frame
-from skerry.windows.panes import Key, Panes, Result
+from skerry.windows.courses import Key
+from skerry.windows.panes import Panes
+from skerry.windows.results import Result, in_turn
 
 #: What a look for groups without rows has to leave room for, so that it seldom comes again: of those that have rows.
 _ROOM = 0.25
@@ -31,20 +34,21 @@ def too_many_groups(frame: Frame) -> str:
 
 @dataclass(slots=True)
 class Given:
-    """What windows gave, with the group of each row, and the windows whose groups have become too many."""
+    """What windows gave, with the group of each row, a line of values (:data:`NULL` for none), and the windows whose groups have become
+    too many."""
 
     results: dict[Key, Result] = field(default_factory=dict)
-    groups: dict[Key, list[Group]] = field(default_factory=dict)
+    groups: dict[Key, Int64] = field(default_factory=dict)
     ended: list[Key] = field(default_factory=list)
 
     def _add(self, results: dict[Key, Result], known: dict[Group, int]) -> None:
-        tuples = list(known)
+        width = len(next(iter(known), ()))
+        values = groups_to_array(list(known)).reshape(len(known), width)
         for key, result in results.items():
-            self.groups.setdefault(key, []).extend(tuples[group] for group in result.groups)
-            if key in self.results:
-                self.results[key].extend(result)
-            else:
-                self.results[key] = result
+            earlier = [key] if key in self.results else []
+            of_rows = [*(self.groups[before] for before in earlier), values[result.groups]]
+            self.results[key] = in_turn([*(self.results[before] for before in earlier), result])
+            self.groups[key] = np.concatenate(of_rows)
 
 
 @dataclass(slots=True)

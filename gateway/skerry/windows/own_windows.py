@@ -26,8 +26,9 @@ from skerry.planner.model.waits import grace_ms
 from skerry.streams.stream import common_ms
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
+from skerry.windows.courses import Course, Key
 from skerry.windows.group_bounds import GroupNumbers, too_many_groups
-from skerry.windows.panes import Course, Key, Panes
+from skerry.windows.panes import Panes
 from skerry.windows.shared_windows import (
     Texts,
     WindowView,
@@ -241,6 +242,8 @@ class Run:
             raise TableError(too_many_groups(session.key[0]))
         result, groups = given.results[session.key], given.groups[session.key]
         session.utc_ms = int(rows.utc_ms[np.argmax(rows.sample_ms)])
+        if not len(result):
+            return None
         utc_ms, plan = result.ends_utc_ms(self._own.speed), self._own.plan
         course = Course(*session.key)
         part = part_of(result, course, plan.groups, groups, utc_ms, plan.period_ms, self._texts)

@@ -17,11 +17,8 @@ Source for panes: Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005.
 from __future__ import annotations
 
 import copy
-import functools
-import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -32,110 +29,24 @@ from skerry.execution.window_rows import Input
 from skerry.expressions.evaluate import Mask
 from skerry.expressions.expression import Expr
 from skerry.planner.model.frames import LATENESS_MS, Frame, Window
+from skerry.windows.courses import Course, Key
+from skerry.windows.results import GIVEN, Result, in_turn
 
-#: The windows of a query, and where those begin that are landmarks'.
-Key = tuple[Frame, int]
 _NEVER = int(np.iinfo(np.int64).min)
+#: Ends of windows times groups that are put together at a time.
+_AT_A_TIME = 1 << 18
+#: Rows of windows of each course, as they come.
+_Found = dict[Key, list[Result]]
 
 
-class Row(NamedTuple):
-    """A row that brings windows: its number, when it was sampled, by the windows' time, and that in UTC."""
+@dataclass(frozen=True, slots=True)
+class _Closings:
+    """Windows of a course that are over, by the steps that bring them: their places, ascending, and the ends."""
 
-    number: int
-    sample_ms: int
-    utc_ms: int
-
-
-@dataclass(slots=True)
-class Result:
-    """Rows of windows: by which row of the log they came, when that was sampled and that in UTC, when they end, of which group, which
-    revision of the window they are, how many motes are in the window, and by window and what is aggregated (None: rows) the states."""
-
-    numbers: list[int] = field(default_factory=list)
-    brought_ms: list[int] = field(default_factory=list)
-    brought_utc_ms: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    groups: list[int] = field(default_factory=list)
-    revisions: list[int] = field(default_factory=list)
-    motes: list[int] = field(default_factory=list)
-    states: dict[tuple[Window, Expr | None], list[list[int]]] = field(default_factory=dict)
-
-    def at(self, places: Sequence[int]) -> Result:
-        """Those in these places."""
-        found = Result(states={key: [cells[place] for place in places] for key, cells in self.states.items()})
-        for mine, others in zip(found._lists(), self._lists(), strict=True):
-            mine.extend(others[place] for place in places)
-        return found
-
-    def extend(self, other: Result) -> None:
-        """Add rows of the same windows."""
-        for mine, others in zip(self._lists(), other._lists(), strict=True):
-            mine.extend(others)
-        for key, cells in other.states.items():
-            self.states[key] += cells
-
-    def ends_utc_ms(self, speed: float) -> Int64:
-        """UTC of the windows' ends, by that of the rows that brought them; ``speed``: s of the windows' time in one of UTC's."""
-        behind = np.array(self.brought_ms, np.int64) - np.array(self.ends, np.int64)
-        return np.array(self.brought_utc_ms, np.int64) - np.rint(behind / speed).astype(np.int64)
-
-    def _lists(self) -> list[list[int]]:
-        times = [self.numbers, self.brought_ms, self.brought_utc_ms, self.ends]
-        return [*times, self.groups, self.revisions, self.motes]
-
-
-@dataclass(slots=True)
-class Course:
-    """The windows of a query on their way through time. ``first_ms``: of landmarks, where they begin.
-
-    ``closed_ms``: the end of the last row that came; None before the first row of the log. ``before``: states of landmarks'
-    panes that are no longer held, with the number of rows first, and ``motes_before`` their motes. ``revised``: how often those that end
-    within the last hour have changed.
-    """
-
-    frame: Frame
-    first_ms: int = 0
-    closed_ms: int | None = None
-    before: dict[Expr | None, list[Int64]] | None = None
-    motes_before: int = 0
-    revised: dict[int, int] = field(default_factory=dict)
-
-    def due(self, time_ms: int) -> int:
-        """End of the last row that is over when all before ``time_ms`` has been seen."""
-        return time_ms // self.frame.slide_ms * self.frame.slide_ms
-
-    def span(self, window: Window, end_ms: int) -> tuple[int, int]:
-        """Where a window of the row with this end begins, and ends."""
-        end_ms = window.latest(end_ms)
-        return end_ms - window.length_ms if window.length_ms else self.first_ms, end_ms
-
-    def begin(self, end_ms: int) -> int:
-        """Where the earliest window of the row with this end begins."""
-        return min(self.span(window, end_ms)[0] for window in self.frame.windows)
-
-    def holding(self, sample_ms: int) -> list[int]:
-        """Ends of the rows that have come and whose windows hold a sample."""
-        found: set[int] = set()
-        slide, closed = self.frame.slide_ms, self.closed_ms
-        assert closed is not None
-        for window in self.frame.windows:
-            if not window.length_ms and sample_ms < self.first_ms:
-                continue
-            first = window.latest(sample_ms) + window.slide_ms
-            # It holds it until the next end takes its place.
-            last = window.latest(sample_ms + window.length_ms) + window.slide_ms - slide
-            found.update(range(first, min(closed, last if window.length_ms else closed) + 1, slide))
-        return sorted(found)
-
-    def revise(self, end_ms: int) -> int:
-        """One more revision of a row's windows: its number."""
-        self.revised[end_ms] = found = self.revised.get(end_ms, 0) + 1
-        return found
-
-    def settle(self, time_ms: int) -> None:
-        """Rows that end up to then do not change any more."""
-        for end_ms in [end_ms for end_ms in self.revised if end_ms <= time_ms]:
-            del self.revised[end_ms]
+    course: Course
+    key: Key
+    places: Int64
+    ends: Int64
 
 
 class Panes:
@@ -155,8 +66,9 @@ class Panes:
         self._groups = 0
         #: By expression: arrays of panes by groups; None: (rows,).
         self._states: dict[Expr | None, list[npt.NDArray[np.int64]]] = {None: []}
-        #: By pane, the motes that are in it: a bit for each number.
-        self._motes: dict[int, int] = {}
+        #: Which motes are in panes, and the column of each.
+        self._motes = np.zeros((0, 0), np.bool_)
+        self._columns: dict[int, int] = {}
 
     @property
     def now_ms(self) -> int | None:
@@ -169,7 +81,8 @@ class Panes:
         made._states = {
             argument: [array.copy() for array in arrays] for argument, arrays in self._states.items()
         }
-        made._room, made.courses, made._motes = list(self._room), {}, dict(self._motes)
+        made._room, made.courses = list(self._room), {}
+        made._motes, made._columns = self._motes.copy(), dict(self._columns)
         return made
 
     def want(self, arguments: Iterable[Expr], frame: Frame, first_ms: int) -> Course:
@@ -195,7 +108,7 @@ class Panes:
     def process(self, rows: Input, groups: int) -> dict[Key, Result]:
         """The next rows; ``groups`` are numbered from 0. Returns what windows give."""
         if not len(rows.numbers):
-            return self._nothing()
+            return self._results({key: [] for key in self.courses})
         partial = fold(rows, self.arguments(), self.width_ms, self.grace_ms, self._now_ms)
         return self.merge(partial, groups)
 
@@ -214,9 +127,7 @@ class Panes:
         time = np.maximum.accumulate(steps["time_ms"])
         if self._now_ms is not None:
             time = np.maximum(time, self._now_ms)
-        closed = np.full(len(time), _NEVER)
-        for slide in {course.frame.slide_ms for course in self.courses.values()}:
-            closed = np.maximum(closed, (time - self.grace_ms) // slide * slide)
+        closed = self._closed(time)
         for part in parts:
             several = part.cells[part.cells["first"] < part.cells["last"]]
             at = np.searchsorted(steps["row"], several["last"], "right") - 1
@@ -226,7 +137,7 @@ class Panes:
 
     def merge(self, partial: PartialPanes, groups: int) -> dict[Key, Result]:
         """As :meth:`process`, of rows that have been folded."""
-        results = self._nothing()
+        found: _Found = {key: [] for key in self.courses}
         steps = partial.steps
         first = int(steps["time_ms"][0]) if self._now_ms is None else self._now_ms
         time, until = (
@@ -239,52 +150,61 @@ class Panes:
         begin = 0
         while begin < len(time):
             end = int(np.searchsorted(time, time[begin] + LATENESS_MS, side="right"))
-            self._stretch(partial, time, begin, end, int(until[end - 1]), results)
+            self._stretch(partial, time, begin, end, int(until[end - 1]), found)
             begin = end
+        return self._results(found)
+
+    def _results(self, found: _Found) -> dict[Key, Result]:
+        results = {}
+        for key, parts in found.items():
+            states = {
+                (window, a): np.empty((0, cells_of(a)), np.int64)
+                for window in key[0].windows
+                for a in self._states
+            }
+            results[key] = in_turn(parts) if parts else Result(np.empty(0, GIVEN), states)
         return results
 
-    def _nothing(self) -> dict[Key, Result]:
-        return {
-            key: Result(states={(window, a): [] for window in key[0].windows for a in self._states})
-            for key in self.courses
-        }
-
     def _stretch(
-        self,
-        partial: PartialPanes,
-        time: Int64,
-        begin: int,
-        end: int,
-        until_ms: int,
-        results: dict[Key, Result],
+        self, partial: PartialPanes, time: Int64, begin: int, end: int, until_ms: int, found: _Found
     ) -> None:
         """From step ``begin`` to step ``end``, in which the time goes on by an hour at most, and then to ``until_ms``."""
-        steps = partial.steps
+        steps, cells = partial.steps, partial.cells
         closings = self._closings(time, begin, end)
         # What the first row closes lies before it, and may have to go to make room.
-        for key, end_ms in closings.pop(begin, ()):
-            self._emit(results[key], self.courses[key], _row_of(steps[begin]), end_ms)
+        self._close(closings, partial, begin, begin, found)
         for course in self.courses.values():
             assert course.closed_ms is not None
             course.closed_ms = max(course.closed_ms, course.due(int(time[begin]) - self.grace_ms))
             course.settle(int(time[begin]) - LATENESS_MS)
         self._make_room(int(time[begin]), until_ms)
-        at = int(steps["row"][begin])
-        for place, closing in sorted(closings.items()):
-            upto = int(steps["row"][place])
-            self._take(partial, at, upto, results)
-            at = upto
-            for key, end_ms in closing:
-                self._emit(results[key], self.courses[key], _row_of(steps[place]), end_ms)
-                self.courses[key].closed_ms = end_ms
-        self._take(partial, at, int(steps["row"][end]) if end < len(time) else partial.last + 1, results)
+        row = int(steps["row"][begin])
+        upto = int(steps["row"][end]) if end < len(time) else partial.last + 1
+        at, until = np.searchsorted(cells["first"], (row, upto)).tolist()
+        of_step = np.searchsorted(steps["row"], cells["first"][at:until], "right") - 1
+        late = cells["pane"][at:until] * self.width_ms < self._closed(time)[of_step]
+        self._add(partial, at + np.flatnonzero(~late))
+        # What is not late is in none of the windows that come with rows before it: it may be there already.
+        noted, place = row, begin + 1
+        of_late = at + np.flatnonzero(late)
+        for places in np.split(of_late, 1 + np.flatnonzero(np.diff(cells["first"][of_late]))):
+            if len(places):
+                number = int(cells["first"][places[0]])
+                step = int(np.searchsorted(steps["row"], number, "right")) - 1
+                self._note(partial, noted, number)
+                self._close(closings, partial, place, step, found)
+                self._note(partial, number, number + 1)
+                self._revise(partial, places, found)
+                noted, place = number + 1, max(place, step + 1)
+        self._note(partial, noted, upto)
+        self._close(closings, partial, place, end - 1, found)
         self._now_ms = until_ms
 
     # ---- which windows are over ----
 
-    def _closings(self, time: Int64, begin: int, end: int) -> dict[int, list[tuple[Key, int]]]:
-        """By the step that brings them: windows with their ends."""
-        found: dict[int, list[tuple[Key, int]]] = {}
+    def _closings(self, time: Int64, begin: int, end: int) -> list[_Closings]:
+        """Those that steps ``begin`` .. ``end`` - 1 bring."""
+        found = []
         assert self._now_ms is not None
         for key, course in self.courses.items():
             slide, closed = course.frame.slide_ms, course.closed_ms
@@ -296,9 +216,28 @@ class Panes:
                 # After a long silence nothing is in those that began after the last row before it.
                 holding = (places > begin) | (ends - course.frame.lookback_ms <= self._now_ms)
                 ends, places = ends[holding], places[holding]
-            for place, end_ms in zip(places.tolist(), ends.tolist(), strict=True):
-                found.setdefault(place, []).append((key, end_ms))
+            found.append(_Closings(course, key, places, ends))
         return found
+
+    def _close(
+        self, closings: Iterable[_Closings], partial: PartialPanes, first: int, last: int, found: _Found
+    ) -> None:
+        """The windows that steps ``first`` .. ``last`` bring."""
+        for of_course in closings:
+            at, until = np.searchsorted(of_course.places, (first, last + 1)).tolist()
+            if at < until:
+                by = partial.steps[of_course.places[at:until]]
+                rows = np.stack([by[name] for name in ("row", "sample_ms", "utc_ms")])
+                ends = of_course.ends[at:until]
+                found[of_course.key] += self._given(of_course.course, rows, ends, np.zeros_like(ends))
+                of_course.course.closed_ms = int(ends[-1])
+
+    def _closed(self, time: Int64) -> Int64:
+        """By time, where the latest of the rows ends that have come by then."""
+        closed = np.full(len(time), _NEVER)
+        for slide in {course.frame.slide_ms for course in self.courses.values()}:
+            closed = np.maximum(closed, (time - self.grace_ms) // slide * slide)
+        return closed
 
     # ---- rows into panes ----
 
@@ -308,13 +247,12 @@ class Panes:
         first = (start_ms - LATENESS_MS - longest) // self.width_ms - 1
         if not self._room[0]:
             self._first = first
-        needed = end_ms // self.width_ms + 1
+        # The last pane stays empty: it ends those before it.
+        needed = end_ms // self.width_ms + 2
         if needed - self._first <= self._room[0] and self._groups <= self._room[1]:
             return
         gone = max(0, first - self._first)
         self._keep_landmarks(gone)
-        for pane in [pane for pane in self._motes if pane < first]:
-            del self._motes[pane]
         kept = max(0, self._room[0] - gone)
         self._first += gone
         # Twice what is needed, so that it is seldom copied.
@@ -327,7 +265,9 @@ class Panes:
                 new = np.full((panes, width), empty, np.int64)
                 new[:kept, : self._room[1]] = array[gone : gone + kept]
                 self._states[argument].append(new)
-        self._room = [panes, width]
+        motes = np.zeros((panes, self._motes.shape[1]), np.bool_)
+        motes[:kept] = self._motes[gone : gone + kept]
+        self._motes, self._room = motes, [panes, width]
 
     def _width(self) -> int:
         """Room for twice the groups, so that it is seldom copied, but for no more than there may be."""
@@ -372,61 +312,60 @@ class Panes:
         for course in self.courses.values():
             if course.frame.is_bounded or not gone:
                 continue
-            begin = max(course.first_ms // self.width_ms - self._first, 0)
-            if begin < gone:
-                course.before = self._joined(course, begin, gone)
-                course.motes_before |= self._motes_of(begin + self._first, gone + self._first)
+            begin, end = max(course.first_ms // self.width_ms - self._first, 0), min(gone, self._room[0] - 1)
+            if begin < end:
+                span = np.array([begin]), np.array([end])
+                states = self._joined(course, *span)
+                course.before = {argument: [part[0] for part in parts] for argument, parts in states.items()}
+                course.motes_before = self._motes_of(course, *span)[0]
 
-    def _joined(self, course: Course | None, begin: int, end: int) -> dict[Expr | None, list[Int64]]:
-        """States by group of panes ``begin`` .. ``end`` - 1 (as places), with what landmarks hold."""
-        found = {}
+    def _joined(self, course: Course | None, begins: Int64, ends: Int64) -> dict[Expr | None, list[Int64]]:
+        """States, by span and group, of spans of panes (places, ends excluded), with what landmarks hold."""
         before = course.before if course is not None else None
+        found: dict[Expr | None, list[Int64]] = {}
         for argument, arrays in self._states.items():
-            parts = []
+            found[argument] = []
             for i, (array, join) in enumerate(zip(arrays, JOIN, strict=False)):
-                part = join.reduce(array[begin:end], axis=0, initial=EMPTY[i])
+                part = _reduced(join, array, begins, ends, EMPTY[i])
                 if before is not None and argument in before:
                     old = before[argument][i]
-                    part[: len(old)] = join(part[: len(old)], old)
-                parts.append(part)
-            found[argument] = parts
+                    part[:, : len(old)] = join(part[:, : len(old)], old)
+                found[argument].append(part)
         return found
 
-    def _take(self, partial: PartialPanes, row: int, end: int, results: dict[Key, Result]) -> None:
-        """What begins with rows ``row`` .. ``end`` - 1 into its panes; late rows one by one, with the windows that they change."""
-        cells, motes = partial.cells, partial.motes
-        at, until = np.searchsorted(cells["first"], (row, end)).tolist()
-        noted, known = np.searchsorted(motes["first"], (row, end)).tolist()
-        closed = max((course.closed_ms or 0 for course in self.courses.values()), default=0)
-        late = cells["pane"][at:until] * self.width_ms < closed
-        self._add(partial, at + np.flatnonzero(~late))
-        of_late = at + np.flatnonzero(late)
-        for places in np.split(of_late, 1 + np.flatnonzero(np.diff(cells["first"][of_late]))):
-            if not len(places):
-                continue
-            self._add(partial, places)
-            by = Row(*(int(cells[places[0]][name]) for name in ("first", "sample_ms", "utc_ms")))
-            upto = int(np.searchsorted(motes["first"], by.number, "right"))
-            self._note(motes[noted:upto])
-            noted = upto
-            groups = np.unique(cells["group"][places])
-            for key, course in self.courses.items():
-                for end_ms in course.holding(by.sample_ms):
-                    only = None if course.frame.whole else groups
-                    self._emit(results[key], course, by, end_ms, only, course.revise(end_ms))
-        self._note(motes[noted:known])
+    def _motes_of(self, course: Course | None, begins: Int64, ends: Int64) -> Mask:
+        """By span, which motes are in it, with those that landmarks hold."""
+        found = _reduced(np.logical_or, self._motes, begins, ends, False)
+        if course is not None and not course.frame.is_bounded:
+            found[:, : len(course.motes_before)] |= course.motes_before
+        return found
 
-    def _note(self, motes: np.ndarray) -> None:
-        """Motes that have rows in panes now."""
-        for pane, mote in zip(motes["pane"].tolist(), motes["mote"].tolist(), strict=True):
-            self._motes[pane] = self._motes.get(pane, 0) | 1 << mote
+    def _note(self, partial: PartialPanes, row: int, end: int) -> None:
+        """Motes whose first rows in panes are ``row`` .. ``end`` - 1."""
+        motes = partial.motes
+        motes = motes[slice(*np.searchsorted(motes["first"], (row, end)).tolist())]
+        if not len(motes):
+            return
+        distinct, place = np.unique(motes["mote"], return_inverse=True)
+        columns = np.array([self._columns.setdefault(mote, len(self._columns)) for mote in distinct.tolist()])
+        lacking = len(self._columns) - self._motes.shape[1]
+        if lacking > 0:
+            self._motes = np.pad(self._motes, ((0, 0), (0, 2 * lacking)))
+        self._motes[motes["pane"] - self._first, columns[place]] = True
 
-    def _motes_of(self, begin: int, end: int) -> int:
-        """The motes in panes ``begin`` .. ``end`` - 1."""
-        panes = range(begin, end) if end - begin < len(self._motes) else self._motes
-        return functools.reduce(
-            operator.or_, (self._motes.get(pane, 0) for pane in panes if begin <= pane < end), 0
-        )
+    def _revise(self, partial: PartialPanes, places: Int64, found: _Found) -> None:
+        """A late row's cells into their panes, and the windows that they change."""
+        self._add(partial, places)
+        cells = partial.cells[places]
+        by = np.array([cells[name][:1] for name in ("first", "sample_ms", "utc_ms")])
+        groups = np.unique(cells["group"])
+        for key, course in self.courses.items():
+            ends = course.holding(int(by[1, 0]))
+            if ends:
+                revisions = np.array([course.revise(end_ms) for end_ms in ends])
+                rows = np.repeat(by, len(ends), axis=1)
+                only = None if course.frame.whole else groups
+                found[key] += self._given(course, rows, np.array(ends), revisions, only)
 
     def _add(self, partial: PartialPanes, places: Int64) -> None:
         cells = partial.cells[places]
@@ -439,45 +378,71 @@ class Panes:
 
     # ---- panes into windows ----
 
-    def _emit(
-        self,
-        result: Result,
-        course: Course,
-        by: Row,
-        end_ms: int,
-        only: Int64 | None = None,
-        revision: int = 0,
-    ) -> None:
-        """The rows of windows, of all their groups or of some; none while a window has not begun."""
-        spans = {window: course.span(window, end_ms) for window in course.frame.windows}
-        if any(begin_ms >= until_ms for begin_ms, until_ms in spans.values()):
-            return
-        if end_ms // self.width_ms <= self._first and course.before is None:
-            return
-        states = {window: self._held(course, window, *spans[window]) for window in spans}
-        there = np.logical_or.reduce([found[None][0] > 0 for found in states.values()])
-        groups = np.flatnonzero(there) if only is None else only
-        begin = min(begin_ms for begin_ms, _ in spans.values()) // self.width_ms
-        motes = self._motes_of(begin, -(-max(until_ms for _, until_ms in spans.values()) // self.width_ms))
-        motes |= 0 if course.frame.is_bounded else course.motes_before
-        result.numbers += [by.number] * len(groups)
-        result.brought_ms += [by.sample_ms] * len(groups)
-        result.brought_utc_ms += [by.utc_ms] * len(groups)
-        result.ends += [end_ms] * len(groups)
-        result.groups += groups.tolist()
-        result.revisions += [revision] * len(groups)
-        result.motes += [motes.bit_count()] * len(groups)
-        for (window, argument), cells in result.states.items():
-            cells.extend(np.stack([array[groups] for array in states[window][argument]], axis=1).tolist())
+    def _given(
+        self, course: Course, by: Int64, ends: Int64, revisions: Int64, only: Int64 | None = None
+    ) -> list[Result]:
+        """The rows of windows with these ends, of all their groups or of some; none while a window has not begun. ``by``: number, sample
+        time and UTC of the rows that bring them."""
+        spans = [course.spans(window, ends) for window in course.frame.windows]
+        begun = np.logical_and.reduce([begins < latest for begins, latest in spans])
+        if course.before is None:
+            begun &= ends // self.width_ms > self._first
+        some = np.flatnonzero(begun)
+        if not self._room[0] or not len(some):
+            return []
+        step = max(1, _AT_A_TIME // max(1, self._room[1]))
+        parts = [
+            self._given_at(course, by[:, places], ends[places], revisions[places], only)
+            for places in np.split(some, range(step, len(some), step))
+        ]
+        return [part for part in parts if len(part)]
 
-    def _held(
-        self, course: Course, window: Window, begin_ms: int, end_ms: int
-    ) -> dict[Expr | None, list[Int64]]:
-        """States by group of a window."""
-        begin = max(begin_ms // self.width_ms - self._first, 0)
-        end = max(begin, end_ms // self.width_ms - self._first)
-        return self._joined(course if not window.length_ms else None, begin, end)
+    def _given_at(
+        self, course: Course, by: Int64, ends: Int64, revisions: Int64, only: Int64 | None
+    ) -> Result:
+        states = {window: self._held(course, window, ends) for window in course.frame.windows}
+        there = np.logical_or.reduce([of_window[None][0] > 0 for of_window in states.values()])
+        if only is not None:
+            there = np.zeros_like(there)
+            there[:, only] = True
+        of_end, groups = np.nonzero(there)
+        latest = np.maximum.reduce([course.spans(window, ends)[1] for window in course.frame.windows])
+        motes = np.count_nonzero(self._motes_of(course, *self._places(course.begins(ends), latest)), axis=1)
+        rows = np.empty(len(groups), GIVEN)
+        of_ends = (*by, ends, revisions, motes)
+        for name, values in zip(
+            ("row", "brought_ms", "brought_utc_ms", "end", "revision", "motes"), of_ends, strict=True
+        ):
+            rows[name] = values[of_end]
+        rows["group"] = groups
+        return Result(
+            rows,
+            {
+                (window, argument): np.stack([part[of_end, groups] for part in parts], axis=1)
+                for window, of_window in states.items()
+                for argument, parts in of_window.items()
+            },
+        )
+
+    def _held(self, course: Course, window: Window, ends: Int64) -> dict[Expr | None, list[Int64]]:
+        """States of a window, by end and group."""
+        return self._joined(
+            course if not window.length_ms else None, *self._places(*course.spans(window, ends))
+        )
+
+    def _places(self, begins_ms: Int64, ends_ms: Int64) -> tuple[Int64, Int64]:
+        """Where spans of time stand among the panes that are held."""
+        last = self._room[0] - 1
+        begins, ends = (
+            np.clip(times // self.width_ms - self._first, 0, last) for times in (begins_ms, ends_ms)
+        )
+        return begins, np.maximum(begins, ends)
 
 
-def _row_of(step: np.void) -> Row:
-    return Row(int(step["row"]), int(step["sample_ms"]), int(step["utc_ms"]))
+def _reduced(join: np.ufunc, array: np.ndarray, begins: Int64, ends: Int64, empty: int) -> np.ndarray:
+    """By span, lines ``begins`` .. ``ends`` - 1 of an array joined. There is a line behind each span."""
+    found: np.ndarray = join.reduceat(
+        array[: ends.max() + 1], np.stack([begins, ends], axis=1).reshape(-1), axis=0
+    )[::2]
+    found[begins == ends] = empty
+    return found

@@ -16,7 +16,7 @@ from skerry.execution.matching import Part, View
 from skerry.execution.partial_panes import PartialPanes, cells_of
 from skerry.execution.range_index import Int64
 from skerry.execution.residual import Residual, Rows
-from skerry.execution.window_rows import NULL, Group
+from skerry.execution.window_rows import NULL
 from skerry.execution.window_selection import WindowSelection
 from skerry.expressions.build import rounded_quotient
 from skerry.expressions.evaluate import Evaluator, Values, Vector, rounded_quotients
@@ -33,9 +33,11 @@ from skerry.planner.model.frames import (
 from skerry.planner.model.plans import Feed, Output, QueryPlan
 from skerry.planner.model.row_time import NETWORK_TIME, TIME
 from skerry.planner.model.waits import behind_ms, grace_ms
+from skerry.windows.courses import Course, Key
 from skerry.windows.group_bounds import Given as GroupsGiven
 from skerry.windows.group_bounds import GroupNumbers, too_many_groups
-from skerry.windows.panes import Course, Key, Panes, Result
+from skerry.windows.panes import Panes
+from skerry.windows.results import Result
 from skerry_protocol.packets import Aggregate
 
 #: What a window's rows are kept under in a batch: its panes, by number, and itself.
@@ -73,7 +75,7 @@ def last_end(plan: QueryPlan, ends: Iterable[int | None]) -> int:
 
 
 class Given(Protocol):
-    """Rows of windows, as :class:`skerry.windows.panes.Result` has them."""
+    """Rows of windows, as :class:`skerry.windows.results.Result` has them."""
 
     @property
     def numbers(self) -> Sequence[int] | Int64: ...
@@ -461,7 +463,7 @@ class Windows:
     def _give(self, shared: Shared, given: GroupsGiven, found: Brought) -> None:
         """What the windows of a selection gave."""
         selection = shared.selection
-        brought = {key for key, result in given.results.items() if result.numbers}
+        brought = {key for key, result in given.results.items() if len(result)}
         for key in brought:
             result = given.results[key]
             found.parts[shared.number, key] = part_of(
@@ -515,31 +517,31 @@ def part_of(
     result: Result,
     course: Course,
     exprs: Sequence[Expr],
-    of_rows: Sequence[Group],
+    of_rows: Int64,
     utc_ms: Int64,
     period_ms: int,
     texts: Texts | None = None,
 ) -> WindowPart:
-    """What windows gave, of groups of these expressions: ``of_rows``. ``utc_ms``: of their ends."""
-    begins = np.array([course.begin(end) for end in result.ends], np.int64)
+    """What windows gave, of groups of these expressions, of each row a line of ``of_rows``. ``utc_ms``: of their ends."""
+    begins = course.begins(result.ends)
     groups: dict[Expr, Vector] = {}
     of_text: dict[Expr, list[str]] = {}
-    for i, expr in enumerate(exprs):
-        values = [group[i] for group in of_rows]
+    for values, expr in zip(of_rows.T, exprs, strict=True):
+        known = values != NULL
+        numbers = np.where(known, values, 0)
         if expr.kind is Kind.TEXT and texts is not None:
             # Ranks stand for texts, so that they can be ordered by.
             of_text[expr] = sorted(texts)
-            rank = {texts[text]: place for place, text in enumerate(of_text[expr])}
-            values = [None if value is None else rank[value] for value in values]
-        numbers = np.array([value or 0 for value in values], np.int64)
+            ranks = np.zeros(len(texts), np.int64)
+            ranks[[texts[text] for text in of_text[expr]]] = np.arange(len(texts))
+            numbers = ranks[numbers] if len(texts) else numbers
         if expr == EPOCH:
             numbers = _epochs(numbers, begins, period_ms, course.frame.epochs(period_ms))
-        groups[expr] = numbers, np.array([value is not None for value in values], np.bool_)
+        groups[expr] = numbers, known
     if groups:
         places = _by_group(result, list(groups.values()))
-        result, utc_ms = result.at(places.tolist()), utc_ms[places]
+        result, utc_ms, begins = result.at(places), utc_ms[places], begins[places]
         groups = {expr: (values[places], there[places]) for expr, (values, there) in groups.items()}
-        begins = begins[places]
     return WindowPart(result, WindowRows(result, groups, of_text, utc_ms), begins)
 
 

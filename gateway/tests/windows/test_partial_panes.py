@@ -13,8 +13,10 @@ from gateway.tests.logs import plan_of
 from skerry.execution.partial_panes import PartialPanes, fold
 from skerry.execution.window_rows import Input
 from skerry.planner.model.frames import Frame, is_windowed
+from skerry.windows.courses import Key
 from skerry.windows.group_bounds import GroupNumbers
-from skerry.windows.panes import Key, Panes, Result
+from skerry.windows.panes import Panes
+from skerry.windows.results import Result
 
 #: Windows of several lengths, a landmark's, and those with whose late rows all groups come again; light * 10000000 is wide.
 QUERIES = (
@@ -79,12 +81,14 @@ def halves(draw: np.random.Generator, batch: Input) -> np.ndarray:
 
 def given(result: Result) -> list[tuple[object, ...]]:
     """Rows of windows that came with one row of the log in order of their ends and groups."""
-    ends_utc = result.ends_utc_ms(1.0).tolist()
-    facts = zip(
-        result.numbers, result.ends, result.revisions, result.groups, result.motes, ends_utc, strict=True
+    facts = [
+        *(result.rows[name].tolist() for name in result.rows.dtype.names),
+        result.ends_utc_ms(1.0).tolist(),
+    ]
+    states = [result.states[key].tolist() for key in sorted(result.states, key=str)]
+    return sorted(
+        (*row, *map(tuple, cells)) for row, *cells in zip(zip(*facts, strict=True), *states, strict=True)
     )
-    states = [[tuple(cells) for cells in result.states[key]] for key in sorted(result.states, key=str)]
-    return sorted((*row, *cells) for row, *cells in zip([tuple(f) for f in facts], *states, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -106,7 +106,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class _Given:
-    """Rows of windows, as :class:`skerry.windows.panes.Result` has them."""
+    """Rows of windows, as :class:`skerry.windows.results.Result` has them."""
 
     numbers: Int64
     ends: Int64
