@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -23,6 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from bench.measuring.crowd import SPAN, WIDTH, Crowd
 from bench.measuring.spark_progress import row_of
 from skerry.spark.log_source import LogPartition, LogReader
+from skerry.storage.log import stream_log
 
 
 class ColumnReader(LogReader):
@@ -31,8 +33,8 @@ class ColumnReader(LogReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """One Arrow batch."""
         assert isinstance(partition, LogPartition)
-        records = partition.partition.read(partition.start, partition.end)
-        rows = pa.array(records["row"])
+        records = stream_log.read(self._path, partition.start, partition.end)
+        rows = pa.array(np.arange(partition.start, partition.start + len(records)))
         nodes, lights = (
             pa.array(column.astype("i4")) for column in (records["node"], records["value"][:, 0])
         )

@@ -38,9 +38,9 @@ def processor_seconds(number: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-#: What a gateway's processes are: itself, its driver and others of its own; Java; and Python that Spark starts, of executors and to plan
-#: batches.
-PYTHON, JAVA, WORKERS = "gateway and driver", "Java", "Spark's Python"
+#: What a gateway's processes are: itself, its driver and others of its own; Java; Python that Spark starts, of executors and to plan
+#: batches; and who compacts the log.
+PYTHON, JAVA, WORKERS, COMPACTION = "gateway and driver", "Java", "Spark's Python", "compaction"
 
 
 def processor_shares(root: int) -> dict[str, float]:
@@ -54,7 +54,7 @@ def memory_shares(root: int) -> dict[str, float]:
 
 
 def _shares(root: int, part: Callable[[int], float]) -> dict[str, float]:
-    taken, left = {PYTHON: 0.0, JAVA: 0.0, WORKERS: 0.0}, [(root, b"")]
+    taken, left = {PYTHON: 0.0, JAVA: 0.0, WORKERS: 0.0, COMPACTION: 0.0}, [(root, b"")]
     while left:
         number, parent = left.pop()
         try:
@@ -67,7 +67,8 @@ def _shares(root: int, part: Callable[[int], float]) -> dict[str, float]:
             continue  # Java as it is about to run something else, in memory that is still its parent's
         left += [(child, command) for child in children(number)]
         worker = b"-m\0pyspark." in command or b"prompt_daemon" in command
-        taken[JAVA if java else WORKERS if worker else PYTHON] += found
+        compacts = b"skerry.storage.history.compaction_process" in command
+        taken[JAVA if java else WORKERS if worker else COMPACTION if compacts else PYTHON] += found
     return taken
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from skerry.service.gateway import Gateway
 
 
 @contextmanager
-def opened(peer: RootPeer, data: Path) -> Iterator[Gateway]:
-    """One on a data directory, which has heard the root; it is closed in order."""
-    gateway = Gateway([peer.url], data)
+def opened(peers: RootPeer | Sequence[RootPeer], data: Path) -> Iterator[Gateway]:
+    """One on a data directory, which has heard the first root; it is closed in order."""
+    peers = [peers] if isinstance(peers, RootPeer) else peers
+    gateway = Gateway([peer.url for peer in peers], data)
     try:
         for root in gateway.roots:
             root.link.open()

@@ -26,7 +26,7 @@ from skerry.storage.history.store import History
 from skerry.storage.log.record import Kind, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.storage.state.published import Publisher
-from skerry.streams.stream import Stream, roots_of
+from skerry.streams.stream import Stream
 
 #: Three streams of one session: motes' readings, those from 15 min on, and averages.
 PLAIN = stream_of(1, "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s")
@@ -48,7 +48,7 @@ class Written:
         self._publisher = Publisher(data)
         self._everything = True
         self.remember()
-        self.log = StreamLog(data, segment_rows, self._root_of)
+        self.log = StreamLog(data, segment_rows)
         self.history = History(data)
 
     def remember(self, queries: Sequence[UserQuery] = ()) -> None:
@@ -57,9 +57,6 @@ class Written:
         published = {query.id: query.published() for query in queries}
         self._publisher.publish(streams, published, everything=self._everything)
         self._everything = False
-
-    def _root_of(self, number: int) -> int:
-        return next(int(roots_of(stream.session)) for stream in self.streams if stream.number == number)
 
     def append(self, records: Records) -> int:
         """Rows come."""

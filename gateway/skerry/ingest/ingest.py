@@ -68,6 +68,15 @@ class IngestCounters:
     partials: int = 0
 
 
+@dataclass(frozen=True)
+class Brought:
+    """Packets of one root. ``line``: what is written down of its partial states, so that they are known when they come again."""
+
+    packets: Sequence[Packet]
+    source: Source
+    line: Line | None = None
+
+
 class Ingest:
     """Makes records of what roots bring. ``reorder``: holds rows back that do not come in order; ``roll``: which motes are waited for.
     Not for several threads at once."""
@@ -90,19 +99,28 @@ class Ingest:
     def store(
         self, packets: list[Packet], source: Source, log: StreamLog, now_ms: int = 0, line: Line | None = None
     ) -> None:
-        """Take packets of a root in; when it returns, their rows are durable. ``now_ms``: network time; ``line``: what is written down of
-        the root's partial states, so that they are known when they come again.
+        """See :meth:`store_all`."""
+        self.store_all([Brought(packets, source, line)], log, now_ms)
 
-        OSError: partial states could not be stored, and rows perhaps not, and it is as if those had not come. Their sender repeats them,
+    def store_all(self, brought: Sequence[Brought], log: StreamLog, now_ms: int = 0) -> None:
+        """Take in what several roots have brought; when it returns, its rows are durable. ``now_ms``: network time.
+
+        OSError: partial states could not be stored, and rows perhaps not, and it is as if those had not come. Their senders repeat them,
         and a row that is remembered but not stored would be taken for a duplicate, a merged state be merged again.
         """
-        states = [packet for packet in packets if packet.type is PacketType.PARTIAL]
-        rows = [packet for packet in packets if packet.type is not PacketType.PARTIAL]
+        states, rows = [], []
+        for one in brought:
+            partials = [packet for packet in one.packets if packet.type is PacketType.PARTIAL]
+            if partials:
+                states.append(replace(one, packets=partials))
+            if len(partials) < len(one.packets):
+                others = [packet for packet in one.packets if packet.type is not PacketType.PARTIAL]
+                rows.append(replace(one, packets=others))
         with self._counted():
-            self._append(self.records(rows, source), log, now_ms)
+            self._append(self._records(rows), log, now_ms)
         if states:
             with self._counted():
-                self._store_states(states, source, log, line)
+                self._store_states(states, log)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -114,26 +132,32 @@ class Ingest:
             self.counters = counters
             raise
 
-    def _store_states(self, packets: list[Packet], source: Source, log: StreamLog, line: Line | None) -> None:
+    def _store_states(self, brought: Sequence[Brought], log: StreamLog) -> None:
         self._undo.clear()
-        frames: list[Frame] = []
-        own: list[int] = []
         made: list[Any] = []
-        for packet in packets:
-            records = self._made(packet, source)
-            if records and isinstance(packet, Framed):
-                frames.append(packet.frame)
-                own.append(len(made))
-            made += records
+        #: Of each line the frames that brought states, and where their records are.
+        told: list[tuple[Line, list[Frame], list[int]]] = []
+        for one in brought:
+            frames: list[Frame] = []
+            own: list[int] = []
+            for packet in one.packets:
+                records = self._made(packet, one.source)
+                if records and isinstance(packet, Framed):
+                    frames.append(packet.frame)
+                    own.append(len(made))
+                made += records
+            if one.line is not None and frames:
+                told.append((one.line, frames, own))
         if not made:
             return
         made += self._answers.ready(self._held())
         states = np.array(made, dtype=RECORD)
+        numbers = log.numbers(states)
         with self._rollback_on_error():
-            if line is not None and frames:
-                line.intend(frames, states[own], log.numbers(states)[own])
+            for line, frames, own in told:
+                line.intend(frames, states[own], numbers[own])
             log.append(states)
-        if line is not None and frames:
+        for line, _, _ in told:
             line.done()
 
     def release(self, log: StreamLog, now_ms: int) -> None:
@@ -243,17 +267,22 @@ class Ingest:
 
     def records(self, packets: list[Packet], source: Source) -> Records:
         """Records of the RESULT and PARTIAL packets among these, without those known already."""
+        return self._records([Brought(packets, source)])
+
+    def _records(self, brought: Sequence[Brought]) -> Records:
         self._undo.clear()
         self._saved.clear()
-        rows = (
-            row for packet in self._rows(packets, source) for row in (packet, *self._derived(packet, source))
-        )
-        made = [record for packet in rows for record in self._made(packet, source)]
+        made = []
+        for one in brought:
+            source = one.source
+            for packet in self._rows(one.packets, source):
+                for row in (packet, *self._derived(packet, source)):
+                    made += self._made(row, source)
         whole = self._whole()
         made += [*whole, *self._answers.ready(self._held())] if whole else []
         return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
 
-    def _rows(self, packets: list[Packet], source: Source) -> Iterator[Packet]:
+    def _rows(self, packets: Sequence[Packet], source: Source) -> Iterator[Packet]:
         """The packets, with a RESULT for each row of a SERIES."""
         for packet in packets:
             if packet.type is not PacketType.SERIES:

@@ -37,6 +37,16 @@ class Networks:
         self.all = tuple(networks)
         self._common = common
         self._alignment = Alignment(self.all)
+        self._sources = {
+            network: Source(
+                network.stream_of_query,
+                network.clock.utc,
+                partial(self._alignment.place, network),
+                network.views,
+                network.clock.now_ms,
+            )
+            for network in self.all
+        }
         #: Streams as they were remembered last, and what roots had told of their time.
         self._remembered: dict[int, Stream] = {}
         self._told: list[tuple[float, float, float] | None] = []
@@ -81,11 +91,6 @@ class Networks:
         """A stream of any time."""
         return self.streams.get(number)
 
-    def root_of(self, number: int) -> int:
-        """Short address of the root that a stream's rows come through; 0 for one that is not known."""
-        stream = self.streams.get(number)
-        return 0 if stream is None else stream.root
-
     def now_ms(self) -> int:
         """Network time of the first in ms."""
         return self.all[0].clock.now_ms()
@@ -104,8 +109,7 @@ class Networks:
 
     def source(self, network: Network) -> Source:
         """What the packets of its root mean."""
-        place = partial(self._alignment.place, network)
-        return Source(network.stream_of_query, network.clock.utc, place, network.views, network.clock.now_ms)
+        return self._sources[network]
 
     def source_of(self, stream: Stream) -> Source | None:
         """The same of the network whose present session a stream is of."""

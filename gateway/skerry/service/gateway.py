@@ -66,7 +66,7 @@ class Gateway:
         common, urls, by_utc = Common(speed=speed), list(links), len(links) > 1
         self.roots = [Root(url, common) for url in urls]
         self._network = Networks([root.network for root in self.roots], common)
-        self.log = stream_log.StreamLog(data, root_of=self._network.root_of, machine_clock=MachineClock())
+        self.log = stream_log.StreamLog(data, machine_clock=MachineClock())
         self._queries = Queries()
         self.persistence = Persistence(self._data, self._network, self._queries, self.alarms, urls)
         self.inventory = Inventory(self._lock, self._network, self._queries, self.persistence.save)

@@ -105,6 +105,7 @@ class Driver:
             spark.readStream.format(LogSource.name())
             .option("path", self._job.log)
             .option("index", self._job.index)
+            .option("parts", spark.sparkContext.defaultParallelism)
             .load()
             .writeStream.foreachBatch(self._batch)
             .option("checkpointLocation", self._job.checkpoint)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +22,14 @@ from skerry.execution.users_index import UsersIndex
 from skerry.spark import index_file
 from skerry.spark.index_file import IndexReader
 from skerry.storage.log import record, stream_log
-from skerry.storage.log.partition import Partition
+from skerry.storage.log.segments import Segments
 from skerry.tables.pairs import Pairing
 from skerry.tables.versions import DIRECTORY as TABLES
 from skerry.tables.versions import TableVersions
 
 #: Records of one trigger of the streaming query at most.
 BATCH = 524_288
-#: From so many records on, a batch of one root is read in two parts.
+#: A task of a batch has at most so many records, unless all tasks have more.
 SHARED = 65536
 
 _TYPES = {pa.int64(): LongType, pa.binary(): BinaryType}
@@ -43,21 +44,21 @@ class UnreadableError(Exception):
 
 
 class LogPartition(InputPartition):
-    """The rows ``start`` .. ``end`` - 1 of a partition of the log, ``count`` of a batch of ``whole``, to be matched against the users'
-    index as of ``version``; it is the batch's partition ``number``. ``batch``: the batch's own first row, and the one behind its last."""
+    """The rows ``start`` .. ``end`` - 1 of the log, ``count`` of a batch of ``whole``, to be matched against the users' index as of
+    ``version``; it is the batch's partition ``number``. ``batch``: the batch's own first row, and the one behind its last."""
 
-    def __init__(self, partition: Partition, start: int, end: int, batch: tuple[int, int]) -> None:
+    def __init__(self, start: int, end: int, count: int, batch: tuple[int, int]) -> None:
         super().__init__((start, end))
-        self.partition, self.start, self.end, self.batch = partition, start, end, batch
-        self.count = partition.count(start, end)
+        self.start, self.end, self.count, self.batch = start, end, count, batch
         self.whole = self.version = self.number = 0
 
 
 class LogReader(DataSourceStreamReader):
-    """Plans ranges of row numbers; reading one twice gives the same. ``index``: the directory of the users' index."""
+    """Plans ranges of row numbers; reading one twice gives the same. ``index``: the directory of the users' index; ``parts``: tasks that
+    may run at a time."""
 
-    def __init__(self, path: str, index: str) -> None:
-        self._path, self._index = Path(path), Path(index)
+    def __init__(self, path: str, index: str, parts: int = 2) -> None:
+        self._path, self._index, self._parts = Path(path), Path(index), parts
 
     def initialOffset(self) -> dict[str, int]:
         """The first row that the log has: older ones may have been dropped."""
@@ -76,21 +77,19 @@ class LogReader(DataSourceStreamReader):
         return {"row": end, "version": index_file.newest(self._index)} if end > int(start["row"]) else start
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """One for each root that has rows in the batch; of a root with many two, so that two workers share them."""
+        """One, or where there are many rows as many of equal length as there are tasks at a time."""
         # What has left the log has been through the proxy, though Spark may not have noted so before a crash.
         first, last = max(int(start["row"]), stream_log.first(self._path)), int(end["row"])
         batch = first, last
+        tasks = min(self._parts, -(-(last - first) // SHARED)) if last > first else 0
+        bounds = [first + (last - first) * number // tasks for number in range(tasks + 1)] if tasks else []
+        # Where its directory is away who reads says so: the rows are not passed over.
+        away = stream_log.length(self._path) < last
+        count = Segments(self._path).count
         parts = [
-            LogPartition(partition, first, last, batch) for partition in stream_log.partitions(self._path)
+            LogPartition(low, high, high - low if away else count(low, high), batch)
+            for low, high in pairwise(bounds)
         ]
-        if len(parts) == 1 and parts[0].count > SHARED:
-            middle = (first + last) // 2
-            [only] = parts
-            parts = [LogPartition(only.partition, *part, batch) for part in ((first, middle), (middle, last))]
-        if stream_log.length(self._path) < last:
-            # Its directory is away: let who reads say so, in place of passing the rows over.
-            parts = [LogPartition(Partition(self._path), first, last, batch)]
-            parts[0].count = last - first
         whole = sum(part.count for part in parts)
         # Of an index that was lost with the disk there may be no such version any more.
         version = min(int(end["version"]), index_file.newest(self._index))
@@ -101,16 +100,18 @@ class LogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Blocks of what is matched. Raises UnreadableError, whereupon Spark asks another worker."""
         assert isinstance(partition, LogPartition)
-        records = partition.partition.read(partition.start, partition.end)
+        pieces = Segments(self._path).read(partition.start, partition.end)
+        there = sum(len(records) for _, records in pieces)
         # A worker on another machine may see an older state of a shared directory, or another directory.
-        if len(records) < partition.count:
+        if there < partition.count:
             raise UnreadableError(
-                f"of rows {partition.start} to {partition.end - 1} {partition.count} are in {partition.partition.path}, and "
-                f"{len(records)} of them there on {socket.gethostname()}: every worker must see the gateway's data directory at the "
+                f"of rows {partition.start} to {partition.end - 1} {partition.count} are in {self._path}, and "
+                f"{there} of them there on {socket.gethostname()}: every worker must see the gateway's data directory at the "
                 "same path"
             )
         index = _index_at(self._index, partition.version)
-        by_stream = record.by_stream(records["row"].astype(np.int64), records)
+        numbers = np.concatenate([np.arange(first, first + len(rows)) for first, rows in pieces])
+        by_stream = record.by_stream(numbers, np.concatenate([rows for _, rows in pieces]))
         streams = np.array([number for number, _, _ in by_stream], np.int64)
         first, end = partition.batch
         extent = Extent(first, end, partition.whole, partition.number, partition.count, index.version)
@@ -130,7 +131,7 @@ def _index_at(path: Path, version: int) -> UsersIndex:
 
 
 class LogSource(DataSource):
-    """``spark.readStream.format("skerry_log").option("path", …).option("index", …)``."""
+    """``spark.readStream.format("skerry_log").option("path", …).option("index", …).option("parts", …)``."""
 
     @classmethod
     def name(cls) -> str:
@@ -144,4 +145,4 @@ class LogSource(DataSource):
     def streamReader(self, schema: StructType) -> LogReader:
         """For readStream."""
         del schema
-        return LogReader(self.options["path"], self.options["index"])
+        return LogReader(self.options["path"], self.options["index"], int(self.options["parts"]))

@@ -16,7 +16,8 @@ from skerry.planner.model.plans import QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.planner import plan_query
 from skerry.storage.log.record import Kind
-from skerry.storage.log.stream_log import StreamLog, partition_of, read
+from skerry.storage.log.segments import Segments
+from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Source, Stream
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
@@ -63,7 +64,7 @@ def test_what_a_full_disk_refused_is_taken_when_it_comes_again(tmp_path: Path) -
     ingest.store(packets(range(3)), source, log)
     before = replace(ingest.counters)
     with (
-        largest_file(partition_of(log.path, 0).segment(0).stat().st_size),
+        largest_file(Segments(log.path).segment(0).stat().st_size),
         pytest.raises(OSError, match="File too large"),
     ):
         # The partial states of epochs 1 and 2 would be merged with those stored.
@@ -72,7 +73,7 @@ def test_what_a_full_disk_refused_is_taken_when_it_comes_again(tmp_path: Path) -
     assert ingest.counters == before
     ingest.store(packets(range(1, 6)), source, log)
     roll.now_ms = 3600_000
-    size = partition_of(log.path, 0).segment(0).stat().st_size
+    size = Segments(log.path).segment(0).stat().st_size
     with largest_file(size), pytest.raises(OSError, match="File too large"):
         ingest.tell(log)
     ingest.tell(log)

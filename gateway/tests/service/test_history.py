@@ -122,7 +122,7 @@ def test_who_comes_back_too_late_is_told(peer: RootPeer, daemon: Daemon, tmp_pat
     wait_for(lambda: ada.status()["processed"] == 30)
     daemon.kill()
     # As if the segments had been full earlier.
-    log = tmp_path / "data" / "log" / "root-0"
+    log = tmp_path / "data" / "log"
     whole = (log / f"{0:020d}.rows").read_bytes()
     width = len(whole) // 30
     for begin in (20, 10, 0):

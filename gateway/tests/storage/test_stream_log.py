@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,9 @@ from skerry.execution.matching import View
 from skerry.planner.model.plans import Feed
 from skerry.spark.index_file import IndexFile
 from skerry.spark.log_source import SHARED, LogPartition, LogReader, UnreadableError
-from skerry.storage.log.record import NUMBERED, RECORD, Block, Records, numbered, seal
-from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, partition_of, partitions, read
+from skerry.storage.log.record import RECORD, Block, Records, seal
+from skerry.storage.log.segments import Segments
+from skerry.storage.log.stream_log import RowsGoneError, StreamLog, length, read
 
 EVERYTHING = View.of(
     Filter.of(plan_of("SELECT nodeid FROM sensors SAMPLE PERIOD 5 s")), Feed("u", 1, 5000, 5000, 0)
@@ -78,9 +79,9 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 5))
     log.close()
-    path = partition_of(log.path, 0).segment(0)
+    path = Segments(log.path).segment(0)
     data = path.read_bytes()
-    path.write_bytes(data[: -NUMBERED.itemsize] + data[-NUMBERED.itemsize : -30])
+    path.write_bytes(data[: -RECORD.itemsize] + data[-RECORD.itemsize : -30])
     again = StreamLog(tmp_path)
     assert again.rows == 4
     again.append(records(4, 1))
@@ -91,15 +92,15 @@ def test_a_record_of_garbage_at_the_end_is_cut_off(tmp_path: Path) -> None:
     log = StreamLog(tmp_path)
     log.append(records(0, 2))
     log.close()
-    with partition_of(log.path, 0).segment(0).open("ab") as file:
-        file.write(b"\x5a" * NUMBERED.itemsize)
+    with Segments(log.path).segment(0).open("ab") as file:
+        file.write(b"\x5a" * RECORD.itemsize)
     assert StreamLog(tmp_path).rows == 2
 
 
 @example(set(range(5)), 0, [])
 @given(
     st.sets(st.integers(0, 19), min_size=1),
-    st.integers(0, NUMBERED.itemsize - 1),
+    st.integers(0, RECORD.itemsize - 1),
     st.lists(st.tuples(st.integers(0, 21), st.integers(0, 21)), max_size=10),
 )
 def test_rows_that_a_disk_has_changed_are_nobodys_and_hide_no_others(
@@ -108,22 +109,22 @@ def test_rows_that_a_disk_has_changed_are_nobodys_and_hide_no_others(
     byte: int,
     ranges: list[tuple[int, int]],
 ) -> None:
-    """Whichever byte of a record it is; those of the number hid all rows of the segment."""
-    log = StreamLog(tmp_path_factory.mktemp("data"), 7, lambda stream: stream - 1)
+    """Whichever byte of a record it is."""
+    log = StreamLog(tmp_path_factory.mktemp("data"), 7)
     for first in range(0, 21, 3):
         mixed = records(first, 3)
         mixed["stream"] = [1, 1, 2]
         log.append(mixed)
     log.close()
     whole = read(log.path, 0, 21)
-    for partition in (partition_of(log.path, root) for root in (0, 1)):
-        for begin in partition.begins():
-            file = partition.segment(begin)
-            data = bytearray(file.read_bytes())
-            for at in range(0, len(data), NUMBERED.itemsize):
-                if int.from_bytes(data[at : at + 8], "little") in changed:
-                    data[at + byte] ^= 0x40
-            file.write_bytes(data)
+    segments = Segments(log.path)
+    for begin in segments.begins():
+        file = segments.segment(begin)
+        data = bytearray(file.read_bytes())
+        for place in range(len(data) // RECORD.itemsize):
+            if begin + place in changed:
+                data[place * RECORD.itemsize + byte] ^= 0x40
+        file.write_bytes(data)
     assert length(log.path) == 21
     for start, end in [(0, 21), *ranges]:
         found = read(log.path, start, end)
@@ -202,8 +203,8 @@ def test_a_worker_that_sees_fewer_rows_than_were_planned_fails(tmp_path: Path) -
     log.append(records(0, 10))
     reader, ends = reader_of(log), ({"row": 5, "version": 0}, {"row": 10, "version": 2})
     [planned] = reader.partitions(*ends)
-    file = partition_of(log.path, 0).segment(0)
-    file.write_bytes(file.read_bytes()[: 8 * NUMBERED.itemsize])
+    file = Segments(log.path).segment(0)
+    file.write_bytes(file.read_bytes()[: 8 * RECORD.itemsize])
     with pytest.raises(
         UnreadableError, match=r"of rows 5 to 9 5 are in .*, and 3 of them there .* same path"
     ):
@@ -251,7 +252,7 @@ def test_a_log_cut_into_segments_reads_as_one(
         assert log.append(records(log.rows, size)) == sum(sizes[:i])
     total = sum(sizes)
     assert log.rows == length(log.path) == total
-    assert len(partition_of(log.path, 0).begins()) <= 1 + total // segment_rows
+    assert len(Segments(log.path).begins()) <= 1 + total // segment_rows
     before = log.first
     log.drop_before(drop)
     first = log.first
@@ -272,7 +273,7 @@ def test_dropping_keeps_the_segment_that_grows(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, 4)
     log.append(records(0, 4))
     log.append(records(4, 2))
-    assert log.drop_before(6) == 4 * NUMBERED.itemsize
+    assert log.drop_before(6) == 4 * RECORD.itemsize
     assert (log.first, log.rows) == (4, 6)
     log.append(records(6, 1))
     assert reader_of(log).initialOffset() == {"row": 4, "version": 0}
@@ -294,71 +295,59 @@ def test_a_segment_that_a_crash_left_empty_is_filled(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, 4)
     log.append(records(0, 4))
     log.close()
-    partition_of(log.path, 0).segment(4).touch()
+    Segments(log.path).segment(4).touch()
     again = StreamLog(tmp_path, 4)
     assert again.rows == length(log.path) == 4
     assert again.append(records(4, 1)) == 4
-    assert partition_of(log.path, 0).begins() == [0, 4]
-
-
-#: Streams of the roots 0, 7 and 100.
-ROOT_OF = {1: 0, 2: 7, 3: 100, 4: 7}
+    assert Segments(log.path).begins() == [0, 4]
 
 
 @settings(max_examples=60, deadline=None)
-@example(appended=[[2]] * 3 + [[1]] * 6 + [[2, 1]], segment_rows=9, happening={8: "idle"}, ranges=[(3, 11)])
-@example(appended=[[1]] * 6 + [[2], [1, 2, 3]], segment_rows=1, happening={7: "full"}, ranges=[])
 @given(
-    appended=st.lists(
-        st.lists(st.sampled_from(list(ROOT_OF)), min_size=1, max_size=9), min_size=1, max_size=25
-    ),
+    appended=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=9), min_size=1, max_size=25),
     segment_rows=st.integers(1, 12),
     happening=st.dictionaries(
-        st.integers(0, 24), st.sampled_from(["reopen", "torn", "drop", "full", "idle"])
+        st.integers(0, 24), st.sampled_from(["reopen", "torn", "drop", "full", "lost"])
     ),
     ranges=st.lists(st.tuples(st.integers(0, 230), st.integers(0, 230)), max_size=10),
 )
-def test_rows_of_several_roots_are_partitions_of_one_sequence(
+def test_rows_of_several_roots_are_one_sequence(
     tmp_path_factory: pytest.TempPathFactory,
     appended: list[list[int]],
     segment_rows: int,
     happening: dict[int, str],
     ranges: list[tuple[int, int]],
 ) -> None:
+    """Whatever befalls the log; rows that it has lost are nobody's."""
     data = tmp_path_factory.mktemp("data")
-    log = StreamLog(data, segment_rows, ROOT_OF.__getitem__)
+    log = StreamLog(data, segment_rows)
+    #: Epoch and stream; of rows that are lost 0.
     expected: list[tuple[int, int]] = []
     for i, streams in enumerate(appended):
-        made = records(len(expected), len(streams))
-        made["stream"] = streams
         match happening.get(i):
             case "reopen" | "torn" as what:
                 log.close()
-                for partition in partitions(log.path) if what == "torn" else []:
-                    # What a kill leaves of an append: rows of one root whole, of the next one in part.
-                    with partition.segment(partition.begins()[-1]).open("ab") as file:
-                        file.write(seal(numbered(records(0, 1), np.array([len(expected)])))[:50])
-                log = StreamLog(data, segment_rows, ROOT_OF.__getitem__)
+                if what == "torn" and expected:
+                    with max(log.path.iterdir()).open("ab") as file:
+                        file.write(seal(records(0, 1))[:50])
+                log = StreamLog(data, segment_rows)
             case "drop":
                 log.drop_before(len(expected) // 2)
-            case "idle":
-                log.end_idle(len(expected) // 2, math.inf)
-                log.drop_before(len(expected) // 2)
-                assert log.first <= len(expected) // 2
-                assert log.rows == length(log.path) == len(expected)
+            case "lost":
+                log.go_on_at(len(expected) + 5)
+                expected += [(0, 0)] * 5
             case "full":
                 with pytest.MonkeyPatch.context() as patch:
-                    writer = max(ROOT_OF[stream] for stream in streams)
-                    patch.setattr(log._writer(writer), "append", lambda *_: _no_room())
+                    patch.setattr(os, "fdatasync", lambda _: _no_room())
                     with pytest.raises(OSError, match="no room"):
-                        log.append(made.copy())
+                        log.append(records(len(expected), len(streams)))
                 assert log.rows == length(log.path) == len(expected)
+        made = records(len(expected), len(streams))
+        made["stream"] = streams
         assert log.append(made) == len(expected)
-        order = np.argsort([ROOT_OF[stream] for stream in streams], kind="stable")
-        expected += [(int(made["epoch"][k]), streams[k]) for k in order]
+        expected += zip(made["epoch"].tolist(), streams, strict=True)
     assert log.rows == length(log.path) == len(expected)
-    assert len(partitions(log.path)) == len({ROOT_OF[stream] for _, stream in expected})
-    reader, first = reader_of(log, list(ROOT_OF)), log.first
+    reader, first = reader_of(log, range(1, 5)), log.first
     for low, high in ranges:
         start, end = max(low, first), min(high, len(expected))
         if start >= end:
@@ -367,14 +356,14 @@ def test_rows_of_several_roots_are_partitions_of_one_sequence(
         assert (
             list(zip(stored["epoch"].tolist(), stored["stream"].tolist(), strict=True)) == expected[start:end]
         )
-        parts = reader.partitions({"row": start, "version": 0}, {"row": end, "version": 8})
-        assert len(parts) == len({ROOT_OF[stream] for _, stream in expected[start:end]})
-        batch = matched(reader, start, end)
-        assert batch is not None
-        assert (batch.first, batch.end) == (start, end)
-        assert epochs(batch) == {
-            row: (stream, epoch) for row, (epoch, stream) in enumerate(expected[start:end], start)
+        there = {
+            row: (stream, epoch) for row, (epoch, stream) in enumerate(expected[start:end], start) if stream
         }
+        batch = matched(reader, start, end)
+        assert (batch is not None) == bool(there)
+        if batch is not None:
+            assert (batch.first, batch.end) == (start, end)
+            assert epochs(batch) == there
 
 
 def _no_room() -> None:

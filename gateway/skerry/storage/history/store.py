@@ -197,7 +197,6 @@ class History:
             (self.path / name).unlink(missing_ok=True)
 
     def _drop_segments(self, log: stream_log.StreamLog, bound: int, now: float) -> None:
-        log.end_idle(bound, now - self.retention.log_days * 86400)
         size, row = stream_log.size(log.path), 0
         for end, path in stream_log.full_segments(log.path):
             file = path.stat()

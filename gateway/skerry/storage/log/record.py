@@ -47,10 +47,7 @@ _FIELDS: list[Any] = [
     ("checksum", "<u4"),
 ]
 RECORD = np.dtype(_FIELDS)
-#: A record as a partition of the log has it: with its number.
-NUMBERED = np.dtype([("row", "<i8"), *_FIELDS])
 _CHECKSUM_BYTES = 4
-_NUMBER_BYTES = NUMBERED.itemsize - RECORD.itemsize
 
 Records = npt.NDArray[np.void]
 Int64 = npt.NDArray[np.int64]
@@ -93,27 +90,12 @@ def by_stream(numbers: Int64, records: Records) -> list[tuple[int, Int64, Record
     return parts
 
 
-def numbered(records: Records, numbers: Int64) -> Records:
-    """Records with their numbers."""
-    made = np.empty(len(records), NUMBERED)
-    _bytes(made)[:, _NUMBER_BYTES:] = _bytes(np.ascontiguousarray(records))
-    made["row"] = numbers
-    return made
-
-
-def put(rows: Records, into: Records, first: int) -> None:
-    """Put numbered records, ascending, without their numbers where they belong; ``first``: the number of the first place."""
-    begin, end = int(rows["row"][0]) - first, int(rows["row"][-1]) - first + 1
-    places = slice(begin, end) if end - begin == len(rows) else rows["row"] - first
-    _bytes(into)[places] = _bytes(rows)[:, _NUMBER_BYTES:]
-
-
 def _bytes(records: Records) -> npt.NDArray[np.uint8]:
     return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
 
 
 def seal(records: Records) -> bytes:
-    """Bytes of records, numbered or not, with their checksums set."""
+    """Bytes of records, with their checksums set."""
     raw = _bytes(records)[:, :-_CHECKSUM_BYTES]
     for i in range(len(records)):
         records["checksum"][i] = zlib.crc32(raw[i].tobytes())
@@ -121,7 +103,7 @@ def seal(records: Records) -> bytes:
 
 
 def damaged(records: Records) -> Int64:
-    """Places of records, numbered or not, whose checksums are wrong."""
+    """Places of records whose checksums are wrong."""
     found = [np.empty(0, np.int64)]
     for begin in range(0, len(records), _AT_ONCE):
         some = records[begin : begin + _AT_ONCE]

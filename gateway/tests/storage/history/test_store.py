@@ -26,8 +26,9 @@ from skerry.storage.history.manifest import Manifest, day_of
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.retention import KEEP_MAXIMUM
 from skerry.storage.history.store import History, Retention
-from skerry.storage.log.record import NUMBERED, Records
-from skerry.storage.log.stream_log import StreamLog, length, partition_of, read
+from skerry.storage.log.record import RECORD, Records
+from skerry.storage.log.segments import Segments
+from skerry.storage.log.stream_log import StreamLog, length, read
 from skerry.storage.state import DataError
 from skerry.streams.intervals import intervals, sampled_before
 from skerry.streams.stream import Stream
@@ -298,49 +299,11 @@ def test_segments_go_when_compacted_read_and_old_or_large(tmp_path: Path) -> Non
     history.retain(log, log.rows, tomorrow)
     assert log.first == 200
     history.compact(log.path, log.rows, [stream])
-    segment_bytes = os.path.getsize(partition_of(log.path, 0).segment(400))
+    segment_bytes = os.path.getsize(Segments(log.path).segment(400))
     full = History(tmp_path, Retention(log_days=1e6, log_bytes=segment_bytes))
     full.retain(log, log.rows, time.time())
-    assert partition_of(log.path, 0).begins() == [400]
+    assert Segments(log.path).begins() == [400]
     assert full.manifest.rows == 500
-
-
-def test_the_last_segment_of_a_root_that_is_gone_goes_when_it_is_old_and_read(tmp_path: Path) -> None:
-    here, gone = stream_of(1, PLAIN), stream_of(2, PLAIN, session=7 << 16 | 1)
-    roots = {1: 0, 2: 7}
-    log, history = StreamLog(tmp_path, 100, roots.__getitem__), History(tmp_path, Retention(log_days=1))
-    for stream, epochs in (
-        (gone, range(50)),
-        (here, range(200)),
-        (gone, range(50, 90)),
-        (here, range(200, 230)),
-    ):
-        log.append(plain_records(stream, epochs, [1], nulls=0))
-    now, there = time.time(), partition_of(log.path, 7)
-    for file, days in ((there.segment(0), 5), (partition_of(log.path, 0).segment(0), 4)):
-        os.utime(file, (now - days * 86400,) * 2)
-    # A restart does not make it younger.
-    log.close()
-    log = StreamLog(tmp_path, 100, roots.__getitem__)
-    history.retain(log, log.rows, now)
-    assert there.begins() == [0], "not compacted"
-    history.compact(log.path, log.rows, [here, gone])
-    history.retain(log, 289, now)
-    assert there.begins() == [0], "not yet been through the proxy"
-    history.retain(log, log.rows, now - 4.5 * 86400)
-    assert there.begins() == [0], "still young"
-    history.retain(log, log.rows, now)
-    assert (there.begins(), there.segment(290).stat().st_size) == ([290], 0)
-    assert (log.first, log.rows) == (290, 320)
-    assert read(log.path, 290, 320)["epoch"].tolist() == list(range(200, 230))
-    # The log's last row stays, however old it is; a root that is back goes on.
-    history.retain(log, log.rows, now + 9 * 86400)
-    assert (log.first, log.rows) == (290, 320)
-    log.append(plain_records(gone, range(90, 95), [1], nulls=0))
-    log.close()
-    log = StreamLog(tmp_path, 100, roots.__getitem__)
-    assert (log.first, log.rows) == (290, 325)
-    assert read(log.path, 310, 325)["epoch"].tolist() == [*range(220, 230), *range(90, 95)]
 
 
 def test_a_manifest_of_another_version_is_named(tmp_path: Path) -> None:
@@ -445,11 +408,11 @@ def test_rows_of_the_log_that_a_disk_has_changed_stop_no_compaction(
     stream = stream_of(1, PLAIN)
     records = plain_records(stream, range(10), [1, 2, 3])
     log, history = logged(tmp_path, records), History(tmp_path)
-    file = partition_of(log.path, 0).segment(0)
+    file = Segments(log.path).segment(0)
     data = bytearray(file.read_bytes())
-    fields = NUMBERED.fields
+    fields = RECORD.fields
     assert fields is not None
-    data[7 * NUMBERED.itemsize + fields["sample"][1] + 7] ^= 0x7F
+    data[7 * RECORD.itemsize + fields["sample"][1] + 7] ^= 0x7F
     data[0] ^= 0x40
     file.write_bytes(data)
     with caplog.at_level("WARNING"):

@@ -1,0 +1,63 @@
+"""What several roots bring while the disk is busy is taken in together, and refused together."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.tests.opened import opened
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import SQL, queue_rows, wait_for
+from skerry.storage.log.record import Records
+from skerry.storage.log.stream_log import read
+
+ROOTS = 8
+
+
+@pytest.fixture
+def roots() -> Iterator[list[RootPeer]]:
+    made = [RootPeer(node=100 * number) for number in range(ROOTS)]
+    yield made
+    for peer in made:
+        peer.close()
+
+
+def test_roots_share_an_append_and_its_failure(roots: list[RootPeer], tmp_path: Path) -> None:
+    with opened(roots, tmp_path) as gateway:
+        wait_for(lambda: all(root.network.clock.known for root in gateway.roots))
+        gateway.queries.ask(SQL, "ada")
+        wait_for(lambda: all(peer.programs() for peer in roots))
+        append = gateway.log.append
+        sizes: list[int] = []
+        busy, free, failing = threading.Event(), threading.Event(), threading.Event()
+
+        def slow(records: Records) -> int:
+            sizes.append(len(records))
+            busy.set()
+            free.wait()
+            if failing.is_set():
+                raise OSError(28, "No space left on device")
+            return append(records)
+
+        gateway.log.append = slow  # type: ignore[method-assign]
+        for peer in roots:
+            [(query, program)] = peer.programs().items()
+            queue_rows(peer, query, range(60, 65), program, range(peer.node + 1, peer.node + 3))
+        assert busy.wait(60)
+        wait_for(lambda: len(gateway.ingest._waiting) >= ROOTS - len(sizes))
+        failing.set()
+        free.set()
+        wait_for(lambda: "intake" in [alarm["name"] for alarm in gateway.alarms.active()])
+        failing.clear()
+        wait_for(lambda: not any(peer.waiting for peer in roots))
+        assert max(sizes) > 4, "no root has more under way"
+        stored = read(gateway.log.path, 0, 1000)
+        assert set(Counter(zip(stored["node"].tolist(), stored["epoch"].tolist(), strict=True)).values()) == {
+            1
+        }
+        assert len(stored) == ROOTS * 10
+        assert "intake" not in [alarm["name"] for alarm in gateway.alarms.active()]
