@@ -17,7 +17,7 @@ import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import SQL, Daemon, ask, queue_rows, wait_for
 from gateway.tests.storage.state.drawn import counters, query_row
-from skerry.storage.log.record import NUMBERED
+from skerry.storage.log.record import RECORD
 from skerry.storage.log.stream_log import read
 from skerry.storage.state import RESERVE, DataDirectory, StorageError
 from skerry.storage.state.database import Changes
@@ -44,7 +44,7 @@ def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon
     wait_for(lambda: not peer.waiting)
     assert daemon.process is not None
     # In the middle of a record: what is half written is taken back.
-    limit = (30 + 4) * NUMBERED.itemsize + NUMBERED.itemsize // 2
+    limit = (30 + 4) * RECORD.itemsize + RECORD.itemsize // 2
     before = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     queue_rows(peer, query, range(70, 80), program)
     # What users ask may be written meanwhile, and is refused, too.

@@ -161,11 +161,11 @@ def test_a_window_holds_the_rows_of_all_networks(
 
 
 class Pasts(Gone):
-    """The past of both networks, each a partition of the log."""
+    """The past of both networks."""
 
     def __init__(self, directory: Path, two: Two, end: int, compacted: int) -> None:
         self.streams = list(two.streams.values())
-        self.log = StreamLog(directory, 50, lambda number: two.streams[number].root)
+        self.log = StreamLog(directory, 50)
         for start in range(0, end, 30):
             self.log.append(two.records[start : min(start + 30, end)].copy())
         self.history = History(directory)

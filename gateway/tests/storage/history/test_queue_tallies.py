@@ -57,7 +57,7 @@ def _kept(directory: Path) -> tuple[list[Stream], Records, StreamLog, History]:
     records["sample"] = ORIGIN + records["epoch"].astype(np.int64) * 5_000_000
     records["motes"] = rng.integers(0, 9, len(records))
     records["revision"] = rng.integers(0, 65536, len(records))
-    log, history = StreamLog(directory, 50, {1: 0, 2: 100}.__getitem__), History(directory)
+    log, history = StreamLog(directory, 50), History(directory)
     for start in range(0, len(records), 40):
         log.append(records[start : start + 40].copy())
     return [here, there], records, log, history
