@@ -399,6 +399,9 @@ class Engine:
         """Whose windows are over, as their groups have become too many."""
         for user, reason in self._windows.exceeded.items():
             self._subscribers[user].buffer.trouble = reason
+        if self._windows.exceeded:
+            # Nobody may be left for whom their rows are folded.
+            self._want_windows()
 
     def _pieces(self, start: int, end: int, attributes: Collection[int]) -> Iterator[Mapping[int, Part]]:
         """Rows of the log from .. to - 1 with these attributes at least, some at a time: what has left the log, from the

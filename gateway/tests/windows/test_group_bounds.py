@@ -118,6 +118,8 @@ def test_who_has_too_many_groups_is_told_and_others_go_on(
     assert other is not None
     assert "groups in each of its windows: write a longer slide" in str(longer.buffer.trouble)
     assert other.buffer.trouble is None
+    # Nothing is folded any more for windows that are over.
+    assert len(engine._entries._windows) == len(engine._windows._shared) == 1
     assert found[QUERY] == everything[QUERY] == replayed(engine, QUERY)
     before = found[LONGER]
     assert 0 < len(before) < len(everything[LONGER])
