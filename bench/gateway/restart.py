@@ -27,7 +27,9 @@ NODES = 54
 class Log(Options):
     rows: int = option(10_000_000, "rows that the log has")
     rounds: int = option(3, "how often it is killed")
-    windows: int = option(0, "further users, each with a window of his own over the same motes")
+    windows: int = option(
+        0, "further users who come before it is killed, each with a window of his own over the same motes"
+    )
 
 
 def measure(options: Log, recorder: Recorder) -> None:
@@ -38,17 +40,18 @@ def measure(options: Log, recorder: Recorder) -> None:
         daemon.client("all").query("SELECT nodeid, temp FROM sensors SAMPLE PERIOD 1 s")
         query = daemon.client("u").query("SELECT temp FROM sensors WHERE temp > 20 SAMPLE PERIOD 1 s").id
         wait_for(root.programs)
-        crowd = daemon.client("crowd")
-        for other in range(options.windows):
-            crowd.query(windowed(other))
         daemon.kill()
         recorder.progress(f"writing {options.rows:,} rows")
         _fill(daemon.data, options.rows)
+        behind = _start(root, daemon, query, 60, options.rows)
+        crowd = daemon.client("crowd")
+        for other in range(options.windows):
+            crowd.query(windowed(other))
         again = []
-        for turn in recorder.steps(range(options.rounds + 1), "starts"):
+        for turn in recorder.steps(range(1, options.rounds + 1), "starts"):
+            daemon.kill()
             again.append(_start(root, daemon, query, 60 + turn, options.rows))
-            daemon.kill(signal.SIGKILL if turn < options.rounds else signal.SIGTERM)
-    behind = again.pop(0)
+        daemon.kill(signal.SIGTERM)
     beside = f" and {options.windows:,} windows" if options.windows else ""
     recorder.figure(
         f"kill -9 with {options.rows:,} rows in the log{beside} → a new row at its user", Spread.of(again), "s", ".1f",
