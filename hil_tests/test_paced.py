@@ -30,9 +30,8 @@ def test_what_is_asked_begins_and_ends_by_the_motes_time(network: MakeNetwork, t
     run.start()
     gateway = Gateway([f"socket://127.0.0.1:{line.port}"], tmp_path, speed=SPEED)
     try:
-        for root in gateway.roots:
-            root.link.open()
-            root.link.start()
+        gateway.links.open()
+        gateway.links.start()
         wait_for(lambda: gateway.site.status()["link"]["state"] == "connected")
         time.sleep(6)
         # What the gateway takes for a second is as many here.

@@ -45,9 +45,8 @@ class Run:
         self._thread.start()
         gateway = Gateway([f"socket://127.0.0.1:{self.line.port}"], data, speed=told)
         try:
-            for root in gateway.roots:
-                root.link.open()
-                root.link.start()
+            gateway.links.open()
+            gateway.links.start()
             wait_for(lambda: gateway.site.status()["link"]["state"] == "connected")
             yield gateway
         finally:

@@ -17,9 +17,8 @@ def opened(peers: RootPeer | Sequence[RootPeer], data: Path) -> Iterator[Gateway
     peers = [peers] if isinstance(peers, RootPeer) else peers
     gateway = Gateway([peer.url for peer in peers], data)
     try:
-        for root in gateway.roots:
-            root.link.open()
-            root.link.start()
+        gateway.links.open()
+        gateway.links.start()
         wait_for(lambda: gateway.site.status()["link"]["state"] == "connected")
         yield gateway
     finally:

@@ -101,11 +101,12 @@ class Networks:
 
     def held_ms(self, number: int) -> tuple[int, int] | None:
         """See :meth:`Network.held_ms`; by the time of :meth:`now_ms`."""
-        for network in self.all:
-            held = network.held_ms(number)
-            if held is not None:
-                return held[0], held[1] + self.now_ms() - network.clock.now_ms()
-        return None
+        stream = self.streams.get(number)
+        network = next((n for n in self.all if stream is not None and n.session == stream.session), None)
+        held = None if network is None else network.held_ms(number)
+        if network is None or held is None:
+            return None
+        return held[0], held[1] + self.now_ms() - network.clock.now_ms()
 
     def source(self, network: Network) -> Source:
         """What the packets of its root mean."""

@@ -11,7 +11,6 @@ from construct import Container
 
 from skerry.network.link.link import Link
 from skerry.network.network import Common, Network
-from skerry_protocol.codec import Packet
 
 #: A link that is down for so long, in s, is an alarm.
 LOST_S = 10.0
@@ -20,16 +19,10 @@ SILENT_S = 30.0
 
 
 class Listener(Protocol):
-    """Who is told what a root says, in its link's thread, as :class:`~skerry.network.link.link.Link` says."""
-
-    def packets(self, root: Root, packets: list[Packet]) -> None:
-        """Returns when everything is durable."""
+    """Who is told that a root has begun, in the links' thread."""
 
     def hello(self, root: Root, hello: Container[Any]) -> None:
         """A root has introduced itself."""
-
-    def idle(self, root: Root) -> None:
-        """Now and then."""
 
 
 class Root:
@@ -37,12 +30,7 @@ class Root:
 
     def __init__(self, url: str, common: Common) -> None:
         self.listener: Listener
-        self.link = Link(
-            url,
-            lambda packets: self.listener.packets(self, packets),
-            lambda hello: self.listener.hello(self, hello),
-            lambda: self.listener.idle(self),
-        )
+        self.link = Link(url, lambda hello: self.listener.hello(self, hello))
         self.network = Network(self.link.send, common)
         #: Why nothing that it says counts; None: it does.
         self.refused: str | None = None

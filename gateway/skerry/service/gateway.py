@@ -11,7 +11,7 @@ from skerry.execution.matched import MatchedBatch
 from skerry.ingest.ingest import Ingest
 from skerry.ingest.reorder import Reorder
 from skerry.ingest.stored_frames import Lines
-from skerry.network.link.link import PortError
+from skerry.network.link.links import Links
 from skerry.network.network import Common
 from skerry.network.networks import Networks
 from skerry.network.root import Root
@@ -125,6 +125,7 @@ class Gateway:
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest
+        self.links = Links([root.link for root in self.roots], self.ingest.packets, self.ingest.idle)
         self._restore(urls)
         self._intake.restore(
             self.log, self._network.streams, self._network.source_of, self._network.session_of
@@ -134,18 +135,8 @@ class Gateway:
 
     def start(self) -> None:
         """Open the links, then Spark in the background. Raises PortError when none can be opened."""
-        errors = []
-        for root in self.roots:
-            try:
-                root.link.open()
-            except PortError as error:
-                errors.append(error)
-        if len(errors) == len(self.roots):
-            raise errors[0]
-        for failed in errors:
-            log.warning("%s; it is tried again", failed)
-        for root in self.roots:
-            root.link.start()
+        self.links.open()
+        self.links.start()
         self.spark.start()
         self._upkeep.start()
         # Databases are asked in the background from now on.
@@ -155,8 +146,7 @@ class Gateway:
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
-        for root in self.roots:
-            root.link.close()
+        self.links.close()
         self._journal.stop()
         self.tables.close()
         self.spark.stop()

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from construct import Container
@@ -29,19 +28,8 @@ from skerry_protocol.codec import Packet
 log = logging.getLogger(__name__)
 
 
-@dataclass
-class _Delivered:
-    """What a root has brought. ``seen``: it has been taken in, unless it ``failed``, or whoever brought it takes in all that waits."""
-
-    root: Root
-    packets: list[Packet]
-    seen: threading.Event = field(default_factory=threading.Event)
-    done: bool = False
-    failed: str | None = None
-
-
 class IngestService:
-    """Called by the links' threads. ``look``: at how everything else is, now and then."""
+    """Called by the links' thread. ``look``: at how everything else is, now and then."""
 
     def __init__(
         self,
@@ -65,75 +53,37 @@ class IngestService:
         self._delivery, self._persistence = delivery, persistence
         self._alarms, self._watch, self._look = alarms, watch, look
         self._advanced = 0.0
-        #: What roots have brought and nobody has taken yet, and whether somebody is about to.
-        self._waiting: list[_Delivered] = []
-        self._taking = False
-        self._adding = threading.Lock()
 
-    def packets(self, root: Root, packets: list[Packet]) -> None:
-        """Returns when everything is durable. StorageError: nothing was taken in.
-
-        What other roots have brought while the disk was waited for is taken in together: it takes the disk no longer.
-        """
-        mine = _Delivered(root, packets)
-        with self._adding:
-            self._waiting.append(mine)
-            waits, self._taking = self._taking, True
-        if waits:
-            mine.seen.wait()
-        if not mine.done:
-            self._take_all()
-        if mine.failed is not None:
-            raise StorageError(mine.failed)
-
-    def _take_all(self) -> None:
-        """What waits now; what comes meanwhile is taken by the first who brought some."""
-        together: list[_Delivered] = []
-        try:
-            with self._lock:
-                with self._adding:
-                    together, self._waiting = self._waiting, []
-                self._take([one for one in together if one.root.refused is None])
-        except Exception as error:
-            # A fault of the gateway's: what came is not acknowledged.
-            for one in together:
-                one.failed = f"{type(error).__name__}: {error}"
-            raise
-        finally:
-            for one in together:
-                one.done = True
-                one.seen.set()
-            with self._adding:
-                self._taking = bool(self._waiting)
-                if self._taking:
-                    self._waiting[0].seen.set()
-
-    def _take(self, delivered: Sequence[_Delivered]) -> None:
-        try:
-            if self._persistence.unsaved:
-                # The log must not name streams that a restart would not know.
-                self._persistence.commit()
-            self._data.check_room()
-            brought = [
-                Brought(
-                    one.packets, self._network.source(one.root.network), self._lines.of(one.root.network.root)
-                )
-                for one in delivered
+    def packets(self, brought: Sequence[tuple[int, list[Packet]]]) -> None:
+        """What roots, by their place, have brought together; returns when everything is durable. StorageError: nothing was taken in."""
+        with self._lock:
+            taken = [
+                (self._roots[place], packets)
+                for place, packets in brought
+                if self._roots[place].refused is None
             ]
-            self._ingest.store_all(brought, self._log, self._network.now_ms())
-        except (StorageError, OSError) as error:
-            text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            self._alarms.on("intake", f"no rows are taken in: {text}; motes and root keep what they can")
-            for one in delivered:
-                one.root.network.missed()
-                one.failed = text
-            return
-        self._alarms.off("intake")
-        for one in delivered:
-            for packet in one.packets:
-                one.root.network.hear(packet)
-        if any(isinstance(packet, Stamp) for one in delivered for packet in one.packets):
-            self._tell()
+            try:
+                if self._persistence.unsaved:
+                    # The log must not name streams that a restart would not know.
+                    self._persistence.commit()
+                self._data.check_room()
+                rows = [
+                    Brought(packets, self._network.source(root.network), self._lines.of(root.network.root))
+                    for root, packets in taken
+                ]
+                self._ingest.store_all(rows, self._log, self._network.now_ms())
+            except (StorageError, OSError) as error:
+                text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+                self._alarms.on("intake", f"no rows are taken in: {text}; motes and root keep what they can")
+                for root, _ in taken:
+                    root.network.missed()
+                raise StorageError(text) from None
+            self._alarms.off("intake")
+            for root, packets in taken:
+                for packet in packets:
+                    root.network.hear(packet)
+            if any(isinstance(packet, Stamp) for _, packets in taken for packet in packets):
+                self._tell()
 
     def _tell(self) -> None:
         """Epochs whose time is over by what the root has said of its time."""
@@ -156,8 +106,10 @@ class IngestService:
                 self._log.dating.went_on(*root.network.gap)
             self._persistence.try_commit()
 
-    def idle(self, root: Root) -> None:
-        self._watch.root(root)
+    def idle(self) -> None:
+        """Now and then."""
+        for root in self._roots:
+            self._watch.root(root)
         self._look()
         self._advance()
 

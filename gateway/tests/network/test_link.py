@@ -14,6 +14,7 @@ import pytest
 from gateway.tests.peer import RootPeer
 from gateway.tests.process import wait_for
 from skerry.network.link.link import Link, PortError
+from skerry.network.link.links import Links
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
 from skerry_protocol.framing import Deframer, FrameKind, LinkFrame
@@ -37,18 +38,19 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-@pytest.mark.usefixtures("many_files")
 def came(packets: list[Packet]) -> list[Packet]:
     """Without what the root says of its time."""
     return [packet for packet in packets if packet.type is not PacketType.TIME]
 
 
+@pytest.mark.usefixtures("many_files")
 def test_a_port_among_the_connections_of_thousands_is_read_and_written() -> None:
     peer, packets, greeted = RootPeer(), list[Packet](), threading.Event()
-    link = Link(peer.url, packets.extend, lambda _: greeted.set(), lambda: None)
+    link = Link(peer.url, lambda _: greeted.set())
+    links = Links([link], lambda brought: packets.extend(brought[0][1]), lambda: None)
     try:
-        link.open()
-        link.start()
+        links.open()
+        links.start()
         assert greeted.wait(60)
         rows = [
             codec.encode(PacketType.RESULT, query=1, node=node, epoch=1, nulls=0, values=b"\0\0")
@@ -66,17 +68,18 @@ def test_a_port_among_the_connections_of_thousands_is_read_and_written() -> None
         peer.open()
         wait_for(lambda: link.state == "connected")
     finally:
-        link.close()
+        links.close()
         peer.close()
 
 
 def test_a_device_is_read_and_written() -> None:
     root, device = os.openpty()
     greeted = threading.Event()
-    link = Link(os.ttyname(device), lambda _: None, lambda _: greeted.set(), lambda: None)
+    link = Link(os.ttyname(device), lambda _: greeted.set())
+    links = Links([link], lambda _: None, lambda: None)
     try:
-        link.open()
-        link.start()
+        links.open()
+        links.start()
         [reset] = Deframer().feed(os.read(root, 100))
         assert reset.kind is FrameKind.RESET
         hello = codec.encode(
@@ -89,7 +92,7 @@ def test_a_device_is_read_and_written() -> None:
         os.close(root)
         wait_for(lambda: link.state == "reconnecting")
     finally:
-        link.close()
+        links.close()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_a_device_is_read_and_written() -> None:
     ],
 )
 def test_a_port_that_cannot_be_opened_is_named(url: str, reason: str) -> None:
-    link = Link(url, lambda _: None, lambda _: None, lambda: None)
+    link = Link(url, lambda _: None)
     with pytest.raises(PortError) as error:
         link.open()
     assert str(error.value) == f"link {url}: {reason}"
@@ -121,7 +124,7 @@ sys.stdin.read()
 def test_a_device_is_one_programs_and_the_other_is_told_whose(device: str) -> None:
     command = [sys.executable, "-c", _HOLDER, device]
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    link = Link(device, lambda _: None, lambda _: None, lambda: None)
+    link = Link(device, lambda _: None)
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "has it\n"
@@ -130,7 +133,7 @@ def test_a_device_is_one_programs_and_the_other_is_told_whose(device: str) -> No
     finally:
         holder.communicate()
     link.open()
-    other = Link(device, lambda _: None, lambda _: None, lambda: None)
+    other = Link(device, lambda _: None)
     with pytest.raises(PortError, match=f"process {os.getpid()} "):
         other.open()
     link.close()

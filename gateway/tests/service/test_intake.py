@@ -48,7 +48,7 @@ def test_roots_share_an_append_and_its_failure(roots: list[RootPeer], tmp_path: 
             [(query, program)] = peer.programs().items()
             queue_rows(peer, query, range(60, 65), program, range(peer.node + 1, peer.node + 3))
         assert busy.wait(60)
-        wait_for(lambda: len(gateway.ingest._waiting) >= ROOTS - len(sizes))
+        wait_for(lambda: all(peer._flying for peer in roots))
         failing.set()
         free.set()
         wait_for(lambda: "intake" in [alarm["name"] for alarm in gateway.alarms.active()])

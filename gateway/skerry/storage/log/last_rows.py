@@ -16,17 +16,16 @@ class Latest:
 
     def note(self, numbers: Int64, records: Records) -> None:
         """Records have been appended under these numbers."""
-        streams = records["stream"]
-        if len(streams) and bool((streams == streams[0]).all()):
-            self._keep(int(streams[0]), numbers, records)
+        # Many roots have many streams.
+        order = np.argsort(records["stream"], kind="stable")
+        streams, begins = np.unique(records["stream"][order], return_index=True)
+        if not len(streams):
             return
-        for stream in np.unique(streams).tolist():
-            mine = streams == stream
-            self._keep(stream, numbers[mine], records[mine])
-
-    def _keep(self, stream: int, numbers: Int64, records: Records) -> None:
-        number, arrival = self._of.get(stream, (-1, 0))
-        self._of[stream] = max(number, int(numbers.max())), max(arrival, int(records["arrival"].max()))
+        last = np.maximum.reduceat(numbers[order], begins).tolist()
+        arrived = np.maximum.reduceat(records["arrival"][order], begins).tolist()
+        for stream, row, us in zip(streams.tolist(), last, arrived, strict=True):
+            number, arrival = self._of.get(stream, (-1, 0))
+            self._of[stream] = max(number, row), max(arrival, us)
 
     def of(self, stream: int) -> tuple[int, int]:
         """The number of a stream's last row and its arrival, UTC in us; neither is less than it is."""

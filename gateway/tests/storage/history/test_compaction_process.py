@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from gateway.tests.pasts import plain_records, stream_of
+from gateway.tests.process import wait_for
 from skerry.storage.history import compaction_process
 from skerry.storage.history.compaction_process import CompactionProcess, sole_writer
 from skerry.storage.history.damaged_files import DamagedError
@@ -102,6 +103,7 @@ def test_it_ends_with_its_gateway_and_the_next_one_waits_for_that(tmp_path: Path
         assert gateway.stdout is not None
         pid = int(gateway.stdout.readline())
         os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
         gateway.kill()
         gateway.wait()
         began: list[History] = []
