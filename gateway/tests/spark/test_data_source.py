@@ -278,13 +278,13 @@ def test_spark_shows_what_was_said(spark: SparkSession, tmp_path: Path) -> None:
 TEXT = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 #: Files that it names, from where it is run.
-NAMED = re.compile(r'(, |=|: )"((?:data|means|pairs|odd)(?:-progress)?)"')
+NAMED = re.compile(r'(, |=|: )"((?:data|means|pairs|odd|all)(?:-progress|-south)?)"')
 INSIDE = stream_of(1, "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s")
 OUTSIDE = stream_of(2, "SELECT nodeid, temp, light FROM sensors SAMPLE PERIOD 5 s", session=(1 << 16) + 1)
 
 
 def test_no_example_is_left_out() -> None:
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5
 
 
 @pytest.fixture(scope="module")
@@ -298,6 +298,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if first == 180:
             made.compact()
     made.close()
+    south = Written(root / "data-south", [INSIDE])
+    south.append(of_root(INSIDE, range(60)))
+    south.compact(100)
+    south.close()
     copy = Written(Path(shutil.copytree(root / "data", root / "copy")), [INSIDE, OUTSIDE])
     copy.compact()
     copy.close()
@@ -379,3 +383,14 @@ def test_a_model_scored_on_a_stream(here: Callable[[int], str], shown: Path) -> 
     """
     assert 0 < len(got) < 30
     assert got == answers(shown, expected)
+
+
+def test_several_gateways(here: Callable[[int], str], shown: Path) -> None:
+    here(4)
+    got = duckdb.sql(f"SELECT gateway, row, nodeid FROM '{shown}/all/*.parquet'").fetchall()
+    # Both roots' two motes in the north; one root's in the south.
+    assert sorted((gateway, row) for gateway, row, _ in got) == [
+        *(("north", row) for row in range(960)),
+        *(("south", row) for row in range(120)),
+    ]
+    assert {node for _, _, node in got} == {1, 2}
