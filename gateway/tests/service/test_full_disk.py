@@ -49,6 +49,7 @@ def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon
     queue_rows(peer, query, range(70, 80), program)
     # What users ask may be written meanwhile, and is refused, too.
     wait_for(lambda: "intake" in alarms(daemon))
+    assert set(alarms(daemon)) <= {"intake", "state"}
     [alarm] = [alarm for alarm in daemon.client().status()["alarms"] if alarm["name"] == "intake"]
     assert "File too large" in alarm["text"]
     there = stored(daemon)
@@ -65,6 +66,7 @@ def test_a_log_that_cannot_grow_stops_intake_until_it_can(peer: RootPeer, daemon
     log = daemon.log.read_text()
     assert log.count("alarm: no rows are taken in") == 1
     assert len(re.findall("alarm over.*no rows are taken in", log)) == 1
+    assert log.count("alarm over") == log.count("skerry: alarm: "), "what began is over"
 
 
 @pytest.mark.spark
