@@ -263,6 +263,8 @@ class Shared:
     views: dict[int, View]
     groups: GroupNumbers = field(default_factory=GroupNumbers)
     users: dict[str, Key] = field(default_factory=dict)
+    #: What was noted last as :attr:`wanted`.
+    noted: Wanted | None = None
 
     def __post_init__(self) -> None:
         if not self.selection.groups:
@@ -298,6 +300,7 @@ class Windows:
     ) -> None:
         self._session, self._utc, self._speed = session, utc, speed
         self._shared: dict[Selection, Shared] = {}
+        self._wanted: dict[Wanted, Callable[[], WindowSelection]] = {}
         self._of_user: dict[str, dict[int, Shared]] = {}
         self._views: dict[str, dict[Hashable, WindowView]] = {}
         #: By user, why there are no more windows.
@@ -329,6 +332,7 @@ class Windows:
             if old is not None and old is not shared and course in old.panes.courses:
                 shared.panes.adopt(old.panes, course)
             shared.panes.want({node.args[0] for node in nodes if node.args}, window, first)
+            self._note(shared)
             shared.users[user] = course
             mine[session] = shared
             place: WindowKey = shared.number, course
@@ -369,7 +373,7 @@ class Windows:
             if course not in shared.users.values():
                 del shared.panes.courses[course]
             if not shared.users:
-                del self._shared[shared.selection]
+                self._forget(shared)
 
     def _selected(self, plan: QueryPlan, feeds: Mapping[int, Feed], before: Shared | None) -> Shared:
         """The panes for a plan: those he had where his feeds are what they were, or made of them where the feeds have gone on."""
@@ -479,9 +483,23 @@ class Windows:
         if given.ended:
             self._end(shared, given.ended)
 
-    def wanted(self) -> dict[Wanted, Callable[[], WindowSelection]]:
+    def wanted(self) -> Mapping[Wanted, Callable[[], WindowSelection]]:
         """What is to be folded of rows, wherever that is done."""
-        return {shared.wanted: partial(self._selection, shared) for shared in self._shared.values()}
+        return self._wanted
+
+    def _note(self, shared: Shared) -> None:
+        """Something else may be wanted: who comes with a window of his own looks at no others."""
+        if shared.noted == shared.wanted:
+            return
+        if shared.noted is not None:
+            del self._wanted[shared.noted]
+        shared.noted = shared.wanted
+        self._wanted[shared.noted] = partial(self._selection, shared)
+
+    def _forget(self, shared: Shared) -> None:
+        del self._shared[shared.selection]
+        if shared.noted is not None:
+            del self._wanted[shared.noted]
 
     def _selection(self, shared: Shared) -> WindowSelection:
         selection, panes = shared.selection, shared.panes
@@ -504,7 +522,7 @@ class Windows:
                 self._of_user[user] = {s: one for s, one in self._of_user[user].items() if one is not shared}
                 self.exceeded[user] = too_many_groups(key[0])
         if not shared.users:
-            del self._shared[shared.selection]
+            self._forget(shared)
 
 
 def _epochs(left: Int64, begins: Int64, period_ms: int, epochs: int) -> Int64:
