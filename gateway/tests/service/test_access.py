@@ -16,7 +16,7 @@ import pytest
 import skerry
 from gateway.tests.peer import RootPeer
 from gateway.tests.ports import free_port
-from gateway.tests.process import COMMAND, Daemon, wait_for
+from gateway.tests.process import COMMAND, Daemon, queue_rows, wait_for
 from skerry.api.access import new_token
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -223,27 +223,63 @@ def test_without_tokens_names_keep_users_apart(daemon: Daemon) -> None:
     assert "loopback names only" in answer.json()["message"]
 
 
-def test_https(peer: RootPeer, tmp_path: Path, token_file: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate that nobody vouches for, and its key."""
+    key, file = tmp_path / "key.pem", tmp_path / "cert.pem"
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(file)],
         capture_output=True, check=False,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
+    return file, key
+
+
+@contextlib.contextmanager
+def listening(*arguments: str) -> Iterator[str]:
+    """A process that listens for https; its URL."""
     port = free_port()
-    url = f"https://127.0.0.1:{port}"
     process = subprocess.Popen(
-        [COMMAND, "gateway", "--link", peer.url, "--data", str(tmp_path / "data"), "--listen", f"127.0.0.1:{port}",
-         "--token-file", str(token_file), "--tls-cert", str(certificate), "--tls-key", str(key)],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [COMMAND, *arguments, "--listen", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL
+    )
     try:
         wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
-        untrusted = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"])
-        assert "certificate" in untrusted.stderr.lower(), "a certificate that nobody vouches for"
-        found = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"], SSL_CERT_FILE=str(certificate))
-        assert found.returncode == 0, found.stderr
+        yield f"https://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait(30)
+
+
+@pytest.mark.parametrize("workers", [(), ("--api-workers", "2")], ids=["alone", "workers"])
+def test_https(
+    peer: RootPeer,
+    tmp_path: Path,
+    token_file: Path,
+    certificate: tuple[Path, Path],
+    workers: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = str(tmp_path / "data")
+    secured = (
+        "--token-file", str(token_file), "--tls-cert", str(certificate[0]), "--tls-key", str(certificate[1]), "--data", data,
+    )  # fmt: skip
+    with listening("gateway", "--link", peer.url, *secured, *workers) as url:
+        untrusted = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"])
+        assert "certificate" in untrusted.stderr.lower(), "a certificate that nobody vouches for"
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        found = run("status", "--url", url, SKERRY_TOKEN=TOKENS["ada"])
+        assert found.returncode == 0, found.stderr
+        ada = skerry.connect(url, token=TOKENS["ada"])
+        wait_for(lambda: ada.status()["link"]["state"] == "connected")
+        asked = ada.query(SQL)
+        wait_for(peer.programs)
+        [(query, program)] = peer.programs().items()
+        queue_rows(peer, query, range(60, 70), program)
+        expected = [(2000 + 10 * epoch + node) / 100 for epoch in range(60, 70) for node in range(1, 4)]
+        assert asked.to_arrow(rows=30).column("temp").to_pylist() == expected
+        # One that serves beside it trusts its certificate as clients do.
+        with listening("serve", "--gateway", url, *secured) as beside:
+            at = skerry.connect(beside, token=TOKENS["ada"])
+            assert at.resume(asked.id).to_arrow(rows=30).column("temp").to_pylist() == expected
+            wait_for(lambda: len(at.status()["api_workers"]) == len(workers) + 1)
