@@ -17,6 +17,7 @@ from skerry.api.services import Feeds, Queries, Site
 from skerry.api.worker_door import WorkerDoor, open_door
 from skerry.catalog.substitutes import Wanted, place_of
 from skerry.expressions.ranges import doubt
+from skerry.sensors.store import Done
 from skerry.service.queries import Ended, UserQuery
 from skerry.service.query_service import Stopped
 
@@ -56,6 +57,8 @@ def create_app(
         )
         if isinstance(answer, Stopped):
             return {"stopped": [query.id for query in answer.queries]}
+        if isinstance(answer, Done):
+            return {"done": answer.text, "columns": answer.columns, "rows": answer.rows}
         return _describe(queries, delivery, answer)
 
     @app.get("/queries")
@@ -158,7 +161,7 @@ def _describe(queries: Queries, delivery: Feeds, query: UserQuery) -> dict[str, 
         "user": query.user,
         "sql": query.sql,
         "columns": [
-            {"name": o.name, "unit": o.unit, "digits": o.digits, "type": o.type} for o in query.plan.outputs
+            {"name": o.name, "unit": o.unit, "digits": o.digits, "type": o.type} for o in query.plan.shown
         ],
         "period_ms": query.plan.period_ms,
         "finished": query.finished,

@@ -110,7 +110,7 @@ class ArrowWriter:
     media_type = ARROW
 
     def __init__(self, query: UserQuery, schema: pa.Schema) -> None:
-        units = {output.name: output.unit for output in query.plan.outputs}
+        units = {output.name: output.unit for output in query.plan.shown}
         fields = [field.with_metadata({"unit": units[field.name]}) for field in schema]
         self._schema = pa.schema(
             [pa.field(ROW, pa.int64(), nullable=False), *fields], {"skerry.query": query.id}

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from skerry.catalog.substitutes import Substitute, Wanted
+from skerry.sensors.store import Done
 from skerry.service.api_workers import ApiWorker
 from skerry.service.queries import Ended, UserQuery
 from skerry.service.query_service import Stopped
@@ -24,7 +25,7 @@ class Queries(Protocol):
 
     def ask(
         self, sql: str, user: str, check: Callable[[int], object], linger_s: float | None
-    ) -> UserQuery | Stopped: ...
+    ) -> UserQuery | Stopped | Done: ...
 
     def stop(self, query_id: str, user: str | None) -> UserQuery: ...
 

@@ -128,19 +128,20 @@ class _Console(Console):
         raise  # noqa: PLE0704 - within the error's handler
 
 
-def _items(value: Any, digits: int, zone: tzinfo | None) -> list[str]:
+def _items(value: Any, digits: int | None, zone: tzinfo | None) -> list[str]:
     """What a cell shows; of a list, each of its items."""
     return [_cell(item, digits, zone) for item in (value if isinstance(value, list) else [value])]
 
 
-def _cell(value: Any, digits: int, zone: tzinfo | None = None) -> str:
+def _cell(value: Any, digits: int | None, zone: tzinfo | None = None) -> str:
+    """``digits``: decimal places of numbers; None: as many as each needs."""
     if value is None:
         return "NULL"
     if isinstance(value, datetime):
         return value.astimezone(zone).isoformat(" ", timespec="milliseconds")
     if isinstance(value, dict):
         return f"{_cell(value['value'], digits)} at {value['nodeid']}"
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}f}" if isinstance(value, float) and digits is not None else str(value)
 
 
 def table(rows: Sequence[Row], columns: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ import typer
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
 from skerry.cli.output import Format, leave_output, writer
 from skerry.cli.waiting import telling
-from skerry.client.client import connect, stops
+from skerry.client.client import Client, connect, is_about_sensors, stops
 from skerry.client.errors import GatewayError
 from skerry.client.rows import Rows
 from skerry.sql.units import time_of
@@ -80,12 +80,9 @@ def query(
     limit, zone = _seconds(run_for), _zone(tz)
     client = asker(url, user, token)
     if stops(sql):
-        stopped = client.stop_by(sql)
-        print(
-            "\n".join(f"query {query} stopped" for query in stopped) or "no query of yours runs",
-            file=sys.stderr,
-        )
-        return
+        return _stop_by(client, sql)
+    if is_about_sensors(sql):
+        return _execute(client, sql, format)
     answer = client.query(sql, linger_s=LINGER_S)
     _tell_notes(answer)
     if answer.into is not None:
@@ -129,6 +126,25 @@ def query(
         if answer.id in {entry["id"] for entry in client.queries()}:
             answer.stop()
     print(f"{count} rows in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _stop_by(client: Client, sql: str) -> None:
+    stopped = client.stop_by(sql)
+    print(
+        "\n".join(f"query {query} stopped" for query in stopped) or "no query of yours runs", file=sys.stderr
+    )
+
+
+def _execute(client: Client, sql: str, format: Format) -> None:
+    """A statement about tables of sensors: what came of it, or what it shows."""
+    done = client.execute(sql)
+    if done["done"]:
+        print(done["done"], file=sys.stderr)
+    if done["columns"]:
+        columns = [{"name": name, "unit": "", "type": "text", "digits": None} for name in done["columns"]]
+        write = writer(format, columns)
+        for row in done["rows"]:
+            write(dict(zip(done["columns"], row, strict=True)))
 
 
 def _tell_notes(answer: Rows) -> None:

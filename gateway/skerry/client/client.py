@@ -20,12 +20,21 @@ DEFAULT_URL = "http://127.0.0.1:8642"
 ANSWER_S = 60.0
 #: For so long, in s, nobody need read a query whose process was killed, or thinks.
 LINGER_S = 3600.0
-_STOPS = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*(?:stop|drop)\b", re.IGNORECASE)
+_BEFORE = r"(?:\s|--[^\n]*(?:\n|$))*"
+_STOPS = re.compile(_BEFORE + r"(?:stop|drop(?!\s+sensors\b))\b", re.IGNORECASE)
+_SENSORS = re.compile(
+    _BEFORE + r"(?:(?:create|alter|drop)\s+sensors|insert|update|delete|copy|show|describe)\b", re.IGNORECASE
+)
 
 
 def stops(sql: str) -> bool:
     """Whether a statement stops queries: STOP QUERY, DROP ALL, DROP STORAGE POINT, DROP SRT."""
     return _STOPS.match(sql) is not None
+
+
+def is_about_sensors(sql: str) -> bool:
+    """Whether a statement makes, changes or shows a table of sensors that are no motes: CREATE SENSORS, INSERT, …"""
+    return _SENSORS.match(sql) is not None
 
 
 class Client:
@@ -61,6 +70,8 @@ class Client:
         """
         if stops(sql):
             raise ArgumentError(f"{_short(sql)} stops queries and has no rows: nothing was done; use stop_by")
+        if is_about_sensors(sql):
+            raise ArgumentError(f"{_short(sql)} is no query: nothing was done; use execute")
         rows = Rows(self, self._request("POST", "/queries", json={"sql": sql, "linger_s": linger_s}))
         # What fills a storage point, or keeps a tree, has no rows, and stays.
         if linger_s is not None and rows.into is None and rows.srt is None:
@@ -99,6 +110,15 @@ class Client:
             )
         stopped: list[str] = self._request("POST", "/queries", json={"sql": sql})["stopped"]
         return stopped
+
+    def execute(self, sql: str) -> dict[str, Any]:
+        """Make, change or show a table of sensors that are no motes: CREATE SENSORS, INSERT, UPDATE, DELETE, COPY, ALTER SENSORS,
+        DROP SENSORS, SHOW SENSORS, DESCRIBE. ``done`` says what came of it, ``columns`` and ``rows`` are what is shown. Raises
+        GatewayError; ArgumentError for any other statement."""
+        if not is_about_sensors(sql):
+            raise ArgumentError(f"{_short(sql)} changes no table of sensors: nothing was done; use query")
+        done: dict[str, Any] = self._request("POST", "/queries", json={"sql": sql})
+        return done
 
     def run(self, command: str, argument: int | None = None, mote: int | None = None) -> dict[str, Any]:
         """Run a command on a mote, or on all; ``token`` of the answer is for :meth:`command`."""

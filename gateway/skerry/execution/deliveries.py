@@ -20,6 +20,11 @@ class Delivery:
     numbers: Int64
     columns: pa.RecordBatch
 
+    @classmethod
+    def of_one(cls, number: int, columns: pa.RecordBatch) -> Delivery:
+        """Rows that all have one number."""
+        return cls(np.full(columns.num_rows, number, np.int64), columns)
+
     def behind(self, position: int) -> Delivery:
         """Those behind a row number."""
         if self.numbers[0] > position:

@@ -14,6 +14,7 @@ from skerry.delivery.engine import Engine
 from skerry.execution.deliveries import Delivery
 from skerry.execution.matching import Part
 from skerry.network.networks import Networks
+from skerry.sensors.store import SensorStore
 from skerry.service.expired_feeds import Beginning, expired
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Queries, UnknownQueryError, UserQuery
@@ -46,6 +47,7 @@ class DeliveryService:
         tables: TableStore,
         journal: TableJournal,
         persistence: Persistence,
+        sensors: SensorStore,
         index: IndexFile,
         files: BlockFiles,
         backlog: int,
@@ -55,7 +57,7 @@ class DeliveryService:
     ) -> None:
         self._log, self._network, self._queries, self._persistence = log, network, queries, persistence
         self._history, self._tables, self._journal = history, tables, journal
-        self._backlog, self._speed = backlog, speed
+        self._backlog, self._speed, self._sensors = backlog, speed, sensors
         self.engine = Engine(
             network.stream,
             self._there,
@@ -161,6 +163,8 @@ class DeliveryService:
         return Reader(query, begin, self.engine, self._log.path, self.through, self._backlog, past)
 
     def past(self, query: UserQuery) -> PastOf:
+        if query.plan.sources is not None:
+            return self._static(query)
         joiner = self._joiner(query)
         asked = partial(self._history.after, query.id, query.plan, query.created, query.position, joiner)
 
@@ -168,6 +172,21 @@ class DeliveryService:
             if self._queries.find(query.id) is None:
                 raise UnknownQueryError(query.id)
             return asked(position, waiting)
+
+        return after
+
+    def _static(self, query: UserQuery) -> PastOf:
+        """A query over static columns: what they are now, all under one number."""
+
+        def after(position: int, waiting: Waiting) -> tuple[list[Delivery], int, bool]:
+            del waiting
+            plan, number = query.plan.sources, max(query.position - 1, 0)
+            assert plan is not None
+            if self._queries.find(query.id) is None:
+                raise UnknownQueryError(query.id)
+            rows = self._sensors.static_rows(plan)
+            found = [Delivery.of_one(number, rows)] if rows.num_rows and position < number else []
+            return found, max(number, position), False
 
         return after
 

@@ -25,6 +25,7 @@ from skerry.service.queries import Queries
 from skerry.service.query_service import QueryService
 from skerry.service.reader import BACKLOG_ROWS
 from skerry.service.restore import restore
+from skerry.service.sensor_service import SensorService
 from skerry.service.site import Site
 from skerry.service.watch import Watch
 from skerry.spark.index_file import IndexFile
@@ -86,6 +87,9 @@ class Gateway:
             speed=speed,
             cluster=self.spark if is_cluster(master) else None,
         )
+        self.sensors = SensorService(
+            self._lock, data, self._queries, self.persistence, self.persistence.sensors
+        )
         self.delivery = DeliveryService(
             self.log,
             self._network,
@@ -94,6 +98,7 @@ class Gateway:
             self.tables,
             self._journal,
             self.persistence,
+            self.sensors.store,
             self._index,
             self._files,
             backlog,
@@ -110,6 +115,7 @@ class Gateway:
             self.history,
             self.tables,
             self.persistence,
+            self.sensors,
         )
         most = (retention or Retention()).log_bytes
         self._upkeep = BlockUpkeep(self._files, lambda: self.log.first, most)
@@ -171,7 +177,10 @@ class Gateway:
             log.warning("%s", error)
 
     def _restore_from(self, state: Mapping[str, Sequence[Row]], links: list[str]) -> None:
-        plans = restore(self._queries, state)
+        [counters] = state["gateway"]
+        sensors = self.persistence.sensors
+        sensors.restore(state["sensor_tables"], state["sensor_tuples"], counters["last_sensor_stream"])
+        plans = restore(self._queries, state, sensors.tables())
         for query in self._queries.all():
             if not query.past_only:
                 self.delivery.subscribe(query)

@@ -6,10 +6,12 @@ import dataclasses
 import json
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from skerry.network.networks import Networks
+from skerry.sensors.store import SensorStore
 from skerry.service.alarms import Alarms
-from skerry.service.queries import Queries
+from skerry.service.queries import Queries, readers_of
 from skerry.storage.state import DataDirectory, StorageError
 from skerry.storage.state.database import Changes, Row
 
@@ -29,6 +31,8 @@ class Persistence:
     ) -> None:
         self._data, self._network, self._queries, self._alarms = data, network, queries, alarms
         self._links = links
+        #: Tables of sensors that are no motes.
+        self.sensors = SensorStore(partial(readers_of, queries))
         #: Of motes, as they are to be kept.
         self.tags: Callable[[], Iterable[Row]] = list
         #: Queries of which not everything is remembered.
@@ -54,6 +58,7 @@ class Persistence:
             raise
         self.unsaved = False
         self._changed.clear()
+        self.sensors.saved()
         self._network.remembered()
         self._alarms.off("state")
 
@@ -79,16 +84,21 @@ class Persistence:
             "last_query": self._queries.last,
             "last_group": self._network.placement.last_group,
             "mote_memory": self._network.placement.memory,
+            "last_sensor_stream": self.sensors.last_stream,
         }
         changes.whole("gateway", [counters])
         changes.whole("tags", self.tags())
         changes.whole("ended_queries", map(dataclasses.asdict, self._queries.ended()))
         if everything:
+            changes.whole("sensor_tables", self.sensors.table_rows())
+            changes.whole("sensor_tuples", self.sensors.tuple_rows())
             queries = self._queries.all()
             changes.whole("queries", [query.row() for query in queries])
             changes.whole("query_feeds", [row for query in queries for row in query.feed_rows()])
             changes.whole("handovers", [row for query in queries for row in query.handover_rows()])
         else:
+            for table, gone, rows in self.sensors.unsaved():
+                changes.replace(table, gone, rows)
             for query_id in self._changed:
                 self._change(changes, query_id)
         self._network.save(changes, self._links, None if everything else self._changed)

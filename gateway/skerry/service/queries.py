@@ -383,3 +383,15 @@ class Queries:
             names = ", ".join(sorted({name for name, _ in known})) or "none"
             raise UnknownEventError(f"no query waits for event '{event}': events waited for are {names}")
         return waiting
+
+
+def readers_of(queries: Queries, table: str, column: str | None) -> list[str]:
+    """Ids of the queries that still read a table, or a column of it."""
+    found = []
+    for query in queries.all():
+        plan = query.plan.sources
+        if plan is None or plan.table != table or plan.stream is None or query.finished:
+            continue
+        if column is None or column in plan.needs():
+            found.append(query.id)
+    return found

@@ -15,10 +15,12 @@ from skerry.planner.features.history import explain_past
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
+from skerry.sensors.store import Done
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.explain import explain, explain_text
 from skerry.service.persistence import Persistence
 from skerry.service.queries import Ended, Queries, UnknownQueryError, UserQuery
+from skerry.service.sensor_service import SensorService
 from skerry.sql.ast import CreatePoint, CreateSrt, DropPoint, DropSrt, Stop
 from skerry.sql.errors import QueryError
 from skerry.storage.history.history_service import HistoryService
@@ -48,7 +50,9 @@ class QueryService:
         history: HistoryService,
         tables: TableStore,
         persistence: Persistence,
+        sensors: SensorService,
     ) -> None:
+        self._sensors = sensors
         self._lock, self._log, self._network, self._roots, self._queries = lock, log, network, roots, queries
         self._delivery, self._history, self._tables, self._persistence = (
             delivery,
@@ -63,19 +67,20 @@ class QueryService:
         user: str,
         check: Callable[[int], object] = int,
         linger_s: float | None = None,
-    ) -> UserQuery | Stopped:
-        """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped. ``check`` is told how many
-        queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError, StorageError."""
+    ) -> UserQuery | Stopped | Done:
+        """A new query or storage point, or what STOP QUERY, DROP ALL or DROP STORAGE POINT stopped, or what a statement about tables of
+        sensors came to. ``check`` is told how many queries the user has, and raises what it likes. Raises QueryError, UnknownQueryError,
+        StorageError."""
+        done = self._sensors.run(sql, user)
         with self._lock:
+            if done is not None:
+                return done
+            of_sources = self._sensors.plan(sql)
+            if of_sources is not None:
+                return self._ask_sources(sql, user, of_sources, check, linger_s)
             statement, point = plan_query(sql, self._queries.points(), self._tables.schemas()), None
-            if isinstance(statement, DropPoint):
-                return Stopped([self.stop(self._queries.keeper(statement, user), user)])
-            if isinstance(statement, DropSrt):
-                return Stopped([self.stop(self._queries.srt_keeper(statement, user), user)])
-            if isinstance(statement, Stop):
-                if statement.query is not None:
-                    return Stopped([self.stop(str(statement.query), user)])
-                return self._stop_all(user)
+            if isinstance(statement, DropPoint | DropSrt | Stop):
+                return self._stopped(statement, user)
             check(len(self._queries.of(user)))
             srt = None
             if isinstance(statement, CreatePoint):
@@ -102,6 +107,18 @@ class QueryService:
                 self.remove(query)
                 raise
             return query
+
+    def _stopped(self, statement: Stop | DropPoint | DropSrt, user: str) -> Stopped:
+        match statement:
+            case DropPoint():
+                query = self._queries.keeper(statement, user)
+            case DropSrt():
+                query = self._queries.srt_keeper(statement, user)
+            case Stop(None):
+                return self._stop_all(user)
+            case Stop():
+                query = str(statement.query)
+        return Stopped([self.stop(query, user)])
 
     def _new(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that is asked now; nobody knows of it yet."""
@@ -132,6 +149,16 @@ class QueryService:
             plan = plan_query(text, self._queries.points(), self._tables.schemas())
             assert isinstance(plan, QueryPlan)
             self._add_started(self._add(text, query.user, plan, None, query.id))
+
+    def _ask_sources(
+        self, sql: str, user: str, plan: QueryPlan, check: Callable[[int], object], linger_s: float | None
+    ) -> UserQuery:
+        """A query over sensors that are no motes."""
+        check(len(self._queries.of(user)))
+        if plan.history is None:
+            hint = "select static columns alone, as in SELECT place FROM detectors"
+            raise QueryError("this version opens no streams yet", hint)
+        return self._ask_past(sql, user, plan, linger_s)
 
     def _ask_past(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that motes have no part in: over what the log holds now."""
@@ -263,6 +290,9 @@ class QueryService:
     def explain(self, sql: str) -> dict[str, Any]:
         """What would run where. Raises QueryError."""
         with self._lock:
+            of_sources = self._sensors.plan(sql)
+            if of_sources is not None:
+                return self._sensors.explain(of_sources)
             plan = plan_query(sql, self._queries.points(), self._tables.schemas())
             if isinstance(plan, Stop | DropPoint | DropSrt):
                 raise QueryError("what stops queries has no plan", "explain a SELECT")

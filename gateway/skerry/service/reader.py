@@ -9,6 +9,7 @@ from pathlib import Path
 from skerry.delivery.engine import Engine
 from skerry.execution.deliveries import Delivery
 from skerry.execution.residual import Residual
+from skerry.sensors.store import schema_of
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.sql.errors import QueryError
 from skerry.storage.history.engine.waiting import GivenUpError, Waiting
@@ -77,7 +78,8 @@ class Reader:
         self._query, self.position = query, position
         self._engine, self._log, self._through, self._backlog = engine, log, through, backlog
         self._past, self._waiting = past, Waiting()
-        self.schema = Residual(query.plan).schema()
+        sources = query.plan.sources
+        self.schema = Residual(query.plan).schema() if sources is None else schema_of(sources)
 
     @property
     def near(self) -> bool:

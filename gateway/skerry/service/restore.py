@@ -12,6 +12,8 @@ from skerry.planner.model.joined_tables import Tables, TableSchema
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.model.storage_points import Point
 from skerry.planner.planner import plan_point, plan_query
+from skerry.sensors.definitions import SensorTable
+from skerry.sensors.planning import planned
 from skerry.service.queries import Ended, Queries, UserQuery
 from skerry.sql.ast import CreatePoint, CreateSrt
 from skerry.sql.errors import QueryError
@@ -23,9 +25,11 @@ log = logging.getLogger(__name__)
 Asked = tuple[str | int, ...]
 
 
-def restore(queries: Queries, state: Mapping[str, Sequence[Row]]) -> dict[str, QueryPlan]:
-    """Fill ``queries`` with those of a state, in the order in which they were asked: a storage point comes before those that read it.
-    Returns their plans by id; those that cannot be planned any more are among the ended."""
+def restore(
+    queries: Queries, state: Mapping[str, Sequence[Row]], sensors: Mapping[str, SensorTable]
+) -> dict[str, QueryPlan]:
+    """Fill ``queries``, beside these tables of sensors, with those of a state, in the order in which they were asked: a storage point comes
+    before those that read it. Returns their plans by id; those that cannot be planned any more are among the ended."""
     [counters] = state["gateway"]
     queries.last = counters["last_query"]
     for ended in _oldest_first(state["ended_queries"]):
@@ -46,7 +50,7 @@ def restore(queries: Queries, state: Mapping[str, Sequence[Row]]) -> dict[str, Q
             if asked in made:
                 plan, point = made[asked], None
             else:
-                plan, point = _plan(queries, row["sql"], row["point"], tables, srt)
+                plan, point = _plan(queries, row["sql"], row["point"], tables, srt, sensors)
             if asked is not None:
                 made[asked] = plan
         except QueryError as error:
@@ -81,9 +85,17 @@ def _give_up(queries: Queries, row: Row, error: QueryError) -> None:
 
 
 def _plan(
-    queries: Queries, sql: str, number: int | None, tables: Tables, srt: Srt | None
+    queries: Queries,
+    sql: str,
+    number: int | None,
+    tables: Tables,
+    srt: Srt | None,
+    sensors: Mapping[str, SensorTable],
 ) -> tuple[QueryPlan, Point | None]:
     """The plan of a query beside the storage points there are; ``number``: of the point that it creates, ``srt``: the tree."""
+    asked = planned(sql, sensors)
+    if asked is not None:
+        return asked, None
     plan = plan_query(sql, queries.points(), tables, restored=True)
     if isinstance(plan, CreatePoint):
         assert number is not None

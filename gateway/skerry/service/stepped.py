@@ -20,6 +20,7 @@ import msgspec
 from skerry.expressions.ranges import doubt
 from skerry.planner.model.plans import QueryPlan
 from skerry.planner.planner import plan_query
+from skerry.sensors.store import Done
 from skerry.service.gateway import Gateway
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.service.query_service import Stopped
@@ -96,7 +97,7 @@ class SteppedGateway:
             except (QueryError, UnknownQueryError) as error:
                 told.error = str(error) if isinstance(error, QueryError) else error.args[0]
                 return
-            if isinstance(answer, Stopped):
+            if isinstance(answer, Stopped | Done):
                 self._asked.append(None)
                 continue
             self._asked.append(answer.id)

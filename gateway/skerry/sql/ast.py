@@ -48,12 +48,14 @@ class Null:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An attribute. ``table``: what stands before the point, where there is one; ``quoted``: it stands in quotation marks."""
+    """An attribute. ``table``: what stands before the point, where there is one; ``quoted``: it stands in quotation marks; ``stream``: of
+    a name of three parts the middle one."""
 
     name: str
     span: Span
     table: str | None = None
     quoted: bool = field(default=False, compare=False)
+    stream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +351,8 @@ class Select:
     buffers: tuple[Span, ...] = ()
     start_now: Span | None = None
     wait: Wait | None = None
+    #: Whether one of its tables is one of sensors that are no motes.
+    of_sensors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -77,7 +78,7 @@ def _tables() -> str | bool:
 
 @cache
 def _lark() -> Lark:
-    grammar = files("skerry.sql").joinpath("query.lark").read_text("utf-8")
+    grammar = grammar_of("query.lark")
     # The basic lexer keeps keywords keywords everywhere: "SELECT FROM sensors" has no attribute FROM.
     return Lark(
         grammar,
@@ -90,14 +91,21 @@ def _lark() -> Lark:
     )
 
 
-def parse(text: str) -> Statement:
-    """The statement in ``text``. Raises QueryError with the place and what would be right."""
+def grammar_of(name: str) -> str:
+    """A grammar's text, with the expressions that all have in common."""
+    folder = files("skerry.sql")
+    return "\n".join(folder.joinpath(part).read_text("utf-8") for part in (name, "expressions.lark"))
+
+
+def parse(text: str, sensors: Collection[str] = ()) -> Statement:
+    """The statement in ``text``; ``sensors``: names of the tables of sensors that are no motes, in lower case. Raises QueryError with the
+    place and what would be right."""
     try:
         if not text.strip():
             raise QueryError(
                 "the query is empty", "write for example SELECT nodeid, temp FROM sensors SAMPLE PERIOD 10 s"
             )
-        return TreeBuilder(text).build(_lark().parse(text))
+        return TreeBuilder(text, sensors).build(_lark().parse(text))
     except UnexpectedCharacters as error:
         raise _unexpected_character(error, text) from None
     except UnexpectedToken as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -51,8 +51,9 @@ _Node = Tree[Token] | Token
 class TreeBuilder:
     """Builds the statement of one text."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, sensors: Collection[str] = ()) -> None:
+        """``sensors``: names of the tables of sensors that are no motes, in lower case."""
+        self._text, self._sensors = text, sensors
 
     def build(self, tree: Tree[Token]) -> ast.Statement:
         """The statement of a whole parse tree."""
@@ -83,7 +84,7 @@ class TreeBuilder:
         number = _token(buffers[0].children[-1])
         if len(buffers) > 1:
             raise QueryError("BUFFER is said twice", "leave one of them out", _span(buffers[1]))
-        size = ast.Number(_value(number), None, _span(number))
+        size = ast.Number(value_of(number), None, _span(number))
         return ast.CreatePoint(
             ast.Name(f"buffer_{number}", _span(number)),
             True,
@@ -95,7 +96,7 @@ class TreeBuilder:
 
     def _create(self, tree: Tree[Token]) -> ast.CreatePoint:
         _, circular, _, name, _, number, unit, fields, each, _, filling = tree.children
-        size = ast.Number(_value(_token(number)), str(unit) if unit is not None else None, _span(number))
+        size = ast.Number(value_of(_token(number)), str(unit) if unit is not None else None, _span(number))
         named = [] if fields is None else [_tree(field).children for field in _tree(fields).children]
         select = None
         if filling is not None:
@@ -129,7 +130,7 @@ class TreeBuilder:
             _name(_token(name)),
             _name(_token(table)),
             tuple(_name(_token(attribute.children[0])) for attribute in attributes),
-            ast.Number(_value(_token(root)), None, _span(_token(root))) if root is not None else None,
+            ast.Number(value_of(_token(root)), None, _span(_token(root))) if root is not None else None,
             _name(_token(policy)) if policy is not None else None,
             _duration(_tree(period), "SAMPLE PERIOD") if period is not None else None,
             self._text,
@@ -139,7 +140,7 @@ class TreeBuilder:
         number = _token(tree.children[2])
         if not number.isdigit():
             raise QueryError(f"'{number}' is no query id", "STOP QUERY takes a whole number", _span(number))
-        return ast.Stop(int(_value(number)), self._text)
+        return ast.Stop(int(value_of(number)), self._text)
 
     def _select(
         self, tree: Tree[Token], event: ast.OnEvent | None, behind: Sequence[Tree[Token]] = ()
@@ -157,11 +158,11 @@ class TreeBuilder:
         select = ast.Select(
             tuple(_item(_tree(item)) for item in _tree(items).children),
             tables,
-            _expression(where.children[1]) if where is not None else None,
-            tuple(_expression(expression) for expression in groups.children[2:])
+            expression_of(where.children[1]) if where is not None else None,
+            tuple(expression_of(expression) for expression in groups.children[2:])
             if groups is not None
             else (),
-            _expression(having.children[1]) if having is not None else None,
+            expression_of(having.children[1]) if having is not None else None,
             self._when(clauses, tables, tree),
             event,
             no_interleave is not None,
@@ -170,7 +171,7 @@ class TreeBuilder:
             tuple(_span(_tree(clause.children[-1])) for clause in trees if clause.data == "nested"),
             tuple(_stop_on(clause) for clause in trees if clause.data == "stop_on"),
             _name(_token(into.children[-1])) if into is not None else None,
-            tuple(map(_expression, combine.children[1:])) if combine is not None else (),
+            tuple(map(expression_of, combine.children[1:])) if combine is not None else (),
             ast.Interpolate(_span(interpolate)) if interpolate is not None else None,
             self._text,
             _history(clauses["history"]) if "history" in clauses else None,
@@ -184,6 +185,9 @@ class TreeBuilder:
             if "wait" in clauses
             else None,
         )
+        if any(table.name.name.lower() in self._sensors for table in tables):
+            # What their columns are is not known here.
+            return replace(select, of_sensors=True)
         select = _with_event_names(select)
         _check_tables(select)
         return select
@@ -195,7 +199,8 @@ class TreeBuilder:
         if "sampling" in clauses:
             return _sampling(clauses["sampling"])
         past, span = clauses.get("history"), _span(tree)
-        if past is not None and past.children[-1] is not None:
+        of_sensors = any(table.name.name.lower() in self._sensors for table in tables)
+        if of_sensors or (past is not None and past.children[-1] is not None):
             return ast.Recorded(span)
         # A misspelt clause passes for the name of a table.
         guess = guess_last(self._text[: span.end]) if self._ends_in_alias(tables, span) else ""
@@ -313,6 +318,9 @@ def _check_tables(select: ast.Select) -> None:
     known = [name for table in select.tables for name in (table.alias, table.name.name) if name is not None]
     of_stops = list(_names(select.stops))
     for name in _names(select):
+        if name.stream is not None:
+            hint = "only columns of tables that CREATE SENSORS made have fields; SHOW SENSORS lists these"
+            raise QueryError(f"'{name.table}.{name.stream}.{name.name}' has three parts", hint, name.span)
         if name.table is not None and name.table.lower() == "event":
             if select.event is None and name not in of_stops:
                 hint = "begin with ON EVENT name, or leave it out"
@@ -357,7 +365,7 @@ def _item(tree: Tree[Token]) -> ast.SelectItem:
     if tree.data == "star":
         return ast.SelectItem(ast.Star(_span(tree)), None, _span(tree))
     expression, _, alias = tree.children
-    return ast.SelectItem(_expression(expression), str(alias) if alias is not None else None, _span(tree))
+    return ast.SelectItem(expression_of(expression), str(alias) if alias is not None else None, _span(tree))
 
 
 def _sampling(tree: Tree[Token]) -> ast.SamplePeriod | ast.Once | ast.Lifetime:
@@ -387,16 +395,16 @@ def _history(tree: Tree[Token]) -> ast.History:
 def _ordered(tree: Tree[Token]) -> ast.Ordered:
     expression, direction = tree.children
     descending = direction is not None and _token(direction).type == "DESC"
-    return ast.Ordered(_expression(expression), descending, _span(tree))
+    return ast.Ordered(expression_of(expression), descending, _span(tree))
 
 
 def _limit(token: Token) -> ast.Number:
-    return ast.Number(_value(token), None, _span(token))
+    return ast.Number(value_of(token), None, _span(token))
 
 
 def _queue(tree: Tree[Token]) -> ast.Queue:
     _, policy, _, number, *_, send = tree.children
-    size = ast.Number(_value(_token(number)), None, _span(number)) if number is not None else None
+    size = ast.Number(value_of(_token(number)), None, _span(number)) if number is not None else None
     return ast.Queue(
         _name(_token(policy)),
         size,
@@ -408,7 +416,7 @@ def _queue(tree: Tree[Token]) -> ast.Queue:
 def _approximate(tree: Tree[Token]) -> ast.Approximate:
     _, _, number, unit = tree.children
     span = _span(number).to(_span(unit)) if unit is not None else _span(number)
-    within = ast.Number(_value(_token(number)), str(unit) if unit is not None else None, span)
+    within = ast.Number(value_of(_token(number)), str(unit) if unit is not None else None, span)
     return ast.Approximate(within, _span(tree))
 
 
@@ -418,13 +426,15 @@ def _event_name(node: Any) -> ast.Name:
 
 def _output(tree: Tree[Token]) -> ast.Output:
     *_, name, argument = tree.children
-    return ast.Output(_event_name(name), _expression(argument) if argument is not None else None, _span(tree))
+    return ast.Output(
+        _event_name(name), expression_of(argument) if argument is not None else None, _span(tree)
+    )
 
 
 def _signal(tree: Tree[Token]) -> ast.Signal:
     trees = [_tree(child) for child in tree.children if isinstance(child, Tree)]
     name, *parameters = trees
-    return ast.Signal(_event_name(name), tuple(map(_expression, parameters)), _span(tree))
+    return ast.Signal(_event_name(name), tuple(map(expression_of, parameters)), _span(tree))
 
 
 def _on_event(tree: Tree[Token]) -> ast.OnEvent:
@@ -464,14 +474,14 @@ def _stop_on(tree: Tree[Token]) -> ast.StopOn:
         if parameter.data == "parameter_time":
             hint = "name an attribute of the mote that raises it, as in STOP ON EVENT hot(temp)"
             raise QueryError("a time is no parameter of an event", hint, _span(parameter))
-    condition = _expression(where) if where is not None else None
+    condition = expression_of(where) if where is not None else None
     return ast.StopOn(_event_name(name), _named(parameters), condition, _span(tree))
 
 
 def _length(tree: Tree[Token]) -> ast.Duration | ast.Rounds:
     number, unit = tree.children
     if unit is None or _token(unit).lower() in _ROUNDS:
-        return ast.Rounds(_value(_token(number)), _span(tree))
+        return ast.Rounds(value_of(_token(number)), _span(tree))
     return _duration(tree)
 
 
@@ -479,7 +489,7 @@ def _duration(tree: Tree[Token], clause: str = "", unstated: str = "s") -> ast.D
     """``clause``: the words before it, for what is said where no unit is written, which then is ``unstated``."""
     number, unit = tree.children
     if unit is None:
-        milliseconds = _value(_token(number)) * TIMES[unstated]
+        milliseconds = value_of(_token(number)) * TIMES[unstated]
         return ast.Duration(milliseconds, _span(tree), f"{clause} {number} is {number} {unstated}")
     number, unit = _token(number), _token(unit)
     size = time_of(unit)
@@ -488,10 +498,11 @@ def _duration(tree: Tree[Token], clause: str = "", unstated: str = "s") -> ast.D
         guess = did_you_mean("minutes" if unit == "m" else str(unit), list(TIMES))
         hint = f"{guess}times are in {', '.join(TIME_NAMES)}"
         raise QueryError(f"unknown unit of time '{unit}'", hint, _span(unit))
-    return ast.Duration(_value(number) * size, _span(tree))
+    return ast.Duration(value_of(number) * size, _span(tree))
 
 
-def _value(token: Token) -> Decimal:
+def value_of(token: Token) -> Decimal:
+    """A number as it is written, exactly. Raises QueryError."""
     try:
         value = Decimal(str(token))
     except InvalidOperation:
@@ -510,17 +521,18 @@ def _out_of_range(token: Token) -> QueryError:
     )
 
 
-def _expression(node: Any) -> ast.Expression:
+def expression_of(node: Any) -> ast.Expression:
+    """The expression of a part of Lark's tree. Raises QueryError."""
     tree = _tree(node)
     if tree.data in ("compared", "condition", "conjunction", "shift", "sum", "product"):
         return _chain(tree.children)
     if tree.data in ("parenthesis", "plus"):
-        return _expression(tree.children[-1])
+        return expression_of(tree.children[-1])
     if tree.data in ("number", "text", "null", "name", "name_group", "call", "call_of_nothing"):
         return _primary(tree, _span(tree))
     if tree.data in ("minus", "negated"):
         operator = "-" if tree.data == "minus" else "NOT"
-        return ast.Unary(operator, _expression(tree.children[1]), _span(tree))
+        return ast.Unary(operator, expression_of(tree.children[1]), _span(tree))
     return _test(tree, _span(tree))
 
 
@@ -528,20 +540,21 @@ def _primary(tree: Tree[Token], span: Span) -> ast.Expression:
     children = tree.children
     if tree.data == "number":
         unit = children[1]
-        return ast.Number(_value(_token(children[0])), str(unit) if unit is not None else None, span)
+        return ast.Number(value_of(_token(children[0])), str(unit) if unit is not None else None, span)
     if tree.data in ("text", "null"):
         return _text(_token(children[0])) if tree.data == "text" else ast.Null(span)
     if tree.data == "name_group":  # a keyword elsewhere
         table, word = children
         return ast.Name(str(word), span, str(table) if table is not None else None)
     if tree.data == "name":
-        first, second = children
-        if second is None:
-            return _name(_token(first))
-        return ast.Name(str(second), span, str(first), _is_quoted(_token(second)))
+        first, *behind = [_token(child) for child in children if child is not None]
+        if not behind:
+            return _name(first)
+        stream = str(behind[0]) if len(behind) > 1 else None
+        return ast.Name(str(behind[-1]), span, str(first), _is_quoted(behind[-1]), stream)
     function, distinct, *arguments = (*children, None) if tree.data == "call_of_nothing" else children
     star = bool(arguments) and isinstance(arguments[0], Token)
-    values = tuple(map(_expression, arguments[1:] if star else arguments))
+    values = tuple(map(expression_of, arguments[1:] if star else arguments))
     return ast.Call(str(function), values, distinct is not None, span, star)
 
 
@@ -551,22 +564,22 @@ def _text(token: Token) -> ast.Text:
 
 def _test(tree: Tree[Token], span: Span) -> ast.Expression:
     children = tree.children
-    operand = _expression(children[0])
+    operand = expression_of(children[0])
     if tree.data == "is_null":
         return ast.IsNull(operand, children[2] is not None, span)
     negated = children[1] is not None
     if tree.data == "like":
         return ast.Like(operand, _text(_token(children[3])), negated, span)
     if tree.data == "between":
-        return ast.Between(operand, _expression(children[3]), _expression(children[5]), negated, span)
-    return ast.InList(operand, tuple(_expression(item) for item in children[3:]), negated, span)
+        return ast.Between(operand, expression_of(children[3]), expression_of(children[5]), negated, span)
+    return ast.InList(operand, tuple(expression_of(item) for item in children[3:]), negated, span)
 
 
 def _chain(children: Sequence[Any]) -> ast.Expression:
     """``a op b op c`` from the left."""
-    result = _expression(children[0])
+    result = expression_of(children[0])
     for i in range(1, len(children), 2):
-        right = _expression(children[i + 1])
+        right = expression_of(children[i + 1])
         operator = str(children[i]).upper()
         operator = "<>" if operator == "!=" else operator
         result = ast.Binary(operator, result, right, result.span.to(right.span))

@@ -30,6 +30,7 @@ from skerry.planner.model.frames import Frame
 from skerry.planner.model.joined_tables import Probe
 from skerry.planner.model.lifetime_budget import LifetimeBudget
 from skerry.planner.model.ordering import Ordering
+from skerry.planner.model.source_plans import SourceOutput, SourcePlan
 from skerry_protocol.attributes import ValueFormat
 from skerry_protocol.packets import Aggregate
 
@@ -117,6 +118,13 @@ class QueryPlan:
     start_now: bool = False
     #: For how long an epoch is waited for, in ms from its beginning; None: as long as is usual.
     wait_ms: int | None = None
+    #: What it asks of sensors that are no motes, which are all that it is about; its ``outputs`` are there, too.
+    sources: SourcePlan | None = None
+
+    @property
+    def shown(self) -> tuple[Output, ...] | tuple[SourceOutput, ...]:
+        """The columns that its user sees."""
+        return self.outputs if self.sources is None else self.sources.outputs
 
     def exprs(self) -> list[Expr]:
         """What its columns, HAVING and ORDER BY are made of."""

@@ -199,5 +199,28 @@ CREATE TABLE tags (
 ) STRICT, WITHOUT ROWID;
 """
 
+_SENSORS = """
+ALTER TABLE gateway ADD COLUMN last_sensor_stream INTEGER NOT NULL DEFAULT 0;
+
+-- Tables of sensors that are no motes, by their names in lower case; stream: the number of their rows in the log, last_tuple: the greatest
+-- number of a tuple that there has been. columns: JSON.
+CREATE TABLE sensor_tables (
+    name TEXT PRIMARY KEY,
+    shown TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    stream INTEGER NOT NULL UNIQUE,
+    last_tuple INTEGER NOT NULL,
+    columns TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Their tuples. column_values: JSON, in the order of the columns.
+CREATE TABLE sensor_tuples (
+    sensor_table TEXT NOT NULL REFERENCES sensor_tables ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+    tuple INTEGER NOT NULL,
+    column_values TEXT NOT NULL,
+    PRIMARY KEY (sensor_table, tuple)
+) STRICT, WITHOUT ROWID;
+"""
+
 #: SQL, one script for each version.
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SENSORS)

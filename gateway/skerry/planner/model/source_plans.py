@@ -1,0 +1,94 @@
+"""What a query over sensors that are no motes asks: plain values that executors read as JSON.
+
+A :class:`Term` is an expression over the columns of a stream's batches. These have the names that users see, in lower case: a static
+column its own (``place``), the stream attribute its own, which is the address (``reading``), a field its name behind that
+(``reading.level``). Three more are nobody's: :data:`SOURCE`, :data:`TIME` and :data:`ARRIVAL`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+#: The number of the tuple that a row is of; its time, and when it came (UTC).
+SOURCE, TIME, ARRIVAL = "_source", "_time", "_arrival"
+
+INT, DECIMAL, DOUBLE, TEXT, BOOLEAN, TIMESTAMP = "int", "decimal", "double", "text", "boolean", "timestamp"
+#: The literal NULL's, which any other type takes.
+NULL = "null"
+NUMBERS = frozenset({INT, DECIMAL, DOUBLE, NULL})
+#: How the API calls types.
+_SHOWN = {
+    INT: "integer",
+    DECIMAL: "decimal",
+    DOUBLE: "decimal",
+    TEXT: "text",
+    BOOLEAN: "boolean",
+    TIMESTAMP: "timestamp",
+    NULL: "text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``op``: ``column`` or ``literal``, whose ``value`` says which; a comparison, ``AND``, ``OR``, ``NOT``, ``+ - * / %``, ``NEGATE``,
+    ``IS NULL``, or ``LIKE`` with the pattern as ``value``. ``type``: one of those above, of an array with ``[]`` behind it. Decimals and
+    times are texts."""
+
+    op: str
+    type: str
+    args: tuple[Term, ...] = ()
+    value: str | int | float | bool | None = None
+
+    def to_list(self) -> list[Any]:
+        """For JSON."""
+        return [self.op, self.type, [arg.to_list() for arg in self.args], self.value]
+
+    @classmethod
+    def from_list(cls, data: list[Any]) -> Term:
+        """What :meth:`to_list` wrote."""
+        op, kind, args, value = data
+        return cls(op, kind, tuple(map(cls.from_list, args)), value)
+
+    def columns(self) -> Iterator[str]:
+        """Names of the columns that it needs."""
+        if self.op == "column":
+            yield str(self.value)
+        for arg in self.args:
+            yield from arg.columns()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOutput:
+    """A column that a user sees. ``digits``: as many decimal places as each number has."""
+
+    name: str
+    term: Term
+    unit: str
+    digits: int | None = None
+
+    @property
+    def type(self) -> str:
+        """As of :class:`skerry.planner.model.plans.Output`."""
+        return "list" if self.term.type.endswith("[]") else _SHOWN[self.term.type]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """``table``: its name in lower case. ``stream``: the number of its rows' stream in the log; None: of static columns alone, for which
+    nothing is opened. ``chosen``: the part of ``where`` that static columns decide, by which sources are chosen. ``order``, ``limit``: of
+    static rows."""
+
+    table: str
+    stream: int | None
+    outputs: tuple[SourceOutput, ...]
+    where: Term | None
+    chosen: Term | None
+    order: tuple[tuple[Term, bool], ...] = ()
+    limit: int | None = None
+
+    def needs(self) -> list[str]:
+        """Columns of the stream that its outputs and ``where`` read, each once."""
+        terms = [output.term for output in self.outputs] + ([self.where] if self.where is not None else [])
+        return sorted({name for term in terms for name in term.columns()})

@@ -1,0 +1,422 @@
+"""The tables of sensors that there are, and their tuples: what statements change, and queries read."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skerry.planner.model.source_plans import SourcePlan, Term
+from skerry.sensors import values
+from skerry.sensors.definitions import SensorTable, column_of, define
+from skerry.sensors.evaluate import evaluate, passes, shown, shown_type
+from skerry.sensors.resolver import Resolver
+from skerry.sensors.values import Kept, ValueRefusedError
+from skerry.sql import ast
+from skerry.sql.errors import QueryError, did_you_mean
+from skerry.sql.sensor_statements import (
+    AddColumn,
+    Copy,
+    CreateSensors,
+    Delete,
+    Describe,
+    DropColumn,
+    DropSensors,
+    Insert,
+    SensorStatement,
+    ShowSensors,
+    Update,
+)
+
+#: Tuples of all tables at most, and of a CSV file: all are in the gateway's memory.
+TUPLES_MAXIMUM = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """A table with its tuples, by their numbers, which are never given twice."""
+
+    table: SensorTable
+    rows: Mapping[int, tuple[Kept, ...]]
+    last: int = 0
+
+    def columns(self) -> dict[str, pa.Array]:
+        """The static columns, in the order of the tuples' numbers."""
+        return values.columns(self.table.columns, list(self.rows.values()))
+
+    def chosen(self, where: Term | None) -> list[int]:
+        """Numbers of the tuples for which a condition over static columns is true."""
+        if where is None:
+            return list(self.rows)
+        passed = passes(where, self.columns(), len(self.rows)).to_pylist()
+        return [number for number, passes_ in zip(self.rows, passed, strict=True) if passes_]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a statement: a sentence, or rows."""
+
+    text: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+
+
+class SensorStore:
+    """Not locked: its owner calls it under his lock; what it gives is not changed afterwards. ``in_use``: ids of the queries that read a
+    table, all of them, or a column of it."""
+
+    def __init__(self, in_use: Callable[[str, str | None], list[str]] = lambda *_: []) -> None:
+        self._in_use = in_use
+        self._by_key: dict[str, Tuples] = {}
+        #: The greatest number of a stream that there has been.
+        self.last_stream = 0
+        #: Keys of tables that are not yet on the disk as they are, and what is there of all.
+        self.changed: set[str] = set()
+        self._on_disk: dict[str, Tuples] = {}
+
+    # ---- what there is ----
+
+    def tables(self) -> dict[str, SensorTable]:
+        """By name in lower case."""
+        return {key: found.table for key, found in self._by_key.items()}
+
+    def tuples(self, key: str) -> Tuples | None:
+        """A table with its tuples; None: there is no such table."""
+        return self._by_key.get(key)
+
+    def static_rows(self, plan: SourcePlan) -> pa.RecordBatch:
+        """The answer to a query over static columns. QueryError: the table has gone."""
+        found = self._by_key.get(plan.table)
+        if found is None:
+            raise QueryError(f"table {plan.table} has been dropped", "ask again")
+        own, count = found.columns(), len(found.rows)
+        places = pc.indices_nonzero(passes(plan.where, own, count))
+        if plan.order:
+            names = [f"by{i}" for i in range(len(plan.order))]
+            keys = pa.table([evaluate(term, own, count).take(places) for term, _ in plan.order], names)
+            ways = [
+                (name, "descending" if descending else "ascending")
+                for name, (_, descending) in zip(names, plan.order, strict=True)
+            ]
+            places = places.take(pc.sort_indices(keys, sort_keys=ways))
+        if plan.limit is not None:
+            places = places.slice(0, plan.limit)
+        return pa.RecordBatch.from_arrays(
+            [shown(output.term, own, count).take(places) for output in plan.outputs], schema=schema_of(plan)
+        )
+
+    # ---- statements ----
+
+    def run(self, statement: SensorStatement, user: str, files: Path, text: str) -> Done:
+        """Do what a statement says. ``files``: the folder that COPY reads. Raises QueryError: nothing has changed."""
+        try:
+            match statement:
+                case CreateSensors():
+                    done = self._create(statement, user)
+                case Insert():
+                    done = self._insert(statement, user)
+                case Update():
+                    done = self._update(statement, user)
+                case Delete():
+                    done = self._delete(statement, user)
+                case Copy():
+                    done = self._copy(statement, user, files)
+                case AddColumn() | DropColumn():
+                    done = self._alter(statement, user)
+                case DropSensors():
+                    done = self._drop(statement, user)
+                case ShowSensors():
+                    done = self._show()
+                case Describe():
+                    done = self._describe(statement)
+        except QueryError as error:
+            raise error.within(text) from None
+        return done
+
+    def _of(self, name: ast.Name, user: str | None = None) -> Tuples:
+        """A table; with ``user`` only where it is his. Raises QueryError."""
+        found = self._by_key.get(name.name.lower())
+        if found is None:
+            names = [tuples.table.name for tuples in self._by_key.values()]
+            guess = did_you_mean(name.name, list(self._by_key))
+            hint = f"{guess}there are {', '.join(names)}" if names else "make one with CREATE SENSORS"
+            raise QueryError(f"unknown table of sensors '{name.name}'", hint, name.span)
+        if user is not None and found.table.owner != user:
+            hint = "who created it changes it"
+            raise QueryError(f"table '{found.table.name}' is another user's", hint, name.span)
+        return found
+
+    def _create(self, statement: CreateSensors, user: str) -> Done:
+        key = statement.name.name.lower()
+        if key in self._by_key:
+            hint = f"drop it first, with DROP SENSORS {statement.name.name}, or take another name"
+            raise QueryError(f"there is a table '{statement.name.name}' already", hint, statement.name.span)
+        table = define(statement, user, self.last_stream + 1)
+        self.last_stream += 1
+        self._set(Tuples(table, {}))
+        return Done(
+            f"table {table.name} has {_count(len(table.columns), 'column')} and no sensors yet: INSERT INTO {table.name} VALUES (…)"
+        )
+
+    def _insert(self, statement: Insert, user: str) -> Done:
+        found = self._of(statement.name, user)
+        columns = found.table.columns
+        places = [self._place(found, name) for name in statement.columns] or list(range(len(columns)))
+        if len({*places}) < len(places):
+            raise QueryError("a column is named twice", "name each once", statement.columns[0].span)
+        rows = []
+        for literals, span in zip(statement.rows, statement.spans, strict=True):
+            if len(literals) != len(places):
+                names = ", ".join(columns[place].name for place in places)
+                hint = f"give one for each of {names}"
+                raise QueryError(
+                    f"{_count(len(literals), 'value')} for {_count(len(places), 'column')}", hint, span
+                )
+            row: list[Kept] = [None] * len(columns)
+            for place, literal in zip(places, literals, strict=True):
+                try:
+                    row[place] = values.kept(columns[place], literal.value)
+                except ValueRefusedError as error:
+                    raise QueryError(str(error), "", literal.span) from None
+            rows.append(tuple(row))
+        self._add(found, rows, statement.name)
+        return Done(f"{_count(len(rows), 'row')} inserted into {found.table.name}")
+
+    def _add(self, found: Tuples, rows: Sequence[tuple[Kept, ...]], name: ast.Name) -> None:
+        there = sum(len(tuples.rows) for tuples in self._by_key.values())
+        if there + len(rows) > TUPLES_MAXIMUM:
+            raise QueryError(f"there are {there} sensors", f"at most {TUPLES_MAXIMUM} have room", name.span)
+        more = dict(enumerate(rows, found.last + 1))
+        self._set(replace(found, rows={**found.rows, **more}, last=found.last + len(rows)))
+
+    def _place(self, found: Tuples, name: ast.Name) -> int:
+        place = found.table.place(name.name)
+        if place is None:
+            names = [column.name for column in found.table.columns]
+            hint = f"{did_you_mean(name.name, names)}{found.table.name} has {', '.join(names)}"
+            raise QueryError(f"unknown column '{name.name}'", hint, name.span)
+        return place
+
+    def _update(self, statement: Update, user: str) -> Done:
+        found = self._of(statement.name, user)
+        assigned: dict[int, Kept] = {}
+        for name, literal in statement.assignments:
+            place = self._place(found, name)
+            try:
+                assigned[place] = values.kept(found.table.columns[place], literal.value)
+            except ValueRefusedError as error:
+                raise QueryError(str(error), "", literal.span) from None
+        numbers = self._chosen(found, statement.where)
+        rows = dict(found.rows)
+        for number in numbers:
+            rows[number] = tuple(assigned.get(place, value) for place, value in enumerate(rows[number]))
+        if numbers:
+            self._set(replace(found, rows=rows))
+        return Done(f"{_count(len(numbers), 'row')} of {found.table.name} updated")
+
+    def _delete(self, statement: Delete, user: str) -> Done:
+        found = self._of(statement.name, user)
+        numbers = {*self._chosen(found, statement.where)}
+        if numbers:
+            self._set(replace(found, rows={n: row for n, row in found.rows.items() if n not in numbers}))
+        return Done(f"{_count(len(numbers), 'row')} of {found.table.name} deleted")
+
+    def _chosen(self, found: Tuples, where: ast.Expression | None) -> list[int]:
+        if where is None:
+            return list(found.rows)
+        resolver = Resolver(found.table, found.table.key)
+        term = resolver.condition(where)
+        if not resolver.is_static(term):
+            raise QueryError(
+                "a field of a stream is no column of a tuple", "ask for static columns", where.span
+            )
+        return found.chosen(term)
+
+    def _copy(self, statement: Copy, user: str, files: Path) -> Done:
+        found = self._of(statement.name, user)
+        path = (files / statement.file).resolve()
+        if not path.is_relative_to(files.resolve()):
+            hint = f"files are read from {files}: give a name in there"
+            raise QueryError(f"'{statement.file}' is elsewhere", hint, statement.span)
+        try:
+            rows = _read_csv(path, found)
+        except OSError as error:
+            hint = f"files are read from {files}"
+            raise QueryError(f"'{statement.file}': {error.strerror}", hint, statement.span) from None
+        except (ValueError, csv.Error) as error:
+            hint = f"the first line names columns of {found.table.name}, each further one is a tuple"
+            raise QueryError(f"'{statement.file}': {error}", hint, statement.span) from None
+        self._add(found, rows, statement.name)
+        return Done(f"{_count(len(rows), 'row')} copied into {found.table.name}")
+
+    def _alter(self, statement: AddColumn | DropColumn, user: str) -> Done:
+        found = self._of(statement.name, user)
+        if isinstance(statement, AddColumn):
+            text = statement.column
+            if found.table.place(text.name.name) is not None:
+                raise QueryError(
+                    f"there is a column '{text.name.name}' already", "take another name", text.name.span
+                )
+            table = found.table.with_column(column_of(text))
+            self._set(replace(found, table=table, rows={n: (*row, None) for n, row in found.rows.items()}))
+            return Done(
+                f"column {text.name.name} added to {table.name}: NULL in {_count(len(found.rows), 'row')}"
+            )
+        place = self._place(found, statement.column)
+        if found.table.columns[place].fields:
+            hint = "drop the table, with DROP SENSORS"
+            raise QueryError("a table of sensors keeps its stream", hint, statement.column.span)
+        if len(found.table.columns) == 1:
+            raise QueryError(
+                "it is the last column", "drop the table, with DROP SENSORS", statement.column.span
+            )
+        self._check_unused(found.table, statement.column, statement.column.name.lower())
+        rows = {n: row[:place] + row[place + 1 :] for n, row in found.rows.items()}
+        self._set(replace(found, table=found.table.without(place), rows=rows))
+        return Done(f"column {statement.column.name} of {found.table.name} dropped")
+
+    def _drop(self, statement: DropSensors, user: str) -> Done:
+        found = self._of(statement.name, user)
+        self._check_unused(found.table, statement.name, None)
+        del self._by_key[found.table.key]
+        self.changed.add(found.table.key)
+        return Done(f"table {found.table.name} dropped, with {_count(len(found.rows), 'sensor')}")
+
+    def _check_unused(self, table: SensorTable, name: ast.Name, column: str | None) -> None:
+        users = self._in_use(table.key, column)
+        if users:
+            what = f"query {users[0]} reads" if len(users) == 1 else f"queries {', '.join(users)} read"
+            raise QueryError(f"{what} '{name.name}'", "stop that first", name.span)
+
+    def _show(self) -> Done:
+        rows = tuple(
+            (found.table.name, found.table.owner, len(found.rows), ", ".join(column.name for column in found.table.columns))
+            for found in self._by_key.values()
+        )  # fmt: skip
+        return Done("", ("table", "owner", "sensors", "columns"), rows)
+
+    def _describe(self, statement: Describe) -> Done:
+        described = self._of(statement.name).table.described()
+        return Done("", ("column", "type", "unit", "what"), tuple(tuple(row.values()) for row in described))
+
+    def _set(self, tuples: Tuples) -> None:
+        self._by_key[tuples.table.key] = tuples
+        self.changed.add(tuples.table.key)
+
+    # ---- on disk ----
+
+    def snapshot(self) -> tuple[dict[str, Tuples], int, set[str]]:
+        """For :meth:`put_back`."""
+        return dict(self._by_key), self.last_stream, set(self.changed)
+
+    def put_back(self, snapshot: tuple[dict[str, Tuples], int, set[str]]) -> None:
+        """As it was: what a statement changed could not be remembered."""
+        self._by_key, self.last_stream, self.changed = snapshot
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """All tables, to be kept."""
+        return [
+            {"name": key, "shown": t.table.name, "owner": t.table.owner, "stream": t.table.number, "last_tuple": t.last,
+             "columns": json.dumps(t.table.to_list())}
+            for key, t in self._by_key.items()
+        ]  # fmt: skip
+
+    def tuple_rows(self) -> list[dict[str, Any]]:
+        """All tuples, to be kept."""
+        return [
+            _kept(key, number, row)
+            for key, found in self._by_key.items()
+            for number, row in found.rows.items()
+        ]
+
+    def unsaved(self) -> Iterator[tuple[str, dict[str, Any], list[dict[str, Any]]]]:
+        """What has changed since :meth:`saved`: a table of the state, what its rows have that go, and what takes their place."""
+        for key in sorted(self.changed):
+            found, there = self._by_key.get(key), self._on_disk.get(key)
+            if found is None or (there is not None and there.table.number != found.table.number):
+                # With its tuples.
+                yield "sensor_tables", {"name": key}, []
+                there = None
+            if found is None:
+                continue
+            yield (
+                "sensor_tables",
+                {"name": key, "stream": -1},
+                [row for row in self.table_rows() if row["name"] == key],
+            )
+            before = there.rows if there is not None else {}
+            for number in before.keys() - found.rows.keys():
+                yield "sensor_tuples", {"sensor_table": key, "tuple": number}, []
+            new = [_kept(key, n, row) for n, row in found.rows.items() if before.get(n) is not row]
+            yield "sensor_tuples", {"sensor_table": key, "tuple": -1}, new
+
+    def saved(self) -> None:
+        """Everything is on the disk as it is."""
+        self.changed.clear()
+        self._on_disk = dict(self._by_key)
+
+    def restore(
+        self, tables: Collection[Mapping[str, Any]], tuples: Collection[Mapping[str, Any]], last: int
+    ) -> None:
+        """What :meth:`table_rows` and :meth:`tuple_rows` said."""
+        rows: dict[str, dict[int, tuple[Kept, ...]]] = {}
+        for row in tuples:
+            rows.setdefault(row["sensor_table"], {})[row["tuple"]] = tuple(json.loads(row["column_values"]))
+        for row in tables:
+            table = SensorTable.of(row["shown"], row["owner"], row["stream"], json.loads(row["columns"]))
+            self._by_key[row["name"]] = Tuples(table, rows.get(row["name"], {}), row["last_tuple"])
+        self.last_stream = last
+        self.saved()
+
+
+def _kept(key: str, number: int, row: tuple[Kept, ...]) -> dict[str, Any]:
+    return {"sensor_table": key, "tuple": number, "column_values": json.dumps(row)}
+
+
+def schema_of(plan: SourcePlan) -> pa.Schema:
+    """Of what a query's user gets."""
+    return pa.schema([(output.name, shown_type(output.term.type)) for output in plan.outputs])
+
+
+def _read_csv(path: Path, found: Tuples) -> list[tuple[Kept, ...]]:
+    """Raises OSError, ValueError, csv.Error."""
+    table = found.table
+    with path.open(newline="", encoding="utf-8-sig") as opened:
+        reader = csv.reader(opened)
+        names = next(reader, None)
+        if not names:
+            raise ValueError("it is empty")
+        places = []
+        for name in names:
+            place = table.place(name.strip())
+            if place is None:
+                raise ValueError(f"its first line names '{name}', which {table.name} does not have")
+            places.append(place)
+        rows = []
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(places):
+                raise ValueError(
+                    f"line {reader.line_num} has {_count(len(cells), 'value')} for {_count(len(places), 'column')}"
+                )
+            row: list[Kept] = [None] * len(table.columns)
+            for place, cell in zip(places, cells, strict=True):
+                try:
+                    row[place] = values.read(table.columns[place], cell) if cell else None
+                except ValueRefusedError as error:
+                    raise ValueError(f"line {reader.line_num}: {error}") from None
+            rows.append(tuple(row))
+            if len(rows) > TUPLES_MAXIMUM:
+                raise ValueError(f"it has more than {TUPLES_MAXIMUM} lines")
+    return rows
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
