@@ -38,7 +38,7 @@ def stream_row(number: int) -> dict[str, Any]:
 
 
 def counters(last: int) -> dict[str, Any]:
-    return {"id": 1, "last_query": last, "last_group": 0, "mote_memory": 100}
+    return {"id": 1, "last_query": last, "last_group": 0, "mote_memory": 100, "last_sensor_stream": 0}
 
 
 def steps(random: Random, count: int) -> Iterator[tuple[Changes, State]]:
