@@ -1,0 +1,1 @@
+"""Joins of streams within windows of time or of rows."""

@@ -1,0 +1,170 @@
+"""Conditions of a join over Arrow columns, with SQL's three values: what is unknown is not true.
+
+They are plain values that a planner makes and that executors read from JSON (:func:`encode`, :func:`decode`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import Literal, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Constant: TypeAlias = int | float | str | bool | None
+#: What a column's values are: by alias and name.
+Columns: TypeAlias = Callable[[str, str], pa.Array]
+
+_COMPARED: dict[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+}  # fmt: skip
+_CALCULATED: dict[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    "+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked,
+}  # fmt: skip
+
+
+class Column(msgspec.Struct, frozen=True, tag="column"):
+    """A field of an alias's rows; ``time`` and ``number`` are those of the row itself."""
+
+    alias: str
+    name: str
+
+
+class Value(msgspec.Struct, frozen=True, tag="value"):
+    """A constant."""
+
+    value: Constant
+
+
+class Calculated(msgspec.Struct, frozen=True, tag="calculated"):
+    """Two operands' sum, difference or product; an overflow is an error."""
+
+    operator: Literal["+", "-", "*"]
+    left: Operand
+    right: Operand
+
+
+Operand: TypeAlias = Column | Value | Calculated
+
+
+class Compared(msgspec.Struct, frozen=True, tag="compared"):
+    """Two operands compared; NULL is never equal, nor is NaN."""
+
+    operator: Literal["=", "<>", "<", "<=", ">", ">="]
+    left: Operand
+    right: Operand
+
+
+class Known(msgspec.Struct, frozen=True, tag="known"):
+    """IS NOT NULL."""
+
+    operand: Operand
+
+
+class Not(msgspec.Struct, frozen=True, tag="not"):
+    """The contrary; of the unknown, unknown."""
+
+    condition: Condition
+
+
+class AllOf(msgspec.Struct, frozen=True, tag="and"):
+    """True where all are."""
+
+    conditions: tuple[Condition, ...]
+
+
+class AnyOf(msgspec.Struct, frozen=True, tag="or"):
+    """True where one is."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Compared | Known | Not | AllOf | AnyOf
+Node: TypeAlias = Condition | Operand
+
+
+def evaluate(node: Node, columns: Columns, length: int) -> pa.Array:  # noqa: PLR0911 (a case for each kind)
+    """Its values over so many rows."""
+    match node:
+        case Column(alias, name):
+            return columns(alias, name)
+        case Value(value):
+            return pa.repeat(pa.scalar(value), length)
+        case Calculated(sign, left, right):
+            return _CALCULATED[sign](*_both(left, right, columns, length))
+        case Compared(sign, left, right):
+            return _COMPARED[sign](*_both(left, right, columns, length))
+        case Known(operand):
+            return pc.is_valid(evaluate(operand, columns, length))
+        case Not(condition):
+            return pc.invert(evaluate(condition, columns, length))
+        case AllOf(conditions):
+            return reduce(pc.and_kleene, [evaluate(one, columns, length) for one in conditions])
+        case AnyOf(conditions):
+            return reduce(pc.or_kleene, [evaluate(one, columns, length) for one in conditions])
+
+
+def _both(left: Operand, right: Operand, columns: Columns, length: int) -> tuple[pa.Array, pa.Array]:
+    one, other = evaluate(left, columns, length), evaluate(right, columns, length)
+    if pa.types.is_null(one.type) != pa.types.is_null(other.type):
+        # Arrow compares NULL without a type with nothing.
+        kind = other.type if pa.types.is_null(one.type) else one.type
+        one, other = one.cast(kind), other.cast(kind)
+    return one, other
+
+
+def columns_of(node: Node) -> Iterator[Column]:
+    """All columns that it reads."""
+    match node:
+        case Column():
+            yield node
+        case Calculated(_, left, right) | Compared(_, left, right):
+            yield from columns_of(left)
+            yield from columns_of(right)
+        case Known(operand):
+            yield from columns_of(operand)
+        case Not(condition):
+            yield from columns_of(condition)
+        case AllOf(conditions) | AnyOf(conditions):
+            for one in conditions:
+                yield from columns_of(one)
+
+
+def aliases_of(node: Node) -> frozenset[str]:
+    """Whose columns it reads."""
+    return frozenset(column.alias for column in columns_of(node))
+
+
+def conjuncts(condition: Condition | None) -> list[Condition]:
+    """What must all be true."""
+    if condition is None:
+        return []
+    if isinstance(condition, AllOf):
+        return reduce(operator.iadd, map(conjuncts, condition.conditions), [])
+    return [condition]
+
+
+def equal_columns(conditions: list[Condition]) -> list[list[Column]]:
+    """Columns that these conditions make equal, in groups."""
+    groups: list[list[Column]] = []
+    for condition in conditions:
+        match condition:
+            case Compared("=", Column() as left, Column() as right):
+                met = [group for group in groups if left in group or right in group]
+                groups = [group for group in groups if group not in met]
+                groups.append(list(dict.fromkeys([*reduce(operator.iadd, met, []), left, right])))
+    return groups
+
+
+def encode(condition: Condition | None) -> bytes:
+    """As JSON."""
+    return msgspec.json.encode(condition)
+
+
+def decode(text: bytes) -> Condition | None:
+    """From JSON. Raises msgspec.DecodeError."""
+    found: Condition | None = msgspec.json.decode(text, type=Condition | None)
+    return found

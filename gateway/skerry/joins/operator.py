@@ -1,0 +1,87 @@
+"""The W-join operator: rows of a batch in, answers out, state between batches (STEAM 2002, 6.2).
+
+It waits for nobody: an answer comes in the batch that brings the last of its rows, whichever streams are silent. What it gives is a
+function of the log, whatever the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from skerry.joins.answers import table_of
+from skerry.joins.expansion import Expansion
+from skerry.joins.group import Group, PoolKey
+from skerry.joins.pool import PANES, Pool, Run, View
+from skerry.joins.progress import NEVER
+from skerry.joins.rows import Rows, no_rows, sorted_for
+
+
+class StateLimitError(RuntimeError):
+    """A join keeps more than it may; the message says how much, and what would be less."""
+
+
+class Operator:
+    """Of one group, or of one bucket of its keys. ``limit_bytes``: it keeps no more."""
+
+    def __init__(self, group: Group, limit_bytes: int | None = None) -> None:
+        self._group, self._limit = group, limit_bytes
+        self.pools: dict[PoolKey, Pool] = {}
+        self.progress_us = NEVER
+        #: Pairs of rows that were looked at so far.
+        self.pairs = 0
+
+    def advance(self, rows: Mapping[PoolKey, Rows], progress_us: int) -> dict[str, pa.Table]:
+        """Answers by join that these rows bring, the next ones in the log; progress after them."""
+        algorithm = self._group.algorithm
+        views = {}
+        for pool, need in self._group.needs.items():
+            if pool not in self.pools:
+                self.pools[pool] = Pool(algorithm, (need.retention_us + self._group.lateness_us) // PANES)
+            fresh = sorted_for(algorithm, rows[pool]) if pool in rows else no_rows()
+            views[pool] = View(self.pools[pool].runs, fresh)
+        answers = {name: self._answers(name, views) for name in self._group.entries}
+        self._keep(views, max(progress_us, self.progress_us))
+        return answers
+
+    def finish(self) -> dict[str, pa.Table]:
+        """All streams have ended: no answer has waited."""
+        return self.advance({}, self.progress_us)
+
+    def _answers(self, name: str, views: Mapping[PoolKey, View]) -> pa.Table:
+        entry = self._group.entries[name]
+        own = [views[pool] for pool in entry.pools]
+        expansion = Expansion(self._group.algorithm, entry.member, own)
+        places = expansion.answers()
+        self.pairs += expansion.pairs
+        return table_of(entry.join, own, places)
+
+    def _keep(self, views: Mapping[PoolKey, View], progress_us: int) -> None:
+        self.progress_us = progress_us
+        for pool in [pool for pool in self.pools if pool not in self._group.needs]:
+            del self.pools[pool]
+        for pool, need in self._group.needs.items():
+            fresh = views[pool].fresh
+            before = progress_us - need.retention_us
+            self.pools[pool].add(fresh.take(fresh.time >= before))
+            self.pools[pool].expire(before)
+        if self._limit is not None and self.bytes > self._limit:
+            raise StateLimitError(
+                f"the join keeps {self.bytes:,} bytes, more than its limit of {self._limit:,}: choose shorter windows, a shorter LATENESS "
+                "or conditions that fewer rows pass"
+            )
+
+    @property
+    def bytes(self) -> int:
+        """What is kept."""
+        return sum(pool.bytes for pool in self.pools.values())
+
+    @property
+    def rows(self) -> int:
+        """How many rows are kept."""
+        return sum(map(len, self.pools.values()))
+
+    def runs(self) -> dict[tuple[PoolKey, int], Run]:
+        """All that is kept, by pool and number of the run: each never changes, and is written once."""
+        return {(key, run.number): run for key, pool in self.pools.items() for run in pool.runs}
