@@ -16,6 +16,10 @@ import numpy as np
 from skerry.joins.pool import Run
 from skerry.joins.progress import Int64
 from skerry.joins.rows import Algorithm
+from skerry.joins.windows import UNBOUNDED
+
+#: Rows of a key, or of a run for each that looks, up to which a search of its own for each is faster than one over all rows.
+_FEW = 4
 
 #: So many pairs are made at a time, unless one row alone has more.
 PAIRS = 1 << 21
@@ -40,13 +44,34 @@ def _by_key(run: Run, keys: Int64, lows: Int64, highs: Int64) -> tuple[Int64, In
     found = np.flatnonzero(own[np.minimum(starts, len(own) - 1)] == keys)
     first, keys = starts[found], keys[found]
     last = np.searchsorted(own, keys, "right")
-    first, last = (
-        bounded(times, first, last, lows[found], after=False),
-        bounded(times, first, last, highs[found], after=True),
-    )
+    most = int((last - first).max(initial=0))
+    if most > _FEW and len(found) * _FEW > len(own):
+        first, last = _by_code(run, first, lows[found], highs[found])
+    else:
+        first, last = (
+            bounded(times, first, last, lows[found], after=False),
+            bounded(times, first, last, highs[found], after=True),
+        )
     begin, end = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
     begin[found], end[found] = first, np.maximum(first, last)
     return begin, end
+
+
+def _by_code(run: Run, first: Int64, lows: Int64, highs: Int64) -> tuple[Int64, Int64]:
+    """The same by one binary search over all rows: key and time are one number, as keys are counted from 0 on and times from the run's
+    first one."""
+    own, times = run.rows.key, run.rows.time - run.first_us
+    span = run.last_us - run.first_us + 2
+    ranks = np.cumsum(np.diff(own, prepend=own[0]) != 0)
+    if (int(ranks[-1]) + 1) * span >= UNBOUNDED:
+        ends = np.searchsorted(own, own[first], "right")
+        return bounded(run.rows.time, first, ends, lows, after=False), bounded(
+            run.rows.time, first, ends, highs, after=True
+        )
+    codes, bases = ranks * span + times, ranks[first] * span
+    low = np.clip(lows - run.first_us, 0, span - 1)
+    high = np.clip(highs - run.first_us + 1, 0, span - 1)
+    return np.searchsorted(codes, bases + low, "left"), np.searchsorted(codes, bases + high, "left")
 
 
 def bounded(times: Int64, first: Int64, last: Int64, bounds: Int64, *, after: bool) -> Int64:

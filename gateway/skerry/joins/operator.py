@@ -6,16 +6,21 @@ function of the log, whatever the batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from skerry.joins.answers import table_of
 from skerry.joins.expansion import Expansion
 from skerry.joins.group import Group, PoolKey
-from skerry.joins.pool import PANES, Pool, Run, View
-from skerry.joins.progress import NEVER
-from skerry.joins.rows import Rows, no_rows, sorted_for
+from skerry.joins.pool import PANES, Pool, View
+from skerry.joins.progress import NEVER, Bool, Int64
+from skerry.joins.rows import Algorithm, Rows, no_rows, sorted_for
+
+#: Which answers are given, by the times of their earliest rows: others give the other ones.
+Owned: TypeAlias = Callable[[Int64], Bool]
 
 
 class StateLimitError(RuntimeError):
@@ -23,10 +28,11 @@ class StateLimitError(RuntimeError):
 
 
 class Operator:
-    """Of one group, or of one bucket of its keys. ``limit_bytes``: it keeps no more."""
+    """Of one group, or of one bucket of its rows. ``limit_bytes``: it keeps no more. ``owned``: None: all answers."""
 
-    def __init__(self, group: Group, limit_bytes: int | None = None) -> None:
-        self._group, self._limit = group, limit_bytes
+    def __init__(self, group: Group, limit_bytes: int | None = None, owned: Owned | None = None) -> None:
+        self._group, self._limit, self._owned = group, limit_bytes, owned
+        self.algorithm: Algorithm = group.algorithm
         self.pools: dict[PoolKey, Pool] = {}
         self.progress_us = NEVER
         #: Pairs of rows that were looked at so far.
@@ -55,6 +61,10 @@ class Operator:
         expansion = Expansion(self._group.algorithm, entry.member, own)
         places = expansion.answers()
         self.pairs += expansion.pairs
+        if self._owned is not None:
+            times = [view.whole("time", rows) for view, rows in zip(own, places, strict=True)]
+            given = self._owned(np.minimum.reduce(times))
+            places = [rows[given] for rows in places]
         return table_of(entry.join, own, places)
 
     def _keep(self, views: Mapping[PoolKey, View], progress_us: int) -> None:
@@ -81,7 +91,3 @@ class Operator:
     def rows(self) -> int:
         """How many rows are kept."""
         return sum(map(len, self.pools.values()))
-
-    def runs(self) -> dict[tuple[PoolKey, int], Run]:
-        """All that is kept, by pool and number of the run: each never changes, and is written once."""
-        return {(key, run.number): run for key, pool in self.pools.items() for run in pool.runs}

@@ -46,7 +46,8 @@ class Pool:
         self.algorithm: Algorithm = algorithm
         self.pane_us = max(pane_us, SHORTEST_US)
         self._panes: dict[int, list[Run]] = {}
-        self._next = 0
+        #: Of the next run.
+        self.next_number = 0
 
     def add(self, rows: Rows) -> None:
         """Rows that are to be met by later ones."""
@@ -78,13 +79,13 @@ class Pool:
             length += len(merged[-1])
         if len(merged) > 1:
             rows = sorted_for(self.algorithm, concatenated(merged[::-1]))
-        runs.append(Run.of(self._next, pane, rows))
-        self._next += 1
+        runs.append(Run.of(self.next_number, pane, rows))
+        self.next_number += 1
 
     def restore(self, run: Run) -> None:
         """A run as it was kept; those of a pane in the order of their numbers."""
         self._panes.setdefault(run.pane, []).append(run)
-        self._next = max(self._next, run.number + 1)
+        self.next_number = max(self.next_number, run.number + 1)
 
     def expire(self, before_us: int) -> None:
         """No row with a time below is needed any more."""

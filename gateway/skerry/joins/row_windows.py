@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from skerry.joins.join import JoinError
 from skerry.joins.pool import Run, View
 from skerry.joins.progress import NEVER, Int64
 from skerry.joins.retained import retained
-from skerry.joins.rows import KEYED, Rows, concatenated, no_rows, sorted_for
+from skerry.joins.rows import KEYED, Rows, concatenated, decode, encode, no_rows, sorted_for
 
 #: Beyond every time and every place in the order: all rows are settled, no row displaces.
 ENDED_US = 1 << 61
@@ -44,6 +45,14 @@ def row_condition(one: str, other: str, rows: int) -> Condition:
         )
 
     return AnyOf((within(one, other), within(other, one)))
+
+
+class _Kept(msgspec.Struct):
+    next: int
+    progress_us: int
+    aliases: list[bytes]
+    pending: list[bytes]
+    counts: list[list[tuple[int, int]]]
 
 
 class RowWindowOperator:
@@ -97,6 +106,23 @@ class RowWindowOperator:
     def finish(self) -> dict[str, pa.Table]:
         """Answers that waited for rows that will not come: all streams have ended."""
         return self.advance({}, ENDED_US)
+
+    def save(self) -> bytes:
+        """What is kept, without pickle."""
+        return msgspec.msgpack.encode(
+            _Kept(
+                self._next, self.progress_us, [encode(rows) for rows in self._kept],
+                [encode(rows) for rows in self._pending.values()], [list(counts.items()) for counts in self._counts],
+            )
+        )  # fmt: skip
+
+    def restore(self, saved: bytes) -> None:
+        """What was kept."""
+        kept = msgspec.msgpack.decode(saved, type=_Kept)
+        self._next, self.progress_us = kept.next, kept.progress_us
+        self._kept = [decode(rows) for rows in kept.aliases]
+        self._pending = {pool: decode(rows) for pool, rows in zip(self._pending, kept.pending, strict=True)}
+        self._counts = [dict(counts) for counts in kept.counts]
 
     def _order(self, settled: Mapping[PoolKey, Rows]) -> dict[PoolKey, Int64]:
         """Places in the one order of all rows so far; a row of two pools has one place."""
