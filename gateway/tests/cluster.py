@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +16,8 @@ from gateway.tests.ports import free_port
 from gateway.tests.process import wait_for
 
 HOME = Path(pyspark.__file__).parent
+#: How old what a worker knows of a file may be, in s, where it sees a directory as over a network: its length, and that it is not there.
+STALE_S = 1
 #: Of applications on the cluster.
 PROPERTIES = {
     "spark.executor.memory": "512m",
@@ -44,7 +47,7 @@ class Cluster:
         """SPARK_CONF_DIR of gateways on this cluster."""
         return str(self._directory)
 
-    def _run(self, role: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _run(self, role: str, *arguments: str, within: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         # No PYTHONPATH: what workers have to import is the gateway's to say.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         environment |= {
@@ -59,7 +62,7 @@ class Cluster:
         command = [HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{role.lower()}.{role}"]
         with self._log(name).open("wb") as log:
             process = subprocess.Popen(
-                [*command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
+                [*within, *command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
                 env=environment,
                 stdout=log,
                 stderr=log,
@@ -72,13 +75,22 @@ class Cluster:
     def _log(self, name: str) -> Path:
         return self._directory / f"{name}.log"
 
-    def add_worker(self) -> None:
-        """One core, so that it takes one executor of one application. The master knows it some seconds later."""
-        self.workers.append(self._run("Worker", "--cores", "1", "--memory", "1g", self.url))
+    def add_worker(self, stale: Path | None = None) -> None:
+        """One core, so that it takes one executor of one application. The master knows it some seconds later. ``stale``: a directory of
+        which it knows what another machine would over NFS, which is some time old; where :func:`can_be_stale` says so."""
+        within = () if stale is None else _stale(stale)
+        self.workers.append(self._run("Worker", "--cores", "1", "--memory", "1g", self.url, within=within))
+
+    def started(self) -> list[list[int]]:
+        """What each worker has started for applications, by process ids."""
+        return [
+            [pid for pid in session_of(worker.pid) if pid != worker.pid and _name(pid) != "bindfs"]
+            for worker in self.workers
+        ]
 
     def lose_worker(self) -> None:
         """SIGKILL to the oldest worker and all that it has started, as a machine loses its power. The others have executors."""
-        wait_for(lambda: all(len(session_of(worker.pid)) > 1 for worker in self.workers))
+        wait_for(lambda: all(self.started()))
         worker = self.workers.pop(0)
         _kill_session(worker.pid)
         worker.wait(30)
@@ -89,6 +101,27 @@ class Cluster:
             _kill_session(process.pid)
             process.wait(30)
         wait_for(lambda: not any(session_of(process.pid) for process in self._processes), 30)
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def can_be_stale() -> bool:
+    """Whether this machine lets a process have its own view of a directory."""
+    return os.geteuid() == 0 and os.access("/dev/fuse", os.W_OK) and shutil.which("bindfs") is not None
+
+
+def _stale(directory: Path) -> tuple[str, ...]:
+    """What runs a command that sees a directory through the kernel's cache, as clients of NFS do."""
+    options = ",".join(f"{name}_timeout={STALE_S}" for name in ("attr", "entry", "negative"))
+    script = (
+        "mount --make-rprivate / || exit; bindfs -f -o nonempty,$2 $1 $1 & "
+        'until mountpoint -q $1; do kill -0 $! || exit; sleep 0.05; done; shift 2; exec "$@"'
+    )
+    return "unshare", "--mount", "sh", "-c", script, "sh", str(directory), options
 
 
 def session_of(leader: int) -> list[int]:

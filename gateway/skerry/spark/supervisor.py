@@ -93,7 +93,8 @@ class SparkDriver:
         if self._reason:
             return f"Spark does not run, and is started again and again: {self._reason}"
         if waited > SLOW_S:
-            return f"Spark has not started for {waited:.0f} s: {self._last_words() or 'it says nothing'}"
+            # Without the time that passes, which would be another alarm each second.
+            return f"Spark has not started within {SLOW_S:g} s: {self._last_words() or 'it says nothing'}"
         return None
 
     @property
