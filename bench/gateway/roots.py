@@ -8,7 +8,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.measuring.processes import memory_shares, processor_shares
+from bench.measuring.processes import (
+    COMPACTION,
+    JAVA,
+    PYTHON,
+    WORKERS,
+    memory_shares,
+    processor_seconds,
+    processor_shares,
+)
 from bench.measuring.serial_streams import SerialStreams
 from bench.runner.benchmark import Benchmark, Options, option
 from bench.runner.recorder import Recorder
@@ -39,13 +47,25 @@ def measure(options: Lines, recorder: Recorder) -> None:
         streams.close()
 
 
+#: Who has the machine's processors: the gateway's process, what it starts, and the roots, which are no part of it.
+_SHARES = "gateway", "driver", "Java", "Spark's Python and compaction", "roots"
+
+
+def _processor_times(gateway: int, streams: SerialStreams) -> tuple[float, ...]:
+    """Of :data:`_SHARES`, in s."""
+    shares, own = processor_shares(gateway), processor_seconds(gateway)
+    rest = shares[WORKERS] + shares[COMPACTION]
+    return own, shares[PYTHON] - own, shares[JAVA], rest, processor_seconds(streams.number)
+
+
 def _measure(options: Lines, recorder: Recorder, streams: SerialStreams, daemon: Daemon) -> None:
     table = recorder.table(
         "looks",
         [
             Column("after", "min", ".1f"), Column("rows due", form=","), Column("stored", form=","),
             Column("the last root's rows wait", "s", ".1f", better="less"), Column("not through Spark yet", form=","),
-            Column("memory", "GiB", ".2f", better="less"), Column("processor time", "s/s", ".2f", better="less"),
+            Column("memory", "GiB", ".2f", better="less"),
+            *(Column(f"processor time: {name}", "s/s", ".2f", better="less") for name in _SHARES),
         ],
     )  # fmt: skip
     recorder.progress(f"{options.roots} roots: starting")
@@ -56,16 +76,16 @@ def _measure(options: Lines, recorder: Recorder, streams: SerialStreams, daemon:
     assert daemon.process is not None
     streams.play()
     began = looked = time.monotonic()
-    spent = sum(processor_shares(daemon.process.pid).values())
+    spent = _processor_times(daemon.process.pid, streams)
     waits, held = [], []
     while looked - began < 60 * options.minutes:
         time.sleep(max(0.0, looked + options.look_s - time.monotonic()))
-        now, taken = time.monotonic(), sum(processor_shares(daemon.process.pid).values())
+        now, taken = time.monotonic(), _processor_times(daemon.process.pid, streams)
         done, status = streams.progress(), client.status()
         memory = sum(memory_shares(daemon.process.pid).values()) / 2**30
         table.row(
             (now - began) / 60, done.due, done.stored, done.late_s, status["rows"] - status["processed"], memory,
-            (taken - spent) / (now - looked),
+            *((after - before) / (now - looked) for after, before in zip(taken, spent, strict=True)),
         )  # fmt: skip
         recorder.progress(
             f"{(now - began) / 60:.1f} min: {done.stored:,} of {done.due:,}, {done.late_s:.1f} s behind, {memory:.2f} GiB"

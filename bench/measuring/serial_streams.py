@@ -5,27 +5,30 @@
 
 from __future__ import annotations
 
-import asyncio
+import binascii
 import multiprocessing
+import select
+import socket
 import struct
 import time
 from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
+from cobs import cobs
+
 from skerry_protocol import codec
-from skerry_protocol.framing import REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
-from skerry_protocol.packets import PacketType
+from skerry_protocol.framing import ACKS, REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
+from skerry_protocol.packets import PROTOCOL_VERSION, PacketType
 
 #: Numbers of a root and of its motes behind it.
 SPAN, MOTES = 100, 20
 #: Later than the query's first epoch.
 BEGIN = 60
-#: How often roots look whether rows are due, in s.
-_STEP_S = 0.02
-#: RESULT with one column of 16 bits: version, type, query, mote, epoch, NULLs, value.
-_ROW = struct.Struct("<BBBHIHh")
+#: How often roots look whether rows are due, in s, and in how many groups, one behind the other.
+_STEP_S, _GROUPS = 0.02, 4
+#: DATA with a RESULT of one column of 16 bits: kind, sequence, version, type, query, mote, epoch, NULLs, value.
+_ROW = struct.Struct("<BBBBBHIHh")
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,12 @@ class SerialStreams:
         self._process.start()
         theirs.close()
         self.urls = [f"socket://127.0.0.1:{port}" for port in self._ours.recv()]
+
+    @property
+    def number(self) -> int:
+        """The process that plays them."""
+        assert self._process.pid is not None
+        return self._process.pid
 
     def asked(self) -> int:
         """Roots that have been told a query."""
@@ -79,16 +88,20 @@ class SerialStreams:
 
 # ---- the process ----
 
+#: What the gateway says most: the bytes of each ACK, without the zero that ends it.
+_ACKED = {ack[:-1]: expected for expected, ack in enumerate(ACKS)}
+
 
 @dataclass
-class _Root:
-    """One root. Row number n is of its mote n modulo 20."""
+class Root:
+    """One root. Row number n is of its mote n modulo 20. ``out``: what is to be written to its line."""
 
     place: int
     began: float = field(default_factory=time.monotonic)
     session: int = 1
     query: int | None = None
     programs: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    out: bytearray = field(default_factory=bytearray)
     due: int = 0
     stored: int = 0
     connected: bool = False
@@ -97,7 +110,8 @@ class _Root:
     flying: int = 0
     sent_at: float = 0.0
     told_at: float = 0.0
-    due_at: float = 0.0
+    _rest: bytes = b""
+    _deframer: Deframer = field(default_factory=Deframer)
 
     @property
     def node(self) -> int:
@@ -109,43 +123,46 @@ class _Root:
             query_version=0, queries=bytes([] if self.query is None else [self.query]),
         )  # fmt: skip
 
-    def row(self, number: int) -> bytes:
-        """The packet of a row."""
-        epoch, mote = divmod(number, MOTES)
-        assert self.query is not None
-        return _ROW.pack(
-            _VERSION,
-            PacketType.RESULT,
-            self.query,
-            self.node + 1 + mote,
-            BEGIN + epoch,
-            0,
-            2000 + number % 1000,
-        )
+    def opened(self) -> None:
+        """The gateway has opened the line."""
+        self.connected, self._rest, self._deframer = False, b"", Deframer()
+        self.out.clear()
 
-    def heard(self, frame: LinkFrame, write: Any) -> None:
+    def feed(self, data: bytes) -> None:
+        """What the gateway says."""
+        *chunks, self._rest = (self._rest + data).split(b"\0")
+        for chunk in chunks:
+            acked = _ACKED.get(chunk)
+            if acked is not None:
+                self._acknowledged(acked)
+                continue
+            for frame in self._deframer.feed(chunk + b"\0"):
+                self._heard(frame)
+
+    def _acknowledged(self, expected: int) -> None:
+        count = (expected - self.base) & 0xFF
+        if count <= self.flying:
+            self.base, self.flying, self.stored = expected, self.flying - count, self.stored + count
+
+    def _heard(self, frame: LinkFrame) -> None:
         if frame.kind is FrameKind.RESET_ACK:
             self.connected = True
         elif frame.kind is FrameKind.RESET:
             self.connected, self.expected, self.base, self.flying = True, 0, 0, 0
-            write(LinkFrame(FrameKind.RESET_ACK, 0, self.hello()).to_bytes())
+            self.out += LinkFrame(FrameKind.RESET_ACK, 0, self.hello()).to_bytes()
         elif frame.kind is FrameKind.DATA:
             if self.connected and frame.sequence == self.expected:
                 self.expected = (self.expected + 1) & 0xFF
-                self._told(codec.decode(frame.payload), write)
-            write(LinkFrame(FrameKind.ACK, self.expected).to_bytes())
-        elif frame.kind is FrameKind.ACK:
-            count = (frame.sequence - self.base) & 0xFF
-            if count <= self.flying:
-                self.base, self.flying, self.stored = frame.sequence, self.flying - count, self.stored + count
+                self._told(codec.decode(frame.payload))
+            self.out += ACKS[self.expected]
         elif frame.kind is FrameKind.POLL:
-            write(b"".join(map(self._data, range(self.flying))) + frame.to_bytes())
+            self.out += b"".join(map(self._data, range(self.flying))) + frame.to_bytes()
 
-    def _told(self, packet: codec.Packet, write: Any) -> None:
+    def _told(self, packet: codec.Packet) -> None:
         if packet.type is PacketType.SESSION and 0 <= (packet.body.session - self.session) & 0xFFFF < 0x8000:
             self.session, self.began, self.connected = packet.body.session + 1, time.monotonic(), False
             self.programs, self.query = {}, None
-            write(LinkFrame(FrameKind.RESET, 0, self.hello()).to_bytes())
+            self.out += LinkFrame(FrameKind.RESET, 0, self.hello()).to_bytes()
         elif packet.type is PacketType.QUERY_INSTALL:
             parts = self.programs.setdefault(packet.body.query, {})
             parts[packet.body.offset] = packet.body.data
@@ -153,91 +170,147 @@ class _Root:
                 self.query = packet.body.query
 
     def _data(self, ahead: int) -> bytes:
-        return LinkFrame(FrameKind.DATA, (self.base + ahead) & 0xFF, self.row(self.stored + ahead)).to_bytes()
+        """The frame so far behind the oldest that is not acknowledged."""
+        number = self.stored + ahead
+        epoch, mote = divmod(number, MOTES)
+        frame = _ROW.pack(
+            FrameKind.DATA, (self.base + ahead) & 0xFF, PROTOCOL_VERSION, PacketType.RESULT, self.query,
+            self.node + 1 + mote, BEGIN + epoch, 0, 2000 + number % 1000,
+        )  # fmt: skip
+        return bytes(cobs.encode(frame + binascii.crc_hqx(frame, 0).to_bytes(2, "big"))) + b"\0"
 
-    def send(self, write: Any, now: float) -> None:
+    def send(self, now: float) -> None:
         """What may go out, and what was not acknowledged in time."""
         if not self.connected:
             return
         if self.flying and now - self.sent_at > REPEAT_MS / 1000:
             self.flying = 0
-        while self.flying < min(WINDOW, self.due - self.stored):
-            write(self._data(self.flying))
-            self.flying, self.sent_at = self.flying + 1, now
+        most = min(WINDOW, self.due - self.stored)
+        if self.flying < most:
+            for ahead in range(self.flying, most):
+                self.out += self._data(ahead)
+            self.flying, self.sent_at = most, now
         if now - self.told_at >= 1:
             self.told_at, at = now, now - self.began
             body = codec.encode(
                 PacketType.TIME, seconds=int(at), ticks=int(at % 1 * 32768), more=self.due > self.stored
             )
-            write(LinkFrame(FrameKind.TIME, 0, body).to_bytes())
+            self.out += LinkFrame(FrameKind.TIME, 0, body).to_bytes()
 
 
-_VERSION = codec.encode(PacketType.TIME, seconds=0, ticks=0, more=False)[0]
+class _Line:
+    """A root's port: who opens it last has it."""
 
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.client: socket.socket | None = None
 
-@dataclass
-class _Players:
-    roots: list[_Root]
-    rate: int
-    playing_since: float | None = None
-    played: int = 0
+    def accept(self) -> socket.socket:
+        """The gateway's new connection; the one before is no more."""
+        if self.client is not None:
+            self.client.close()
+        self.client, _ = self.server.accept()
+        self.client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        self.client.setblocking(False)
+        self.root.opened()
+        return self.client
 
-    async def serve(self, root: _Root, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of the gateway's to a root."""
-        deframer = Deframer()
-        root.connected = False
+    def read(self) -> None:
+        """Take what has come."""
+        assert self.client is not None
         try:
-            while True:
-                try:
-                    data = await asyncio.wait_for(reader.read(4096), _STEP_S)
-                    if not data:
-                        return
-                except TimeoutError:
-                    data = b""
-                for frame in deframer.feed(data):
-                    root.heard(frame, writer.write)
-                root.due = self.due()
-                root.send(writer.write, time.monotonic())
+            data = self.client.recv(4096)
+        except BlockingIOError:
+            return
         except ConnectionError:
-            pass
-        finally:
-            writer.close()
+            data = b""
+        if not data:
+            self.client.close()
+            self.client, self.root.connected = None, False
+            return
+        self.root.feed(data)
 
-    def due(self) -> int:
+    def go_on(self, due: int, now: float) -> None:
+        """Send what is due and what could not be sent before."""
+        root = self.root
+        root.due = due
+        root.send(now)
+        if self.client is not None and root.out:
+            try:
+                del root.out[: self.client.send(root.out)]
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                root.out.clear()
+
+
+class _Players:
+    def __init__(self, connection: Connection, roots: int, rate: int) -> None:
+        self._connection, self._rate = connection, rate
+        self._lines = [_Line(Root(place)) for place in range(roots)]
+        self._since: float | None = None
+        self._played = 0
+
+    def run(self) -> None:
+        """Play until the benchmark is gone."""
+        poll = select.epoll()
+        clients: dict[int, _Line] = {}
+        servers = {line.server.fileno(): line for line in self._lines}
+        for file in (*servers, self._connection.fileno()):
+            poll.register(file, select.EPOLLIN)
+        self._connection.send([line.server.getsockname()[1] for line in self._lines])
+        step, group = _STEP_S / _GROUPS, 0
+        following = time.monotonic()
+        while True:
+            for file, _ in poll.poll(max(0.0, following - time.monotonic())):
+                if file in clients:
+                    line = clients[file]
+                    line.read()
+                    line.go_on(self._due(), time.monotonic())
+                elif file in servers:
+                    client = servers[file].accept()
+                    clients[client.fileno()] = servers[file]
+                    poll.register(client.fileno(), select.EPOLLIN)
+                else:
+                    self._connection.send(self._answer(self._connection.recv()))
+            now = time.monotonic()
+            if now >= following:
+                following, group = max(now, following + step), (group + 1) % _GROUPS
+                for line in self._lines[group::_GROUPS]:
+                    line.go_on(self._due(), now)
+
+    def _due(self) -> int:
         """Rows of each root."""
-        if self.playing_since is None:
-            return self.played
-        return int(self.rate * (time.monotonic() - self.playing_since))
+        if self._since is None:
+            return self._played
+        return int(self._rate * (time.monotonic() - self._since))
 
-    def answer(self, word: str) -> Any:
+    def _answer(self, word: str) -> Any:
         """A word of the benchmark's."""
+        roots = [line.root for line in self._lines]
         match word:
             case "asked":
-                return sum(root.query is not None for root in self.roots)
+                return sum(root.query is not None for root in roots)
             case "play":
-                self.playing_since = time.monotonic()
+                self._since = time.monotonic()
             case "end":
-                self.played, self.playing_since = self.due(), None
+                self._played, self._since = self._due(), None
             case "progress":
-                behind = max(self.due() - root.stored for root in self.roots)
-                total = sum(root.stored for root in self.roots)
-                return Progress(self.due() * len(self.roots), total, behind, behind / self.rate)
+                due = self._due()
+                behind = max(due - root.stored for root in roots)
+                total = sum(root.stored for root in roots)
+                return Progress(due * len(roots), total, behind, behind / self._rate)
         return None
 
 
-async def _play(connection: Connection, roots: int, rate: int) -> None:
-    players = _Players([_Root(place) for place in range(roots)], rate)
-    servers = [
-        await asyncio.start_server(partial(players.serve, root), "127.0.0.1", 0) for root in players.roots
-    ]
-    connection.send([server.sockets[0].getsockname()[1] for server in servers])
-    while True:
-        word = await asyncio.to_thread(connection.recv)
-        connection.send(players.answer(word))
-
-
 def _run(connection: Connection, roots: int, rate: int) -> None:
-    assert _ROW.pack(_VERSION, PacketType.RESULT, 7, 0x1234, 99, 0, 5) == codec.encode(
-        PacketType.RESULT, query=7, node=0x1234, epoch=99, nulls=0, values=struct.pack("<h", 5)
+    row = codec.encode(
+        PacketType.RESULT, query=7, node=1, epoch=BEGIN, nulls=0, values=struct.pack("<h", 2000)
     )
-    asyncio.run(_play(connection, roots, rate))
+    frame = LinkFrame(FrameKind.DATA, 0, row).to_bytes()
+    assert Root(0, query=7)._data(0) == frame, "a row is put together as it is no longer defined"
+    try:
+        _Players(connection, roots, rate).run()
+    except EOFError:
+        return

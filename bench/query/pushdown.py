@@ -65,9 +65,7 @@ def measured(plan: SamplingPlan, trace: str, share: float, options: Options) -> 
         net.advance(1)
     energy = (net.motes[0].energy["sensors_j"] - before) / epochs * 1e6
     net.advance(10)
-    rows = [
-        bytes([record.body.nulls, *record.body["values"]]) for record in net.line.of(PacketType.RESULT, 1)
-    ]
+    rows = [bytes([record.body.nulls, *record.body.values]) for record in net.line.of(PacketType.RESULT, 1)]
     assert len(rows) == len(told), (len(rows), len(told))
     return energy, rows
 

@@ -102,6 +102,8 @@ def _steady(value: Any, varying: tuple[str, ...]) -> Any:
     """A packet's fields without those that vary."""
     if isinstance(value, ListContainer):
         return [_steady(item, varying) for item in value]
+    if isinstance(value, codec.Result | codec.Series):
+        value = Container(value._asdict())
     if isinstance(value, Container):
         items = ((name, item) for name, item in value.items() if not name.startswith("_"))
         return {name: _steady(item, varying) for name, item in items if name not in varying}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from construct import Construct, ConstructError, Container
 
@@ -29,12 +29,44 @@ _PARSERS: dict[int, tuple[PacketType, Construct[Any, Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Packet:
     """A decoded packet: its type and the fields of the body by name."""
 
     type: PacketType
-    body: Container[Any]
+    body: Any
+
+
+class Result(NamedTuple):
+    """The body of a RESULT."""
+
+    query: int
+    node: int
+    epoch: int
+    nulls: int
+    values: bytes
+
+
+class Series(NamedTuple):
+    """The body of a SERIES."""
+
+    query: int
+    node: int
+    epoch: int
+    values: bytes
+
+
+def _head(body: Construct[Any, Any]) -> struct.Struct:
+    """The layout of the fields in front of a body's last, which is all that follows, as the body's definition has them."""
+    *fields, _ = body.subcons
+    return struct.Struct("<" + "".join(field.subcon.fmtstr.removeprefix("<") for field in fields))
+
+
+#: Rows are most of what comes, and a root brings hundreds a second: their fields are cut out at once.
+_ROWS: dict[int, tuple[PacketType, struct.Struct, Any]] = {
+    int(kind): (kind, _head(BODIES[kind]), body)
+    for kind, body in ((PacketType.RESULT, Result), (PacketType.SERIES, Series))
+}
 
 
 def encode(type: PacketType, **fields: Any) -> bytes:
@@ -58,12 +90,25 @@ def decode(data: bytes) -> Packet:
         raise PacketError(f"packet of {len(data)} bytes: at least 2 expected")
     if data[0] != PROTOCOL_VERSION:
         raise VersionMismatchError(data[0])
+    rows = _ROWS.get(data[1])
+    if rows is not None:
+        return _rows(rows, data, 2)
     return Packet(*_decode_body(data[1], data[2:]))
 
 
 def decode_record(type: int, body: bytes) -> Packet:
     """Decode a record of a bundle; errors as for :func:`decode`."""
-    return Packet(*_decode_body(type, body))
+    rows = _ROWS.get(type)
+    return Packet(*_decode_body(type, body)) if rows is None else _rows(rows, body, 0)
+
+
+def _rows(rows: tuple[PacketType, struct.Struct, Any], data: bytes, at: int) -> Packet:
+    """The packet of rows whose body begins so far into ``data``."""
+    kind, head, body = rows
+    values = at + head.size
+    if len(data) < values:
+        raise PacketError(f"{kind.name} of {len(data) - at} bytes is cut off: its head has {head.size}")
+    return Packet(kind, body(*head.unpack_from(data, at), data[values:]))
 
 
 def _decode_body(type: int, data: bytes) -> tuple[PacketType, Container[Any]]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import binascii
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from cobs import cobs
 from construct import GreedyBytes, Int8ul, Struct
@@ -53,8 +54,7 @@ LinkHeader = Struct(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFrame:
+class LinkFrame(NamedTuple):
     """One frame of the serial line, without COBS and CRC."""
 
     kind: FrameKind
@@ -66,6 +66,11 @@ class LinkFrame:
         frame = bytes([self.kind, self.sequence]) + self.payload
         frame += binascii.crc_hqx(frame, 0).to_bytes(2, "big")
         return bytes(cobs.encode(frame)) + b"\0"
+
+
+#: The bytes of each ACK, by the number that is expected next: one goes out for every few frames of every root.
+ACKS = tuple(LinkFrame(FrameKind.ACK, expected).to_bytes() for expected in range(256))
+_KINDS = {int(kind): kind for kind in FrameKind}
 
 
 @dataclass(slots=True)
@@ -100,11 +105,16 @@ class Deframer:
         frames = []
         *chunks, rest = data.split(b"\0")
         for chunk in chunks:
-            self._append(chunk)
-            frame = self._finish()
+            # Mostly a frame comes whole, and nothing has to be put together.
+            whole = (
+                self._whole(chunk) if self._pending or self._skipping or len(chunk) > self._LONGEST else chunk
+            )
+            # Zeros between frames are idle line.
+            frame = self._decoded(whole) if whole else None
             if frame is not None:
                 frames.append(frame)
-        self._append(rest)
+        if rest:
+            self._append(rest)
         return frames
 
     def _append(self, chunk: bytes) -> None:
@@ -117,14 +127,15 @@ class Deframer:
         else:
             self._pending += chunk
 
-    def _finish(self) -> LinkFrame | None:
-        raw = bytes(self._pending)
+    def _whole(self, end: bytes) -> bytes:
+        """What was pending, with its end; b"" where it is too long for a frame."""
+        self._append(end)
+        whole = bytes(self._pending)
         self._pending.clear()
-        if self._skipping:
-            self._skipping = False
-            return None
-        if not raw:  # zeros between frames are idle line
-            return None
+        self._skipping = False
+        return whole
+
+    def _decoded(self, raw: bytes) -> LinkFrame | None:
         try:
             frame = cobs.decode(raw)
         except cobs.DecodeError:
@@ -135,9 +146,9 @@ class Deframer:
             self.errors.checksum += 1
             self.errors.skipped += len(raw)
             return None
-        try:
-            return LinkFrame(FrameKind(frame[0]), frame[1], frame[2:-2])
-        except ValueError:
+        kind = _KINDS.get(frame[0])
+        if kind is None:
             self.errors.unknown += 1
             self.errors.skipped += len(raw)
             return None
+        return LinkFrame(kind, frame[1], frame[2:-2])

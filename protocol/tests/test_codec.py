@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from construct import (
     Construct,
+    ConstructError,
     Container,
     Default,
     FormatField,
@@ -57,6 +58,8 @@ def packet_fields() -> st.SearchStrategy[tuple[PacketType, dict[str, Any]]]:
 
 def plain(value: Any) -> Any:
     """Containers of construct as dicts and lists."""
+    if isinstance(value, codec.Result | codec.Series):
+        value = Container(value._asdict())
     if isinstance(value, Container):
         return {name: plain(member) for name, member in value.items() if not name.startswith("_")}
     if isinstance(value, list | ListContainer):
@@ -73,6 +76,21 @@ def test_round_trip(packet: tuple[PacketType, dict[str, Any]]) -> None:
     assert decoded.type is type
     assert plain(decoded.body) == fields
     assert plain(codec.decode_record(type, data[2:]).body) == fields
+
+
+@given(st.sampled_from([PacketType.RESULT, PacketType.SERIES]), st.binary(max_size=PACKET_MAXIMUM))
+def test_rows_are_decoded_as_they_are_defined(type: PacketType, body: bytes) -> None:
+    """The definition in construct is what decides, also over what is too short."""
+    data = bytes([packets.PROTOCOL_VERSION, type]) + body
+    try:
+        defined = BODIES[type].parse(body)
+    except ConstructError:
+        for decode in (lambda: codec.decode(data), lambda: codec.decode_record(type, body)):
+            with pytest.raises(PacketError, match=f"{type.name} of {len(body)} bytes is cut off"):
+                decode()
+        return
+    assert codec.decode(data) == codec.decode_record(type, body)
+    assert list(codec.decode(data).body._asdict().items()) == list(plain(defined).items())
 
 
 @given(values(packets.QueryProgram))

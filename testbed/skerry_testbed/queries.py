@@ -6,8 +6,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from construct import Container
-
 from skerry.planner.features.srt import Srt, Values, no_values
 from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.model.storage_points import Point, Points
@@ -16,7 +14,7 @@ from skerry.planner.physical.program import encode
 from skerry.planner.physical.srt_routes import routed
 from skerry.planner.planner import NO_POINTS, plan_point, plan_query, plan_srt
 from skerry.sql.ast import CreatePoint, CreateSrt
-from skerry_protocol.codec import Packet, decode_values
+from skerry_protocol.codec import Packet, Result, decode_values
 from skerry_protocol.packets import FOREVER, PacketType
 from skerry_testbed.line import Line, Record
 from skerry_testbed.pytest import NetworkHandle
@@ -81,10 +79,9 @@ def rows(line: Line, query: int, mote_query: MoteQuery) -> list[dict[str, Any]]:
 def _series(record: Record, mote_query: MoteQuery) -> list[dict[str, Any]]:
     body, size = record.body, sum(column.format.size for column in mote_query.columns)
     found = []
-    for i in range(len(body["values"]) // size):
-        row = Container(
-            query=body.query, node=body.node, epoch=body.epoch + i, nulls=0, values=body["values"][i * size :][:size]
-        )  # fmt: skip
+    for i in range(len(body.values) // size):
+        values = body.values[i * size :][:size]
+        row = Result(query=body.query, node=body.node, epoch=body.epoch + i, nulls=0, values=values)
         found.append(_row(Record(record.at, Packet(PacketType.RESULT, row)), mote_query))
     return found
 
@@ -92,7 +89,7 @@ def _series(record: Record, mote_query: MoteQuery) -> list[dict[str, Any]]:
 def _row(record: Record, mote_query: MoteQuery) -> dict[str, Any]:
     body = record.body
     layout = struct.Struct("<" + "".join(c.format.letter for c in mote_query.columns))
-    values, combined, left_out = decode_values(body["values"], layout)
+    values, combined, left_out = decode_values(body.values, layout)
     row: dict[str, Any] = {"nodeid": body.node, "epoch": body.epoch, "at": record.at}
     row |= {"combined": combined, "left_out": left_out}
     for i, (column, value) in enumerate(zip(mote_query.columns, values, strict=True)):

@@ -143,9 +143,9 @@ class Catalog:
         """Short addresses that two motes of a network have, and their factory numbers. ``now``: UTC in s."""
         return self._namesakes.known(now, self.speed)
 
-    def hear(self, nodeid: int, now: float) -> None:
-        """A packet that a mote made has come; ``now``: UTC in s."""
-        self._heard[nodeid] = now
+    def hear(self, motes: Iterable[int], now: float) -> None:
+        """Packets that these motes made have come; ``now``: UTC in s."""
+        self._heard.update(dict.fromkeys(motes, now))
 
     def heard(self, nodeid: int) -> float:
         """When a mote's last packet came, UTC in s; 0: never."""

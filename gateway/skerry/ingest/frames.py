@@ -21,7 +21,7 @@ class Frame(NamedTuple):
         return cls(sequence, zlib.crc32(payload))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Framed(Packet):
     """A packet, and the frame that brought it."""
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import struct
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,46 +14,27 @@ from construct import Container
 
 from skerry.ingest.epoch_states import EpochStates, fill
 from skerry.ingest.frames import Frame, Framed
+from skerry.ingest.known_rows import KnownRows, by_stream, keys
 from skerry.ingest.mote_windows import MoteWindows
 from skerry.ingest.partial_states import Partial, from_packet
+from skerry.ingest.plain_rows import QueryRows, RowRecords
 from skerry.ingest.pulses import Derivation, Row
 from skerry.ingest.reorder import Reorder
 from skerry.ingest.roll import Roll, SingleNetwork
 from skerry.ingest.row_states import OVER_MS, RowEpochs, Values, epoch_of, projected, states_of
 from skerry.ingest.stored_frames import Line
 from skerry.planner.model.columns import projection
-from skerry.storage.log.record import RECORD, Int64, Kind, Records
+from skerry.storage.log.record import RECORD, Kind, Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Derived, Source, Stream, StreamEpoch, roots_of
-from skerry_protocol.codec import Packet, decode_values
+from skerry_protocol.codec import Packet, Result, Series, decode_values
 from skerry_protocol.packets import PERIOD_MINIMUM_MS, PacketError, PacketType
 
-#: Keys of rows kept to recognise repetitions: an hour of 54 motes at one row a second.
-KEYS = 200_000
+#: Rows of the log by which repetitions are recognised after a restart.
+TAIL = 200_000
+_NOTHING = struct.Struct("")
 #: Rows of a stream of which is made again, after a restart, what was under way.
 RESUMED = 50_000
-
-
-def _by_stream(records: Records) -> Iterator[tuple[int, Int64]]:
-    """Numbers of the streams of records, and where the records of each are."""
-    for number in np.unique(records["stream"]).tolist():
-        yield number, np.flatnonzero(records["stream"] == number)
-
-
-def _keys(records: Records, streams: dict[int, Stream]) -> list[tuple[int, ...]]:
-    """What tells each from other rows of the same stream; () for states, and for what is of streams that nobody knows."""
-    keys: list[tuple[int, ...]] = [()] * len(records)
-    for number, places in _by_stream(records):
-        stream = streams.get(number)
-        if stream is None or stream.mote_query.aggregate:
-            continue
-        mine = records[places]
-        # Of a join an epoch has several rows, told apart by the stored rows that they were made from.
-        columns = [mine["node"], mine["epoch"], *mine["value"].T[: stream.mote_query.numbered]]
-        told = zip(*(column.tolist() for column in columns), strict=True)
-        for place, key in zip(places.tolist(), told, strict=True):
-            keys[place] = (number, *key)
-    return keys
 
 
 @dataclass
@@ -87,7 +66,7 @@ class Ingest:
         #: By number of the stream that they make.
         self._derivations: dict[int, tuple[Stream, Source, Derivation | MoteWindows]] = {}
         self._saved: set[int] = set()
-        self._keys: OrderedDict[tuple[int, ...], None] = OrderedDict()
+        self._known = KnownRows()
         self._layouts: dict[int, struct.Struct] = {}
         self._undo: list[Callable[[], object]] = []
         self._roll: Roll = roll or SingleNetwork()
@@ -108,14 +87,13 @@ class Ingest:
         OSError: partial states could not be stored, and rows perhaps not, and it is as if those had not come. Their senders repeat them,
         and a row that is remembered but not stored would be taken for a duplicate, a merged state be merged again.
         """
-        states, rows = [], []
+        states, rows, partial = [], [], PacketType.PARTIAL
         for one in brought:
-            partials = [packet for packet in one.packets if packet.type is PacketType.PARTIAL]
+            partials = [packet for packet in one.packets if packet.type is partial]
             if partials:
                 states.append(replace(one, packets=partials))
             if len(partials) < len(one.packets):
-                others = [packet for packet in one.packets if packet.type is not PacketType.PARTIAL]
-                rows.append(replace(one, packets=others))
+                rows.append(one)
         with self._counted():
             self._append(self._records(rows), log, now_ms)
         if states:
@@ -204,16 +182,17 @@ class Ingest:
     ) -> None:
         """After a restart: what is already in the log, or held back. ``source_of``: what brings a stream now; ``session_of``: the present
         session of a root, None where it has none, and as each stream says where nothing is said."""
-        tail = log.tail(KEYS)
+        tail = log.tail(TAIL)
         self._remember_stored(tail, streams, session_of)
         told = set(zip(tail["stream"].tolist(), tail["epoch"].tolist(), strict=True))
-        for number, places in _by_stream(tail):
+        for number, places in by_stream(tail):
             stream = streams.get(number)
             source = source_of(stream) if stream is not None else None
             if stream is not None and source is not None and not stream.mote_query.aggregate:
                 self._resume(tail[places[-RESUMED:]], stream, source, told)
         if self._reorder is not None:
-            self._reorder.forget([key in self._keys for key in _keys(self._reorder.records, streams)])
+            held = keys(self._reorder.records, streams)
+            self._reorder.forget([key is not None and key in self._known for key in held])
             self._remember_stored(self._reorder.records, streams, session_of)
         self._undo.clear()
 
@@ -239,10 +218,11 @@ class Ingest:
         self, records: Records, streams: dict[int, Stream], session_of: Callable[[int], int | None] | None
     ) -> None:
         """Rows and states that are on the disk."""
-        self._keys.update(dict.fromkeys(key for key in _keys(records, streams) if key))
-        while len(self._keys) > KEYS:
-            self._keys.popitem(last=False)
-        for number, places in _by_stream(records):
+        self._known.begin()
+        for key in keys(records, streams):
+            if key is not None:
+                self._known.add(key)
+        for number, places in by_stream(records):
             stream = streams.get(number)
             if stream is None or not stream.mote_query.aggregate:
                 continue
@@ -256,68 +236,95 @@ class Ingest:
                 session = stream.session if brought is None else brought
                 self._answers.remember(record, StreamEpoch(stream, int(record["epoch"]), None, session))
 
-    def _remember(self, key: tuple[int, ...]) -> bool:
-        if key in self._keys:
-            return False
-        self._keys[key] = None
-        self._undo.append(partial(self._keys.pop, key, None))
-        if len(self._keys) > KEYS:
-            self._keys.popitem(last=False)
-        return True
-
     def records(self, packets: list[Packet], source: Source) -> Records:
-        """Records of the RESULT and PARTIAL packets among these, without those known already."""
-        return self._records([Brought(packets, source)])
+        """Records of the rows and partial states among these packets, without those known already."""
+        rows = self._records([Brought(packets, source)])
+        states = [record for packet in packets for record in self._made(packet, source)]
+        return np.concatenate([rows, np.array(states, dtype=RECORD)]) if states else rows
 
     def _records(self, brought: Sequence[Brought]) -> Records:
+        """Records of rows."""
         self._undo.clear()
+        self._undo.append(self._known.begin())
         self._saved.clear()
-        made = []
+        rows = RowRecords(time.time_ns() // 1000)
         for one in brought:
-            source = one.source
-            for packet in self._rows(one.packets, source):
-                for row in (packet, *self._derived(packet, source)):
-                    made += self._made(row, source)
+            queries: dict[int, QueryRows] = {}
+            for row in self._rows(one.packets, one.source):
+                query = queries.get(row.query) or self._query(row, one.source, queries, rows.arrival)
+                if query.stream is None:
+                    self.counters.unknown += 1
+                    continue
+                made = list(self._derived(row, query)) if query.views else ()
+                self._row(row, query, query.stream, rows)
+                for other in made:
+                    of = queries.get(other.query) or self._query(other, one.source, queries, rows.arrival)
+                    if of.stream is not None:
+                        self._row(other, of, of.stream, rows)
         whole = self._whole()
-        made += [*whole, *self._answers.ready(self._held())] if whole else []
-        return np.array(made, dtype=RECORD) if made else np.empty(0, RECORD)
+        if not whole:
+            return rows.records()
+        return np.concatenate(
+            [rows.records(), np.array([*whole, *self._answers.ready(self._held())], RECORD)]
+        )
 
-    def _rows(self, packets: Sequence[Packet], source: Source) -> Iterator[Packet]:
-        """The packets, with a RESULT for each row of a SERIES."""
+    def _rows(self, packets: Sequence[Packet], source: Source) -> Iterator[Result]:
+        """The rows in packets: each RESULT, and all of a SERIES."""
+        result, series = PacketType.RESULT, PacketType.SERIES
         for packet in packets:
-            if packet.type is not PacketType.SERIES:
-                yield packet
-                continue
-            body = packet.body
-            stream = source.stream_of(body.query)
-            size = self._layout(stream).size if stream is not None and not stream.mote_query.aggregate else 0
-            if not size or len(body["values"]) % size or not body["values"]:
-                self.counters.malformed += stream is not None
-                self.counters.unknown += stream is None
-                continue
-            for at in range(0, len(body["values"]), size):
-                values = body["values"][at : at + size]
-                row = Container(
-                    query=body.query, node=body.node, epoch=body.epoch + at // size, nulls=0, values=values
-                )
-                yield Packet(PacketType.RESULT, row)
+            if packet.type is result:
+                yield packet.body
+            elif packet.type is series:
+                yield from self._of_series(packet.body, source)
 
-    def _derived(self, packet: Packet, source: Source) -> Iterator[Packet]:
-        """What is made of a row."""
-        stream = source.stream_of(packet.body.query) if packet.type is PacketType.RESULT else None
-        views = [] if stream is None or stream.mote_query.aggregate else source.views(stream)
-        if stream is None or not views:
+    def _of_series(self, body: Series, source: Source) -> Iterator[Result]:
+        stream = source.stream_of(body.query)
+        size = self._layout(stream).size if stream is not None and not stream.mote_query.aggregate else 0
+        if not size or len(body.values) % size or not body.values:
+            self.counters.malformed += stream is not None
+            self.counters.unknown += stream is None
             return
+        for at in range(0, len(body.values), size):
+            yield Result(body.query, body.node, body.epoch + at // size, 0, body.values[at : at + size])
+
+    def _query(self, row: Result, source: Source, queries: dict[int, QueryRows], arrival: int) -> QueryRows:
+        """What is to be known of a row's query; it is remembered in ``queries``."""
+        stream = source.stream_of(row.query)
+        if stream is None or stream.mote_query.aggregate:
+            found = QueryRows(source, None, _NOTHING, arrival)
+        else:
+            found = QueryRows(source, stream, self._layout(stream), arrival, source.views(stream))
+        queries[row.query] = found
+        return found
+
+    def _row(self, row: Result, query: QueryRows, stream: Stream, rows: RowRecords) -> None:
+        """Take a row in, if it is new."""
         try:
-            values, _, _ = decode_values(packet.body["values"], self._layout(stream))
+            values, combined, left_out = decode_values(row.values, query.layout)
+        except PacketError:
+            self.counters.malformed += 1
+            return
+        number, numbered = stream.number, stream.mote_query.numbered
+        told = values[:numbered] if numbered else ()
+        if not self._known.add((number, row.node, row.epoch, *told)):
+            self.counters.duplicates += 1
+            return
+        sample = query.sample(row.epoch)
+        rows.add(number, row.node, row.epoch, row.nulls, sample, values, combined, left_out)
+
+    def _derived(self, row: Result, query: QueryRows) -> Iterator[Result]:
+        """What is made of a row."""
+        assert query.stream is not None
+        try:
+            values, _, _ = decode_values(row.values, query.layout)
         except PacketError:
             return
-        row = tuple(None if packet.body.nulls >> i & 1 else value for i, value in enumerate(values))
-        yield from self._derived_rows(stream, source, views, packet.body.node, packet.body.epoch, row)
+        known = tuple(None if row.nulls >> i & 1 else value for i, value in enumerate(values))
+        yield from self._derived_rows(query.stream, query.source, query.views, row.node, row.epoch, known)
 
     def _derived_rows(
         self, stream: Stream, source: Source, views: Sequence[Derived], node: int, epoch: int, row: Values
-    ) -> Iterator[Packet]:
+    ) -> Iterator[Result]:
         """Rows that a mote's row brings; of states it is remembered until its epoch is complete."""
         if any(derived.stream.mote_query.aggregate for derived in views):
             self._summed[stream.number] = stream, source
@@ -339,7 +346,7 @@ class Ingest:
                     derivation.take(stream.mote_query, node, own, row) if takes and own is not None else []
                 )
             for made in found:
-                yield self._packet(view, node, made)
+                yield self._result(view, node, made)
 
     def _derivation(self, stream: Stream, view: Stream, source: Source) -> Derivation | MoteWindows:
         if view.number not in self._derivations:
@@ -359,7 +366,8 @@ class Ingest:
             restore = derivation.kept()
             own_ms = now_ms if source.now_ms is None else source.now_ms()
             try:
-                packets = [self._packet(view, node, row) for node, row in derivation.complete(own_ms)]
+                made = [self._result(view, node, row) for node, row in derivation.complete(own_ms)]
+                packets = [Packet(PacketType.RESULT, row) for row in made]
                 if packets:
                     self.store(packets, source, log, now_ms)
             except OSError:
@@ -430,13 +438,11 @@ class Ingest:
             if places is not None:
                 yield from self._part(place, projected(view, places, place.epoch, state))
 
-    def _packet(self, view: Stream, node: int, row: Row) -> Packet:
+    def _result(self, view: Stream, node: int, row: Row) -> Result:
         epoch, values = row
         nulls = sum(1 << i for i, value in enumerate(values) if value is None)
         data = self._layout(view).pack(*(value or 0 for value in values))
-        return Packet(
-            PacketType.RESULT, Container(query=view.query, node=node, epoch=epoch, nulls=nulls, values=data)
-        )
+        return Result(query=view.query, node=node, epoch=epoch, nulls=nulls, values=data)
 
     def _layout(self, stream: Stream) -> struct.Struct:
         layout = self._layouts.get(stream.number)
@@ -446,35 +452,14 @@ class Ingest:
         return layout
 
     def _made(self, packet: Packet, source: Source) -> list[Any]:
-        """The records that a packet makes."""
-        if packet.type not in (PacketType.RESULT, PacketType.PARTIAL):
+        """The records that a partial state makes; none: it is none, or of no query."""
+        if packet.type is not PacketType.PARTIAL:
             return []
         stream = source.stream_of(packet.body.query)
-        if stream is None or stream.mote_query.aggregate != (packet.type is PacketType.PARTIAL):
+        if stream is None or not stream.mote_query.aggregate:
             self.counters.unknown += 1
             return []
-        place = source.placed(stream, packet.body.epoch)
-        if packet.type is PacketType.PARTIAL:
-            return self._partial(place, stream, source, packet.body)
-        record = _blank(place)
-        return [record] if self._row(record, stream, packet.body) else []
-
-    def _row(self, record: Any, stream: Stream, body: Container[Any]) -> bool:
-        layout = self._layout(stream)
-        try:
-            values, combined, left_out = decode_values(body["values"], layout)
-        except PacketError:
-            self.counters.malformed += 1
-            return False
-        # Of a join an epoch has several rows, told apart by the stored rows that they were made from.
-        if not self._remember((stream.number, body.node, body.epoch, *values[: stream.mote_query.numbered])):
-            self.counters.duplicates += 1
-            return False
-        record["node"], record["nulls"] = body.node, body.nulls
-        record["value"][: len(values)] = values
-        # A tally's counts end where 16 bits do.
-        record["motes"], record["revision"] = min(combined, 0xFFFF), left_out
-        return True
+        return self._partial(source.placed(stream, packet.body.epoch), stream, source, packet.body)
 
     def _partial(self, place: StreamEpoch, stream: Stream, source: Source, body: Container[Any]) -> list[Any]:
         try:

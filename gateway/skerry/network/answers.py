@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from construct import Container
+from collections.abc import Iterable
 
-from skerry_protocol.packets import PacketType
+from construct import Container
 
 
 class Answers:
@@ -16,11 +16,15 @@ class Answers:
         #: By query: the epoch that came last, its motes so far, and the most of any.
         self._epochs: dict[int, tuple[int, int, int]] = {}
 
-    def hear(self, kind: PacketType, body: Container[int]) -> None:
-        """A row, or a partial state."""
-        if kind is not PacketType.PARTIAL:
-            self._motes.setdefault(body.query, set()).add(body.node)
-            return
+    def hear_rows(self, query: int, motes: Iterable[int]) -> None:
+        """Rows of these motes."""
+        known = self._motes.get(query)
+        if known is None:
+            known = self._motes[query] = set()
+        known.update(motes)
+
+    def hear_state(self, body: Container[int]) -> None:
+        """A partial state."""
         epoch, count, most = self._epochs.get(body.query, (-1, 0, 0))
         if body.epoch < epoch:
             return

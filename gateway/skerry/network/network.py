@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from binascii import crc32
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -61,10 +62,8 @@ class Common:
         return self.token
 
 
-#: Whose mote a packet tells of.
-_OF_ONE_MOTE = frozenset(
-    {PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK, PacketType.LOG}
-)
+#: Whose mote a packet tells of, beside rows.
+_OF_ONE_MOTE = frozenset({PacketType.STATUS, PacketType.COMMAND_ACK, PacketType.LOG})
 #: What a root says of its time is believed to come behind all else after so long, in s, however much it has to send.
 BUSY_S = 10.0
 #: Motes report each 32 s while a session is young or motes have much to do, and each 512 s at rest: in so long all have, in s, who
@@ -195,16 +194,36 @@ class Network:
 
     # ---- what motes say ----
 
-    def hear(self, packet: Packet) -> None:
-        """A packet of any kind; rows tell only that their mote is there."""
+    def hear(self, packets: Iterable[Packet]) -> None:
+        """Packets of any kind, in the order they came; rows tell only that their mote is there."""
+        #: Of the rows since the last other packet: motes by query.
+        rows: defaultdict[int, list[int]] = defaultdict(list)
+        result, series = PacketType.RESULT, PacketType.SERIES
+        for packet in packets:
+            if packet.type is result or packet.type is series:
+                rows[packet.body.query].append(packet.body.node)
+                continue
+            self._hear_rows(rows)
+            rows.clear()
+            self._hear(packet)
+        self._hear_rows(rows)
+
+    def _hear_rows(self, rows: Mapping[int, Sequence[int]]) -> None:
+        for query, motes in rows.items():
+            self._common.catalog.hear(motes, time.time())
+            self._common.roster.hear(motes, self.session, self.clock.stamped)
+            self.demand.row_came(query, self.now())
+            self.answers.hear_rows(query, motes)
+
+    def _hear(self, packet: Packet) -> None:
         catalog = self._common.catalog
-        if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.STATUS, PacketType.COMMAND_ACK):
-            catalog.hear(packet.body.node, time.time())
+        if packet.type in (PacketType.STATUS, PacketType.COMMAND_ACK):
+            catalog.hear([packet.body.node], time.time())
         if packet.type in _OF_ONE_MOTE:
-            self._common.roster.hear(packet.body.node, self.session, self.clock.stamped)
-        if packet.type in (PacketType.RESULT, PacketType.SERIES, PacketType.PARTIAL):
+            self._common.roster.hear([packet.body.node], self.session, self.clock.stamped)
+        if packet.type is PacketType.PARTIAL:
             self.demand.row_came(packet.body.query, self.now())
-            self.answers.hear(packet.type, packet.body)
+            self.answers.hear_state(packet.body)
         if packet.type is PacketType.STATUS:
             catalog.update(packet.body, time.time(), self.root)
             self._reckon_depth(self.root)

@@ -13,6 +13,7 @@ from skerry.network.commands import Running
 from skerry.network.link.link import Link
 from skerry.network.network import Common, Network
 from skerry.planner.cost.energy import decided
+from skerry.planner.features import queueing
 from skerry.planner.features.srt import Srt
 from skerry.planner.model.plans import Feed, QueryPlan
 from skerry.planner.model.waits import BY_DEFAULT, WAIT_MS
@@ -102,7 +103,9 @@ class Networks:
     def held_ms(self, number: int) -> tuple[int, int] | None:
         """See :meth:`Network.held_ms`; by the time of :meth:`now_ms`."""
         stream = self.streams.get(number)
-        network = next((n for n in self.all if stream is not None and n.session == stream.session), None)
+        if stream is None or not queueing.held_ms(stream.mote_query):
+            return None
+        network = next((n for n in self.all if n.session == stream.session), None)
         held = None if network is None else network.held_ms(number)
         if network is None or held is None:
             return None

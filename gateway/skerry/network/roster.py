@@ -14,9 +14,9 @@ class Roster:
     def __init__(self) -> None:
         self._heard: dict[int, tuple[int, float]] = {}
 
-    def hear(self, mote: int, session: int, now: float) -> None:
-        """Something has come of a mote."""
-        self._heard[mote] = session, now
+    def hear(self, motes: Iterable[int], session: int, now: float) -> None:
+        """Something has come of these motes."""
+        self._heard.update(dict.fromkeys(motes, (session, now)))
 
     def begin(self, session: int, former: int, now: float) -> None:
         """A session takes the place of another one: its motes are to come back, and are waited for as if they had been heard now."""

@@ -80,8 +80,7 @@ class IngestService:
                 raise StorageError(text) from None
             self._alarms.off("intake")
             for root, packets in taken:
-                for packet in packets:
-                    root.network.hear(packet)
+                root.network.hear(packets)
             if any(isinstance(packet, Stamp) for _, packets in taken for packet in packets):
                 self._tell()
 

@@ -76,7 +76,7 @@ class SteppedGateway:
         self._clock.now = step.now
         self._wanted += step.ask
         told = Told()
-        self._gateway.links.take(self._link, step.data)
+        self._gateway.links.take([step.data])
         self._ask(told)
         for number in step.stop:
             self._stop(number)

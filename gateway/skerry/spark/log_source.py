@@ -7,6 +7,7 @@ matched travels as :mod:`skerry.execution.blocks`.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ from skerry.execution.blocks import COLUMNS, Extent, blocks_of
 from skerry.execution.users_index import UsersIndex
 from skerry.spark import index_file
 from skerry.spark.index_file import IndexReader
+from skerry.spark.pacing import Pace
 from skerry.storage.log import record, stream_log
 from skerry.storage.log.segments import Segments
 from skerry.tables.pairs import Pairing
@@ -59,6 +61,7 @@ class LogReader(DataSourceStreamReader):
 
     def __init__(self, path: str, index: str, parts: int = 2) -> None:
         self._path, self._index, self._parts = Path(path), Path(index), parts
+        self._pace = Pace()
 
     def initialOffset(self) -> dict[str, int]:
         """The first row that the log has: older ones may have been dropped."""
@@ -69,12 +72,20 @@ class LogReader(DataSourceStreamReader):
         return ReadMaxRows(BATCH)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """As far as the log goes, within the limit, and the users that there are now."""
-        end = stream_log.length(self._path)
-        if isinstance(limit, ReadMaxRows):
-            end = min(end, int(start["row"]) + limit.max_rows)
-        # Users who come and go are no batch.
-        return {"row": end, "version": index_file.newest(self._index)} if end > int(start["row"]) else start
+        """As far as the log goes, within the limit, and the users that there are now; after a wait, where many rows come."""
+        begin, end = int(start["row"]), stream_log.length(self._path)
+        if end <= begin:
+            # Users who come and go are no batch.
+            return start
+        most = begin + limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if most is None or end < most:
+            wait_s = self._pace.wait_s(end)
+            if wait_s:
+                time.sleep(wait_s)
+                end = stream_log.length(self._path)
+        self._pace.planned(end)
+        end = end if most is None else min(end, most)
+        return {"row": end, "version": index_file.newest(self._index)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """One, or where there are many rows as many of equal length as there are tasks at a time."""

@@ -17,7 +17,7 @@ from skerry.planner.physical.merge import merge
 from skerry.storage.log.record import Kind
 from skerry.storage.log.stream_log import StreamLog, read
 from skerry.streams.stream import Derived, Source, Stream
-from skerry_protocol.codec import Packet
+from skerry_protocol.codec import Packet, Result
 from skerry_protocol.packets import Aggregate, PacketType
 
 PERIOD_MS, MOTES = 2000, (1, 2, 3)
@@ -69,7 +69,7 @@ class Station:
         packets = [
             Packet(
                 PacketType.RESULT,
-                Container(query=of.query, node=m, epoch=epoch, nulls=0, values=self.light(m)),
+                Result(query=of.query, node=m, epoch=epoch, nulls=0, values=self.light(m)),
             )
             for m in motes
         ]

@@ -65,7 +65,7 @@ def tell(network: Network, seconds: float) -> None:
     body = Container(seconds=int(seconds), ticks=int(seconds % 1 * TICKS_PER_SECOND), more=0)
     at = network.clock.utc(round(seconds * 1000))
     assert at is not None
-    network.hear(Stamp(PacketType.TIME, body, at))
+    network.hear([Stamp(PacketType.TIME, body, at)])
 
 
 readings = st.lists(st.tuples(st.integers(-4000, 8000), st.integers(0, 30_000)), min_size=1, max_size=4)
@@ -139,7 +139,7 @@ def test_an_epoch_is_told_once_when_all_have_said_theirs_or_its_time_is_over(tmp
     networks.add_user("u", plan_of(f"{ASKED} 1 s"))
     first, second = networks.all
     for number, network in enumerate(networks.all):
-        common.roster.hear(100 * number, network.session, 3990)
+        common.roster.hear([100 * number], network.session, 3990)
         tell(network, 3990)
     ingest, log = Ingest(roll=networks), StreamLog(tmp_path)
 

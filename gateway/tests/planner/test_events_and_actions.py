@@ -71,7 +71,7 @@ def test_a_query_waits_for_its_event_and_runs_for_its_time(mote: Mote) -> None:
     mote.event(HOT, 9, 119)
     mote.run(1)
     (record,) = mote.records()
-    assert record.body["values"][:2] == (9).to_bytes(2, "little")
+    assert record.body.values[:2] == (9).to_bytes(2, "little")
     assert mote.queries() == [1]
 
 
@@ -92,7 +92,7 @@ def made(mote: Mote, query: MoteQuery, seconds: int) -> list[tuple[int, ...]]:
     mote.run(seconds)
     layout = struct.Struct("<" + "".join(column.format.letter for column in query.columns))
     bodies = [record.body for record in mote.records()]
-    return [(body.epoch, *layout.unpack(body["values"])) for body in bodies]
+    return [(body.epoch, *layout.unpack(body.values)) for body in bodies]
 
 
 def test_events_of_several_motes_run_side_by_side(mote: Mote) -> None:
@@ -499,7 +499,7 @@ def test_an_event_carries_a_value(mote: Mote) -> None:
     mote.event(HOT, 9, 103, value=2600)
     mote.run(2)
     (record,) = mote.records()
-    assert record.body["values"][-4:] == (2600).to_bytes(4, "little")
+    assert record.body.values[-4:] == (2600).to_bytes(4, "little")
 
 
 def test_a_signal_carries_what_it_says(mote: Mote) -> None:
@@ -509,7 +509,7 @@ def test_a_signal_carries_what_it_says(mote: Mote) -> None:
     mote.install(encode(mote_query("ON EVENT hot(temp) SELECT event.temp ONCE"), 0), 2)
     mote.sensor(BY_NAME["temp"].number, 3012)
     mote.run(3)
-    values = [record.body["values"][-4:] for record in mote.records() if record.body.query == 2]
+    values = [record.body.values[-4:] for record in mote.records() if record.body.query == 2]
     assert values == [(3012).to_bytes(4, "little")]
 
 
@@ -518,7 +518,7 @@ def test_a_signal_may_say_whose_event_began_it(mote: Mote) -> None:
     mote.install(encode(mote_query("ON EVENT next SELECT event.nodeid, event.value ONCE"), 0), 2)
     mote.event(HOT, 9, 99)
     mote.run(3)
-    (values,) = [record.body["values"] for record in mote.records() if record.body.query == 2]
+    (values,) = [record.body.values for record in mote.records() if record.body.query == 2]
     assert struct.unpack("<Hi", values) == (NODE, 9)
 
 
@@ -532,7 +532,7 @@ def test_distances(mote: Mote) -> None:
     mote.event(HOT, 9, 101, x=-1250 - 600, y=300 + 799)
     mote.run(2)
     (record,) = mote.records()
-    assert (-1850).to_bytes(4, "little", signed=True) in record.body["values"]
+    assert (-1850).to_bytes(4, "little", signed=True) in record.body.values
 
 
 @pytest.mark.parametrize(

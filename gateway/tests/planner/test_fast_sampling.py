@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from construct import Container
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +21,7 @@ from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
 from skerry.streams.stream import Source, Stream
 from skerry_protocol.attributes import BY_NAME
-from skerry_protocol.codec import Packet
+from skerry_protocol.codec import Packet, Series
 from skerry_protocol.packets import PacketType
 
 #: mg; None: the sensor failed.
@@ -135,6 +134,6 @@ def test_rows_of_consecutive_epochs_travel_together(library: Path) -> None:
 def test_a_series_whose_rows_have_another_width_is_refused() -> None:
     query = query_of("accel_x")
     ingest, source = Ingest(), Source(lambda _: Stream(1, 1, 1, query), lambda _: None)
-    body = Container(query=1, node=3, epoch=5, values=struct.pack("<hhb", 1, 2, 3))
+    body = Series(query=1, node=3, epoch=5, values=struct.pack("<hhb", 1, 2, 3))
     assert len(ingest.records([Packet(PacketType.SERIES, body)], source)) == 0
     assert ingest.counters.malformed == 1

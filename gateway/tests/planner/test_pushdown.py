@@ -74,7 +74,7 @@ def on_mote(
         for name, value in readings.items():
             mote.sensor(BY_NAME[name].number, value)
         mote.run(1)
-        rows += [(r.body.epoch, r.body.nulls, *r.body["values"]) for r in mote.records()]
+        rows += [(r.body.epoch, r.body.nulls, *r.body.values) for r in mote.records()]
     return rows, {name: mote.reads(BY_NAME[name].number) for name in NAMES}
 
 

@@ -113,7 +113,7 @@ def test_rows_with_half_a_tally_are_refused(tmp_path: Path) -> None:
     ingest, log = Ingest(), StreamLog(tmp_path)
     source = Source({1: stream(DELTA)}.get, lambda _: None)
     packet = row(1, 5, 10, left_out=1)
-    packet.body["values"] = packet.body["values"][:-1]
+    packet.body = packet.body._replace(values=packet.body.values[:-1])
     ingest.store([packet], source, log)
     assert (ingest.counters.malformed, log.rows) == (1, 0)
 

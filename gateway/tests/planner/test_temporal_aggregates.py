@@ -59,7 +59,7 @@ def on_mote(
         for record in mote.records():
             values, offset = {"nodeid": 7, "epoch": record.body.epoch}, 0
             for i, column in enumerate(query.columns):
-                data = record.body["values"][offset : offset + column.format.size]
+                data = record.body.values[offset : offset + column.format.size]
                 offset += column.format.size
                 value = int.from_bytes(data, "little", signed=column.format.minimum < 0)
                 values[column.name] = None if record.body.nulls >> i & 1 else value

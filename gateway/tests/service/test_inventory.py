@@ -76,9 +76,8 @@ def test_events_with_how_often_they_come() -> None:
     made, network = inventory()
     before = time.time() - 100
     for second in (0, 20, 40, 60):
-        network.all[0].hear(
-            decode(encode(PacketType.EVENT, event=event_number("boot"), node=3, x=0, y=0, seconds=9, value=0))
-        )
+        event = encode(PacketType.EVENT, event=event_number("boot"), node=3, x=0, y=0, seconds=9, value=0)
+        network.all[0].hear([decode(event)])
         network.catalog.events.hear(4711, before + second)
     found = made.select(
         "SELECT event, number, raised, per_hour FROM events WHERE raised > 0 ORDER BY raised, event"
@@ -265,6 +264,6 @@ def test_a_mote_that_sends_rows_is_not_silent() -> None:
     catalog = Catalog()
     catalog.update(status(node=1, level=1), NOW)
     catalog.update(status(node=2, level=1), NOW)
-    catalog.hear(2, NOW + SILENT_S)
+    catalog.hear([2], NOW + SILENT_S)
     assert [one.nodeid for one in substitutes(catalog, 1, NOW + SILENT_S + 1)] == [2]
     assert substitutes(catalog, 2, NOW + SILENT_S + 1) == []

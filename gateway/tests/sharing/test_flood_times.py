@@ -152,7 +152,7 @@ def test_hops_are_those_that_motes_tell() -> None:
 
 def test_a_network_knows_its_depth_by_its_motes_reports_after_a_restart_too() -> None:
     network = networks(1, 0).all[0]
-    network.hear(Packet(PacketType.STATUS, status(node=5, level=7)))
+    network.hear([Packet(PacketType.STATUS, status(node=5, level=7))])
     assert network.demand.hops == 7
     network.demand = Demand()
     network.greet(hello(0, seconds=101))

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from construct import Container
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from skerry.sharing.demand import Demand
 from skerry.storage.log.record import Records
 from skerry.storage.log.stream_log import StreamLog
 from skerry.streams.stream import Derived, Source, Stream
-from skerry_protocol.codec import Packet
+from skerry_protocol.codec import Packet, Series
 from skerry_protocol.packets import PacketType
 
 TEXTS = {
@@ -154,7 +153,7 @@ def test_derived_rows_are_duckdbs(values: list[int | None], step: int, counted: 
 
 def series(epoch: int, values: list[int]) -> Packet:
     data = struct.pack(f"<{len(values)}h", *values)
-    return Packet(PacketType.SERIES, Container(query=1, node=7, epoch=epoch, values=data))
+    return Packet(PacketType.SERIES, Series(query=1, node=7, epoch=epoch, values=data))
 
 
 class FullDisk(StreamLog):

@@ -17,7 +17,7 @@ from construct import Container
 from skerry.ingest.frames import Frame, Framed
 from skerry_protocol import codec
 from skerry_protocol.codec import Packet
-from skerry_protocol.framing import REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
+from skerry_protocol.framing import ACKS, REPEAT_MS, WINDOW, Deframer, FrameKind, LinkFrame
 from skerry_protocol.packets import NO_NODE, PacketError, PacketType, VersionMismatchError
 
 #: POLLs in a row that bring nothing that is stored before the gateway believes that the root holds none of it. The first of them may be
@@ -103,9 +103,13 @@ class Endpoint:
     def feed(self, data: bytes) -> list[Packet]:
         """New packets, in order, once each. Those before a RESET are left out: unacknowledged, they come again."""
         packets: list[Packet] = []
+        data_frame = FrameKind.DATA
         for frame in self._deframer.feed(data):
             try:
-                self._frame(frame, packets)
+                if frame.kind is data_frame and self.connected and not self._unsettled:
+                    self._data(frame, packets)
+                else:
+                    self._frame(frame, packets)
             except VersionMismatchError as error:
                 self.version_error = error
                 self.counters.refused += 1
@@ -113,7 +117,24 @@ class Endpoint:
                 self.counters.refused += 1
         return packets
 
+    def _data(self, frame: LinkFrame, packets: list[Packet]) -> None:
+        """What most frames are."""
+        self._owes_ack = True
+        if frame.sequence != self._expected:
+            self.counters.repeated += 1
+            return
+        # A packet that cannot be read would be repeated for ever: it is counted and acknowledged.
+        self._expected = (self._expected + 1) & 0xFF
+        self.counters.received += 1
+        packet = codec.decode(frame.payload)
+        if packet.type is PacketType.PARTIAL:
+            framed = Framed(packet.type, packet.body, Frame.of(frame.sequence, frame.payload))
+            self._taken.append(framed.frame)
+            packet = framed
+        packets.append(packet)
+
     def _frame(self, frame: LinkFrame, packets: list[Packet]) -> None:
+        """All others."""
         if not self.connected and frame.kind in (
             FrameKind.DATA,
             FrameKind.ACK,
@@ -124,19 +145,6 @@ class Endpoint:
         elif frame.kind is FrameKind.TIME:
             # Behind what came before it: whoever hears of a time has all that the root sent until then.
             packets.append(codec.decode(frame.payload))
-        elif frame.kind is FrameKind.DATA and not self._unsettled:
-            self._owes_ack = True
-            if frame.sequence != self._expected:
-                self.counters.repeated += 1
-                return
-            # A packet that cannot be read would be repeated for ever: it is counted and acknowledged.
-            self._expected = (self._expected + 1) & 0xFF
-            self.counters.received += 1
-            packet = codec.decode(frame.payload)
-            framed = Framed(packet.type, packet.body, Frame.of(frame.sequence, frame.payload))
-            if packet.type is PacketType.PARTIAL:
-                self._taken.append(framed.frame)
-            packets.append(framed)
         elif frame.kind is FrameKind.ACK:
             self._acknowledged(frame.sequence)
         elif frame.kind in (FrameKind.RESET, FrameKind.RESET_ACK):
@@ -205,7 +213,7 @@ class Endpoint:
         self._stored.extend(self._taken)
         self._taken.clear()
         if self._owes_ack and self.connected:
-            self._write_frame(LinkFrame(FrameKind.ACK, self._expected))
+            self.write(ACKS[self._expected])
         self._owes_ack = False
 
     def tick(self, now: float) -> None:

@@ -71,12 +71,14 @@ class Links:
         for link in self._links:
             link.close()
 
-    def take(self, link: Link, data: bytes) -> None:
-        """In place of the thread: what has come for a link, nothing included. To be called many times a second, as timers are looked at,
-        too."""
-        link.feed(data)
+    def take(self, data: Sequence[bytes]) -> None:
+        """In place of the thread: what has come for each link, nothing included. To be called many times a second, as timers are looked
+        at, too."""
+        for link, came in zip(self._links, data, strict=True):
+            link.feed(came)
         self._store()
-        link.go_on()
+        for link in self._links:
+            link.go_on()
         self._look()
 
     def _run(self) -> None:

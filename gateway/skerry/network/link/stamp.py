@@ -8,7 +8,7 @@ from skerry_protocol.codec import Packet
 from skerry_protocol.packets import TICKS_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stamp(Packet):
     """A TIME. ``arrival``: UTC in s."""
 

@@ -199,11 +199,8 @@ class Dating:
                 return
             order = np.argsort(numbers)
             clocks = self._clocks(records["arrival"][order])
-            found = [
-                Span(int(numbers[order[i]]), self._boot, int(clocks[i]))
-                for i in range(len(clocks))
-                if i == 0 or clocks[i] != clocks[i - 1]
-            ]
+            changed = [0, *(np.flatnonzero(np.diff(clocks)) + 1).tolist()]
+            found = [Span(int(numbers[order[i]]), self._boot, int(clocks[i])) for i in changed]
             kept = [span for span in self._spans if span.first < found[0].first]
             if kept and (kept[-1].boot, kept[-1].started_us) == (found[0].boot, found[0].started_us):
                 found.pop(0)
