@@ -56,6 +56,13 @@ def gateway(
             help="directory of CSV, Parquet and SQLite files to join with; default: tables in --data"
         ),
     ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="what streams that are no motes' may open: loopback (the default), a host, scheme://host[:port], or a folder; several: "
+            "--sources A --sources B"
+        ),
+    ] = None,
     keep_days: Annotated[
         float, typer.Option(min=1, max=KEEP_MAXIMUM, help="days that the history's files are kept")
     ] = Retention.history_days,
@@ -111,6 +118,7 @@ def gateway(
     from skerry.network.link.link import PortError
     from skerry.planner.semantics import aggregate_functions, temporal_aggregates
     from skerry.service.gateway import Gateway
+    from skerry.sources.addresses import DEFAULT
     from skerry.spark.master import check_master
     from skerry.storage.state import DataError
 
@@ -132,7 +140,7 @@ def gateway(
         servers = Servers(listen, api_workers, tokens, tls)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         data = data or _default_data()
-        daemon = Gateway(link, data, master, retention, backlog, tables, speed)
+        daemon = Gateway(link, data, master, retention, backlog, tables, speed, sources or DEFAULT)
         settings = {"token_file": token_file, "extensions": extensions, "verbose": verbose}
         servers.prepare(daemon, data, limits, settings)
         daemon.start()

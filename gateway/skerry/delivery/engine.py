@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,21 @@ import pyarrow as pa
 from skerry.delivery.buffers import Batch, FeedBuffer, Readable, Recent
 from skerry.delivery.entries import Entries, Publish
 from skerry.delivery.matched_rows import Audience, MatchedRows, UserView
+from skerry.delivery.matched_source_rows import MatchedSourceRows, SourceUser
 from skerry.delivery.own_buffers import OwnBuffer
 from skerry.execution.blocks import batch_of, from_bytes
 from skerry.execution.deliveries import Delivery, in_order
 from skerry.execution.joined import ReadingGoneError
-from skerry.execution.matched import MatchedBatch
+from skerry.execution.matched import Matched, MatchedBatch
 from skerry.execution.matching import Part, View
 from skerry.execution.residual import Residual, Rows
+from skerry.execution.source_matching import SourceView, delivered, read
 from skerry.execution.stream_batches import stream_batch
 from skerry.planner.model.plans import Feed, QueryPlan
+from skerry.planner.model.source_plans import STREAMS, SourcePlan
 from skerry.storage.block_files import BlockFiles
 from skerry.storage.log.record import RECORD, Block
+from skerry.storage.log.source_batches import SourceFiles
 from skerry.streams.stream import Stream
 from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
@@ -118,12 +123,14 @@ class Engine:
         version: int = 0,
         files: BlockFiles | None = None,
         entries: Entries | None = None,
+        log: Path | None = None,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
         it has no longer, of plain streams with some attributes; ``by_utc``: whether windows are of all networks, by UTC, instead of each
         session's own; ``speed``: s of network time in one of UTC's; ``publish``: gets the changes of the users' index, behind
         ``version``; ``files``: what executors matched before what is in memory;
-        ``entries``: other ones than this gives users itself."""
+        ``entries``: other ones than this gives users itself; ``log``: the log's directory, of rows that are no motes'."""
+        self._sources = SourceFiles(log) if log is not None else None
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
         self._files = files
@@ -187,6 +194,16 @@ class Engine:
             self._subscribers[user] = Subscriber(plan, residual, buffer, begin, own=own, joiner=alone)
             if own is not None:
                 self._own.add(user)
+            if plan.sources is not None:
+                self._see_source(user, plan.sources, buffer)
+
+    def _see_source(self, user: str, plan: SourcePlan, buffer: FeedBuffer) -> None:
+        """A user of a stream that is no motes'."""
+        assert plan.stream is not None
+        entry = self._entries.add_source(user, plan.stream, SourceView.of(plan))
+        self._known[user] = self._entries.version
+        buffer.see({plan.stream: SourceUser(entry, plan)}, self.done, entry)
+        self._entries.publish()
 
     def set_feeds(self, user: str, feeds: dict[int, Feed]) -> None:
         """Which rows are the user's, by stream number."""
@@ -287,7 +304,7 @@ class Engine:
             if gone is None:
                 return
             for key, view in gone.buffer.views.items():
-                if isinstance(view, UserView):
+                if isinstance(view, UserView | SourceUser):
                     self._entries.remove(user, view.entry)
                     self._audiences.pop(key, None)
             if gone.shares_windows:
@@ -307,6 +324,9 @@ class Engine:
             by_stream, index = block.streams(), self._entries.index()
             streams = frozenset(number for number, _, _ in by_stream)
             parts, folded = index.match(by_stream)
+            if self._sources is not None:
+                numbers = np.arange(block.first, block.end, dtype=np.int64)
+                parts += index.sources.match(self._sources, numbers, block.records)
             return self.take(
                 MatchedBatch(block.first, block.end, index.version, streams, tuple(parts), tuple(folded))
             )
@@ -328,8 +348,7 @@ class Engine:
             entries: set[int] = set()
             for found in batch.parts:
                 entries |= found.entries
-                rows = MatchedRows(found, self._stream, self._audience(found.stream))
-                parts.setdefault(found.stream, []).append(rows)
+                parts.setdefault(found.stream, []).append(self._readable(found))
             of_windows, users = self._of_windows(batch)
             self._tell_exceeded()
             parts |= {key: [part] for key, part in of_windows.items()}
@@ -347,6 +366,11 @@ class Engine:
         for buffer in woken:
             buffer.wake()
         return batch.end - batch.first
+
+    def _readable(self, found: Matched) -> Readable:
+        if found.stream >= STREAMS:
+            return MatchedSourceRows(found)
+        return MatchedRows(found, self._stream, self._audience(found.stream))
 
     def _unknown(self, version: int) -> set[str]:
         """Users of whom this version of the index may not know what they ask."""
@@ -458,10 +482,13 @@ class Engine:
         found: dict[int, list[Delivery]] = {}
         for part in batch.parts:
             view = views.get(part.stream)
+            rows = None
             if isinstance(view, UserView):
                 rows = MatchedRows(part, self._stream, _NOBODY).delivery(view)
-                if rows is not None and rows.numbers[-1] > position:
-                    found.setdefault(part.stream, []).append(rows.behind(position))
+            elif isinstance(view, SourceUser):
+                rows = MatchedSourceRows(part).delivery(view)
+            if rows is not None and rows.numbers[-1] > position:
+                found.setdefault(part.stream, []).append(rows.behind(position))
         return found
 
     def replay(self, user: str, block: Block, after: int) -> list[tuple[int, dict[str, Any]]]:
@@ -474,6 +501,8 @@ class Engine:
         if subscriber is None:
             return []
         block = block.behind(after + 1)
+        if subscriber.plan.sources is not None:
+            return self._replay_sources(subscriber.plan.sources, block)
         if subscriber.plan.window is not None:
             return self._replay_windows(user, subscriber, block)
         found = []
@@ -486,6 +515,15 @@ class Engine:
             if len(places):
                 found.append(Delivery(part.numbers[places], columns))
         return in_order(found)
+
+    def _replay_sources(self, plan: SourcePlan, block: Block) -> list[Delivery]:
+        assert self._sources is not None
+        mine = block.records["stream"] == plan.stream
+        rows = read(
+            self._sources, np.arange(block.first, block.end, dtype=np.int64)[mine], block.records[mine]
+        )
+        found = [delivered(plan, of_stream) for of_stream in rows.values()]
+        return [delivery for delivery in found if delivery is not None]
 
     def _replay_windows(self, user: str, subscriber: Subscriber, block: Block) -> list[Delivery]:
         """What his windows gave with some rows: the rows since his query began tell, so that the way there is kept for the

@@ -10,6 +10,7 @@ from typing import Any
 from skerry.execution.matched import MatchedBatch
 from skerry.execution.matching import View
 from skerry.execution.partial_panes import PartialPanes
+from skerry.execution.source_matching import SourceView
 from skerry.execution.users_index import Change, UsersIndex
 from skerry.execution.window_selection import WindowSelection
 from skerry.streams.stream import Stream
@@ -57,6 +58,17 @@ class Entries:
         entry.users.add(user)
         return entry.number
 
+    def add_source(self, user: str, stream: int, view: SourceView) -> int:
+        """The same of a stream that is no motes'."""
+        what = stream, view
+        entry = self._by_what.get(what)
+        if entry is None:
+            self._change(None, "source", stream, view.to_text())
+            entry = _Entry(self.version, *what)
+            self._by_what[what] = self._by_number[entry.number] = entry
+        entry.users.add(user)
+        return entry.number
+
     def keeps(self, user: str, number: int) -> bool:
         """Whether a user goes on getting his rows by an entry, as long as he asks the same."""
         del user, number
@@ -69,6 +81,9 @@ class Entries:
         if not entry.users:
             del self._by_number[number], self._by_what[entry.stream, entry.same]
             del self._live["entry", number]
+            if isinstance(entry.same, SourceView):
+                self._change(None, "source gone", entry.stream, number)
+                return
             self._change(None, "gone", entry.stream, number)
             self._leave(entry.stream)
 
@@ -148,7 +163,7 @@ class Entries:
         """``key``: what there is from now on; of an entry its number is."""
         self.version += 1
         change: Change = [self.version, kind, *what]
-        if kind in ("entry", "windows"):
+        if kind in ("entry", "windows", "source"):
             key = "entry", self.version
         if key is not None:
             self._live[key] = change

@@ -57,7 +57,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SensorTable:
-    """``number``: of its stream in the log, never given twice."""
+    """``number``: its own, never given twice."""
 
     name: str
     owner: str
@@ -68,6 +68,11 @@ class SensorTable:
     def key(self) -> str:
         """Its name in lower case."""
         return self.name.lower()
+
+    @property
+    def stream_number(self) -> int:
+        """Its rows' stream in the log."""
+        return plans.STREAMS + self.number
 
     @property
     def stream(self) -> Column | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skerry.planner.model import source_plans as plans
-from skerry.planner.model.source_plans import Term
+from skerry.planner.model.source_plans import SourcePlan, Term
 
 #: Decimals have so many places behind the point, exactly; what has more does not fit.
 DECIMAL = pa.decimal128(38, 9)
@@ -95,7 +95,7 @@ def _alike(args: list[Any], kinds: list[str]) -> list[Any]:
             for arg, own in zip(args, kinds, strict=True)
         ]
     if plans.DOUBLE in kinds:
-        return [arg.cast(pa.float64()) for arg in args]
+        return [_double(arg) for arg in args]
     if set(kinds) == {plans.INT, plans.DECIMAL}:
         # An integer of 64 bits fits before the point.
         return [
@@ -111,7 +111,7 @@ def _reckoned(term: Term, args: list[Any]) -> Any:
         except pa.ArrowInvalid:
             # Some row's result is beyond 64 bits: that is NULL there, and right in the others.
             return _each(term.op, args)
-    left, right = (arg.cast(pa.float64()) for arg in args)
+    left, right = map(_double, args)
     if term.op in _OF_DOUBLES:
         return _OF_DOUBLES[term.op](left, right)
     # Nothing is divided by 0.
@@ -121,6 +121,11 @@ def _reckoned(term: Term, args: list[Any]) -> Any:
         return quotient
     rest = pc.subtract(left, pc.multiply(pc.trunc(quotient), right))
     return pc.cast(rest, pa.int64()) if term.type == plans.INT else rest
+
+
+def _double(value: Any) -> Any:
+    """The nearest double. Arrow's own cast of decimals gives 0.6000000000000001 for 0.6."""
+    return (value.cast(pa.string()) if pa.types.is_decimal(value.type) else value).cast(pa.float64())
 
 
 def _each(operator: str, args: list[Any]) -> pa.Array:
@@ -138,9 +143,14 @@ def _each(operator: str, args: list[Any]) -> pa.Array:
 def shown(term: Term, columns: Mapping[str, pa.Array], count: int) -> pa.Array:
     """A term's values as users get them: decimals as doubles."""
     found = evaluate(term, columns, count)
-    return found.cast(pa.float64()) if pa.types.is_decimal(found.type) else found
+    return _double(found) if pa.types.is_decimal(found.type) else found
 
 
 def shown_type(kind: str) -> pa.DataType:
     """The type of what :func:`shown` gives."""
     return pa.float64() if kind == plans.DECIMAL else arrow_type(kind)
+
+
+def schema_of(plan: SourcePlan) -> pa.Schema:
+    """Of what a query's user gets."""
+    return pa.schema([(output.name, shown_type(output.term.type)) for output in plan.outputs])

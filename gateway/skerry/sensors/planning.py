@@ -44,7 +44,7 @@ def plan_of(select: ast.Select, tables: Mapping[str, SensorTable]) -> QueryPlan:
         raise QueryError("a stream has no end that its rows could be sorted or counted at", hint, what)
     source = SourcePlan(
         table.key,
-        None if static else table.number,
+        None if static else table.stream_number,
         outputs,
         where,
         _static_part(where, resolver),

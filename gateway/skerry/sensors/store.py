@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from skerry.planner.model.source_plans import SourcePlan, Term
 from skerry.sensors import values
 from skerry.sensors.definitions import SensorTable, column_of, define
-from skerry.sensors.evaluate import evaluate, passes, shown, shown_type
+from skerry.sensors.evaluate import evaluate, passes, schema_of, shown
 from skerry.sensors.resolver import Resolver
 from skerry.sensors.values import Kept, ValueRefusedError
 from skerry.sql import ast
@@ -377,11 +377,6 @@ class SensorStore:
 
 def _kept(key: str, number: int, row: tuple[Kept, ...]) -> dict[str, Any]:
     return {"sensor_table": key, "tuple": number, "column_values": json.dumps(row)}
-
-
-def schema_of(plan: SourcePlan) -> pa.Schema:
-    """Of what a query's user gets."""
-    return pa.schema([(output.name, shown_type(output.term.type)) for output in plan.outputs])
 
 
 def _read_csv(path: Path, found: Tuples) -> list[tuple[Kept, ...]]:

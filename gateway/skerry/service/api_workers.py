@@ -104,7 +104,7 @@ class ApiWorkers:
         """Whether workers can serve a query's readers: rows that are told as they come, from what executors matched."""
         plan = query.plan
         past = any(probe.table.past_ms is not None for probe in plan.probes)
-        own = plan.window is None and plan.history is None and not past
+        own = plan.window is None and plan.history is None and not past and plan.sources is None
         return own and not plan.reads and plan.into is None and query.point is None and query.srt is None
 
     def read(self, number: int, query: UserQuery) -> None:

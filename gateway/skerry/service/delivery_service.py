@@ -67,8 +67,11 @@ class DeliveryService:
             publish=index.append,
             version=index.version,
             files=files,
+            log=log.path,
         )
         self._joins: dict[str, Joiner] = {}
+        #: Why sources of a query bring nothing.
+        self.source_trouble: Callable[[UserQuery], str | None] = lambda _: None
         #: Of readers, for which nobody is to wait until a query is planned or rows are durable.
         self._counting = threading.Lock()
         #: Rows that were in the log when the gateway started.
@@ -149,6 +152,7 @@ class DeliveryService:
             return str(error)
         subscriber = self.engine.subscriber(query.id)
         trouble = subscriber.buffer.trouble if subscriber is not None else None
+        trouble = trouble or self.source_trouble(query)
         return trouble or self._history.waits(query.id)
 
     def reader(self, query: UserQuery, position: int | None) -> Reader:

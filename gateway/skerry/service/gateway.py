@@ -27,7 +27,10 @@ from skerry.service.reader import BACKLOG_ROWS
 from skerry.service.restore import restore
 from skerry.service.sensor_service import SensorService
 from skerry.service.site import Site
+from skerry.service.source_service import SourceService
 from skerry.service.watch import Watch
+from skerry.sources.addresses import DEFAULT
+from skerry.sources.messages import Job
 from skerry.spark.index_file import IndexFile
 from skerry.spark.master import is_cluster
 from skerry.spark.supervisor import SparkDriver
@@ -48,7 +51,8 @@ log = logging.getLogger(__name__)
 class Gateway:
     """One daemon. Its services' methods may be called from any thread: ``queries`` is what users ask, ``delivery`` how they get their rows,
     ``ingest`` what motes say, ``site`` what there is and how it is. ``links``: a URL for each root; ``backlog``: rows of the log that a
-    reader may be behind; ``speed``: s of network time in one of this machine's."""
+    reader may be behind; ``speed``: s of network time in one of this machine's; ``sources``: what sources that are
+    no motes may be opened (:mod:`skerry.sources.addresses`)."""
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class Gateway:
         backlog: int = BACKLOG_ROWS,
         tables: Path | None = None,
         speed: float = 1.0,
+        sources: Sequence[str] = DEFAULT,
     ) -> None:
         self._lock = threading.RLock()
         self._data = DataDirectory(data)
@@ -117,6 +122,11 @@ class Gateway:
             self.persistence,
             self.sensors,
         )
+        job = Job(str(self.sensors.files.resolve()), tuple(sources))
+        self.sources = SourceService(
+            self._lock, self._data, self.log, self.sensors.store, self._queries, self.persistence, self.alarms, job, self.queries.remove
+        )  # fmt: skip
+        self.delivery.source_trouble = self.sources.trouble_of
         most = (retention or Retention()).log_bytes
         self._upkeep = BlockUpkeep(self._files, lambda: self.log.first, most)
         self.workers = ApiWorkers(self._queries, self.delivery)
@@ -127,7 +137,7 @@ class Gateway:
         )  # fmt: skip
         self.site = Site(
             self._lock, self.roots, self._network, self.log, self._queries, self.delivery, self.inventory, self.history,
-            self.tables, self.spark, self.workers, self.alarms, self._intake,
+            self.tables, self.spark, self.workers, self.alarms, self._intake, self.sources,
         )  # fmt: skip
         for root in self.roots:
             root.listener = self.ingest
@@ -149,10 +159,12 @@ class Gateway:
         self.tables.schemas()
         self._journal.start()
         self.history.start()
+        self.sources.start()
 
     def close(self) -> None:
         """Stop everything; the motes keep their queries."""
         self.links.close()
+        self.sources.stop()
         self._journal.stop()
         self.tables.close()
         self.spark.stop()
@@ -184,7 +196,7 @@ class Gateway:
         for query in self._queries.all():
             if not query.past_only:
                 self.delivery.subscribe(query)
-        running = [query.id for query in self._queries.all() if not query.finished and not query.past_only]
+        running = [query.id for query in self._queries.all() if not query.finished and query.of_motes]
         self._network.restore(state, links, plans, running)
         self._network.route_by(self._queries.srts().values())
         self.inventory.restore(state["tags"])

@@ -66,6 +66,11 @@ class UserQuery:
         """Whether no rows are to come: HISTORY … ONLY."""
         return self.plan.history is not None and self.plan.history.only
 
+    @property
+    def of_motes(self) -> bool:
+        """Whether motes may have a part in it."""
+        return not self.past_only and self.plan.sources is None
+
     def row(self) -> dict[str, Any]:
         """To be kept, without its feeds and handovers; the plan is made of its own text again."""
         return {

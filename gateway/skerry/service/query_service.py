@@ -155,10 +155,18 @@ class QueryService:
     ) -> UserQuery:
         """A query over sensors that are no motes."""
         check(len(self._queries.of(user)))
-        if plan.history is None:
-            hint = "select static columns alone, as in SELECT place FROM detectors"
-            raise QueryError("this version opens no streams yet", hint)
-        return self._ask_past(sql, user, plan, linger_s)
+        if plan.history is not None:
+            return self._ask_past(sql, user, plan, linger_s)
+        query = self._new(sql, user, plan, linger_s)
+        self._queries.add(query)
+        self._persistence.note(query.id)
+        self._delivery.subscribe(query)
+        try:
+            self._persistence.save()
+        except StorageError:
+            self.remove(query)
+            raise
+        return query
 
     def _ask_past(self, sql: str, user: str, plan: QueryPlan, linger_s: float | None) -> UserQuery:
         """A query that motes have no part in: over what the log holds now."""

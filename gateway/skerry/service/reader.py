@@ -9,7 +9,7 @@ from pathlib import Path
 from skerry.delivery.engine import Engine
 from skerry.execution.deliveries import Delivery
 from skerry.execution.residual import Residual
-from skerry.sensors.store import schema_of
+from skerry.sensors.evaluate import schema_of
 from skerry.service.queries import UnknownQueryError, UserQuery
 from skerry.sql.errors import QueryError
 from skerry.storage.history.engine.waiting import GivenUpError, Waiting

@@ -16,6 +16,7 @@ from skerry.service.api_workers import ApiWorkers
 from skerry.service.delivery_service import DeliveryService
 from skerry.service.inventory import Inventory
 from skerry.service.queries import Queries
+from skerry.service.source_service import SourceService
 from skerry.spark.supervisor import SparkDriver
 from skerry.storage.history.history_service import HistoryService
 from skerry.storage.log.stream_log import StreamLog
@@ -42,7 +43,9 @@ class Site:
         workers: ApiWorkers,
         alarms: Alarms,
         ingest: Ingest,
+        sources: SourceService,
     ) -> None:
+        self._sources = sources
         self._lock, self._roots, self._network, self._log, self._queries = lock, roots, network, log, queries
         self._delivery, self._inventory, self._history, self._tables = delivery, inventory, history, tables
         self._workers = workers
@@ -99,6 +102,7 @@ class Site:
                 "tables": shown(self._tables.directory),
                 "streams": self._network.described_streams(),
                 "srts": self._queries.described_srts(None),
+                "sources": self._sources.status(),
                 "users": len(self._queries.all()),
                 "api_workers": self._workers.status(),
                 "feeds": sum(query.readers for query in self._queries.all()),

@@ -25,6 +25,7 @@ from skerry.spark.index_file import IndexReader
 from skerry.spark.pacing import Pace
 from skerry.storage.log import record, stream_log
 from skerry.storage.log.segments import Segments
+from skerry.storage.log.source_batches import SourceFiles, rows_of
 from skerry.tables.pairs import Pairing
 from skerry.tables.versions import DIRECTORY as TABLES
 from skerry.tables.versions import TableVersions
@@ -35,6 +36,8 @@ BATCH = 524_288
 SHARED = 65536
 
 _TYPES = {pa.int64(): LongType, pa.binary(): BinaryType}
+#: Records looked through at a time for the rows that they are.
+_LOOK = 8192
 #: See :data:`skerry.execution.blocks.COLUMNS`.
 SCHEMA = StructType([StructField(name, _TYPES[kind]()) for name, kind in COLUMNS.items()])
 #: By directory: what this process has loaded of the users' index.
@@ -84,8 +87,24 @@ class LogReader(DataSourceStreamReader):
                 time.sleep(wait_s)
                 end = stream_log.length(self._path)
         self._pace.planned(end)
-        end = end if most is None else min(end, most)
+        if most is not None and isinstance(limit, ReadMaxRows):
+            end = self._within(begin, min(end, most), limit.max_rows)
         return {"row": end, "version": index_file.newest(self._index)}
+
+    def _within(self, start: int, end: int, most: int) -> int:
+        """As far as there are so many rows at most, or those of one record: a record may have thousands of a source's."""
+        if not SourceFiles(self._path).begins():
+            return end
+        count, at = 0, start
+        while at < end:
+            upto = min(at + _LOOK, end)
+            for first, records in Segments(self._path).read(max(at, stream_log.first(self._path)), upto):
+                sums = count + np.cumsum(rows_of(records))
+                if len(sums) and sums[-1] > most:
+                    return max(first + int(np.searchsorted(sums, most, side="right")), start + 1)
+                count = int(sums[-1]) if len(sums) else count
+            at = upto
+        return end
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """One, or where there are many rows as many of equal length as there are tasks at a time."""
@@ -122,11 +141,14 @@ class LogReader(DataSourceStreamReader):
             )
         index = _index_at(self._index, partition.version)
         numbers = np.concatenate([np.arange(first, first + len(rows)) for first, rows in pieces])
-        by_stream = record.by_stream(numbers, np.concatenate([rows for _, rows in pieces]))
+        records = np.concatenate([rows for _, rows in pieces])
+        by_stream = record.by_stream(numbers, records)
         streams = np.array([number for number, _, _ in by_stream], np.int64)
         first, end = partition.batch
         extent = Extent(first, end, partition.whole, partition.number, partition.count, index.version)
-        yield from blocks_of(extent, streams, *index.match(by_stream))
+        parts, folded = index.match(by_stream)
+        parts += index.sources.match(SourceFiles(self._path), numbers, records)
+        yield from blocks_of(extent, streams, parts, folded)
 
 
 def _index_at(path: Path, version: int) -> UsersIndex:

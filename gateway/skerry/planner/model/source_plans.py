@@ -13,6 +13,8 @@ from typing import Any
 
 #: The number of the tuple that a row is of; its time, and when it came (UTC).
 SOURCE, TIME, ARRIVAL = "_source", "_time", "_arrival"
+#: Streams in the log have numbers: motes' are below this one.
+STREAMS = 1 << 31
 
 INT, DECIMAL, DOUBLE, TEXT, BOOLEAN, TIMESTAMP = "int", "decimal", "double", "text", "boolean", "timestamp"
 #: The literal NULL's, which any other type takes.
@@ -87,6 +89,10 @@ class SourcePlan:
     chosen: Term | None
     order: tuple[tuple[Term, bool], ...] = ()
     limit: int | None = None
+
+    def shown_columns(self) -> set[str]:
+        """Columns that its outputs read."""
+        return {name for output in self.outputs for name in output.term.columns()}
 
     def needs(self) -> list[str]:
         """Columns of the stream that its outputs and ``where`` read, each once."""

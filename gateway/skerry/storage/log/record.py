@@ -24,6 +24,8 @@ class Kind(IntEnum):
     TOLD = 2
     #: … as it is since a partial state has come that was late: for those who ask for revisions.
     REVISED = 3
+    #: Rows of a source that is no mote (:mod:`skerry.storage.log.source_batches`).
+    SOURCES = 4
 
 
 #: A row of a mote query. ``stream`` numbers the mote query (see catalog.json beside the log); ``value`` are its columns as they came,
@@ -76,8 +78,8 @@ class Block:
 
 
 def by_stream(numbers: Int64, records: Records) -> list[tuple[int, Int64, Records]]:
-    """(stream number, numbers of its rows, its records), for each stream that occurs, without parts of what is told."""
-    told = records["kind"] != Kind.PART
+    """(stream number, numbers of its rows, its records), for each stream of motes that occurs, without parts of what is told."""
+    told = (records["kind"] != Kind.PART) & (records["kind"] != Kind.SOURCES)
     if not told.all():
         numbers, records = numbers[told], records[told]
     streams = records["stream"]

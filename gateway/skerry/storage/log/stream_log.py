@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from skerry.storage.log.dating import Dating, MachineClock
 from skerry.storage.log.last_rows import Latest
 from skerry.storage.log.record import RECORD, Int64, Records
 from skerry.storage.log.segments import Segments, Writer
+from skerry.storage.log.source_batches import SourceBatch, SourceFiles, SourceWriter
 from skerry.storage.replacement import sync_directory
 
 _log = logging.getLogger(__name__)
@@ -49,6 +51,7 @@ class StreamLog:
         self._segments, self._segment_rows = Segments(self.path), segment_rows
         self._appending = threading.Lock()
         self._writer = Writer(self._segments, segment_rows) if self._segments.begins() else None
+        self._sources = SourceWriter(self.path)
         self.rows = length(self.path)
         self.latest = Latest(self.rows, time.time_ns() // 1000)
         last = self.tail(1)["arrival"].tolist() if machine_clock is not None else []
@@ -86,6 +89,14 @@ class StreamLog:
             self.latest.note(numbers, records)
             return number
 
+    def append_sources(self, batches: Sequence[SourceBatch]) -> int:
+        """Append rows of sources that are no motes, and sync; returns the first record's number. As :meth:`append`, and not beside it."""
+        try:
+            return self.append(self._sources.write(batches, self.rows))
+        except OSError:
+            self._sources.abandon()
+            raise
+
     def numbers(self, records: Records) -> Int64:
         """The number that each of these records will have if they are appended now."""
         return np.arange(self.rows, self.rows + len(records), dtype=np.int64)
@@ -104,10 +115,11 @@ class StreamLog:
             freed += file.stat().st_size
             file.unlink()
             sync_directory(self.path)
-        return freed
+        return freed + self._sources.files.drop_before(self.first)
 
     def close(self) -> None:
         """Close the file."""
+        self._sources.close()
         if self._writer is not None:
             self._writer.close()
 
@@ -130,7 +142,9 @@ def length(path: Path) -> int:
 def size(path: Path) -> int:
     """Bytes of all segments."""
     segments = Segments(path)
-    return sum(segments.segment(begin).stat().st_size for begin in segments.begins())
+    return SourceFiles(path).size() + sum(
+        segments.segment(begin).stat().st_size for begin in segments.begins()
+    )
 
 
 def read(path: Path, start: int, end: int) -> Records:

@@ -1,0 +1,158 @@
+"""Rows of sources that are no motes, matched against what users ask of them: in executors, and wherever the log is read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skerry.execution.deliveries import Delivery
+from skerry.execution.matched import HIT, Matched
+from skerry.execution.range_index import Int64, Places
+from skerry.planner.model.source_plans import SourcePlan, Term
+from skerry.sensors.evaluate import arrow_type, passes, schema_of, shown
+from skerry.storage.log.record import Records
+from skerry.storage.log.source_batches import SourceFiles
+
+#: Before the names of columns in what executors give back, where others have names of their own.
+_OWN = "."
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """What users who get the same columns of the same rows have in common: a condition, and the columns with their types."""
+
+    where: Term | None
+    columns: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, plan: SourcePlan) -> SourceView:
+        """Of a query. What its condition alone needs is not given back."""
+        found = {name: kind for output in plan.outputs for name, kind in _typed(output.term)}
+        return cls(plan.where, tuple(sorted(found.items())))
+
+    def to_text(self) -> str:
+        """JSON."""
+        return json.dumps([self.where.to_list() if self.where is not None else None, self.columns])
+
+    @classmethod
+    def from_text(cls, text: str) -> SourceView:
+        """What :meth:`to_text` wrote."""
+        where, columns = json.loads(text)
+        return cls(
+            Term.from_list(where) if where is not None else None,
+            tuple((name, kind) for name, kind in columns),
+        )
+
+
+def _typed(term: Term) -> Iterable[tuple[str, str]]:
+    if term.op == "column":
+        yield str(term.value), term.type
+    for arg in term.args:
+        yield from _typed(arg)
+
+
+class SourceEntries:
+    """The entries of all such streams in the users' index."""
+
+    def __init__(self) -> None:
+        self._by_stream: dict[int, dict[int, SourceView]] = {}
+
+    def add(self, stream: int, entry: int, view: SourceView) -> None:
+        """An entry that comes."""
+        self._by_stream.setdefault(stream, {})[entry] = view
+
+    def remove(self, stream: int, entry: int) -> None:
+        """… or goes."""
+        of_stream = self._by_stream[stream]
+        del of_stream[entry]
+        if not of_stream:
+            del self._by_stream[stream]
+
+    def match(self, files: SourceFiles, numbers: Int64, records: Records) -> list[Matched]:
+        """By stream, the rows of some records that anybody asks for, with their numbers."""
+        if not self._by_stream:
+            return []
+        wanted = np.isin(records["stream"], list(self._by_stream))
+        rows = read(files, numbers[wanted], records[wanted])
+        found = [_matched(stream, table, self._by_stream[stream]) for stream, table in rows.items()]
+        return [matched for matched in found if len(matched.hits)]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """Rows of one stream in the order of the log; columns that a batch lacks, as they came later, are NULL."""
+
+    numbers: Int64
+    columns: Mapping[str, pa.Array]
+
+
+def read(files: SourceFiles, numbers: Int64, records: Records) -> dict[int, SourceRows]:
+    """The rows of some records by their stream."""
+    tables: dict[int, list[tuple[int, pa.Table]]] = {}
+    for number, stream, table in files.tables(numbers, records):
+        tables.setdefault(stream, []).append((number, table))
+    found = {}
+    for stream, parts in tables.items():
+        counts = [table.num_rows for _, table in parts]
+        whole = pa.concat_tables([table for _, table in parts], promote_options="default").combine_chunks()
+        columns = {name: _whole(whole.column(name)) for name in whole.column_names}
+        found[stream] = SourceRows(
+            np.repeat(np.array([number for number, _ in parts], np.int64), counts), columns
+        )
+    return found
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _matched(stream: int, rows: SourceRows, entries: Mapping[int, SourceView]) -> Matched:
+    count = len(rows.numbers)
+    conditions: dict[Term | None, Places] = {}
+    places, hits, at = list[Places](), list[tuple[int, int, int]](), 0
+    needed: dict[str, str] = {}
+    for entry, view in sorted(entries.items()):
+        if view.where not in conditions:
+            passed = passes(view.where, rows.columns, count)
+            conditions[view.where] = pc.indices_nonzero(passed).to_numpy().astype(np.int32)
+        mine = conditions[view.where]
+        if len(mine):
+            hits.append((entry, at, at + len(mine)))
+            places.append(mine)
+            at += len(mine)
+            needed |= dict(view.columns)
+    arrays = [_column(rows, name, kind) for name, kind in needed.items()]
+    batch = pa.RecordBatch.from_arrays(
+        arrays or [pa.nulls(count)], [_OWN + name for name in needed] or [_OWN]
+    )
+    of_places = np.concatenate([np.empty(0, np.int32), *places])
+    return Matched(stream, rows.numbers, batch, of_places, np.array(hits, HIT)).wanted()
+
+
+def _column(rows: SourceRows, name: str, kind: str) -> pa.Array:
+    return rows.columns[name] if name in rows.columns else pa.nulls(len(rows.numbers), arrow_type(kind))
+
+
+def delivered(plan: SourcePlan, rows: SourceRows, places: Places | None = None) -> Delivery | None:
+    """Some rows, or with None those that pass the condition, as a user sees them; None: there are none."""
+    count = len(rows.numbers)
+    if places is None:
+        places = pc.indices_nonzero(passes(plan.where, rows.columns, count)).to_numpy()
+    if not len(places):
+        return None
+    chosen = pa.array(places)
+    taken = {name: rows.columns[name].take(chosen) for name in plan.shown_columns() if name in rows.columns}
+    arrays = [shown(output.term, taken, len(places)) for output in plan.outputs]
+    return Delivery(rows.numbers[places], pa.RecordBatch.from_arrays(arrays, schema=schema_of(plan)))
+
+
+def given_back(found: Matched) -> SourceRows:
+    """What executors have given back."""
+    names = [name.removeprefix(_OWN) for name in found.batch.schema.names]
+    return SourceRows(found.numbers, dict(zip(names, found.batch.columns, strict=True)))

@@ -1,0 +1,157 @@
+"""Sources that are no motes: which are to be open for the queries that there are, and what they bring goes to the log."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from skerry.sensors.definitions import SensorTable
+from skerry.sensors.store import SensorStore
+from skerry.service.alarms import Alarms
+from skerry.service.persistence import Persistence
+from skerry.service.queries import Queries, UserQuery
+from skerry.sources.messages import Job, Key, SourceState, Wanted
+from skerry.sources.supervisor import IntakeProcess
+from skerry.storage.log.source_batches import SourceBatch
+from skerry.storage.log.stream_log import StreamLog
+from skerry.storage.state import DataDirectory, StorageError
+
+log = logging.getLogger(__name__)
+
+#: Queries and tables are looked at so often, in s: what has changed is followed within that.
+LOOK_S = 0.25
+
+
+class SourceService:
+    """One intake process for all queries: a source is read once, however many want it. ``remove`` forgets a query, under ``lock``."""
+
+    def __init__(
+        self,
+        lock: threading.RLock,
+        data: DataDirectory,
+        stream_log: StreamLog,
+        store: SensorStore,
+        queries: Queries,
+        persistence: Persistence,
+        alarms: Alarms,
+        job: Job,
+        remove: Callable[[UserQuery], object],
+    ) -> None:
+        self._lock, self._data, self._log, self._store = lock, data, stream_log, store
+        self._queries, self._persistence, self._alarms, self._remove = queries, persistence, alarms, remove
+        self._process = IntakeProcess(job, self._append)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sources' queries", daemon=True)
+
+    def start(self) -> None:
+        """From now on sources that queries select are open."""
+        self._process.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close them."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(5)
+        self._process.stop()
+
+    def status(self) -> list[dict[str, Any]]:
+        """How each source is that is to be open."""
+        return [dataclasses.asdict(state) for _, state in sorted(self._process.states.items())]
+
+    def trouble_of(self, query: UserQuery) -> str | None:
+        """Which of a query's sources bring nothing, and why; None: none of them, or it has ended."""
+        plan = query.plan.sources
+        if plan is None or plan.stream is None or query.finished:
+            return None
+        states = [state for state in self._states_of(query) if state is not None]
+        wrong = [state for state in states if state.state in ("away", "refused")]
+        if not wrong:
+            return self._process.trouble
+        first = f"{wrong[0].address or f'tuple {wrong[0].tuple}'}: {wrong[0].why}"
+        return f"{len(wrong)} of {len(states)} sources bring nothing: {first}"
+
+    # ---- what comes ----
+
+    def _append(self, batches: Sequence[SourceBatch]) -> bool:
+        """Whether rows are in the log, durably."""
+        with self._lock:
+            try:
+                if self._persistence.unsaved:
+                    # The log must not name streams that a restart would not know.
+                    self._persistence.commit()
+                self._data.check_room()
+                self._log.append_sources(batches)
+            except (StorageError, OSError) as error:
+                text = f"{self._log.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+                self._alarms.on("sources", f"no rows of sources are taken in: {text}; sources wait")
+                return False
+            self._alarms.off("sources")
+            return True
+
+    # ---- what is wanted ----
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_S):
+            try:
+                self.look()
+            except Exception:
+                log.exception("sources could not be looked after; it is tried again")
+
+    def look(self) -> None:
+        """Follow what queries and tables have become."""
+        with self._lock:
+            self._leave_abandoned()
+            running = self._running()
+            tables: dict[int, SensorTable] = {}
+            rows: dict[Key, tuple[Any, ...]] = {}
+            for query in running:
+                plan = query.plan.sources
+                found = self._store.tuples(plan.table) if plan is not None else None
+                if plan is not None and found is not None:
+                    tables[found.table.number] = found.table
+                    rows |= {(found.table.number, n): found.rows[n] for n in found.chosen(plan.chosen)}
+            self._process.want(Wanted(tables, rows))
+            self._finish(running)
+
+    def _running(self) -> list[UserQuery]:
+        found = []
+        for query in self._queries.all():
+            plan = query.plan.sources
+            if plan is not None and plan.stream is not None and not query.finished:
+                found.append(query)
+        return found
+
+    def _states_of(self, query: UserQuery) -> list[SourceState | None]:
+        """How the sources of a query are, each; None: that is not known yet."""
+        plan = query.plan.sources
+        found = self._store.tuples(plan.table) if plan is not None else None
+        if plan is None or found is None:
+            return []
+        keys: list[Key] = [(found.table.number, number) for number in found.chosen(plan.chosen)]
+        return [self._process.states.get(key) for key in keys]
+
+    def _finish(self, running: Sequence[UserQuery]) -> None:
+        """Queries of which all sources have ended: what is in the log is all that there will be."""
+        ended = []
+        for query in running:
+            states = self._states_of(query)
+            if states and all(state is not None and state.state == "ended" for state in states):
+                ended.append(query)
+        for query in ended:
+            query.finished = True
+            self._persistence.note(query.id)
+        if ended:
+            self._persistence.try_commit()
+
+    def _leave_abandoned(self) -> None:
+        left = [query for query in self._running() if query.abandoned(time.monotonic())]
+        for query in left:
+            log.info("query %s of %s is stopped: nobody reads it any more", query.id, query.user)
+            self._remove(query)
+        if left:
+            self._persistence.try_commit()

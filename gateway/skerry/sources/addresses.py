@@ -1,0 +1,66 @@
+"""Which addresses sources may have: what the operator allows."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+#: What is allowed where nothing is said: this machine, and files in the data directory's ``streams/``.
+DEFAULT = ("loopback",)
+#: Schemes whose addresses are files.
+FILES = frozenset({"file", "replay", "folder"})
+
+
+def address_of(values: Sequence[object], stream: int) -> str:
+    """A tuple's address: its stream's value, or where that is empty the first text of the tuple that has :// in it; "" where none is."""
+    own = values[stream]
+    if isinstance(own, str) and own:
+        return own
+    return next((value for value in values if isinstance(value, str) and "://" in value), "")
+
+
+def refusal(address: str, allowed: Sequence[str], folder: Path) -> str | None:
+    """Why an address may not be opened; None: it may. ``allowed``: ``loopback``, ``host``, ``scheme://host[:port]``, or a folder."""
+    try:
+        url = urlsplit(address)
+        scheme, host, port = url.scheme.lower(), (url.hostname or "").lower(), url.port
+    except ValueError:
+        scheme = ""
+    if not scheme:
+        return (
+            f"'{address}' is no address: write scheme://host:port" if address else "the tuple has no address"
+        )
+    if scheme in FILES:
+        return _file_refusal(Path(url.netloc + url.path), allowed, folder)
+    if any(_allows(one, scheme, host, port) for one in allowed):
+        return None
+    return f"the operator allows no {scheme}://{host}: 'skerry gateway --sources {scheme}://{host}' does"
+
+
+def _allows(one: str, scheme: str, host: str, port: int | None) -> bool:
+    if one == "loopback":
+        return is_loopback(host)
+    if "://" not in one:
+        return one.lower() == host
+    may = urlsplit(one)
+    return (may.scheme.lower(), (may.hostname or "").lower()) == (scheme, host) and may.port in (None, port)
+
+
+def _file_refusal(path: Path, allowed: Sequence[str], folder: Path) -> str | None:
+    real = (folder / path).resolve()
+    folders = [folder, *(Path(one) for one in allowed if one.startswith("/"))]
+    if any(real.is_relative_to(one.resolve()) for one in folders):
+        return None
+    return f"the operator allows no files in {real.parent}: they lie in {folder}, or where 'skerry gateway --sources' says"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,49 @@
+"""Rows of several sources of one table → a batch for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from skerry.planner.model import source_plans as plans
+from skerry.sensors import values
+from skerry.sensors.definitions import SensorTable
+from skerry.sensors.evaluate import MOMENT, arrow_type
+from skerry.sources.decoding import columns_of
+from skerry.sources.reading import Arrived, Reading
+from skerry.storage.log.source_batches import SourceBatch
+
+#: Batches with more rows are packed.
+_PACKED_ROWS = 256
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def batch_of(table: SensorTable, parts: Sequence[tuple[Reading, list[Arrived]]]) -> SourceBatch:
+    """Rows with the static values of their tuples: the columns of :mod:`skerry.planner.model.source_plans`."""
+    stream = table.stream
+    assert stream is not None
+    rows = [row for _, arrived in parts for row in arrived]
+    own = [reading.values for reading, arrived in parts for _ in arrived]
+    arrays = {
+        plans.SOURCE: pa.array([reading.number for reading, arrived in parts for _ in arrived], pa.int64()),
+        plans.TIME: pa.array([row.time_us for row in rows], MOMENT),
+        plans.ARRIVAL: pa.array([row.arrival_us for row in rows], MOMENT),
+        **values.columns(table.columns, own),
+    }
+    fields = columns_of((row.fields for row in rows), len(stream.fields))
+    for field, column in zip(stream.fields, fields, strict=True):
+        arrays[f"{stream.name.lower()}.{field.name.lower()}"] = pa.array(column, arrow_type(field.full_type))
+    made = pa.table(arrays)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(
+        sink, made.schema, options=_OPTIONS if len(rows) > _PACKED_ROWS else None
+    ) as writer:
+        writer.write_table(made)
+    return SourceBatch(
+        table.stream_number,
+        len(rows),
+        max(row.time_us for row in rows),
+        max(row.arrival_us for row in rows),
+        bytes(sink.getvalue()),
+    )

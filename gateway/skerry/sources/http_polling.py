@@ -1,0 +1,88 @@
+"""What a web page says now, asked again and again: ``http://host/now?every=2s``, also ``https``.
+
+An answer is an object, a list of objects, or with ``format=csv`` lines. Other options of the address are the server's. One that says that
+nothing is new (304) brings nothing. What was there between two questions is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+import httpx
+import msgspec
+
+from skerry.sources.stream_type import AddressError, Read, Sensor, Signal, StreamType, Value
+from skerry.sql.units import time_of
+
+#: Where nothing is said, in s.
+EVERY_S = 10.0
+_OWN = frozenset({"every", "format"})
+_ANSWER_S = 30.0
+_MOST_BYTES = 64 << 20
+
+
+class HttpPolling(StreamType):
+    """Asks by itself, so many s apart."""
+
+    #: Any: what is not its own goes to the server.
+    options: ClassVar[frozenset[str] | None] = None
+
+    async def init(self, sensor: Sensor) -> None:
+        """Nothing is asked yet."""
+        options = sensor.options
+        self.every_s = seconds(options.get("every", f"{EVERY_S}s"))
+        self._is_csv = options.get("format", "json") == "csv"
+        rest = urlencode({name: value for name, value in options.items() if name not in _OWN})
+        self._url = sensor.url._replace(query=rest, fragment="").geturl()
+        self._json = msgspec.json.Decoder(float_hook=Decimal)
+        self._tag = ""
+        self._client = httpx.AsyncClient(timeout=_ANSWER_S, trust_env=False)
+
+    async def read(self) -> Read:
+        """What the page says now. ConnectionError: it cannot be had."""
+        try:
+            answer = await self._client.get(
+                self._url, headers={"If-None-Match": self._tag} if self._tag else {}
+            )
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise ConnectionError(str(error) or type(error).__name__) from None
+        if answer.status_code == 304:
+            return Signal.NO_VALUE
+        if not answer.is_success or len(answer.content) > _MOST_BYTES:
+            # Another host is not asked because this one says so.
+            raise ConnectionError(f"it answers {answer.status_code} {answer.reason_phrase}")
+        self._tag = answer.headers.get("ETag", "")
+        if self._is_csv:
+            return [line for line in answer.content.splitlines() if line.strip()] or Signal.NO_VALUE
+        return self._objects(answer.content)
+
+    def _objects(self, content: bytes) -> Read:
+        try:
+            found: Any = self._json.decode(content)
+        except (msgspec.DecodeError, ArithmeticError, RecursionError):
+            # As a line that is no JSON: counted, and shown.
+            return content
+        values: list[Value] = (
+            [one if isinstance(one, dict) else msgspec.json.encode(one) for one in found]
+            if isinstance(found, list)
+            else []
+        )
+        return found if isinstance(found, dict) else values or Signal.NO_VALUE
+
+    async def close(self) -> None:
+        """Hang up."""
+        client = getattr(self, "_client", None)
+        if client is not None:
+            await client.aclose()
+
+
+def seconds(text: str) -> float:
+    """``2s``, ``500 ms``, ``1 min``. Raises AddressError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    unit = time_of(match[2] or "s") if match is not None else None
+    if match is None or unit is None or not 0.01 <= float(match[1]) * unit / 1000 <= 86_400 * 366:
+        raise AddressError(f"every={text}: write a time as in every=2s")
+    return float(match[1]) * unit / 1000

@@ -1,0 +1,155 @@
+"""The intake process: reads the sources that queries have selected, and hands what they bring to the gateway, which alone appends.
+
+``python -m skerry.sources.intake DESCRIPTOR``, as :mod:`skerry.sources.supervisor` starts it. It ends when the gateway does, however that
+happens. One loop has all sources; one batch is under way at a time, and rows of each are taken in turn, so that none waits for a busy one.
+Where the gateway does not keep up, sources are not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from skerry.sources.batching import batch_of
+from skerry.sources.messages import Job, Key, Rows, SourceState, States, Taken, Wanted
+from skerry.sources.reading import Arrived, Reading
+from skerry.sources.stream_type import types
+from skerry.storage.log.source_batches import SourceBatch
+
+#: Rows that have come gather for so long, in s: the disk takes as long for many as for one.
+GATHER_S = 0.02
+#: Rows of a source that are taken in its turn, and of all of a table at a time.
+TURN_ROWS, BATCH_ROWS = 2048, 32_768
+#: After a batch that could not be stored, in s.
+_AGAIN_S = 1.0
+#: How sources are is told so often, in s.
+_TELL_S = 0.5
+
+
+class Intake:
+    """Serves a gateway over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._job: Job = connection.recv()
+        self._types = types()
+        self._readings: dict[Key, Reading] = {}
+        self._some, self._answered = asyncio.Event(), asyncio.Event()
+        self._taken = False
+        #: Whose turn it is first.
+        self._turn = 0
+        self._wanted = asyncio.Queue[Wanted]()
+
+    async def serve(self) -> None:
+        """Until the gateway is gone."""
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
+        await asyncio.gather(self._follow(), self._give(), self._tell())
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            try:
+                word = self._connection.recv()
+            except (EOFError, OSError):
+                # Nobody is left for whom anything could be put in order.
+                os._exit(0)
+            if isinstance(word, Taken):
+                loop.call_soon_threadsafe(self._answer, word.done)
+            else:
+                loop.call_soon_threadsafe(self._wanted.put_nowait, word)
+
+    def _answer(self, done: bool) -> None:
+        self._taken = done
+        self._answered.set()
+
+    def _say(self, word: object) -> None:
+        try:
+            self._connection.send(word)
+        except OSError:
+            os._exit(0)
+
+    async def _follow(self) -> None:
+        """Open what is wanted, and nothing else."""
+        while True:
+            wanted = await self._wanted.get()
+            while not self._wanted.empty():
+                wanted = self._wanted.get_nowait()
+            for key, reading in list(self._readings.items()):
+                if key not in wanted.rows:
+                    await reading.stop()
+                    del self._readings[key]
+                elif wanted.rows[key] != reading.values or wanted.tables[key[0]] != reading.table:
+                    await self._change(key, reading, wanted)
+            for key, values in wanted.rows.items():
+                if key not in self._readings:
+                    self._open(key, wanted, values)
+
+    async def _change(self, key: Key, reading: Reading, wanted: Wanted) -> None:
+        """A tuple has changed."""
+        await reading.stop()
+        while reading.waiting:
+            self._some.set()
+            await asyncio.sleep(GATHER_S)
+        self._open(key, wanted, wanted.rows[key])
+
+    def _open(self, key: Key, wanted: Wanted, values: tuple[object, ...]) -> None:
+        table = wanted.tables[key[0]]
+        self._readings[key] = Reading(
+            table, key[1], values, self._types, Path(self._job.folder), self._job.allowed, self._some.set
+        )
+
+    async def _give(self) -> None:
+        while True:
+            await self._some.wait()
+            await asyncio.sleep(GATHER_S)
+            self._some.clear()
+            batches = await asyncio.to_thread(self._made, self._take())
+            while batches:
+                self._answered.clear()
+                await asyncio.to_thread(self._say, Rows(batches))
+                await self._answered.wait()
+                if self._taken:
+                    break
+                await asyncio.sleep(_AGAIN_S)
+
+    def _take(self) -> dict[int, list[tuple[Reading, list[Arrived]]]]:
+        """Rows of all sources in turn, by table."""
+        found: dict[int, list[tuple[Reading, list[Arrived]]]] = {}
+        room: dict[int, int] = {}
+        keys = list(self._readings)
+        self._turn = (self._turn + 1) % max(len(keys), 1)
+        for key in keys[self._turn :] + keys[: self._turn]:
+            reading, left = self._readings[key], room.get(key[0], BATCH_ROWS)
+            rows = reading.take(min(TURN_ROWS, left))
+            if rows:
+                found.setdefault(key[0], []).append((reading, rows))
+                room[key[0]] = left - len(rows)
+            if reading.waiting:
+                self._some.set()
+        return found
+
+    def _made(self, taken: dict[int, list[tuple[Reading, list[Arrived]]]]) -> tuple[SourceBatch, ...]:
+        return tuple(batch_of(parts[0][0].table, parts) for parts in taken.values())
+
+    async def _tell(self) -> None:
+        while True:
+            await asyncio.sleep(_TELL_S)
+            told: dict[Key, SourceState] = {}
+            for key, reading in self._readings.items():
+                # Of one that has ended nothing is left to come when that is told.
+                if reading.changed and not (reading.state.state == "ended" and reading.waiting):
+                    reading.changed, told[key] = False, reading.state
+            if told:
+                self._say(States(told))
+
+
+async def _main(descriptor: int) -> None:
+    await Intake(Connection(descriptor)).serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(int(sys.argv[1])))

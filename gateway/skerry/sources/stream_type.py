@@ -1,0 +1,93 @@
+"""What a type of streams is: a class with ``init``, ``read`` and ``close``, found by its entry point in the group ``skerry.streams``, whose
+name is the scheme of addresses.
+
+A type that waits for what comes (push) has ``async`` methods; one that is asked (pull) may have plain ones, which run in a thread, and says
+with ``every_s`` how often. State between calls is the object's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+#: The group of entry points.
+GROUP = "skerry.streams"
+
+
+class Signal(Enum):
+    """What ``read`` may return besides values."""
+
+    #: Nothing has come.
+    NO_VALUE = "no value"
+    #: Nothing more will.
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A value and its own time, in place of when it came or of its field that is declared TIME."""
+
+    value: bytes | Mapping[str, Any]
+    time: datetime
+
+
+#: A line that is decoded as the address says, or a mapping of the fields by their names.
+Value = bytes | Mapping[str, Any] | Timed
+Read = Signal | Value | Sequence[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """The whole tuple: its static values by their columns' names, and the address in parts. ``fields``: names of the stream's fields."""
+
+    address: str
+    values: Mapping[str, Any]
+    fields: tuple[str, ...]
+    #: The folder that files are read from where an address names none.
+    folder: Path = field(default_factory=Path)
+
+    @property
+    def url(self) -> SplitResult:
+        """The address in parts."""
+        return urlsplit(self.address)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What stands behind its question mark."""
+        return dict(parse_qsl(self.url.query, keep_blank_values=True))
+
+
+class AddressError(ValueError):
+    """An address that cannot be right, however often it is tried; one line."""
+
+
+class StreamType:
+    """The base of all types. An OSError of any method means that the source is away: it is closed, and opened again later. AddressError:
+    it is not tried again before its tuple has changed."""
+
+    #: Of a type that is asked: so many s apart. None: ``read`` waits by itself.
+    every_s: float | None = None
+    #: Names of options of its addresses; None: any.
+    options: ClassVar[frozenset[str] | None] = frozenset()
+
+    def init(self, sensor: Sensor) -> Awaitable[None] | None:
+        """Open the source."""
+        raise NotImplementedError
+
+    def read(self) -> Awaitable[Read] | Read:
+        """What has come: a value, several, or a signal."""
+        raise NotImplementedError
+
+    def close(self) -> Awaitable[None] | None:
+        """Nothing more is needed."""
+
+
+def types() -> dict[str, type[StreamType]]:
+    """All that are installed, by the schemes of their addresses."""
+    return {point.name: point.load() for point in entry_points(group=GROUP)}

@@ -1,0 +1,143 @@
+"""Rows of sources that are no motes: they come in batches, of which each is one record of the log.
+
+A record has fixed width, and such rows have texts, arrays and whatever fields their table declares. So a batch's rows are an Arrow IPC
+stream in a file beside the segments (``<number>.batches``, named for the first record that it has rows of), and the record says where. The
+rows are durable before their record is: what a crash leaves behind the last record is nobody's. All rows of a batch have its record's
+number, and their order in it; so the rows of all streams, motes' among them, have one order.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from skerry.storage.log.record import RECORD, Int64, Kind, Records
+from skerry.storage.replacement import sync_directory
+
+SUFFIX = ".batches"
+#: A file with so many bytes is full.
+FILE_BYTES = 64 << 20
+#: Where a record says what: the file, the place in it, the bytes, the rows, and the bytes' checksum.
+_FILE, _OFFSET, _BYTES, _ROWS, _CRC = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatch:
+    """Some rows of one stream. ``time_us``: their greatest time, ``arrival_us``: when the last came, UTC; ``data``: an Arrow IPC stream."""
+
+    stream: int
+    rows: int
+    time_us: int
+    arrival_us: int
+    data: bytes
+
+
+class SourceFiles:
+    """For readers, in whichever process. ``path``: the log's directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begins(self) -> list[int]:
+        """Names of the files, ascending."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        found = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+        return sorted(int(name) for name in found if name.isdecimal())
+
+    def file(self, begin: int) -> Path:
+        """One by its name."""
+        return self.path / f"{begin:020d}{SUFFIX}"
+
+    def tables(self, numbers: Int64, records: Records) -> Iterator[tuple[int, int, pa.Table]]:
+        """The rows of each record that is a batch: its number, its stream, and them. What a disk has changed or lost is left out."""
+        for place in np.flatnonzero(records["kind"] == Kind.SOURCES).tolist():
+            where = records["value"][place].tolist()
+            try:
+                with self.file(where[_FILE]).open("rb") as file:
+                    data = os.pread(file.fileno(), where[_BYTES], where[_OFFSET])
+            except FileNotFoundError:
+                continue
+            if zlib.crc32(data) == where[_CRC]:
+                yield int(numbers[place]), int(records["stream"][place]), pa.ipc.open_stream(data).read_all()
+
+    def drop_before(self, first: int) -> int:
+        """Delete files that have rows of none of the records from this one on; returns how many bytes that frees."""
+        begins, freed = self.begins(), 0
+        for begin, following in pairwise(begins):
+            if following <= first:
+                freed += self.file(begin).stat().st_size
+                self.file(begin).unlink()
+        return freed
+
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(self.file(begin).stat().st_size for begin in self.begins())
+
+
+def rows_of(records: Records) -> Int64:
+    """How many rows each record is: a mote's is one."""
+    found: Int64 = np.where(records["kind"] == Kind.SOURCES, records["value"][:, _ROWS], 1)
+    return found
+
+
+class SourceWriter:
+    """For the one process that appends."""
+
+    def __init__(self, path: Path) -> None:
+        self.files = SourceFiles(path)
+        self._begin: int | None = None
+        self._file = -1
+        self._size = 0
+
+    def write(self, batches: Sequence[SourceBatch], number: int) -> Records:
+        """Make batches durable; returns their records, of which the first is to have this number. OSError: there is nothing that anybody
+        would find."""
+        if self._begin is None or self._size >= FILE_BYTES or not self._is_there():
+            self._open(number)
+        records = np.zeros(len(batches), RECORD)
+        for place, batch in enumerate(batches):
+            record = records[place]
+            record["stream"], record["kind"] = batch.stream, Kind.SOURCES
+            record["sample"], record["arrival"] = batch.time_us, batch.arrival_us
+            where = self._begin, self._size, len(batch.data), batch.rows, zlib.crc32(batch.data)
+            record["value"][: len(where)] = where
+            left = memoryview(batch.data)
+            while left:
+                written = os.write(self._file, left)
+                left, self._size = left[written:], self._size + written
+        os.fdatasync(self._file)
+        return records
+
+    def abandon(self) -> None:
+        """After an error: another file begins with the next batch, as what this one ends with is not known."""
+        self.close()
+
+    def _is_there(self) -> bool:
+        try:
+            return self._begin is not None and os.path.samestat(
+                os.stat(self.files.file(self._begin)), os.fstat(self._file)
+            )
+        except FileNotFoundError:
+            return False
+
+    def _open(self, number: int) -> None:
+        self.close()
+        self._file = os.open(self.files.file(number), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._begin, self._size = number, os.fstat(self._file).st_size
+        sync_directory(self.files.path)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._begin = -1, None
