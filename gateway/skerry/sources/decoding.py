@@ -183,7 +183,9 @@ _PER_UNIT = {"unix s": 1_000_000, "unix ms": 1000, "unix us": 1}
 
 def moment(value: Any, form: str) -> int:
     """A time as microseconds of UTC. Raises ValueError."""
-    if form in _PER_UNIT:
+    if isinstance(value, datetime):
+        us = microseconds(value if value.tzinfo is not None else value.replace(tzinfo=UTC))
+    elif form in _PER_UNIT:
         if isinstance(value, bool):
             raise ValueError
         us = round(Decimal(str(value)) * _PER_UNIT[form])

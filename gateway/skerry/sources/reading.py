@@ -104,7 +104,8 @@ class Reading:
             raise AddressError(refused)
         names = [column.name for column in self.table.columns]
         fields = tuple(field.name for field in self._fields)
-        sensor = Sensor(self.address, dict(zip(names, self.values, strict=True)), fields, self._folder)
+        timed = next((field.name for field in self._fields if field.time), None)
+        sensor = Sensor(self.address, dict(zip(names, self.values, strict=True)), fields, timed, self._folder)
         scheme = sensor.url.scheme.lower()
         kind = self._types.get(scheme)
         if kind is None:

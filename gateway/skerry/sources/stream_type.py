@@ -44,11 +44,13 @@ Read = Signal | Value | Sequence[Value]
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """The whole tuple: its static values by their columns' names, and the address in parts. ``fields``: names of the stream's fields."""
+    """The whole tuple: its static values by their columns' names, and the address in parts. ``fields``: names of the stream's fields,
+    ``time``: of the one that is a row's time."""
 
     address: str
     values: Mapping[str, Any]
     fields: tuple[str, ...]
+    time: str | None = None
     #: The folder that files are read from where an address names none.
     folder: Path = field(default_factory=Path)
 

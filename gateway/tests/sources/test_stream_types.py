@@ -1,0 +1,135 @@
+"""Types of streams against what they are for: real files, a real web server, a type of one's own."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from gateway.tests.opened import opened
+from gateway.tests.peer import RootPeer
+from gateway.tests.process import wait_for
+from skerry.service.gateway import Gateway
+from skerry.service.queries import UserQuery
+
+CREATE = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE, place TEXT FROM '$.at.place', moment TIMESTAMP TIME))"
+
+
+@contextmanager
+def asked(
+    peer: RootPeer, data: Path, address: str, create: str = CREATE
+) -> Iterator[tuple[Gateway, UserQuery]]:
+    """A gateway with one source, and a query over it."""
+    with opened(peer, data) as gateway:
+        gateway.queries.ask(create, "ada")
+        gateway.queries.ask(f"INSERT INTO weather VALUES (1, '{address}')", "ada")
+        query = gateway.queries.ask("SELECT * FROM weather", "ada")
+        assert isinstance(query, UserQuery)
+        gateway.sources.start()
+        yield gateway, query
+
+
+def rows(gateway: Gateway, query: UserQuery) -> list[tuple[Any, ...]]:
+    gateway.delivery.deliver()
+    portion = gateway.delivery.reader(query, None).read()
+    return [tuple(row.values()) for part in portion.deliveries for _, row in part.values()]
+
+
+def come(gateway: Gateway, query: UserQuery, count: int) -> list[tuple[Any, ...]]:
+    """So many rows, once they are there."""
+    wait_for(lambda: len(rows(gateway, query)) >= count)
+    return rows(gateway, query)
+
+
+def state(gateway: Gateway) -> dict[str, Any]:
+    found = gateway.sources.status()
+    return found[0] if found else {"state": "", "why": ""}
+
+
+def test_a_file_that_grows_also_when_it_is_replaced(peer: RootPeer, tmp_path: Path) -> None:
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    file = folder / "rain.csv"
+    file.write_text("0.5,harbour,2002-11-06T12:00:00Z\n")
+    with asked(peer, tmp_path, "file:rain.csv?format=csv&from=start") as (gateway, query):
+        assert come(gateway, query, 1)[0][:3] == (1, 0.5, "harbour")
+        with file.open("a") as growing:
+            growing.write('1.5,"hill, north",\n2')
+            growing.flush()
+            assert come(gateway, query, 2)[1][:3] == (1, 1.5, "hill, north")
+            growing.write(".5,,\nrain,,\n")
+        assert come(gateway, query, 3)[2][:3] == (1, 2.5, None)
+        (folder / "new").write_text("7,new,\n")
+        (folder / "new").rename(file)
+        assert come(gateway, query, 4)[3][:3] == (1, 7.0, "new")
+        file.unlink()
+        wait_for(lambda: state(gateway)["state"] == "away")
+        assert "No such file" in state(gateway)["why"]
+        assert "field rain is DOUBLE, which 'rain' is not" in state(gateway)["sample"][0]
+
+
+def test_files_elsewhere_are_refused(peer: RootPeer, tmp_path: Path) -> None:
+    with asked(peer, tmp_path, "file:../state.sqlite") as (gateway, _):
+        wait_for(lambda: state(gateway)["state"] == "refused")
+        assert "the operator allows no files in" in state(gateway)["why"]
+
+
+def test_a_web_page_is_asked_again_and_again(peer: RootPeer, tmp_path: Path) -> None:
+    seen: list[tuple[str, str | None]] = []
+    now: dict[str, Any] = {"rain": 0.25, "at": {"place": "hill"}}
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tag = str(now["rain"])
+            seen.append((self.path, self.headers.get("If-None-Match")))
+            self.send_response(304 if self.headers.get("If-None-Match") == tag else 200)
+            self.send_header("ETag", tag)
+            self.end_headers()
+            if self.headers.get("If-None-Match") != tag:
+                self.wfile.write(json.dumps([now, now]).encode())
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with asked(peer, tmp_path, f"http://127.0.0.1:{server.server_port}/now?every=50ms&station=5") as (
+        gateway,
+        query,
+    ):
+        assert [row[:3] for row in come(gateway, query, 2)] == [(1, 0.25, "hill")] * 2
+        wait_for(lambda: seen[-1] == ("/now?station=5", "0.25"))
+        now["rain"] = 3
+        assert [row[1] for row in come(gateway, query, 4)] == [0.25, 0.25, 3.0, 3.0]
+    server.shutdown()
+
+
+def test_a_replay_plays_a_file_and_ends_its_query(peer: RootPeer, tmp_path: Path) -> None:
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    times = [f"2002-11-06 12:00:0{i}" for i in range(5)]
+    pa.parquet.write_table(pa.table({"rain": [0.5, 1, 2, None, 4], "moment": times}), folder / "past.parquet")
+    create = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE, moment TIMESTAMP TIME))"
+    with asked(peer, tmp_path, "replay:past.parquet?speed=20", create) as (gateway, query):
+        wait_for(lambda: query.finished)
+        found = rows(gateway, query)
+        assert [row[:2] for row in found] == [(1, 0.5), (1, 1.0), (1, 2.0), (1, None), (1, 4.0)]
+        assert [f"{row[2]:%Y-%m-%d %H:%M:%S}" for row in found] == times
+        assert state(gateway)["state"] in ("ended", "")
+
+
+def test_a_replay_of_csv_at_once(peer: RootPeer, tmp_path: Path) -> None:
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    lines = "".join(f"{i / 2},2002-11-06T00:00:00Z,{i}\n" for i in range(5000))
+    (folder / "past.csv").write_text(f"rain,moment,note\n{lines}")
+    create = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE, note INT, moment TIMESTAMP TIME))"
+    with asked(peer, tmp_path, "replay:past.csv?speed=max", create) as (gateway, query):
+        wait_for(lambda: query.finished)
+        assert [row[1:3] for row in rows(gateway, query)] == [(i / 2, i) for i in range(5000)]
