@@ -87,6 +87,9 @@ class Sent:
 
     def __init__(self) -> None:
         self.rows: list[tuple[Any, ...]] = []
+        self._database = duckdb.connect()
+        self._database.execute(f"CREATE TABLE detectors (place_in_order BIGINT, {TYPES})")
+        self._there = 0
 
     def note(self, number: int, row: dict[str, Any]) -> None:
         """``number``: of the detector."""
@@ -95,18 +98,17 @@ class Sent:
 
     def expected(self, where: str, since: int) -> list[tuple[Any, ...]]:
         """Of what was sent after so many rows."""
-        with duckdb.connect() as database:
-            database.execute(f"CREATE TABLE detectors ({TYPES})")
-            if self.rows[since:]:
-                # As numbers are in JSON: exactly.
-                rows = [
-                    [json.dumps(v) if isinstance(v, float) else v for v in row] for row in self.rows[since:]
-                ]
-                database.executemany(f"INSERT INTO detectors VALUES ({', '.join('?' * 8)})", rows)
-            columns = ", ".join(f"CAST({n} AS DOUBLE)" if n == "level" else n for n in COLUMNS)
-            return sorted(
-                database.execute(f"SELECT {columns} FROM detectors WHERE {where}").fetchall(), key=repr
-            )
+        # As numbers are in JSON: exactly.
+        rows = [
+            [place, *(json.dumps(value) if isinstance(value, float) else value for value in self.rows[place])]
+            for place in range(self._there, len(self.rows))
+        ]
+        if rows:
+            self._database.executemany(f"INSERT INTO detectors VALUES ({', '.join('?' * 9)})", rows)
+        self._there = len(self.rows)
+        columns = ", ".join(f"CAST({name} AS DOUBLE)" if name == "level" else name for name in COLUMNS)
+        asked = f"SELECT {columns} FROM detectors WHERE place_in_order >= {since} AND ({where})"
+        return sorted(self._database.execute(asked).fetchall(), key=repr)
 
 
 def height(number: int) -> float | None:
