@@ -23,7 +23,7 @@ CREATE = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE, place TEXT F
 
 
 @contextmanager
-def asked(
+def one_source(
     peer: RootPeer, data: Path, address: str, create: str = CREATE
 ) -> Iterator[tuple[Gateway, UserQuery]]:
     """A gateway with one source, and a query over it."""
@@ -58,7 +58,7 @@ def test_a_file_that_grows_also_when_it_is_replaced(peer: RootPeer, tmp_path: Pa
     folder.mkdir()
     file = folder / "rain.csv"
     file.write_text("0.5,harbour,2002-11-06T12:00:00Z\n")
-    with asked(peer, tmp_path, "file:rain.csv?format=csv&from=start") as (gateway, query):
+    with one_source(peer, tmp_path, "file:rain.csv?format=csv&from=start") as (gateway, query):
         assert come(gateway, query, 1)[0][:3] == (1, 0.5, "harbour")
         with file.open("a") as growing:
             growing.write('1.5,"hill, north",\n2')
@@ -76,7 +76,7 @@ def test_a_file_that_grows_also_when_it_is_replaced(peer: RootPeer, tmp_path: Pa
 
 
 def test_files_elsewhere_are_refused(peer: RootPeer, tmp_path: Path) -> None:
-    with asked(peer, tmp_path, "file:../state.sqlite") as (gateway, _):
+    with one_source(peer, tmp_path, "file:../state.sqlite") as (gateway, _):
         wait_for(lambda: state(gateway)["state"] == "refused")
         assert "the operator allows no files in" in state(gateway)["why"]
 
@@ -99,7 +99,7 @@ def test_a_web_page_is_asked_again_and_again(peer: RootPeer, tmp_path: Path) -> 
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with asked(peer, tmp_path, f"http://127.0.0.1:{server.server_port}/now?every=50ms&station=5") as (
+    with one_source(peer, tmp_path, f"http://127.0.0.1:{server.server_port}/now?every=50ms&station=5") as (
         gateway,
         query,
     ):
@@ -116,7 +116,7 @@ def test_a_replay_plays_a_file_and_ends_its_query(peer: RootPeer, tmp_path: Path
     times = [f"2002-11-06 12:00:0{i}" for i in range(5)]
     pa.parquet.write_table(pa.table({"rain": [0.5, 1, 2, None, 4], "moment": times}), folder / "past.parquet")
     create = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE, moment TIMESTAMP TIME))"
-    with asked(peer, tmp_path, "replay:past.parquet?speed=20", create) as (gateway, query):
+    with one_source(peer, tmp_path, "replay:past.parquet?speed=20", create) as (gateway, query):
         wait_for(lambda: query.finished)
         found = rows(gateway, query)
         assert [row[:2] for row in found] == [(1, 0.5), (1, 1.0), (1, 2.0), (1, None), (1, 4.0)]
@@ -130,6 +130,6 @@ def test_a_replay_of_csv_at_once(peer: RootPeer, tmp_path: Path) -> None:
     lines = "".join(f"{i / 2},2002-11-06T00:00:00Z,{i}\n" for i in range(5000))
     (folder / "past.csv").write_text(f"rain,moment,note\n{lines}")
     create = "CREATE SENSORS weather (id INT, feed STREAM (rain DOUBLE, note INT, moment TIMESTAMP TIME))"
-    with asked(peer, tmp_path, "replay:past.csv?speed=max", create) as (gateway, query):
+    with one_source(peer, tmp_path, "replay:past.csv?speed=max", create) as (gateway, query):
         wait_for(lambda: query.finished)
         assert [row[1:3] for row in rows(gateway, query)] == [(i / 2, i) for i in range(5000)]
