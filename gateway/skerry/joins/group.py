@@ -60,6 +60,7 @@ class Group:
                 f"LATENESS {join.lateness_us} µs: joins that share an operator have {self.lateness_us} µs"
             )
         self._check_fields(join)
+        self._check_streams(join)
         kinds = key_kinds(join, self.schemas) if self.algorithm == "HW" else ()
         if self.algorithm == "HW" and not kinds:
             raise JoinError(
@@ -114,6 +115,16 @@ class Group:
             for column in join.columns(alias):
                 if column not in names:
                     raise JoinError(f"{alias}.{column}: stream {stream!r} has {', '.join(names)}")
+
+    def _check_streams(self, join: Join) -> None:
+        """Progress is that of a join's own streams: with others rows would be late that are not."""
+        own = {*join.streams.values()}
+        for entry in self.entries.values():
+            shared = {*entry.join.streams.values()}
+            if own != shared:
+                raise JoinError(
+                    f"a join over {', '.join(sorted(own))}: joins that share this operator are over {', '.join(sorted(shared))}"
+                )
 
     def _check_room(self, join: Join, pools: tuple[PoolKey, ...]) -> None:
         for alias, pool in zip(join.aliases, pools, strict=True):

@@ -146,6 +146,15 @@ def test_what_is_wrong_with_a_join_is_named() -> None:
         assert str(error.value) == said
 
 
+def test_joins_over_other_streams_do_not_share_an_operator() -> None:
+    group = Group(SCHEMAS, "HW", SECOND)
+    group.add("j", join(1))
+    same = Join({"a": "s", "b": "s"}, uniform("ab", Window(SECOND)), ITEM, lateness_us=SECOND)
+    with pytest.raises(JoinError, match="a join over s: joins that share this operator are over s, t"):
+        group.add("k", same)
+    assert list(group.entries) == ["j"]
+
+
 def test_conditions_come_back_from_json() -> None:
     where = join(
         1, Compared("<", Column("a", "level"), Value(2.5)), Compared("<>", Column("b", "item"), Value(None))
