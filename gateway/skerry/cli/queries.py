@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from skerry.cli.options import URL, Asker, Token, Url, User, asker
-from skerry.cli.output import Format, leave_output, writer
+from skerry.cli.output import Format, leave_output, table, writer
 from skerry.cli.waiting import telling
 from skerry.client.client import Client, connect, is_about_sensors, stops
 from skerry.client.errors import GatewayError
@@ -140,11 +140,14 @@ def _execute(client: Client, sql: str, format: Format) -> None:
     done = client.execute(sql)
     if done["done"]:
         print(done["done"], file=sys.stderr)
-    if done["columns"]:
+    rows = [dict(zip(done["columns"], row, strict=True)) for row in done["rows"]]
+    if done["columns"] and format is Format.TABLE:
+        table(rows, done["columns"])
+    elif done["columns"]:
         columns = [{"name": name, "unit": "", "type": "text", "digits": None} for name in done["columns"]]
         write = writer(format, columns)
-        for row in done["rows"]:
-            write(dict(zip(done["columns"], row, strict=True)))
+        for row in rows:
+            write(row)
 
 
 def _tell_notes(answer: Rows) -> None:
