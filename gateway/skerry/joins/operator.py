@@ -6,7 +6,7 @@ function of the log, whatever the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from skerry.joins.answers import table_of
 from skerry.joins.expansion import Expansion
-from skerry.joins.group import Group, PoolKey
+from skerry.joins.group import Entry, Group, PoolKey
 from skerry.joins.pool import PANES, Pool, View
 from skerry.joins.progress import NEVER, Bool, Int64
 from skerry.joins.rows import Algorithm, Rows, no_rows, sorted_for
+from skerry.joins.shared import SharedMatches
 
 #: Which answers are given, by the times of their earliest rows: others give the other ones.
 Owned: TypeAlias = Callable[[Int64], Bool]
@@ -47,7 +48,13 @@ class Operator:
                 self.pools[pool] = Pool(algorithm, (need.retention_us + self._group.lateness_us) // PANES)
             fresh = sorted_for(algorithm, rows[pool]) if pool in rows else no_rows()
             views[pool] = View(self.pools[pool].runs, fresh)
-        answers = {name: self._answers(name, views) for name in self._group.entries}
+        alike: dict[tuple[PoolKey, ...], list[str]] = {}
+        for name, entry in self._group.entries.items():
+            alike.setdefault(entry.pools, []).append(name)
+        found = {}
+        for pools, names in alike.items():
+            found.update(self._answers(names, [views[pool] for pool in pools]))
+        answers = {name: found[name] for name in self._group.entries}
         self._keep(views, max(progress_us, self.progress_us))
         return answers
 
@@ -55,17 +62,28 @@ class Operator:
         """All streams have ended: no answer has waited."""
         return self.advance({}, self.progress_us)
 
-    def _answers(self, name: str, views: Mapping[PoolKey, View]) -> pa.Table:
-        entry = self._group.entries[name]
-        own = [views[pool] for pool in entry.pools]
-        expansion = Expansion(self._group.algorithm, entry.member, own)
-        places = expansion.answers()
-        self.pairs += expansion.pairs
+    def _answers(self, names: Sequence[str], views: Sequence[View]) -> dict[str, pa.Table]:
+        """Of joins whose aliases have the same rows."""
+        entries = {name: self._group.entries[name] for name in names}
+        if self.algorithm == "HW" and len(names) > 1:
+            shared = SharedMatches([entry.member for entry in entries.values()], views)
+            self.pairs += shared.pairs
+            return {
+                name: self._table(entry, views, shared.of(entry.member)) for name, entry in entries.items()
+            }
+        found = {}
+        for name, entry in entries.items():
+            expansion = Expansion(self.algorithm, entry.member, views)
+            found[name] = self._table(entry, views, expansion.answers())
+            self.pairs += expansion.pairs
+        return found
+
+    def _table(self, entry: Entry, views: Sequence[View], places: list[Int64]) -> pa.Table:
         if self._owned is not None:
-            times = [view.whole("time", rows) for view, rows in zip(own, places, strict=True)]
+            times = [view.whole("time", rows) for view, rows in zip(views, places, strict=True)]
             given = self._owned(np.minimum.reduce(times))
             places = [rows[given] for rows in places]
-        return table_of(entry.join, own, places)
+        return table_of(entry.join, views, places)
 
     def _keep(self, views: Mapping[PoolKey, View], progress_us: int) -> None:
         self.progress_us = progress_us

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from skerry.joins.progress import Bool, Int64
-from skerry.joins.rows import Algorithm, Rows, concatenated, sorted_for
+from skerry.joins.progress import Int64
+from skerry.joins.rows import Algorithm, Rows, UInt64, concatenated, sorted_for
 
 #: Into how many panes a window's length is cut.
 PANES = 8
@@ -129,11 +129,11 @@ class View:
             out[where] = getattr(self._parts[part], name)[offsets]
         return out
 
-    def passing(self, bit: np.uint64, places: Int64) -> Bool:
-        """Which rows at these places pass an alias's own conditions."""
-        out = np.empty(len(places), np.bool_)
+    def passes(self, places: Int64) -> UInt64:
+        """Whose own conditions rows at these places pass, as bits."""
+        out = np.empty(len(places), np.uint64)
         for part, where, offsets in self._located(places):
-            out[where] = (self._parts[part].passes[offsets] & bit) != 0
+            out[where] = self._parts[part].passes[offsets]
         return out
 
     def field(self, name: str, places: Int64) -> pa.Array:
