@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bench.measuring.gateways import gateway_and_root
 from bench.runner.benchmark import Benchmark, OptionError, SeedOptions, option
@@ -27,7 +26,8 @@ from gateway.tests.peer import RootPeer
 from gateway.tests.process import Daemon, queue_rows, wait_for
 from skerry.storage.history import layout
 from skerry.storage.history.answer import Answer
-from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text
+from skerry.storage.history.compaction import written
+from skerry.storage.history.day_files import DAY_US, FILE_ROWS, day_text
 from skerry.storage.history.engine.engine import PastEngine
 from skerry.storage.history.manifest import DayFile, Manifest, path_of
 from skerry.storage.history.reader import Reader
@@ -77,40 +77,34 @@ class Past(SeedOptions):
 def measure(options: Past, recorder: Recorder) -> None:
     """All figures, in one data directory."""
     with gateway_and_root() as (daemon, root):
-        recorder.progress("writing the past")
         daemon.start()
         query = daemon.client().query(LIVE).id
         wait_for(root.programs)
         daemon.kill()
-        write(daemon.data, options)
+        write(daemon.data, options, recorder)
         compare(daemon.data, options, recorder)
         daemon.start()
         over_http(daemon, options, recorder)
         with_live_rows(daemon, root, query, options, recorder)
 
 
-def write(data: Path, options: Past) -> None:
-    """The history of motes that have all been sampled at the same moments until now, a file for each day."""
+def write(data: Path, options: Past, recorder: Recorder) -> None:
+    """The history of motes that have all been sampled at the same moments until now, written as compaction writes it."""
     rng, schema = np.random.default_rng(options.seed), layout.sensors_schema()
     moments = options.rows // MOTES
     step_ms = DAYS * 86_400_000 // moments
     begin_us = (time.time_ns() // 1000 - moments * step_ms * 1000) // 1000 * 1000
     days = (begin_us + np.arange(moments) * step_ms * 1000) // DAY_US
-    files = {}
+    files: dict[str, DayFile] = {}
     for day in np.unique(days).tolist():
         at = np.flatnonzero(days == day)
-        name = path_of(layout.SENSORS, day_text(day))
-        path = data / "history" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for part in np.array_split(at, -(-len(at) * MOTES // (8 * GROUP_ROWS))):
-                writer.write_table(_rows(part, begin_us, step_ms, rng, schema), row_group_size=GROUP_ROWS)
-        since, until = (begin_us + int(moment) * step_ms * 1000 for moment in (at[0], at[-1]))
-        first, last = int(at[0]) * MOTES, int(at[-1] + 1) * MOTES - 1
-        sessions = ((1, int(at[0]) * step_ms, int(at[-1]) * step_ms),)
-        files[name] = DayFile(
-            len(at) * MOTES, path.stat().st_size, first, last, since, until, step_ms, sessions
-        )
+        parts = np.array_split(at, -(-len(at) * MOTES // FILE_ROWS))
+        for number, part in enumerate(parts, 1):
+            recorder.progress(f"writing {day_text(day)}, file {number} of {len(parts)}")
+            name = path_of(layout.SENSORS, day_text(day), number)
+            (data / "history").mkdir(parents=True, exist_ok=True)
+            rows = _rows(part, begin_us, step_ms, rng, schema)
+            files[name] = written(data / "history" / name, None, int(part[0]) * MOTES, rows)
     Manifest(moments * MOTES, files, {layout.SENSORS: layout.MEANINGS[layout.SENSORS]}).save(data / "history")
 
 
@@ -150,7 +144,7 @@ def compare(data: Path, options: Past, recorder: Recorder) -> None:
             direct.append(in_duckdb(plain.format(files=files))[-1])
             began = time.perf_counter()
             answer = Answer(plan, Reader(history, data / "log", [stream], plan.attributes, 0), end, engine)
-            rows = sum(len(delivery.numbers) for delivery in answer.after(-1)[0])
+            rows = _rows_of(answer)
             took.append(time.perf_counter() - began)
             answer.forget()
         mine, theirs = statistics.median(took[1:]), statistics.median(direct[1:])
@@ -160,6 +154,14 @@ def compare(data: Path, options: Past, recorder: Recorder) -> None:
             f"{name}: times the plain SQL", mine / theirs, "", ".2f", better="less", goal=1.3, main=True
         )
     engine.stop()
+
+
+def _rows_of(answer: Answer) -> int:
+    rows, position, more = 0, -1, True
+    while more:
+        deliveries, position, more = answer.after(position)
+        rows += sum(len(delivery.numbers) for delivery in deliveries)
+    return rows
 
 
 def in_duckdb(sql: str, rounds: int = 2) -> list[float]:

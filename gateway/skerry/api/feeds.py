@@ -6,9 +6,11 @@ import asyncio
 import dataclasses
 import io
 import json
+import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Protocol
@@ -22,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from skerry.api.services import Feeds
 from skerry.execution.deliveries import Delivery
 from skerry.service.queries import UnknownQueryError, UserQuery
-from skerry.service.reader import Dropped, Reader
+from skerry.service.reader import Dropped, Portion, Reader
 from skerry.sql.units import moment_text
 
 SSE = "text/event-stream"
@@ -37,6 +39,10 @@ LOOK_AT = 256
 MARK_S = 15.0
 #: Rows written at a time: what a reader who stops reading holds in memory.
 CHUNK_ROWS = 1024
+#: Who reads the past may wait minutes for its engine, and takes no thread from those who are behind, who need one for a moment.
+_PAST, _BEHIND = (
+    ThreadPoolExecutor((os.cpu_count() or 1) + 4, name) for name in ("the past's readers", "readers behind")
+)
 #: Digits of a row's number at most.
 _DIGITS = 19
 
@@ -315,7 +321,7 @@ async def feed(
             over = query.finished and feeds.caught_up(query)
             try:
                 # Threads are for those who are behind: a change of threads costs more than a few rows.
-                portion = reader.read() if reader.near else await asyncio.to_thread(reader.read)
+                portion = reader.read() if reader.near else await _in_thread(reader)
             except UnknownQueryError:
                 yield writer.end("stopped")
                 return
@@ -339,6 +345,11 @@ async def feed(
             waits = portion.waits
             await woken.wait()
         yield writer.refused(refused)
+
+
+async def _in_thread(reader: Reader) -> Portion:
+    threads = _PAST if reader.in_past else _BEHIND
+    return await asyncio.get_running_loop().run_in_executor(threads, reader.read)
 
 
 def _chunks(deliveries: list[Delivery]) -> Iterator[Delivery]:

@@ -86,7 +86,7 @@ class Reader:
         """Whether reading costs next to nothing: there are few rows behind the position."""
         subscriber = self._engine.subscriber(self._query.id)
         busy = subscriber is not None and subscriber.buffer.busy(self.position, self._through())
-        return self._through() - self.position <= NEAR_ROWS and not self._in_past and not busy
+        return self._through() - self.position <= NEAR_ROWS and not self.in_past and not busy
 
     @property
     def due(self) -> bool:
@@ -96,7 +96,8 @@ class Reader:
         return stopped or self._query.finished or lag > min(PORTION_ROWS, self._backlog // 4)
 
     @property
-    def _in_past(self) -> bool:
+    def in_past(self) -> bool:
+        """Whether it is the past's engine that he waits for."""
         # Of a log without rows, too, a past that ends may have an answer: that there are none.
         least = 0 if self._query.past_only else -1
         return self._past is not None and self.position < max(self._query.position - 1, least)
@@ -108,7 +109,7 @@ class Reader:
     def read(self) -> Portion:
         """The next portion; moves on. Raises UnknownQueryError once the query is stopped, or the reader has gone."""
         try:
-            portion = self._of_past() if self._in_past else self._of_log()
+            portion = self._of_past() if self.in_past else self._of_log()
         except TableError:
             # A table that it is joined with is not there: the query waits (:meth:`skerry.service.gateway.Gateway.paused` says why).
             portion = Portion([], self.position, waits=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,8 +41,8 @@ class Served:
     def answering(self) -> int:
         return self.gateway.history.engine.answering
 
-    def ask(self) -> str:
-        asked = httpx.post(f"{self.url}/queries", json={"sql": LONG, "user": "ada"})
+    def ask(self, sql: str = LONG) -> str:
+        asked = httpx.post(f"{self.url}/queries", json={"sql": sql, "user": "ada"})
         return str(asked.json()["id"])
 
     def rows(self, query: str) -> Any:
@@ -79,6 +81,24 @@ def test_who_hangs_up_or_stops_the_query_ends_its_question(served: Served) -> No
         httpx.delete(f"{served.url}/queries/{query}", headers={"X-User": "ada"})
         assert [line for line in lines if line] == ["event: end", "data: stopped"]
     assert served.answering == 0
+
+
+def test_others_are_read_for_however_many_wait_for_the_past(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All who have rows to come are behind.
+    monkeypatch.setattr("skerry.service.reader.NEAR_ROWS", -(2**60))
+    with ExitStack() as stack:
+        for _ in range((os.cpu_count() or 1) + 8):
+            next(stack.enter_context(served.rows(served.ask())).iter_lines())
+        wait_for(lambda: served.answering > 0)
+        query = served.ask("SELECT nodeid FROM sensors SAMPLE PERIOD 1 s")
+        lines = stack.enter_context(served.rows(query)).iter_lines()
+        next(lines)
+        httpx.delete(f"{served.url}/queries/{query}", headers={"X-User": "ada"})
+        assert [line for line in lines if line] == ["event: end", "data: stopped"]
+        assert served.answering > 0
+    wait_for(lambda: served.answering == 0)
 
 
 def test_so_does_ctrl_c(served: Served) -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.day_files import DAY_US, FILE_ROWS, GROUP_ROWS, day_text, fitted
+from skerry.storage.history.day_files import DAY_US, FILE_ROWS, GROUP_ROWS, day_text, day_writer, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, path_of
 from skerry.storage.history.redating import Correction, redated
 from skerry.storage.history.samples_apart import SamplesApart
@@ -63,7 +63,7 @@ class Pass:
             for day in pc.unique(days).to_pylist():
                 name = _file_to_go_on(self.manifest, directory, day_text(day))
                 part = table.filter(pc.equal(days, day))
-                manifest.files[name] = _written(self.path / name, self.manifest.files.get(name), start, part)
+                manifest.files[name] = written(self.path / name, self.manifest.files.get(name), start, part)
         manifest.rows = self.stop
         return Done(manifest, _lost(start, records))
 
@@ -104,7 +104,7 @@ def _file_to_go_on(manifest: Manifest, directory: str, day: str) -> str:
     return path_of(directory, day, part + 1) if manifest.files[name].rows >= FILE_ROWS else name
 
 
-def _written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> DayFile:
+def written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> DayFile:
     """Rewrite a day's last file, or begin one: its rows from before this pass, and those that are added."""
     path.parent.mkdir(exist_ok=True)
     with naming(path):
@@ -113,7 +113,7 @@ def _written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> 
     rows, apart = 0, SamplesApart()
     with (
         Replacement(path) as file,
-        pq.ParquetWriter(file, schema, compression="zstd") as writer,
+        day_writer(file, schema) as writer,
     ):
         for part in _parts(path, old, start, added):
             if part.num_rows:

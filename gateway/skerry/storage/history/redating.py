@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, fitted
+from skerry.storage.history.day_files import DAY_US, GROUP_ROWS, day_text, day_writer, fitted
 from skerry.storage.history.manifest import DayFile, Manifest, directory_of, part_of, path_of
 from skerry.storage.history.samples_apart import SamplesApart
 from skerry.storage.replacement import UNFINISHED, sync_directory
@@ -124,7 +124,7 @@ def _output(target: Path, schema: pa.Schema, stack: ExitStack) -> _Output:
     stack.callback(file.close)
     stack.callback(lambda: os.fsync(file.fileno()))
     stack.callback(file.flush)
-    writer = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
+    writer = stack.enter_context(day_writer(file, schema))
     return _Output(unfinished, file, writer)
 
 

@@ -11,6 +11,9 @@ from skerry.planner.model.ordering import PAST_MAXIMUM, Ordering
 from skerry.sql.errors import QueryError
 from skerry.storage.history.layout import Int64
 
+#: So many numbers for each row may be counted without sorting the rows by them.
+_DENSE = 8
+
 
 def sequence(order: Ordering, keys: Sequence[Vector]) -> Int64:
     """Places of rows in their order, of those that come at all; NULL comes last, and equal ones stay as they are."""
@@ -20,6 +23,22 @@ def sequence(order: Ordering, keys: Sequence[Vector]) -> Int64:
         by += [(~known).astype(np.int64), -filled if descending else filled]
     found: Int64 = np.lexsort(by[::-1])
     return found if order.limit is None else found[: order.limit]
+
+
+def in_order(keys: Sequence[Int64]) -> Int64:
+    """Places of rows by integers, the first of which counts most; no two have all of them alike."""
+    codes, wide = np.zeros(len(keys[0]), np.int64), 1
+    for key in keys:
+        least, most = (int(key.min()), int(key.max())) if len(key) else (0, 0)
+        wide *= most - least + 1
+        if wide > _DENSE * len(codes):
+            found: Int64 = np.lexsort(keys[::-1])
+            return found
+        codes = codes * (most - least + 1) + (key - least)
+    # So few numbers are there that each row has a place of its own among them.
+    places = np.full(wide, -1)
+    places[codes] = np.arange(len(codes))
+    return places[places >= 0]
 
 
 def most_ordered() -> int:

@@ -45,6 +45,7 @@ from skerry.storage.history.engine.messages import (
     Sources,
     Stop,
 )
+from skerry.storage.history.engine.moments import Moments
 from skerry.storage.history.engine.running import Running
 from skerry.storage.history.engine.selects import (
     LATE,
@@ -56,7 +57,7 @@ from skerry.storage.history.engine.selects import (
 )
 from skerry.storage.history.engine.sources import check_files, open_past, open_readings, versions
 from skerry.storage.history.engine.tables import open_tables
-from skerry.storage.history.engine.windows import Moments, windows
+from skerry.storage.history.engine.windows import windows
 from skerry.storage.history.sorting import check_room
 from skerry.storage.log.stream_log import RowsGoneError
 
@@ -187,14 +188,14 @@ class Worker:
             if kept is not None:
                 self._whole.move_to_end(question.key)
         if isinstance(kept, tuple):
-            return _piece(question.number, _behind(kept, question.position), last, more=False)
+            return _next_piece(question, kept, last)
         if kept is not None:
             return self._of_table(question, kept)
         with self._connected(question, running) as past:
             whole = self._computed(question, past)
             if whole is not None:
                 self._keep(question.key, whole)
-                return _piece(question.number, _behind(whole, question.position), last, more=False)
+                return _next_piece(question, whole, last)
             end, timing = question.sources.end, question.timing
             if plan.history.recorded:
                 return self._of_parts(question, past, lambda part: rows_select(plan, part, end, timing))
@@ -341,6 +342,10 @@ class _Past:
         self.connection = connection
         self._cluster, self._sources, self._many, self._running = cluster, sources, many, running
 
+    def ends(self) -> bool:
+        """Whether its answer is to end."""
+        return self._running.ends
+
     def register(self, name: str, table: pa.Table) -> None:
         """One more relation."""
         self.connection.register(name, table)
@@ -412,12 +417,10 @@ def _groups(question: Question, past: _Past) -> Numbered:
 
 
 def _windows(question: Question, past: _Past) -> Numbered:
-    plan, timing = question.plan, question.timing
-    moments = Moments(plan, timing, past.table)
-    late = moments.late()
-    past.register(LATE, pa.table({ROW: late}))
-    end, since_ms = question.sources.end, question.since_ms
-    return windows(plan, end, timing, since_ms, past.table, moments, late=len(late) > 0)
+    plan, timing, end = question.plan, question.timing, question.sources.end
+    moments = Moments(plan, timing, question.sources, past.ends)
+    past.register(LATE, pa.table({ROW: moments.late}))
+    return windows(plan, end, timing, question.since_ms, past.table, moments)
 
 
 def _ordered(question: Question, past: _Past) -> Numbered:
@@ -454,10 +457,19 @@ def _vector(column: pa.ChunkedArray) -> Vector:
     return filled.cast(pa.int64()).to_numpy(), known
 
 
-def _behind(whole: Numbered, position: int) -> Numbered:
+def _next_piece(question: Question, whole: Numbered, last: int) -> Answered:
+    """What is behind a position of an answer that is known as a whole: rows of one number together. ``last``: where it ends."""
     numbers, columns = whole
-    skip = int(numbers.searchsorted(position, "right"))
-    return numbers[skip:], columns.slice(skip)
+    begin = int(numbers.searchsorted(question.position, "right"))
+    more = begin + question.piece < len(numbers)
+    if more:
+        reached = numbers[begin + question.piece - 1]
+        end = int(numbers.searchsorted(reached, "right"))
+        more = end < len(numbers)
+    else:
+        end = len(numbers)
+    rows = numbers[begin:end], columns.slice(begin, end - begin)
+    return _piece(question.number, rows, int(numbers[end - 1]) if more else last, more=more)
 
 
 def _piece(number: int, rows: Numbered, position: int, *, more: bool) -> Answered:

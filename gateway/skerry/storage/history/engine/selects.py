@@ -322,8 +322,6 @@ def _first_in_epoch(period_ms: int, end: int) -> Node:
     return exp.In(this=column(ROW), query=firsts.group_by(*keys, copy=False).subquery(copy=False))
 
 
-#: Rows of the log that are looked at together for some that came too late.
-BUCKET_ROWS = 1024
 #: A relation with the numbers of rows that came too late for their windows.
 LATE = "late"
 
@@ -336,33 +334,6 @@ class WindowSelects:
     panes: exp.Select
     motes: exp.Select | None
     names: dict[tuple[Expr, str], str]
-
-
-def moments_select(plan: QueryPlan, timing: Timing, shift_ms: int) -> exp.Select:
-    """When rows were sampled and came, by buckets of them and by each slide of time, from ``shift_ms`` before its beginning on: the first
-    row, when it was sampled, and UTC of that; the earliest and the latest sample, and UTC of the latter."""
-    assert plan.window is not None
-    relation = Relation(plan.period_ms)
-    time, row, utc = relation.let(_time(relation, timing)).node, column(ROW), rows_utc_ms()
-    slide = floored(both(exp.Add, time, integer(shift_ms)), plan.window.slide_ms)
-    keys = [("session", _session(timing)), ("bucket", floored(row, BUCKET_ROWS)), ("slide", slide)]
-    made: list[tuple[str, Node]] = [
-        ("first", exp.Min(this=row.copy())),
-        ("first_ms", exp.ArgMin(this=time.copy(), expression=row.copy())),
-        ("first_utc", exp.ArgMin(this=utc, expression=row.copy())),
-        ("least", exp.Min(this=time.copy())),
-        ("latest", exp.Max(this=time.copy())),
-        ("latest_utc", exp.ArgMax(this=utc.copy(), expression=time.copy())),
-    ]
-    return _by(relation, keys, made)
-
-
-def times_select(plan: QueryPlan, timing: Timing, part: Range) -> exp.Select:
-    """When each row of a part was sampled."""
-    relation = Relation(plan.period_ms)
-    _in_part(relation, part, part.end + 1)
-    time = _time(relation, timing)
-    return relation.select([(ROW, column(ROW)), ("session", _session(timing)), ("time", time.node)])
 
 
 def window_selects(plan: QueryPlan, end: int, timing: Timing, *, late: bool) -> WindowSelects:

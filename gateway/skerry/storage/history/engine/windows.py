@@ -21,22 +21,13 @@ from skerry.execution.partial_panes import cells_of
 from skerry.execution.residual import Residual, type_of
 from skerry.expressions.evaluate import Vector
 from skerry.expressions.expression import Expr, Kind
-from skerry.planner.model.frames import LATENESS_MS, Frame, Window
+from skerry.planner.model.frames import Frame, Window
 from skerry.planner.model.plans import QueryPlan
-from skerry.storage.history.engine.expressions import ROW
 from skerry.storage.history.engine.finishing import Numbered
-from skerry.storage.history.engine.selects import (
-    BUCKET_ROWS,
-    MOTE,
-    ROWS,
-    Range,
-    Timing,
-    group_names,
-    moments_select,
-    times_select,
-    window_selects,
-)
+from skerry.storage.history.engine.moments import Moments, Session
+from skerry.storage.history.engine.selects import MOTE, ROWS, Timing, group_names, window_selects
 from skerry.storage.history.layout import Int64
+from skerry.storage.history.sorting import in_order
 from skerry.windows.shared_windows import WindowPart, WindowRows, WindowView
 
 
@@ -51,57 +42,6 @@ _FOLDS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 #: How folds go on, and what they are of nothing.
 _ACCUMULATED = {"sum": (np.add, 0), "min": (np.minimum, _MOST), "max": (np.maximum, _LEAST)}
 _LOW = 0xFFFFFFFF
-#: Buckets whose rows are looked at together.
-_RUN_BUCKETS = 1024
-
-
-class Moments:
-    """When the rows of each session were sampled and came."""
-
-    def __init__(self, plan: QueryPlan, timing: Timing, ask: Ask) -> None:
-        frame = plan.window
-        assert frame is not None
-        self._plan, self._timing, self._ask = plan, timing, ask
-        shift_ms = -LATENESS_MS % frame.slide_ms
-        #: How many slides behind its end a window's last row may be sampled.
-        self.behind = (LATENESS_MS + shift_ms) // frame.slide_ms
-        table = ask(moments_select(plan, timing, shift_ms)).sort_by("first")
-        self._columns: dict[str, Int64] = {name: table.column(name).to_numpy() for name in table.column_names}
-
-    def sessions(self) -> dict[int, dict[str, Int64]]:
-        """What is known of each session, in the order in which they began, its rows ascending by ``first``."""
-        sessions, first = np.unique(self._columns["session"], return_index=True)
-        found = {}
-        for session in sessions[np.argsort(first)].tolist():
-            mine = self._columns["session"] == session
-            found[session] = {name: values[mine] for name, values in self._columns.items()}
-        return found
-
-    def late(self) -> Int64:
-        """Numbers of rows that were sampled so long before another that had come that they are in no window."""
-        found = [np.empty(0, np.int64)]
-        for session, columns in self.sessions().items():
-            buckets, begins = np.unique(columns["bucket"], return_index=True)
-            if not len(buckets):
-                continue
-            least = np.minimum.reduceat(columns["least"], begins)
-            time = np.maximum.accumulate(np.maximum.reduceat(columns["latest"], begins))
-            doubtful = np.flatnonzero(least < time - LATENESS_MS)
-            apart = np.flatnonzero(np.diff(doubtful, prepend=-2) > 1)
-            for run in np.split(doubtful, apart[1:]) if len(doubtful) else []:
-                for part in np.array_split(run, -(-len(run) // _RUN_BUCKETS)):
-                    before = int(time[part[0] - 1]) if part[0] else int(columns["first_ms"][0])
-                    found.append(self._late_in(session, buckets[part], before))
-        return np.concatenate(found)
-
-    def _late_in(self, session: int, buckets: Int64, before: int) -> Int64:
-        part = Range(int(buckets[0]) * BUCKET_ROWS, (int(buckets[-1]) + 1) * BUCKET_ROWS)
-        rows = self._ask(times_select(self._plan, self._timing, part), part.end - part.start)
-        rows = rows.filter(pc.equal(rows.column("session"), session)).sort_by(ROW)
-        times = rows.column("time").to_numpy()
-        late = times < np.maximum(np.maximum.accumulate(times), before) - LATENESS_MS
-        numbers: Int64 = rows.column(ROW).to_numpy()[late]
-        return numbers
 
 
 @dataclass(frozen=True)
@@ -115,31 +55,32 @@ class _Given:
     states: Mapping[tuple[Window, Expr | None], Int64]
 
 
-def windows(
-    plan: QueryPlan, end: int, timing: Timing, since_ms: int, ask: Ask, moments: Moments, *, late: bool
-) -> Numbered:
+def windows(plan: QueryPlan, end: int, timing: Timing, since_ms: int, ask: Ask, moments: Moments) -> Numbered:
     """The rows of a plan's windows that are over, in the order of the log's rows that brought them. ``since_ms``: where the query's span
-    begins, UTC; ``late``: whether there are rows in :data:`~skerry.storage.history.engine.selects.LATE`."""
-    selects = window_selects(plan, end, timing, late=late)
+    begins, UTC; numbers of rows that are late are in :data:`~skerry.storage.history.engine.selects.LATE`."""
+    selects = window_selects(plan, end, timing, late=len(moments.late) > 0)
     frame = plan.window
     assert frame is not None
-    sessions = moments.sessions()
+    sessions = moments.sessions
     courses = {session: _Course.of(known, frame, since_ms, timing) for session, known in sessions.items()}
-    keys = ["session", "end", *group_names(plan)]
-    table = _over_windows(ask(selects.panes), frame, keys, selects.names, courses)
+    groups = group_names(plan)
+    table = _over_windows(
+        ask(selects.panes), frame, ["session", "end", *groups], selects.names, courses
+    ).combine_chunks()
     motes = _motes(ask(selects.motes), frame, courses) if selects.motes is not None else None
+    of_each, ends = (table.column(name).to_numpy() for name in ("session", "end"))
+    keys = [_ranked(table.column(name)) for name in groups]
     residual, found = Residual(plan), []
     order: list[Int64] = []
     for rank, (session, known) in enumerate(sessions.items()):
-        mine = table.filter(pc.equal(table.column("session"), session))
         brought = _Brought.of(plan, frame, known, moments.behind, end, timing)
-        ends = mine.column("end").to_numpy()
-        number, stage, utc_ms = brought.at(ends)
-        mine = mine.append_column("number", pa.array(number)).append_column("stage", pa.array(stage))
-        mine = mine.append_column("utc_ms", pa.array(utc_ms)).filter(pa.array(stage < _NOT_OVER))
-        mine = mine.sort_by([("end", "ascending"), *((name, "ascending") for name in group_names(plan))])
+        mine = np.arange(len(ends)) if len(sessions) == 1 else np.flatnonzero(of_each == session)
+        mine = mine[brought.over(ends[mine])]
+        mine = mine[in_order([ends[mine], *(key[mine] for key in keys)])]
         view = WindowView(residual, courses[session].since_ms, -1, _MOST)
-        part = _part(plan, frame, mine, motes, selects.names, session, courses[session])
+        part = _part(
+            plan, frame, _Lines(table, mine), brought, motes, selects.names, session, courses[session]
+        )
         delivery = part.delivery(view)
         if delivery is not None:
             found.append(delivery)
@@ -150,12 +91,53 @@ def windows(
         return np.empty(0, np.int64), pa.RecordBatch.from_arrays(
             [pa.array([], kind) for kind in schema.types], schema=schema
         )
+    if len(found) == 1:
+        return found[0].numbers, found[0].columns
     numbers = np.concatenate([delivery.numbers for delivery in found])
     places = np.lexsort([np.concatenate(order), numbers])
     whole = pa.Table.from_batches([delivery.columns for delivery in found]).combine_chunks()
-    if len(found) > 1:
-        whole = whole.take(pa.array(places)).combine_chunks()
-    return numbers[places], whole.to_batches()[0]
+    return numbers[places], whole.take(pa.array(places)).combine_chunks().to_batches()[0]
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Some lines of a table, by their places."""
+
+    table: pa.Table
+    places: Int64
+
+    def integers(self, name: str, empty: int) -> Int64:
+        """A column, where it is there, without its NULLs; of decimals Python's integers."""
+        if name not in self.table.column_names:
+            return np.full(len(self.places), empty, np.int64)
+        column = self.table.column(name)
+        if pa.types.is_decimal(column.type):
+            values = column.take(pa.array(self.places)).to_pylist()
+            return np.array([empty if value is None else int(value) for value in values], object)
+        filled = column.fill_null(empty) if column.null_count else column
+        found: Int64 = filled.to_numpy()[self.places].astype(np.int64, copy=False)
+        return found
+
+    def known(self, name: str) -> npt.NDArray[np.bool_]:
+        """Where a column is not NULL."""
+        column = self.table.column(name)
+        if not column.null_count:
+            return np.ones(len(self.places), np.bool_)
+        found: npt.NDArray[np.bool_] = column.is_valid().to_numpy()[self.places]
+        return found
+
+
+def _ranked(column: pa.ChunkedArray) -> Int64:
+    """Numbers that are in the order of a column's values, NULL last."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = sorted(pc.unique(column).drop_null().to_pylist())
+        ranks = pc.index_in(column, value_set=pa.array(texts, column.type)).cast(pa.int64())
+        found: Int64 = ranks.fill_null(len(texts)).to_numpy()
+        return found
+    whole = column.cast(pa.int64())
+    filled = whole.fill_null((pc.max(whole).as_py() or 0) + 1) if whole.null_count else whole
+    found = filled.to_numpy()
+    return found
 
 
 @dataclass(frozen=True)
@@ -168,24 +150,20 @@ class _Course:
     last_ms: int
 
     @classmethod
-    def of(cls, known: Mapping[str, Int64], frame: Frame, since_ms: int, timing: Timing) -> _Course:
-        behind = round((int(known["first_utc"][0]) - since_ms) * timing.speed)
-        since = max(0, int(known["first_ms"][0]) - behind)
-        last = int(known["latest"].max()) // frame.slide_ms * frame.slide_ms
+    def of(cls, known: Session, frame: Frame, since_ms: int, timing: Timing) -> _Course:
+        behind = round((known.first_utc_ms - since_ms) * timing.speed)
+        since = max(0, known.first_ms - behind)
+        last = known.latest_ms // frame.slide_ms * frame.slide_ms
         return cls(since, -(-since // frame.slide_ms) * frame.slide_ms, last)
 
 
 Courses = Mapping[int, _Course]
 
 
-#: By which a window comes: a row behind it, the last row, by which it is over; or that it is not over.
-_BY_ROW, _BY_LAST, _NOT_OVER = 0, 1, 2
-
-
 @dataclass(frozen=True)
 class _Brought:
-    """Which row brings each window of a session. By ``slides``, ascending: the first row at or behind each, when that was sampled, and
-    UTC of it."""
+    """Which row brings each window of a session. Time came into ``slides``, ascending, with ``rows``, which were sampled at ``times``, in
+    UTC at ``utc``."""
 
     frame: Frame
     slides: Int64
@@ -199,38 +177,31 @@ class _Brought:
 
     @classmethod
     def of(
-        cls,
-        plan: QueryPlan,
-        frame: Frame,
-        known: Mapping[str, Int64],
-        behind: int,
-        end: int,
-        timing: Timing,
+        cls, plan: QueryPlan, frame: Frame, known: Session, behind: int, end: int, timing: Timing
     ) -> _Brought:
-        # The first of each slide: they are in the order of their first rows.
-        slides, places = np.unique(known["slide"], return_index=True)
-        rows, times, utc = (known[name][places] for name in ("first", "first_ms", "first_utc"))
-        # Of all that come at a slide or behind it the first one.
-        least, order = np.minimum.accumulate(rows[::-1])[::-1], np.argsort(rows)
-        best = order[np.searchsorted(rows, least, sorter=order)]
-        latest = int(np.argmax(known["latest"]))
-        last = end - 1, int(known["latest"][latest]), int(known["latest_utc"][latest])
-        return cls(
-            frame, slides, rows[best], times[best], utc[best], behind, last, plan.period_ms, timing.speed
-        )
+        last = end - 1, known.latest_ms, known.latest_utc_ms
+        return cls(frame, *known.of_steps(), behind, last, plan.period_ms, timing.speed)
 
-    def at(self, ends: Int64) -> tuple[Int64, Int64, Int64]:
-        """Of windows with these ends: by which row they come, by what, and UTC of the ends."""
+    def over(self, ends: Int64) -> npt.NDArray[np.bool_]:
+        """Whether windows with these ends are over: by a row that far behind them, or by the last row."""
+        latest = int(self.slides[-1]) - self.behind
+        by_row: npt.NDArray[np.bool_] = ends < (latest + 1) * self.frame.slide_ms
+        return by_row | (ends + self.period_ms <= self.last[1])
+
+    def at(self, ends: Int64) -> tuple[Int64, Int64]:
+        """Of windows with these ends, ascending: by which row they come, and UTC of the ends."""
+        begins = np.flatnonzero(np.diff(ends, prepend=ends[:1] - 1))
+        times = np.diff(np.append(begins, len(ends)))
+        ends = ends[begins]
         places = np.searchsorted(self.slides, ends // self.frame.slide_ms + self.behind)
         there = places < len(self.slides)
         places = np.minimum(places, len(self.slides) - 1)
         number, latest, utc = self.last
-        over = ends + self.period_ms <= latest
-        stage = np.where(there, _BY_ROW, np.where(over, _BY_LAST, _NOT_OVER))
-        times = np.where(there, self.times[places], latest)
+        sampled = np.where(there, self.times[places], latest)
         utc_ms = np.where(there, self.utc[places], utc)
-        ago = np.rint((times - ends) / self.speed).astype(np.int64)
-        return np.where(there, self.rows[places], number), stage, utc_ms - ago
+        ago = np.rint((sampled - ends) / self.speed).astype(np.int64)
+        numbers = np.where(there, self.rows[places], number)
+        return np.repeat(numbers, times), np.repeat(utc_ms - ago, times)
 
 
 def _over_windows(
@@ -374,23 +345,24 @@ def _motes(panes: pa.Table, frame: Frame, courses: Courses) -> dict[tuple[int, i
 def _part(
     plan: QueryPlan,
     frame: Frame,
-    table: pa.Table,
+    lines: _Lines,
+    brought: _Brought,
     motes: Mapping[tuple[int, int], int] | None,
     names: Mapping[tuple[Expr, str], str],
     session: int,
     course: _Course,
 ) -> WindowPart:
-    ends = table.column("end").to_numpy()
+    ends = lines.integers("end", 0)
     begun = [_latest(window, ends) > course.first_ms for window in frame.windows if not window.length_ms]
     if begun:
-        table = table.filter(pa.array(np.logical_and.reduce(begun)))
-        ends = table.column("end").to_numpy()
+        there = np.logical_and.reduce(begun)
+        lines, ends = _Lines(lines.table, lines.places[there]), ends[there]
     states: dict[tuple[Window, Expr | None], Int64] = {}
     for i, window in enumerate(frame.windows):
-        states[window, None] = _filled(table, f"w{i}_{ROWS}", 0)[:, None]
+        states[window, None] = lines.integers(f"w{i}_{ROWS}", 0)[:, None]
         for argument in dict.fromkeys(argument for argument, _ in names):
             cells = [
-                _filled(table, f"w{i}_{names.get((argument, function), '')}", empty)
+                lines.integers(f"w{i}_{names.get((argument, function), '')}", empty)
                 for function, empty in (("count", 0), ("sum", 0), ("min", _MOST), ("max", _LEAST))
             ]
             if cells_of(argument) > len(cells):
@@ -399,44 +371,33 @@ def _part(
                 cells.append(np.array([total >> 32 for total in totals], np.int64))
             if (argument, "count") not in names:
                 # Whether there is any value the least and the greatest say, too.
-                known = [_known(table, f"w{i}_{name}") for (of, _), name in names.items() if of == argument]
+                known = [lines.known(f"w{i}_{name}") for (of, _), name in names.items() if of == argument]
                 cells[0] = np.max(known, axis=0)
-            states[window, argument] = np.stack([cell.astype(np.int64, copy=False) for cell in cells], axis=1)
+            # A line for each row, each cell's values side by side.
+            states[window, argument] = np.array([cell.astype(np.int64, copy=False) for cell in cells]).T
     nothing = np.zeros(len(ends), np.int64)
     counts = nothing
     if motes is not None:
         counts = np.array([motes.get((session, end), 0) for end in ends.tolist()], np.int64)
-    given = _Given(table.column("number").to_numpy(), ends, nothing, counts, states)
+    numbers, utc_ms = brought.at(ends)
+    given = _Given(numbers, ends, nothing, counts, states)
     groups: dict[Expr, Vector] = {}
     texts: dict[Expr, list[str]] = {}
     for name, expr in zip(group_names(plan), plan.groups, strict=True):
-        column = table.column(name).combine_chunks()
-        if expr.kind is Kind.TEXT:
-            # Ranks stand for texts, so that they can be ordered by.
-            texts[expr] = sorted(column.unique().drop_null().to_pylist())
-            column = pc.index_in(column, value_set=pa.array(texts[expr], pa.string())).cast(pa.int64())
-        groups[expr] = _vector(column)
-    rows = WindowRows(given, groups, texts, table.column("utc_ms").to_numpy())
+        if expr.kind is not Kind.TEXT:
+            groups[expr] = lines.integers(name, 0), lines.known(name)
+            continue
+        # Ranks stand for texts, so that they can be ordered by.
+        column = lines.table.column(name).take(pa.array(lines.places)).combine_chunks()
+        texts[expr] = sorted(column.unique().drop_null().to_pylist())
+        ranks = pc.index_in(column, value_set=pa.array(texts[expr], pa.string())).cast(pa.int64())
+        groups[expr] = _vector(ranks)
+    rows = WindowRows(given, groups, texts, utc_ms)
     spans = [
         _latest(window, ends) - window.length_ms if window.length_ms else np.full(len(ends), course.first_ms)
         for window in frame.windows
     ]
-    begins = np.min(spans, axis=0)
-    return WindowPart(given, rows, begins)
-
-
-def _known(table: pa.Table, name: str) -> Int64:
-    known: Int64 = table.column(name).is_valid().to_numpy().astype(np.int64)
-    return known
-
-
-def _filled(table: pa.Table, name: str, empty: int) -> Int64:
-    if name not in table.column_names:
-        return np.full(table.num_rows, empty, np.int64)
-    column = table.column(name)
-    if pa.types.is_decimal(column.type):
-        return np.array([empty if value is None else int(value) for value in column.to_pylist()], object)
-    return np.asarray(column.fill_null(empty).to_numpy(), np.int64)
+    return WindowPart(given, rows, np.min(spans, axis=0))
 
 
 def _vector(column: pa.Array) -> Vector:
