@@ -45,12 +45,14 @@ VARIABLE = "SKERRY_BENCH_BEFORE"
 
 @dataclass(frozen=True)
 class State:
-    """``name``: as figures call it; ``options``: of its gateway; ``plain_workers``: without what patched PySpark's workers in it."""
+    """``name``: as figures call it; ``options``: of its gateway; ``plain_workers``: without what patched PySpark's workers in it;
+    ``table``: rows of a table that users' rows are joined with, one for each, 0: there is none."""
 
     name: str
     folder: Path
     options: tuple[str, ...] = ()
     plain_workers: bool = False
+    table: int = 0
 
     @property
     def python(self) -> str:
@@ -97,6 +99,9 @@ class Driven:
     def ask(self, low: int, high: int) -> str:
         """One more user, who has no reader yet."""
         sql = f"SELECT nodeid, light FROM sensors WHERE light BETWEEN {low} AND {high} SAMPLE PERIOD 1 s"
+        if self.state.table:
+            joined = f"k.number = s.light % {self.state.table} AND s.light BETWEEN {low} AND {high}"
+            sql = f"SELECT s.nodeid, s.light, k.weight FROM sensors AS s, kinds AS k WHERE {joined} SAMPLE PERIOD 1 s"
         query = self.client.query(sql, linger_s=None).id
         self.users[query] = low, high
         return query
@@ -174,9 +179,17 @@ def driven(state: State) -> Iterator[Driven]:
         stack.callback(helper.kill)
         daemon = Daemon(json.loads(_told(helper, "url")), directory / "data")
         daemon.command, daemon.folder = _command(state, directory), state.folder
+        if state.table:
+            _write_table(daemon.data / "tables" / "kinds.csv", state.table)
         stack.callback(_stop, daemon)
         daemon.start(*state.options)
         yield Driven(state, daemon, helper)
+
+
+def _write_table(path: Path, rows: int) -> None:
+    """Its keys are 0, 1, 2 …"""
+    path.parent.mkdir(parents=True)
+    path.write_text("number,weight\n" + "".join(f"{i},{i % 97}\n" for i in range(rows)))
 
 
 def _told(helper: subprocess.Popen[str], *words: object) -> str:

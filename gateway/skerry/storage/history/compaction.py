@@ -3,7 +3,7 @@ may do it. What the files are worth the manifest says that it returns, and its c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,15 @@ import pyarrow.parquet as pq
 
 from skerry.storage.history import layout
 from skerry.storage.history.damaged_files import naming
-from skerry.storage.history.day_files import DAY_US, FILE_ROWS, GROUP_ROWS, day_text, day_writer, fitted
+from skerry.storage.history.day_files import (
+    BLOCK_GROUPS,
+    DAY_US,
+    FILE_ROWS,
+    GROUP_ROWS,
+    day_text,
+    day_writer,
+    fitted,
+)
 from skerry.storage.history.manifest import DayFile, Manifest, path_of
 from skerry.storage.history.redating import Correction, redated
 from skerry.storage.history.samples_apart import SamplesApart
@@ -115,11 +123,10 @@ def written(path: Path, known: DayFile | None, start: int, added: pa.Table) -> D
         Replacement(path) as file,
         day_writer(file, schema) as writer,
     ):
-        for part in _parts(path, old, start, added):
-            if part.num_rows:
-                writer.write_table(fitted(part, schema), row_group_size=GROUP_ROWS)
-                rows += part.num_rows
-                apart.add(part)
+        for block in _blocks(_parts(path, old, start, added), schema):
+            writer.write_table(block, row_group_size=GROUP_ROWS)
+            rows += block.num_rows
+            apart.add(block)
     times = pc.min_max(added.column("time").cast(pa.int64())).as_py()
     first, last = added.column("row")[0].as_py(), added.column("row")[-1].as_py()
     since, until = times["min"], times["max"]
@@ -165,3 +172,32 @@ def _parts(path: Path, old: pq.ParquetFile | None, start: int, added: pa.Table) 
                 table = pa.Table.from_batches([batch])
                 yield table.filter(pc.less(table.column("row"), start))
     yield added
+
+
+def _blocks(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same rows, in blocks of several row groups. In those that are complete each mote's rows stand together, so that who asks for one
+    mote finds it in few row groups; the last block is in the order of the log."""
+    size = BLOCK_GROUPS * GROUP_ROWS
+    waiting, there = list[pa.Table](), 0
+    for part in parts:
+        left = fitted(part, schema)
+        while there + left.num_rows >= size:
+            whole = pa.concat_tables([*waiting, left.slice(0, size - there)])
+            yield _by_mote(whole)
+            left = left.slice(size - there)
+            waiting, there = [], 0
+        if left.num_rows:
+            waiting.append(left)
+            there += left.num_rows
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _by_mote(table: pa.Table) -> pa.Table:
+    if "nodeid" not in table.column_names:
+        return table
+    motes = table.column("nodeid").fill_null(0).to_numpy()
+    # A block that was complete before is as it will be.
+    if (motes[1:] >= motes[:-1]).all():
+        return table
+    return table.take(pa.array(np.lexsort([table.column("row").to_numpy(), motes])))

@@ -16,6 +16,8 @@ DAY_US = 86_400_000_000
 FILE_ROWS = 2_097_152
 #: Rows of a row group: what a reader that looks for one moment must decode.
 GROUP_ROWS = 65_536
+#: Row groups of a block, within which rows may stand in another order than the log's.
+BLOCK_GROUPS = 8
 #: Columns that go up row by row: their differences take next to nothing, and a quarter of the time to read.
 _RISING = ("row", "arrival")
 

@@ -19,6 +19,7 @@ from skerry.storage.history.engine.expressions import ROW, SESSION
 from skerry.storage.history.engine.messages import Sources
 from skerry.storage.history.engine.sources import newest
 from skerry.storage.history.layout import Int64
+from skerry.storage.history.sorting import in_order
 
 #: When rows were sampled, UTC; read in us.
 SAMPLED = "time"
@@ -66,7 +67,7 @@ def rows_of(sources: Sources, groups: Sequence[RowGroup], names: Sequence[str]) 
     columns = {name: _joined([part[name] for part in parts]) for name in names}
     rows = columns[ROW]
     if (rows[1:] < rows[:-1]).any():
-        order = np.argsort(rows)
+        order = in_order([rows])
         columns = {name: values[order] for name, values in columns.items()}
     return columns if session is None else {**columns, SESSION: np.array([session])}
 
