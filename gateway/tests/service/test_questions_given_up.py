@@ -90,8 +90,11 @@ def test_others_are_read_for_however_many_wait_for_the_past(
     monkeypatch.setattr("skerry.service.reader.NEAR_ROWS", -(2**60))
     with ExitStack() as stack:
         long = served.ask()
-        for _ in range((os.cpu_count() or 1) + 8):
-            next(stack.enter_context(served.rows(long)).iter_lines())
+        feeds = [stack.enter_context(served.rows(long)) for _ in range((os.cpu_count() or 1) + 8)]
+        # Who lets go of its lines hangs up.
+        waiting = [feed.iter_lines() for feed in feeds]
+        assert {next(lines) for lines in waiting} == {": rows behind -1 follow"}
+        wait_for(lambda: served.answering > 0)
         query = served.ask("SELECT nodeid FROM sensors SAMPLE PERIOD 1 s")
         lines = stack.enter_context(served.rows(query)).iter_lines()
         next(lines)
