@@ -12,6 +12,7 @@ import pytest
 from gateway.tests.pasts import past_engine, plain_records, plan_of, rows_behind, shuffled, stream_of
 from skerry.storage.history import compaction
 from skerry.storage.history.answer import Answer
+from skerry.storage.history.day_files import BLOCK_GROUPS
 from skerry.storage.history.reader import Reader
 from skerry.storage.history.store import History
 from skerry.storage.log.stream_log import StreamLog
@@ -79,7 +80,7 @@ def test_one_motes_rows_are_in_few_row_groups(tmp_path: Path, monkeypatch: pytes
     [name, *_] = sorted(history.manifest.of("sensors"))
     path = history.path / name
     rows = pq.read_table(path, columns=["row", "nodeid"])
-    block = 10 * compaction.BLOCK_GROUPS
+    block = 10 * BLOCK_GROUPS
     complete = rows.num_rows // block * block
     assert complete > 5 * block
     numbers = rows.column("row").to_numpy()
@@ -94,5 +95,6 @@ def test_one_motes_rows_are_in_few_row_groups(tmp_path: Path, monkeypatch: pytes
     bounds = [there.row_group(i).column(place).statistics for i in range(there.num_row_groups)]
     having = sum(bound.min <= 3 <= bound.max for bound in bounds)
     assert having < there.num_row_groups / 2
-    counted = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE nodeid = 3").fetchall()
+    with duckdb.connect() as connection:
+        counted = connection.execute(f"SELECT count(*) FROM '{path}' WHERE nodeid = 3").fetchall()
     assert counted == [(int(np.count_nonzero(motes == 3)),)]

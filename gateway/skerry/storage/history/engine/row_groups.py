@@ -67,8 +67,7 @@ def rows_of(sources: Sources, groups: Sequence[RowGroup], names: Sequence[str]) 
     columns = {name: _joined([part[name] for part in parts]) for name in names}
     rows = columns[ROW]
     if (rows[1:] < rows[:-1]).any():
-        order = in_order([rows])
-        columns = {name: values[order] for name, values in columns.items()}
+        columns = _ordered(columns)
     return columns if session is None else {**columns, SESSION: np.array([session])}
 
 
@@ -92,6 +91,21 @@ def _columns(
         there = (rows >= sources.first) & (rows < end) & (columns[SAMPLED] >= sources.since_us)
         columns = {name: values[there] for name, values in columns.items()}
     return columns
+
+
+def _ordered(columns: dict[str, Int64]) -> dict[str, Int64]:
+    rows = columns[ROW]
+    least = int(rows.min())
+    if int(rows.max()) - least + 1 > len(rows):
+        order = in_order([rows])
+        return {name: values[order] for name, values in columns.items()}
+    # None of their numbers is missing: each says where its row stands.
+    places, found = rows - least, {ROW: np.arange(least, least + len(rows))}
+    for name, values in columns.items():
+        if name != ROW:
+            found[name] = np.empty_like(values)
+            found[name][places] = values
+    return found
 
 
 def _integers(column: pa.ChunkedArray) -> Int64:
