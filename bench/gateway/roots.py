@@ -53,7 +53,8 @@ _SHARES = "gateway", "driver", "Java", "Spark's Python and compaction", "roots"
 
 def _processor_times(gateway: int, streams: SerialStreams) -> tuple[float, ...]:
     """Of :data:`_SHARES`, in s."""
-    shares, own = processor_shares(gateway), processor_seconds(gateway)
+    own = processor_seconds(gateway)
+    shares = processor_shares(gateway)
     rest = shares[WORKERS] + shares[COMPACTION]
     return own, shares[PYTHON] - own, shares[JAVA], rest, processor_seconds(streams.number)
 
