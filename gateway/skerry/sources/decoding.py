@@ -53,7 +53,7 @@ class Decoder:
             return self._cells(line)
         try:
             found = self._json.decode(line)
-        except (msgspec.DecodeError, InvalidOperation, RecursionError) as error:
+        except (msgspec.DecodeError, ValueError, InvalidOperation, RecursionError) as error:
             raise MisfitError(f"it is no JSON: {error}") from None
         if not isinstance(found, dict):
             raise MisfitError(f"it is {_called(found)}, and no object")
@@ -138,6 +138,9 @@ def _integer(value: Any) -> int:
     if isinstance(value, bool):
         raise ValueError
     number = Decimal(value) if isinstance(value, str) else value
+    if isinstance(number, Decimal) and number.adjusted() > 19:
+        # A billion digits take a while.
+        raise ValueError
     whole = int(number)
     if whole != number or not -(2**63) <= whole < 2**63:
         raise ValueError
@@ -188,7 +191,10 @@ def moment(value: Any, form: str) -> int:
     elif form in _PER_UNIT:
         if isinstance(value, bool):
             raise ValueError
-        us = round(Decimal(str(value)) * _PER_UNIT[form])
+        since = Decimal(str(value))
+        if not since.is_finite() or since.adjusted() > 19:
+            raise ValueError
+        us = round(since * _PER_UNIT[form])
     else:
         found = datetime.fromisoformat(value) if form == "iso" else datetime.strptime(value, form)
         found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)

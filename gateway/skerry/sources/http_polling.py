@@ -62,7 +62,7 @@ class HttpPolling(StreamType):
     def _objects(self, content: bytes) -> Read:
         try:
             found: Any = self._json.decode(content)
-        except (msgspec.DecodeError, ArithmeticError, RecursionError):
+        except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError):
             # As a line that is no JSON: counted, and shown.
             return content
         values: list[Value] = (
