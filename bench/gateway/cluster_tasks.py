@@ -17,7 +17,7 @@ from statistics import median
 
 import numpy as np
 
-from bench.measuring.line_and_log import SPAN
+from bench.measuring.line_and_log import MOTES, SPAN
 from bench.measuring.spark_progress import row_of
 from bench.measuring.states import SINCE, Driven, State, driven
 from bench.runner.benchmark import Benchmark, Options, option
@@ -25,6 +25,7 @@ from bench.runner.provenance import PROJECT
 from bench.runner.recorder import Recorder
 from bench.runner.result import Column
 from gateway.tests.cluster import Cluster
+from gateway.tests.process import wait_for
 from skerry.spark.log_source import BATCH
 
 #: Of a batch's rows at least so many, that it counts as full.
@@ -35,6 +36,8 @@ FULL = 0.9
 class Load(Options):
     workers: tuple[int, ...] = option((1, 2), "workers of the cluster, in turn, of one core each")
     users: int = option(100, "users, of whom each wants a thousandth of the rows, and none has a reader")
+    windows: int = option(0, "further users with windows, each over rows of his own condition")
+    joined: int = option(0, "further users whose thousandth is joined with a table")
     batches: int = option(
         20, "full batches of rows that are measured, after as many as Java needs to compile what is used"
     )
@@ -74,6 +77,8 @@ def measure(options: Load, recorder: Recorder) -> None:
         idle, unequal = (median(getattr(one, name) for one in batches) for name in ("idle", "unequal"))
         table.row(workers, len(batches), median(one.length_ms for one in batches), 100 * idle, unequal)
         named = f"{workers} one-core worker{'s' * (workers != 1)}"
+        named += f", {options.windows} with windows" if options.windows else ""
+        named += f", {options.joined} with a table" if options.joined else ""
         recorder.figure(
             f"of a full batch's time no task runs, {named}",
             100 * idle,
@@ -134,6 +139,25 @@ def _run(gateway: Driven, options: Load, recorder: Recorder) -> None:
     for _ in range(options.users):
         low = int(rng.integers(0, SPAN - width))
         gateway.ask(low, low + width - 1)
+    if options.joined:
+        tables = gateway.daemon.data / "tables"
+        tables.mkdir(exist_ok=True)
+        (tables / "places.csv").write_text(
+            "node,name\n" + "".join(f"{n},hall {n % 7}\n" for n in range(1, MOTES + 1))
+        )
+        wait_for(lambda: any(table["name"] == "places" for table in gateway.client.tables()))
+    for number in range(options.windows):
+        window = f"AVG(light, {1 + number % 10} min) AS mean, COUNT(*, {1 + number % 10} min) AS n"
+        gateway.client.query(
+            f"SELECT epoch, nodeid % 4 AS part, {window} FROM sensors WHERE light > {100 * number} GROUP BY nodeid % 4 "
+            "SAMPLE PERIOD 1 s", linger_s=None,
+        )  # fmt: skip
+    for _ in range(options.joined):
+        low = int(rng.integers(0, SPAN - width))
+        gateway.client.query(
+            f"SELECT s.nodeid, s.light, p.name FROM sensors AS s, places AS p WHERE p.node = s.nodeid "
+            f"AND s.light BETWEEN {low} AND {low + width - 1} SAMPLE PERIOD 1 s", linger_s=None,
+        )  # fmt: skip
     gateway.begin()
     gateway.append(1)
     gateway.through()
@@ -178,4 +202,6 @@ def _covered(spans: list[Span]) -> float:
     return total
 
 
-BENCHMARK = Benchmark(measure, quick=Load(workers=(1,), users=10, batches=2, warm=1), minutes=6)
+BENCHMARK = Benchmark(
+    measure, quick=Load(workers=(1,), users=10, windows=2, joined=2, batches=2, warm=1), minutes=6
+)

@@ -1,5 +1,7 @@
-"""What a gateway's process takes for a row of many roots, from the bytes of their lines until it is in the log and acknowledged: without
-ports, threads and Spark, so that nothing else is in it."""
+"""What a gateway's process takes for a row of many roots, from the bytes of their lines until it is in the log and acknowledged.
+
+Without ports, threads and Spark, so that nothing else is in it.
+"""
 
 from __future__ import annotations
 
