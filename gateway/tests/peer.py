@@ -17,10 +17,12 @@ from skerry_protocol.packets import PacketType
 class RootPeer:
     """Sends queued packets with go-back-N, a window unacknowledged; collects what the gateway sends. As a mote it numbers on, whoever
     opens the port, until it hears RESET. ``deaf``: acknowledgements do not reach it; ``mute``: it does not tell its time;
-    ``query_version``: that of what other gateways told it."""
+    ``query_version``: that of what other gateways told it; ``speed``: seconds of its time in one of ours."""
 
-    def __init__(self, session: int = 1, version: int | None = None, node: int = 0) -> None:
-        self.session, self._version, self.node = session, version, node
+    def __init__(
+        self, session: int = 1, version: int | None = None, node: int = 0, speed: float = 1.0
+    ) -> None:
+        self.session, self._version, self.node, self.speed = session, version, node, speed
         self.port = free_port()
         self.began = time.monotonic()
         self.waiting: deque[bytes] = deque()
@@ -60,6 +62,10 @@ class RootPeer:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def now(self) -> float:
+        """Its time, in s since it began."""
+        return (time.monotonic() - self.began) * self.speed
+
     def close(self) -> None:
         """Stop and close; what was queued and not acknowledged waits until it is opened again."""
         self._stop.set()
@@ -67,7 +73,7 @@ class RootPeer:
         self._server.close()
 
     def _hello(self) -> bytes:
-        seconds = int(time.monotonic() - self.began)
+        seconds = int(self.now())
         queries = bytes(sorted(self.programs()))
         packet = codec.encode(
             PacketType.HELLO,
@@ -94,7 +100,7 @@ class RootPeer:
 
     def _time(self) -> bytes:
         """Network time now, as a root tells it once a second."""
-        now = time.monotonic() - self.began
+        now = self.now()
         return codec.encode(
             PacketType.TIME, seconds=int(now), ticks=int(now % 1 * 32768), more=bool(self.waiting)
         )
@@ -115,7 +121,7 @@ class RootPeer:
             while self._connected and self._flying < min(WINDOW, len(self.waiting)):
                 client.sendall(self.noise + self._data(self._flying))
                 self._flying, sent_at = self._flying + 1, time.monotonic()
-            if self._connected and time.monotonic() - told >= 1 and not self.mute:
+            if self._connected and time.monotonic() - told >= 1 / self.speed and not self.mute:
                 told = time.monotonic()
                 client.sendall(LinkFrame(FrameKind.TIME, 0, self._time()).to_bytes())
 

@@ -41,14 +41,18 @@ class Daemon:
 
     def start(self, *options: str) -> None:
         """Start it, with further options; returns when it answers and has heard the first root."""
+        self.launch(*options)
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
+        wait_for(lambda: self.client().status()["link"]["state"] == "connected")
+
+    def launch(self, *options: str) -> None:
+        """The same without waiting for it."""
         arguments = [part for link in self.links for part in ("--link", link)]
         arguments += ["--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*self.command, "gateway", *arguments, *options], stderr=log, cwd=self.folder
             )
-        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0)
-        wait_for(lambda: self.client().status()["link"]["state"] == "connected")
 
     def client(self, user: str | None = None) -> skerry.Client:
         """A client for a user."""
@@ -57,17 +61,17 @@ class Daemon:
     def started(self) -> list[int]:
         """Process ids of all that it, or one that it started, has started."""
         assert self.process is not None
-        return _started_by(self.process.pid)
+        return started_by(self.process.pid)
 
     @property
     def driver(self) -> int:
         """Process id of its Spark driver."""
-        [found] = [pid for pid in self.started() if "skerry.spark.driver" in _said(pid, "cmdline")]
+        [found] = [pid for pid in self.started() if "skerry.spark.driver" in said(pid, "cmdline")]
         return found
 
     def child(self, name: str) -> int:
         """Process id of the one of these that has this name."""
-        [found] = [pid for pid in self.started() if _said(pid, "comm").strip() == name]
+        [found] = [pid for pid in self.started() if said(pid, "comm").strip() == name]
         return found
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -76,12 +80,12 @@ class Daemon:
         self.process.wait(120)
 
 
-def _started_by(pid: int) -> list[int]:
+def started_by(pid: int) -> list[int]:
     """All processes behind one."""
     children = [
-        int(child) for thread in _threads(pid) for child in _said(pid, f"task/{thread}/children").split()
+        int(child) for thread in _threads(pid) for child in said(pid, f"task/{thread}/children").split()
     ]
-    return [*children, *(later for child in children for later in _started_by(child))]
+    return [*children, *(later for child in children for later in started_by(child))]
 
 
 def _threads(pid: int) -> list[str]:
@@ -91,7 +95,7 @@ def _threads(pid: int) -> list[str]:
         return []
 
 
-def _said(pid: int, what: str) -> str:
+def said(pid: int, what: str) -> str:
     """What the system says of a process; of one that has ended meanwhile nothing."""
     try:
         return Path(f"/proc/{pid}/{what}").read_text()

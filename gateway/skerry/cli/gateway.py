@@ -140,7 +140,8 @@ def gateway(
         servers = Servers(listen, api_workers, tokens, tls)
         retention = Retention(keep_days, int(keep_gb * GIGABYTE), keep_log_days, int(keep_log_gb * GIGABYTE))
         data = data or _default_data()
-        daemon = Gateway(link, data, master, retention, backlog, tables, speed, sources or DEFAULT)
+        allowed = sources or DEFAULT
+        daemon = Gateway(link, data, master, retention, backlog, tables, speed, allowed, spark_ahead=True)
         settings = {"token_file": token_file, "extensions": extensions, "verbose": verbose}
         servers.prepare(daemon, data, limits, settings)
         daemon.start()

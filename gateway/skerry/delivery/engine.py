@@ -144,6 +144,8 @@ class Engine:
         self._windows = self._new_windows()
         #: Who has windows for himself.
         self._own: set[str] = set()
+        #: Whether others want to be told at the end, and whether it has changed what shared windows are made of.
+        self._gathering = self._windows_due = False
         self._replays: dict[str, Replay] = {}
         self._recent = Recent()
         self._lock = threading.RLock()
@@ -220,11 +222,30 @@ class Engine:
                     user, subscriber.residual, feeds, self.done, self._recent.floor + 1
                 )
                 subscriber.buffer.see(views, self.done)
-                self._want_windows()
+                self._windows_due = True
             else:
                 self._see(user, subscriber, had)
-            self._entries.publish()
+            self._publish()
             self.changed(user)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """While feeds of many users change: executors are told once, of all of them."""
+        with self._lock:
+            self._gathering = True
+            try:
+                yield
+            finally:
+                self._gathering = False
+                self._publish()
+
+    def _publish(self) -> None:
+        """Executors are to know what has changed."""
+        if self._gathering:
+            return
+        if self._windows_due:
+            self._want_windows()
+        self._entries.publish()
 
     def _keeps(self, user: str, subscriber: Subscriber) -> bool:
         """Whether he gets his rows by the entries that he has."""
@@ -291,6 +312,7 @@ class Engine:
 
     def _want_windows(self) -> None:
         """Executors are to fold what shared windows are made of."""
+        self._windows_due = False
         self._entries.want_windows(self._windows.wanted(), self._stream)
 
     def unsubscribe(self, user: str) -> None:
@@ -308,8 +330,8 @@ class Engine:
                     self._entries.remove(user, view.entry)
                     self._audiences.pop(key, None)
             if gone.shares_windows:
-                self._want_windows()
-            self._entries.publish()
+                self._windows_due = True
+            self._publish()
             self.changed(user)
         gone.buffer.wake()
 
@@ -340,7 +362,7 @@ class Engine:
             batch = batch.behind(self.done) if self._started else batch
             if batch.first >= batch.end:
                 return 0
-            self._entries.publish()
+            self._publish()
             if not self._started:
                 self._started = True
                 self._catch_up(batch.first)
@@ -410,10 +432,16 @@ class Engine:
         """What windows hold after a restart, from the log as far as it reaches back."""
         sharing = [s for s in self._subscribers.values() if s.shares_windows]
         attributes = frozenset[int]().union(*(s.plan.attributes for s in sharing))
+        begins = self._windows.begins(
+            {user: s.begin for user, s in self._subscribers.items() if s.shares_windows}
+        )
         for at in range(min((s.begin for s in sharing), default=end), end, STEP):
+            upto = min(at + STEP, end)
+            # Of a thousand who have come in the course of a day hardly one asks for windows of all of it.
+            begun = {number for number, begin in begins.items() if begin < upto}
             try:
-                for parts in self._pieces(at, min(at + STEP, end), attributes):
-                    self._windows.process(parts)
+                for parts in self._pieces(at, upto, attributes):
+                    self._windows.process(parts, begun)
             except TableError as error:
                 # Windows of many users are not to wait for a file that may never come back, nor their new rows.
                 self.lacking = str(error)

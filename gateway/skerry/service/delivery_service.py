@@ -92,12 +92,13 @@ class DeliveryService:
         Of ten thousand queries, of those only whose feeds have changed, and of those that go on from the past into any stream.
         """
         changed = self._network.changed()
-        for query_id in changed | self._queries.with_past:
-            query = self._queries.find(query_id)
-            if query is not None:
-                self._persistence.note(query.id)
-                self._refresh_feed(query)
-                self.engine.set_feeds(query.id, dict(query.feeds))
+        with self.engine.together():
+            for query_id in changed | self._queries.with_past:
+                query = self._queries.find(query_id)
+                if query is not None:
+                    self._persistence.note(query.id)
+                    self._refresh_feed(query)
+                    self.engine.set_feeds(query.id, dict(query.feeds))
 
     def _refresh_feed(self, query: UserQuery) -> None:
         feeds, network = self._network.feeds(query.id), self._network

@@ -52,7 +52,7 @@ class Gateway:
     """One daemon. Its services' methods may be called from any thread: ``queries`` is what users ask, ``delivery`` how they get their rows,
     ``ingest`` what motes say, ``site`` what there is and how it is. ``links``: a URL for each root; ``backlog``: rows of the log that a
     reader may be behind; ``speed``: s of network time in one of this machine's; ``sources``: what sources that are
-    no motes may be opened (:mod:`skerry.sources.addresses`)."""
+    no motes may be opened (:mod:`skerry.sources.addresses`); ``spark_ahead``: Spark starts while what is remembered is read."""
 
     def __init__(
         self,
@@ -64,6 +64,8 @@ class Gateway:
         tables: Path | None = None,
         speed: float = 1.0,
         sources: Sequence[str] = DEFAULT,
+        *,
+        spark_ahead: bool = False,
     ) -> None:
         self._lock = threading.RLock()
         self._data = DataDirectory(data)
@@ -142,6 +144,16 @@ class Gateway:
         for root in self.roots:
             root.listener = self.ingest
         self.links = Links([root.link for root in self.roots], self.ingest.packets, self.ingest.idle)
+        if spark_ahead:
+            self.spark.prepare()
+        try:
+            self._remember(urls)
+        except BaseException:
+            self.spark.stop()
+            raise
+
+    def _remember(self, urls: list[str]) -> None:
+        """What is on the disk. Raises DataError."""
         self._restore(urls)
         self._intake.restore(
             self.log, self._network.streams, self._network.source_of, self._network.session_of

@@ -11,11 +11,13 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +26,7 @@ from skerry.spark import databases, past
 from skerry.spark.log_source import LogSource, UnreadableError
 from skerry.spark.messages import (
     Batch,
+    Begin,
     DatabaseAnswer,
     DatabaseRequest,
     Failed,
@@ -58,7 +61,7 @@ class Driver:
         self._files = BlockFiles(Path(self._job.data))
         self._spark: SparkSession | None = None
         self._query: Any = None
-        self._stopping = threading.Event()
+        self._stopping, self._begun = threading.Event(), threading.Event()
         self._answered = threading.Event()
         self._taken = self._refused = False
 
@@ -72,6 +75,8 @@ class Driver:
                 # Nobody is left for whom anything could be put in order. Java ends with this process.
                 os._exit(1)
             match word:
+                case Begin():
+                    self._begun.set()
                 case Taken(done):
                     self._taken = done
                     self._answered.set()
@@ -89,6 +94,10 @@ class Driver:
         try:
             self._spark = session(self._job.master, self._job.directory, self._job.local)
             self._spark.dataSource.register(LogSource)
+            if not self._begun.is_set() and self._job.master.startswith("local"):
+                # While the gateway reads what it remembers. A cluster may have no workers now.
+                warm_up(self._spark)
+            self._begun.wait()
             while not self._stopping.is_set():
                 self._run_query(self._spark)
         except Exception as error:
@@ -167,6 +176,7 @@ class Driver:
 
     def _stop(self) -> None:
         self._stopping.set()
+        self._begun.set()
         # A batch that the gateway is not done with is given up, and comes again.
         self._taken = False
         self._answered.set()
@@ -175,6 +185,18 @@ class Driver:
             self._query.stop()
         if self._spark is not None:
             self._spark.stop()
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Start as many Python workers as run at a time, and have Java load what a query takes: the first batch finds both there."""
+    tasks = spark.sparkContext.defaultParallelism
+    spark.range(0, tasks, 1, tasks).mapInArrow(_load, "id long").collect()
+
+
+def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # A worker that has what reads the log is the sooner done with its first rows.
+    assert LogSource.name()
+    yield from batches
 
 
 def cause(error: Exception) -> str:

@@ -22,6 +22,11 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Begin:
+    """The gateway knows whose rows are whose: the streaming query may begin."""
+
+
+@dataclass(frozen=True)
 class Started:
     """The streaming query runs."""
 

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -29,6 +30,7 @@ from skerry.execution.matched import MatchedBatch
 from skerry.spark import checkpoint, environment, index_file
 from skerry.spark.messages import (
     Batch,
+    Begin,
     DatabaseAnswer,
     DatabaseRequest,
     Failed,
@@ -66,7 +68,7 @@ class SparkDriver:
         self._master, self._directory, self._log_path, self._process = master, directory, log_path, process
         self._local = directory.resolve() / "spark"
         self._files = BlockFiles(directory)
-        self._stopping = threading.Event()
+        self._stopping, self._begun = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="spark", daemon=True)
         self._lock = threading.Lock()
         self._connection: Connection | None = None
@@ -79,10 +81,17 @@ class SparkDriver:
         self.batches = 0
         self.batch_seconds: deque[float] = deque(maxlen=100)
 
-    def start(self) -> None:
-        """Begin in the background: Spark takes some seconds. Raises OSError."""
+    def prepare(self) -> None:
+        """Start Spark in the background, which takes some seconds; it reads nothing before :meth:`start`. Raises OSError."""
         self._files.clear()
         self._thread.start()
+
+    def start(self) -> None:
+        """Batches come from now on. Raises OSError."""
+        self._begun.set()
+        if self._thread.ident is None:
+            self.prepare()
+        self._say(Begin())
 
     @property
     def trouble(self) -> str | None:
@@ -214,9 +223,12 @@ class SparkDriver:
         listening.start()
         self._since = time.monotonic()
         with self._lock:
+            # Of one that has ended already the conversation tells.
+            with suppress(OSError):
+                connection.send(job)
             self._connection = connection
         try:
-            failed, ran = self._converse(connection, job)
+            failed, ran = self._converse(connection)
         finally:
             with self._lock:
                 self._connection = None
@@ -233,10 +245,11 @@ class SparkDriver:
                 log.debug("Spark's last words: %s", line)
         return ran
 
-    def _converse(self, connection: Connection, job: Job) -> tuple[str, bool]:
+    def _converse(self, connection: Connection) -> tuple[str, bool]:
         """Until the driver hangs up. Returns its last word, "" if it had none, and whether it ran."""
         failed, ran = "", False
-        self._say(job)
+        if self._begun.is_set():
+            self._say(Begin())
         if self._stopping.is_set():
             self._say(Stop())
         while True:

@@ -436,11 +436,18 @@ class Windows:
             return False
         return self._time(number, feed.until_ms) <= now_ms - LATENESS_MS
 
-    def process(self, parts: Mapping[int, Part]) -> tuple[dict[Hashable, WindowPart], set[str]]:
-        """The next rows of all streams: what windows give, by :data:`WindowKey`, and whose they are."""
+    def begins(self, users: Mapping[str, int]) -> dict[int, int]:
+        """By number of what is shared, the least of what these users have."""
+        return {shared.number: min(users[user] for user in shared.users) for shared in self._shared.values()}
+
+    def process(
+        self, parts: Mapping[int, Part], only: Collection[int] | None = None
+    ) -> tuple[dict[Hashable, WindowPart], set[str]]:
+        """The next rows of all streams: what windows give, by :data:`WindowKey`, and whose they are. ``only``: numbers of what is shared
+        that the rows are for; None: all."""
         found = Brought()
         for shared in list(self._shared.values()):
-            if shared.views.keys() & parts.keys():
+            if (only is None or shared.number in only) and shared.views.keys() & parts.keys():
                 self._give(shared, self._of_rows(shared, parts), found)
         return found.parts, found.users
 

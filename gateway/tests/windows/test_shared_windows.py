@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from gateway.tests.executors import Executors
 from gateway.tests.logs import PERIODS, STREAMS, Log, Replay, happenings, logs, plan_of, steady
 from gateway.tests.windowed import User, ordered, users
+from skerry.delivery import engine as engine_module
 from skerry.delivery.engine import Engine
 from skerry.planner.model.plans import Feed
 from skerry.planner.model.waits import behind_ms
@@ -22,6 +24,7 @@ from skerry.planner.planner import plan_query
 from skerry.sql.errors import QueryError
 from skerry.storage.log.record import RECORD, Block
 from skerry.streams.stream import Stream
+from skerry.windows.shared_windows import Windows
 
 
 @pytest.mark.slow
@@ -63,6 +66,32 @@ def check_windows(
         user.read(replay.engine, log, replay.end)
         in_order = list if user.order else ordered
         assert in_order(user.got) == in_order(user.duckdb_rows(log))
+
+
+def test_after_a_restart_rows_are_folded_for_those_who_were_there_when_they_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_module, "STEP", 5)
+    log = steady(60)
+    early = User([(30_000, 10_000)], None, None, None, None, None, 0, None, name="early")
+    late = User([(30_000, 10_000)], None, "temp > 21", None, None, None, 101_000, None, name="late", began=20)
+    engine = Engine(STREAMS.get, log.block)
+    for user in (early, late):
+        user.join(engine)
+    given: list[int] = []
+    process = Windows.process
+
+    def counted(self: Windows, parts: Any, only: Any = None) -> Any:
+        given.append(len(only))
+        return process(self, parts, only)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Windows, "process", counted)
+        engine.process(log.block(40, 60))
+    assert given == [1] * 4 + [2] * 4
+    for user in (early, late):
+        user.read(engine, log, 60)
+        assert ordered(user.got) == ordered(user.duckdb_rows(log))
 
 
 def test_users_who_come_at_different_times_share_panes() -> None:
