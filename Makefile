@@ -6,8 +6,8 @@ SHELL := /bin/bash
 PYTHON  ?= python3
 VENV    := .venv
 RUN     := $(VENV)/bin/python
-# One more than there are processors: many a test waits for what it has started.
-TEST    := $(RUN) -m pytest -n $(shell expr $$(nproc) + 1) --dist worksteal
+# Two more than there are processors: many a test waits for what it has started.
+TEST    := $(RUN) -m pytest -n $(shell expr $$(nproc) + 2) --dist worksteal
 CACHE   := build/cache
 # Of this folder: a copy of it is set up anew, as its .venv would run what lies in the first.
 STAMP   := build/setup.$(shell pwd | cksum | cut -d' ' -f1).stamp
