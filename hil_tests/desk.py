@@ -61,8 +61,7 @@ class Desk:
         ]
         self.ingest.store(packets, self.networks.source(self.network), self.log, self.networks.now_ms())
         self.endpoint.acknowledge()
-        for packet in packets:
-            self.network.hear(packet)
+        self.network.hear(packets)
         if any(isinstance(packet, Stamp) for packet in packets):
             self.ingest.tell(self.log)
 

@@ -41,7 +41,7 @@ def test_epochs_are_aligned_to_network_time(mote: Mote) -> None:
     assert [row.body.epoch for row in rows] == [41, 42, 43, 44]
     for row in rows:
         assert row.local / SECOND == pytest.approx(row.body.epoch * 2.5 - 100.5, abs=TOLERANCE / SECOND)
-        assert int.from_bytes(row.body["values"], "little") == row.body.epoch
+        assert int.from_bytes(row.body.values, "little") == row.body.epoch
 
 
 def test_nothing_runs_before_network_time_is_known(mote: Mote) -> None:
@@ -185,7 +185,7 @@ def test_one_acquisition_for_all_queries_due_together(mote: Mote) -> None:
     mote.run(1)
     assert mote.acquisitions == 1
     assert mote.last_mask == 1 << TEMP | 1 << LIGHT
-    assert {row.body.query: int.from_bytes(row.body["values"], "little") for row in mote.records()} == {
+    assert {row.body.query: int.from_bytes(row.body.values, "little") for row in mote.records()} == {
         1: 2150, 2: 300, 3: 50,
     }  # fmt: skip
 
@@ -256,8 +256,6 @@ def test_no_fast_epoch_comes_twice_when_the_clock_steps_back(
     mote.run(after)
     mote.synchronise(99.9 + after - back)
     mote.run(1.5)
-    found = [
-        record.body.epoch + i for record in mote.records() for i in range(len(record.body["values"]) // 2)
-    ]
+    found = [record.body.epoch + i for record in mote.records() for i in range(len(record.body.values) // 2)]
     assert found == list(range(found[0], found[-1] + 1))
     assert len(found) > 2000 / period

@@ -70,7 +70,7 @@ class Asked:
                 continue
             columns = self._queries[record.body.query].columns
             layout = struct.Struct("<" + "".join(column.format.letter for column in columns))
-            values, _, _ = decode_values(record.body["values"], layout)
+            values, _, _ = decode_values(record.body.values, layout)
             known = [None if record.body.nulls >> i & 1 else value for i, value in enumerate(values)]
             rows.append((record.body.query, record.body.epoch, known))
         return rows

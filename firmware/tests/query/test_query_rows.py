@@ -37,7 +37,7 @@ def test_board_net_and_settings_attributes(mote: Mote) -> None:
     row = one_row(mote, program([field(ValueFormat.I32, attribute(name)) for name in names]))
     assert row.type is PacketType.RESULT
     assert (row.body.query, row.body.node, row.body.epoch, row.body.nulls) == (1, 7, 100, 0)
-    assert struct.unpack("<8i", row.body["values"]) == (7, 21, 3, 100, -1250, 300, 1234, 0)
+    assert struct.unpack("<8i", row.body.values) == (7, 21, 3, 100, -1250, 300, 1234, 0)
 
 
 def test_mote_without_a_tree_has_neither_parent_nor_level(mote: Mote) -> None:
@@ -46,7 +46,7 @@ def test_mote_without_a_tree_has_neither_parent_nor_level(mote: Mote) -> None:
         mote, program([field(ValueFormat.U16, attribute(name)) for name in ("parent", "level", "nodeid")])
     )
     assert row.body.nulls == 0b011
-    assert row.body["values"] == bytes([0, 0, 0, 0, 7, 0])
+    assert row.body.values == bytes([0, 0, 0, 0, 7, 0])
 
 
 def test_epoch_beyond_31_bits_is_null(mote: Mote) -> None:
@@ -63,7 +63,7 @@ def test_absent_failed_and_unknown_sensors_are_null(mote: Mote) -> None:
     codes = [attribute("temp"), attribute("light"), instruction(Op.ATTR, 29), attribute("voltage")]
     row = one_row(mote, program([field(ValueFormat.I16, code) for code in codes]))
     assert row.body.nulls == 0b0111
-    assert row.body["values"] == bytes(6) + (2987).to_bytes(2, "little")
+    assert row.body.values == bytes(6) + (2987).to_bytes(2, "little")
 
 
 def test_earlier_reading_is_not_taken_for_a_new_one(mote: Mote) -> None:
@@ -93,12 +93,12 @@ def test_value_that_does_not_fit_its_format_is_null(
     )
     at = 0
     for i, (format, value) in enumerate(columns):
-        (packed,) = struct.unpack_from("<" + format.letter, row.body["values"], at)
+        (packed,) = struct.unpack_from("<" + format.letter, row.body.values, at)
         at += format.size
         fits = format.minimum <= value <= format.maximum
         assert packed == (value if fits else 0)
         assert row.body.nulls >> i & 1 == (not fits)
-    assert len(row.body["values"]) == at
+    assert len(row.body.values) == at
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from skerry.planner.model.plans import MoteQuery, QueryPlan
 from skerry.planner.physical.merge import merge
 from skerry.planner.physical.program import encode
 from skerry.planner.planner import plan_query
+from skerry_protocol import codec
 from skerry_protocol.attributes import BY_NAME
 from skerry_protocol.packets import PacketType
 
@@ -102,10 +103,10 @@ def test_the_gateway_makes_the_rows_that_a_mote_makes(
     assert made == sent
 
 
-def _values(view: MoteQuery, body: object) -> tuple[int | None, ...]:
-    data, found = body["values"], []  # type: ignore[index]
+def _values(view: MoteQuery, body: codec.Result) -> tuple[int | None, ...]:
+    data, found = body.values, []
     for place, column in enumerate(view.columns):
         value = int.from_bytes(data[: column.format.size], "little", signed=column.format.minimum < 0)
         data = data[column.format.size :]
-        found.append(None if body.nulls >> place & 1 else value)  # type: ignore[attr-defined]
+        found.append(None if body.nulls >> place & 1 else value)
     return tuple(found)
