@@ -212,13 +212,7 @@ def run_together(
             mote.reads(entry.number) - n for entry, n in zip((LIGHT, TEMP, HUMIDITY), before, strict=True)
         ]
         for record in mote.records():
-            body = dict(record.body)
-            found.append(
-                (
-                    body.pop("query"),
-                    repr({key: value for key, value in body.items() if key != "_io"}).encode(),
-                )
-            )
+            found.append((record.body.query, repr(record.body._replace(query=0)).encode()))
     return found, read
 
 
