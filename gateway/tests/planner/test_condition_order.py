@@ -212,7 +212,9 @@ def run_together(
             mote.reads(entry.number) - n for entry, n in zip((LIGHT, TEMP, HUMIDITY), before, strict=True)
         ]
         for record in mote.records():
-            found.append((record.body.query, repr(record.body._replace(query=0)).encode()))
+            body = dict(record.body if isinstance(record.body, dict) else record.body._asdict())
+            rest = {key: value for key, value in body.items() if key not in ("query", "_io")}
+            found.append((body["query"], repr(rest).encode()))
     return found, read
 
 
