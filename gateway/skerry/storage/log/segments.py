@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from skerry.storage.log.numbered_files import NumberedFiles
 from skerry.storage.log.record import RECORD, Records, damaged, intact, seal
 from skerry.storage.replacement import sync_directory
 
@@ -27,17 +28,11 @@ class Segments:
 
     def begins(self) -> list[int]:
         """Names of the segments, ascending; [] where there are none."""
-        try:
-            names = os.listdir(self.path)
-        except FileNotFoundError:
-            return []
-        found = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
-        # A copy that somebody has put beside it is none.
-        return sorted(int(name) for name in found if name.isdecimal())
+        return NumberedFiles(self.path, SUFFIX).begins()
 
     def segment(self, begin: int) -> Path:
         """The file of a segment."""
-        return self.path / f"{begin:020d}{SUFFIX}"
+        return NumberedFiles(self.path, SUFFIX).file(begin)
 
     def end(self) -> int:
         """The number behind the last row, while another process may be appending; at least the last segment's name."""

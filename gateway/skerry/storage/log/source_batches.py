@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from skerry.storage.log.numbered_files import NumberedFiles
 from skerry.storage.log.record import RECORD, Int64, Kind, Records
 from skerry.storage.replacement import sync_directory
 
@@ -44,19 +45,15 @@ class SourceFiles:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._files = NumberedFiles(path, SUFFIX)
 
     def begins(self) -> list[int]:
         """Names of the files, ascending."""
-        try:
-            names = os.listdir(self.path)
-        except FileNotFoundError:
-            return []
-        found = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
-        return sorted(int(name) for name in found if name.isdecimal())
+        return self._files.begins()
 
     def file(self, begin: int) -> Path:
         """One by its name."""
-        return self.path / f"{begin:020d}{SUFFIX}"
+        return self._files.file(begin)
 
     def tables(self, numbers: Int64, records: Records) -> Iterator[tuple[int, int, pa.Table]]:
         """The rows of each record that is a batch: its number, its stream, and them. What a disk has changed or lost is left out."""
