@@ -7,6 +7,7 @@ with ``every_s`` how often. State between calls is the object's own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -69,7 +70,7 @@ class AddressError(ValueError):
     """An address that cannot be right, however often it is tried; one line."""
 
 
-class StreamType:
+class StreamType(ABC):
     """The base of all types. An OSError of any method means that the source is away: it is closed, and opened again later. AddressError:
     it is not tried again before its tuple has changed."""
 
@@ -78,14 +79,15 @@ class StreamType:
     #: Names of options of its addresses; None: any.
     options: ClassVar[frozenset[str] | None] = frozenset()
 
+    @abstractmethod
     def init(self, sensor: Sensor) -> Awaitable[None] | None:
         """Open the source."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self) -> Awaitable[Read] | Read:
         """What has come: a value, several, or a signal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> Awaitable[None] | None:
         """Nothing more is needed."""
 
