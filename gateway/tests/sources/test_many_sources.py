@@ -205,5 +205,7 @@ def test_users_come_and_go_while_the_gateway_is_killed(daemon: Daemon) -> None:
         expected = sent.expected(where, since)
         wait_for(lambda reader=reader, expected=expected: len(reader.got) >= len(expected))
         assert sorted((tuple(row.values()) for row in reader.got), key=repr) == expected, where
+    for _, _, reader in users:
+        reader.rows.stop()
     for server in servers:
         server.close()

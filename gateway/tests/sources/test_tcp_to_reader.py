@@ -116,3 +116,4 @@ def test_what_cannot_be_opened_is_named_and_others_go_on(daemon: Daemon, servers
     ):  # fmt: skip
         assert part in why, whys
     assert "5 of 6 sources bring nothing: tcp://127.0.0.1:" in str(reader.rows.status()["paused"])
+    reader.rows.stop()
