@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,13 +103,31 @@ class Reader:
         except skerry.GatewayError as error:
             self.failed = str(error)
 
-    def stop(self, since_s: int) -> None:
+    def stop(self, root_s: int) -> None:
         """At its time, and not before the rows that are due have come: neither waits for this machine."""
         due_s = last_due_s(self.life)
-        wait_for(
-            lambda: bool(self.life.got) and since_s + self.life.got[-1]["epoch"] * self.life.period_s >= due_s
-        )
+        wait_for(lambda: max((at for at, _, _ in epochs(self.life, root_s)), default=0) >= due_s)
         self.client.stop(self._asked.id)
+
+
+def epochs(life: Life, root_s: int) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
+    """When each epoch of a user's rows began, in s, its number, and its rows. Numbers begin anew with the root's session, at ``root_s``."""
+    since_s, before = root_s if life.asked_s > root_s else 0, -1
+    # Epochs of aggregates come in their order; a row that was sent again may come behind the next epoch's.
+    late = 0 if _plan(life).aggregate else 2
+    for epoch, group in groupby(list(life.got), lambda row: int(row["epoch"])):
+        # Of the session behind the root's restart: network time begins anew.
+        if not since_s and (epoch < before - late or epoch * life.period_s < life.asked_s - BEFORE_S):
+            since_s, before = root_s, -1
+        assert epoch > before - late - 1, f"{life.sql}: epoch {epoch} comes behind {before}"
+        before = max(before, epoch)
+        yield since_s + epoch * life.period_s, epoch, list(group)
+
+
+def _plan(life: Life) -> QueryPlan:
+    plan = plan_query(f"{life.asked.sql} SAMPLE PERIOD {life.period_s} s")
+    assert isinstance(plan, QueryPlan)
+    return plan
 
 
 @pytest.mark.spark
@@ -155,7 +174,7 @@ def _live(motes: Motes, daemon: Daemon, lives: list[Life], gateway_s: int, root_
         for life in [life for life in lives if life.asked_s == now]:
             readers.append(Reader(clients[life.user], life))
         for reader in [reader for reader in readers if reader.life.until_s == now and reader.life.always]:
-            reader.stop(since_s)
+            reader.stop(root_s)
     # Who began late ends late.
     for now in range(MINUTES * 60 + 120, MINUTES * 60 + 480):
         if not any(reader.thread.is_alive() for reader in readers if not reader.life.always):
@@ -178,20 +197,10 @@ def _heard(daemon: Daemon, network_s: int) -> None:
 
 def _check(life: Life, by_minute: list[list[Row]], root_s: int, restarts: list[tuple[int, int]]) -> list[str]:
     """What is wrong with a user's rows, in lines."""
-    plan = plan_query(f"{life.asked.sql} SAMPLE PERIOD {life.period_s} s")
-    assert isinstance(plan, QueryPlan)
+    plan = _plan(life)
     rows: dict[int, list[dict[str, object]]] = {}
-    since_s, before = root_s if life.asked_s > root_s else 0, -1
-    # Epochs of aggregates come in their order; a row that was sent again may come behind the next epoch's.
-    late = 0 if plan.aggregate else 2
-    for epoch, group in groupby(life.got, lambda row: int(row["epoch"])):
-        # Of the session behind the root's restart: network time begins anew.
-        if not since_s and (epoch < before - late or epoch * life.period_s < life.asked_s - BEFORE_S):
-            since_s, before = root_s, -1
-        assert epoch > before - late - 1, f"{life.sql}: epoch {epoch} comes behind {before}"
-        at = since_s + epoch * life.period_s
-        assert late or at not in rows, f"{life.sql}: epoch {epoch} comes twice"
-        before = max(before, epoch)
+    for at, epoch, group in epochs(life, root_s):
+        assert not plan.aggregate or at not in rows, f"{life.sql}: epoch {epoch} comes twice"
         rows.setdefault(at, []).extend({n: row[n] for n in row if n != "epoch"} for row in group)
     told = f"{life.user} asked at {life.asked_s} s: {life.sql}"
     if life.always:

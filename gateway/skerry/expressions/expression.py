@@ -63,6 +63,20 @@ class Expr:
     aggregate: Aggregate = Aggregate.NONE
     cells: int = 1
     final: tuple[str | int, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Much is known by expression, and an expression's hash would be made of its whole tree each time.
+        own = (self.op, self.args, self.operand, self.digits, self.low, self.high)
+        object.__setattr__(self, "_hash", hash((*own, self.kind, self.aggregate, self.cells, self.final)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process texts have other hashes.
+        own = (self.op, self.args, self.operand, self.digits, self.low, self.high)
+        return Expr, (*own, self.kind, self.unit, self.aggregate, self.cells, self.final)
 
     @property
     def is_constant(self) -> bool:

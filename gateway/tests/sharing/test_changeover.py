@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -45,18 +45,24 @@ class Motes:
                 for t in range(ceiling(self.now * 1000, period), (self.now + 1) * 1000, period):
                     if installation.start * 1000 <= t < installation.end * 1000:
                         self.sampled[installation.query].add(t)
-            self.collect()
+            self.collect([user for user, chosen in self.demand.users().items() if _ends(chosen)])
             self.now += 1
             self.note(self.demand.advance(self.now))
+        self.collect(self.demand.users())
 
-    def collect(self) -> None:
-        """What users have now."""
-        for user, chosen in self.demand.users().items():
-            rows = self.had[user] = {}
+    def collect(self, users: Iterable[str]) -> None:
+        """What they have now. Who may be gone after the next second is asked each second."""
+        streams: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for user in users:
+            period, rows = self.demand.users()[user].period_ms, dict[int, list[int]]()
+            self.had[user] = rows
             for feed in self.demand.feeds(user):
-                for begin, sample in self._rows(feed.query, feed.stream_period_ms):
+                stream = feed.query, feed.stream_period_ms
+                if stream not in streams:
+                    streams[stream] = self._rows(*stream)
+                for begin, sample in streams[stream]:
                     if feed.passes(begin):
-                        rows.setdefault(begin // chosen.period_ms, []).append(sample)
+                        rows.setdefault(begin // period, []).append(sample)
 
     def _rows(self, query: int, period_ms: int) -> list[tuple[int, int]]:
         """Of a stream's rows, the time that stands for them and when they were sampled."""
@@ -72,6 +78,10 @@ class Motes:
                     if first and since <= begin and (until is None or begin < until):
                         rows.append((begin, t))
         return rows
+
+
+def _ends(chosen: QueryPlan) -> bool:
+    return chosen.once or chosen.duration_ms is not None
 
 
 def _check(motes: Motes, user: str, chosen: QueryPlan) -> None:

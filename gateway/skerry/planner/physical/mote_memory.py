@@ -40,12 +40,12 @@ _SIGNAL = 4
 _VOLTAGE = BY_NAME["voltage"].number
 
 
+@lru_cache(maxsize=4096)
 def bytes_taken(query: MoteQuery) -> int:
     """Bytes that the query takes of the memory that all share."""
     return program_size(query) + state_bytes(query)
 
 
-@lru_cache(maxsize=4096)
 def state_bytes(query: MoteQuery) -> int:
     """Those behind its program."""
     windows = sum(_window_bytes(column.expr) for column in query.columns if column.expr is not None)
