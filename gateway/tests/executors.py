@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gateway.tests.logs import STREAMS
 from skerry.delivery.engine import Engine
+from skerry.delivery.window_snapshots import WindowSnapshots
 from skerry.execution.blocks import Extent, batch_of, blocks_of, rows_of, to_bytes
 from skerry.execution.joined import Join
 from skerry.spark.index_file import IndexFile, IndexReader, newest
@@ -36,14 +37,17 @@ class Executors:
 
         self._readers = [IndexReader(self._file.path, make_join) for _ in range(2)]
 
-    def engine(self, read: Callable[[int, int], Block] | None = None) -> Engine:
-        """Of a gateway that starts, whose index goes on where that of the one before ended; ``read``: as of :class:`Engine`."""
+    def engine(
+        self, read: Callable[[int, int], Block] | None = None, snapshots: WindowSnapshots | None = None
+    ) -> Engine:
+        """Of a gateway that starts, whose index goes on where that of the one before ended; ``read``, ``snapshots``: as of
+        :class:`Engine`."""
         self._file.close()
         self._file = IndexFile(self._directory)
         self.files.clear()
         return Engine(
-            STREAMS.get, read, publish=self._file.append, version=self._file.version, files=self.files
-        )
+            STREAMS.get, read, publish=self._file.append, version=self._file.version, files=self.files, snapshots=snapshots
+        )  # fmt: skip
 
     def process(self, engine: Engine, block: Block) -> int:
         """As :meth:`Engine.process`, in two parts, each of which an executor has read."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from skerry.delivery.entries import Entries, Publish
 from skerry.delivery.matched_rows import Audience, MatchedRows, UserView
 from skerry.delivery.matched_source_rows import MatchedSourceRows, SourceUser
 from skerry.delivery.own_buffers import OwnBuffer
+from skerry.delivery.window_snapshots import WindowSnapshots
 from skerry.execution.blocks import batch_of, from_bytes
 from skerry.execution.deliveries import Delivery, in_order
 from skerry.execution.joined import ReadingGoneError
@@ -35,6 +37,9 @@ from skerry.tables.columns import TableError
 from skerry.tables.join import Joiner
 from skerry.windows.own_windows import OwnWindows, Past
 from skerry.windows.shared_windows import Windows, WindowView
+from skerry.windows.snapshot import Capture, resume
+
+log = logging.getLogger(__name__)
 
 #: Rows of the log read at a time to find out what windows hold.
 STEP = 65_536
@@ -124,12 +129,14 @@ class Engine:
         files: BlockFiles | None = None,
         entries: Entries | None = None,
         log: Path | None = None,
+        snapshots: WindowSnapshots | None = None,
     ) -> None:
         """``stream``: what a number means; ``read``: rows of the log from .. to - 1, those that it still has; ``compacted``: those that
         it has no longer, of plain streams with some attributes; ``by_utc``: whether windows are of all networks, by UTC, instead of each
         session's own; ``speed``: s of network time in one of UTC's; ``publish``: gets the changes of the users' index, behind
         ``version``; ``files``: what executors matched before what is in memory;
-        ``entries``: other ones than this gives users itself; ``log``: the log's directory, of rows that are no motes'."""
+        ``entries``: other ones than this gives users itself; ``log``: the log's directory, of rows that are no motes';
+        ``snapshots``: what is kept of shared windows over a restart."""
         self._sources = SourceFiles(log) if log is not None else None
         self._stream, self._compacted = stream, compacted
         self._read = read or (lambda start, _: Block(start, np.empty(0, RECORD)))
@@ -147,10 +154,12 @@ class Engine:
         #: Whether others want to be told at the end, and whether it has changed what shared windows are made of.
         self._gathering = self._windows_due = False
         self._replays: dict[str, Replay] = {}
-        self._recent = Recent()
+        self._snapshots = snapshots
+        #: The latest rows, and those of shared windows, which may have come further before the first batch.
+        self._recent, self._recent_windows = Recent(), Recent()
         self._lock = threading.RLock()
-        #: Rows of the log that have been through.
-        self.done = 0
+        #: Rows of the log that have been through, and that shared windows have had.
+        self.done = self._windowed = 0
         self._started = False
         #: Told of a user whose feeds have changed, or who has gone, in the order in which that and batches come.
         self.changed: Callable[[str], object] = lambda _: None
@@ -191,8 +200,9 @@ class Engine:
                 own = OwnWindows(plan, begin, self._pieces, self._session, joiner, past, utc, self._speed)
             elif joiner is not None:
                 residual.join, alone = joiner.join, joiner
-            buffer = FeedBuffer(self._recent, self.done - 1)
-            buffer = OwnBuffer(own, self._recent, self.done - 1) if own is not None else buffer
+            recent = self._recent if plan.window is None else self._recent_windows
+            buffer = FeedBuffer(recent, self.done - 1)
+            buffer = OwnBuffer(own, recent, self.done - 1) if own is not None else buffer
             self._subscribers[user] = Subscriber(plan, residual, buffer, begin, own=own, joiner=alone)
             if own is not None:
                 self._own.add(user)
@@ -219,9 +229,9 @@ class Engine:
             elif subscriber.plan.window is not None:
                 self._replays.pop(user, None)
                 views = self._windows.set_feeds(
-                    user, subscriber.residual, feeds, self.done, self._recent.floor + 1
+                    user, subscriber.residual, feeds, self._windowed, self._recent_windows.floor + 1
                 )
-                subscriber.buffer.see(views, self.done)
+                subscriber.buffer.see(views, self._windowed)
                 self._windows_due = True
             else:
                 self._see(user, subscriber, had)
@@ -278,8 +288,9 @@ class Engine:
     def skip_to(self, row: int) -> None:
         """Rows before this one do not come here any more: who is behind finds them in files, or in the log."""
         with self._lock:
-            self._started, self.done = True, row
+            self._started, self.done, self._windowed = True, row, row
             self._recent.clear()
+            self._recent_windows.clear()
             woken = [subscriber.buffer for subscriber in self._subscribers.values()]
         for buffer in woken:
             buffer.wake()
@@ -365,26 +376,28 @@ class Engine:
             self._publish()
             if not self._started:
                 self._started = True
-                self._catch_up(batch.first)
+                if batch.first > self._windowed:
+                    self._catch_up(batch.first)
+                self._windowed = max(batch.first, self._windowed)
             parts: dict[Hashable, list[Readable]] = {}
             entries: set[int] = set()
             for found in batch.parts:
                 entries |= found.entries
                 parts.setdefault(found.stream, []).append(self._readable(found))
-            of_windows, users = self._of_windows(batch)
-            self._tell_exceeded()
-            parts |= {key: [part] for key, part in of_windows.items()}
+            users = self._take_windows(batch.behind(self._windowed))
             woken = [
                 self._subscribers[user].buffer
-                for user in self._entries.users(entries) | self._unknown(batch.version) | users
+                for user in self._entries.users(entries) | self._unknown(batch.version)
             ]
             for buffer in woken:
                 buffer.hit(batch.end)
+            woken += [self._subscribers[user].buffer for user in users]
             woken += [
                 s.buffer for s in self._with_own_windows() if not s.feeds.keys().isdisjoint(batch.streams)
             ]
             self._recent.add(Batch(batch.first, batch.end, parts, batch.version))
             self.done = batch.end
+            self._keep_windows()
         for buffer in woken:
             buffer.wake()
         return batch.end - batch.first
@@ -403,8 +416,10 @@ class Engine:
             found.add(user)
         return found
 
-    def _of_windows(self, batch: MatchedBatch) -> tuple[Mapping[Hashable, Readable], set[str]]:
-        """What shared windows give with a batch, and whose they are."""
+    def _take_windows(self, batch: MatchedBatch) -> set[str]:
+        """A batch's rows into shared windows, which have had those before it: returns whose windows it brought."""
+        if batch.first >= batch.end:
+            return set()
         rows: list[Mapping[int, Part]] = []
 
         def of_log() -> Mapping[int, Part]:
@@ -412,7 +427,31 @@ class Engine:
                 rows.append(self._parts(self._read(batch.first, batch.end)))
             return rows[0]
 
-        return self._windows.merge(batch.streams, lambda wanted: self._entries.folded(wanted, batch), of_log)
+        parts, users = self._windows.merge(
+            batch.streams, lambda wanted: self._entries.folded(wanted, batch), of_log
+        )
+        self._remember(batch.first, batch.end, {key: [part] for key, part in parts.items()}, users)
+        self._tell_exceeded()
+        return users
+
+    def _remember(
+        self, first: int, end: int, parts: Mapping[Hashable, Sequence[Readable]], users: Iterable[str]
+    ) -> None:
+        """What shared windows gave with rows ``first`` .. ``end`` - 1, and whose it is."""
+        for user in users:
+            self._subscribers[user].buffer.hit(end)
+        self._recent_windows.add(Batch(first, end, parts))
+        self._windowed = end
+
+    def _keep_windows(self) -> None:
+        """Shared windows for the next start, from time to time."""
+        # Windows that lack rows may find them when they are made anew.
+        if self._snapshots is None or self.lacking is not None:
+            return
+        shared = self._windows.shared()
+        if shared and self._snapshots.due(self._windowed, len(shared)):
+            plans = {user: s.plan for user, s in self._subscribers.items() if s.shares_windows}
+            self._snapshots.keep(Capture(self._windowed, self._windows, plans))
 
     def _with_own_windows(self) -> list[Subscriber]:
         """Those that have windows for themselves."""
@@ -428,23 +467,65 @@ class Engine:
                 part.rows.sessions = np.full(len(rows), stream.session)
         return parts
 
+    def resume(self, rows: int) -> None:
+        """Shared windows as they were kept before a restart, for those who have been subscribed; :meth:`set_feeds` follows for each of
+        them, and then :meth:`catch_up`. ``rows``: that the log has."""
+        plans = {user: s.plan for user, s in self._subscribers.items() if s.shares_windows}
+        if self._snapshots is None or not plans:
+            return
+        kept = self._snapshots.begin(rows)
+        if kept is None:
+            log.info("no file has what windows hold: they are made of the rows since their queries began")
+            return
+        with self._lock:
+            try:
+                known = resume(self._windows, kept, plans)
+            except ValueError as error:
+                # It was written so: not by this program.
+                log.warning(
+                    "what was kept of windows is not understood (%s): they are made of rows again", error
+                )
+                self._windows = self._new_windows()
+                return
+            self._windowed = kept.row
+            log.info("windows of %d users go on behind row %d of %d", len(known), kept.row, rows)
+
+    def catch_up(self, rows: int) -> None:
+        """The rows before ``rows`` into windows that :meth:`resume` found, so that nobody has to make them of all rows for himself
+        meanwhile; of others the first batch says how far they are to come."""
+        with self._lock:
+            if self._windowed:
+                self._catch_up(rows)
+
     def _catch_up(self, end: int) -> None:
         """What windows hold after a restart, from the log as far as it reaches back."""
-        sharing = [s for s in self._subscribers.values() if s.shares_windows]
-        attributes = frozenset[int]().union(*(s.plan.attributes for s in sharing))
-        begins = self._windows.begins(
-            {user: s.begin for user, s in self._subscribers.items() if s.shares_windows}
-        )
-        for at in range(min((s.begin for s in sharing), default=end), end, STEP):
-            upto = min(at + STEP, end)
+        sharing = {user: s for user, s in self._subscribers.items() if s.shares_windows}
+        attributes = frozenset[int]().union(*(s.plan.attributes for s in sharing.values()))
+        begins = self._windows.begins({user: s.begin for user, s in sharing.items()})
+        kept = self._windowed
+        at = min(begins.values(), default=end)
+        if kept:
+            at = min(at, kept)
+        while at < end:
+            # What comes behind the rows that were kept is for readers, too.
+            upto = min(at + STEP, kept if at < kept else end, end)
             # Of a thousand who have come in the course of a day hardly one asks for windows of all of it.
             begun = {number for number, begin in begins.items() if begin < upto}
+            found: dict[Hashable, list[Readable]] = {}
+            users: set[str] = set()
             try:
                 for parts in self._pieces(at, upto, attributes):
-                    self._windows.process(parts, begun)
+                    given, whose = self._windows.process(parts, begun)
+                    users |= whose
+                    for key, part in given.items():
+                        found.setdefault(key, []).append(part)
             except TableError as error:
                 # Windows of many users are not to wait for a file that may never come back, nor their new rows.
                 self.lacking = str(error)
+            if kept and at >= kept:
+                self._remember(at, upto, found, users)
+            at = upto
+        self._windowed = max(end, self._windowed)
         self._tell_exceeded()
 
     def _tell_exceeded(self) -> None:
@@ -560,8 +641,7 @@ class Engine:
             replay = self._replays.pop(user, None)
             feeds = subscriber.feeds
         if replay is None or replay.at > block.first:
-            windows = self._new_windows()
-            replay = Replay(windows, windows.set_feeds(user, subscriber.residual, feeds, 0), subscriber.begin)
+            replay = self._replay_begun(user, subscriber, feeds, block.first)
         for earlier in self._pieces(replay.at, block.first, subscriber.plan.attributes):
             replay.windows.process(earlier)
         parts, _ = replay.windows.process(self._parts(block))
@@ -571,3 +651,16 @@ class Engine:
                 self._replays[user] = replay
         found = [part.delivery(replay.views[key]) for key, part in parts.items() if key in replay.views]
         return in_order([part for part in found if part is not None])
+
+    def _replay_begun(self, user: str, subscriber: Subscriber, feeds: dict[int, Feed], first: int) -> Replay:
+        """On the way to row ``first``: with what was kept of his windows before it, if anything, or with the first row."""
+        windows, at = self._new_windows(), subscriber.begin
+        kept = self._snapshots.before(first) if self._snapshots is not None else None
+        if kept is not None and kept.row > at:
+            try:
+                known = resume(windows, kept, {user: subscriber.plan})
+            except ValueError as error:
+                log.warning("what was kept of windows is not understood: %s", error)
+                windows, known = self._new_windows(), set()
+            at = kept.row if known else at
+        return Replay(windows, windows.set_feeds(user, subscriber.residual, feeds, 0), at)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from skerry.delivery.engine import Engine
+from skerry.delivery.window_snapshots import WindowSnapshots
 from skerry.execution.deliveries import Delivery
 from skerry.execution.matching import Part
 from skerry.network.networks import Networks
@@ -50,6 +51,7 @@ class DeliveryService:
         sensors: SensorStore,
         index: IndexFile,
         files: BlockFiles,
+        snapshots: WindowSnapshots,
         backlog: int,
         speed: float,
         *,
@@ -68,6 +70,7 @@ class DeliveryService:
             version=index.version,
             files=files,
             log=log.path,
+            snapshots=snapshots,
         )
         self._joins: dict[str, Joiner] = {}
         #: Why sources of a query bring nothing.

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from skerry.delivery.window_snapshots import WindowSnapshots
 from skerry.execution.matched import MatchedBatch
 from skerry.ingest.ingest import Ingest
 from skerry.ingest.reorder import Reorder
@@ -80,6 +81,7 @@ class Gateway:
         self.inventory = Inventory(self._lock, self._network, self._queries, self.persistence.save)
         self.persistence.tags = self.inventory.rows
         self._index, self._files = IndexFile(data), BlockFiles(data)
+        self._snapshots = WindowSnapshots(data)
         self.spark = SparkDriver(master, data, self.log.path, self._process)
         self.tables = TableStore(tables or data / "tables", self.spark.read)
         self._journal = TableJournal(data, self.tables, lambda: self.log.rows, self._lock)
@@ -108,6 +110,7 @@ class Gateway:
             self.sensors.store,
             self._index,
             self._files,
+            self._snapshots,
             backlog,
             speed,
             by_utc=by_utc,
@@ -182,6 +185,7 @@ class Gateway:
         self.spark.stop()
         self._upkeep.stop()
         self.history.stop()
+        self._snapshots.wait()
         self._index.close()
         self.log.close()
         self._data.close()
@@ -208,6 +212,7 @@ class Gateway:
         for query in self._queries.all():
             if not query.past_only:
                 self.delivery.subscribe(query)
+        self.delivery.engine.resume(self.log.rows)
         running = [query.id for query in self._queries.all() if not query.finished and query.of_motes]
         self._network.restore(state, links, plans, running)
         self._network.route_by(self._queries.srts().values())
@@ -217,6 +222,7 @@ class Gateway:
             if query.finished and not query.past_only:
                 # No network knows of it, and its rows are read all the same.
                 self.delivery.engine.set_feeds(query.id, dict(query.feeds))
+        self.delivery.engine.catch_up(self.log.rows)
 
     def _process(self, batch: MatchedBatch) -> int:
         count = self.delivery.engine.take(batch)

@@ -57,11 +57,11 @@ class GroupNumbers:
 
     known: dict[Group, int] = field(default_factory=dict)
     #: With so many of them a look for those without rows is due; 0: with what the windows have room for.
-    _due: int = 0
+    due: int = 0
 
     def copy(self) -> GroupNumbers:
         """The same, to go on on its own."""
-        return GroupNumbers(dict(self.known), self._due)
+        return GroupNumbers(dict(self.known), self.due)
 
     def merge(self, panes: Panes, parts: Sequence[PartialPanes]) -> Given | None:
         """The next rows through the panes, as they were folded elsewhere. None: it has to be rows, as these are late for what came before
@@ -79,7 +79,7 @@ class GroupNumbers:
 
     def _room(self, panes: Panes) -> int:
         """With so many groups a look for those without rows is due."""
-        return max(self._due, min(frame.groups_maximum for frame, _ in panes.courses))
+        return max(self.due, min(frame.groups_maximum for frame, _ in panes.courses))
 
     def process(self, panes: Panes, rows: Input) -> Given:
         """The next rows through the panes. Their groups are known, the new ones numbered in the order of the rows."""
@@ -114,5 +114,5 @@ class GroupNumbers:
         numbers[places] = np.arange(len(places))
         numbers[due:] = len(places) + np.arange(len(self.known) - due)
         self.known = {group: int(numbers[n]) for group, n in self.known.items() if numbers[n] >= 0}
-        self._due = int(len(places) * (1 + _ROOM)) + len(new) + 1
+        self.due = int(len(places) * (1 + _ROOM)) + len(new) + 1
         return replace(rows, groups=numbers[rows.groups])

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from skerry.execution.partial_panes import EMPTY, JOIN, PartialPanes, cells_of, fold
 from skerry.execution.range_index import Int64
@@ -30,6 +29,7 @@ from skerry.expressions.evaluate import Mask
 from skerry.expressions.expression import Expr
 from skerry.planner.model.frames import LATENESS_MS, Frame, Window
 from skerry.windows.courses import Course, Key
+from skerry.windows.panes_state import PanesState, States, cells_with_rows
 from skerry.windows.results import GIVEN, Result, in_turn
 
 _NEVER = int(np.iinfo(np.int64).min)
@@ -64,8 +64,7 @@ class Panes:
         self._first = 0
         self._room = [0, 0]
         self._groups = 0
-        #: By expression: arrays of panes by groups; None: (rows,).
-        self._states: dict[Expr | None, list[npt.NDArray[np.int64]]] = {None: []}
+        self._states: States = {None: []}
         #: Which motes are in panes, and the column of each.
         self._motes = np.zeros((0, 0), np.bool_)
         self._columns: dict[int, int] = {}
@@ -83,6 +82,24 @@ class Panes:
         }
         made._room, made.courses = list(self._room), {}
         made._motes, made._columns = self._motes.copy(), dict(self._columns)
+        return made
+
+    def state(self) -> PanesState:
+        """What they hold now, but for their windows."""
+        cells, states = cells_with_rows(self._states)
+        panes, groups = self._room
+        motes, columns = self._motes.copy(), list(self._columns)
+        return PanesState(
+            self._now_ms, self._first, (panes, groups), self._groups, cells, states, motes, columns
+        )
+
+    @classmethod
+    def of_state(cls, state: PanesState, width_ms: int, grace_ms: int) -> Panes:
+        """Those that held it, without windows."""
+        made = cls(width_ms, grace_ms)
+        made._now_ms, made._first, made._groups = state.now_ms, state.first, state.groups
+        made._room, made._states = list(state.room), state.arrays()
+        made._motes, made._columns = state.motes, {mote: place for place, mote in enumerate(state.columns)}
         return made
 
     def want(self, arguments: Iterable[Expr], frame: Frame, first_ms: int) -> Course:

@@ -265,6 +265,8 @@ class Shared:
     users: dict[str, Key] = field(default_factory=dict)
     #: What was noted last as :attr:`wanted`.
     noted: Wanted | None = None
+    #: The row of the log before which all is in them already, whoever has them; None: they are made of the rows since their users came.
+    begin: int | None = None
 
     def __post_init__(self) -> None:
         if not self.selection.groups:
@@ -305,7 +307,10 @@ class Windows:
         self._views: dict[str, dict[Hashable, WindowView]] = {}
         #: By user, why there are no more windows.
         self.exceeded: dict[str, str] = {}
-        self._numbers = 0
+        #: The number given last to panes.
+        self.last = 0
+        #: Of users who went on from what was kept, the row before which their windows have all.
+        self._went_on: dict[str, int] = {}
 
     def set_feeds(
         self, user: str, residual: Residual, feeds: Mapping[int, Feed], row: int, oldest: int = 0
@@ -315,7 +320,7 @@ class Windows:
         plan, window = residual.plan, residual.plan.window
         assert window is not None
         if user in self.exceeded:
-            return dict(self._views[user])
+            return dict(self._views.get(user, {}))
         had, mine = self._of_user.get(user, {}), dict[int, Shared]()
         views = self._views.setdefault(user, {})
         current: list[Hashable] = []
@@ -324,7 +329,7 @@ class Windows:
                 continue
             of_session = {n: feed for n, feed in feeds.items() if self._course(n) == session}
             since = min(self._time(n, feed.since_ms) for n, feed in of_session.items())
-            shared = self._selected(plan, of_session, had.get(session))
+            shared = self._selected(plan, of_session, had.get(session), self._went_on.get(user))
             first = 0 if window.is_bounded else -(-since // window.slide_ms) * window.slide_ms
             nodes = [node for node in plan.aggregates() if is_windowed(node)]
             old = had.get(session)
@@ -365,6 +370,7 @@ class Windows:
         """The user is gone."""
         self._leave(user, self._of_user.pop(user, {}).values())
         self._views.pop(user, None)
+        self._went_on.pop(user, None)
         self.exceeded.pop(user, None)
 
     def _leave(self, user: str, places: Iterable[Shared]) -> None:
@@ -375,8 +381,11 @@ class Windows:
             if not shared.users:
                 self._forget(shared)
 
-    def _selected(self, plan: QueryPlan, feeds: Mapping[int, Feed], before: Shared | None) -> Shared:
-        """The panes for a plan: those he had where his feeds are what they were, or made of them where the feeds have gone on."""
+    def _selected(
+        self, plan: QueryPlan, feeds: Mapping[int, Feed], before: Shared | None, begin: int | None
+    ) -> Shared:
+        """The panes for a plan: those he had where his feeds are what they were, or made of them where the feeds have gone on. ``begin``:
+        as :attr:`Shared.begin`, of new ones."""
         window = plan.window
         assert window is not None
         width = window.width_ms
@@ -404,11 +413,11 @@ class Windows:
             base = Filter.of(plan.without_windows())
             views = {n: view for n, view in going.items() if n in feeds}
             views |= {number: View.of(base, feed) for number, feed in fresh.items()}
-            self._numbers += 1
+            self.last += 1
             panes = Panes(width, selection.grace_ms) if before is None else before.panes.copy()
-            found = Shared(self._numbers, selection, panes, views)
+            found = Shared(self.last, selection, panes, views, begin=begin)
             if before is not None:
-                found.groups = before.groups.copy()
+                found.groups, found.begin = before.groups.copy(), before.begin
             self._shared[selection] = found
         return found
 
@@ -437,8 +446,32 @@ class Windows:
         return self._time(number, feed.until_ms) <= now_ms - LATENESS_MS
 
     def begins(self, users: Mapping[str, int]) -> dict[int, int]:
-        """By number of what is shared, the least of what these users have."""
-        return {shared.number: min(users[user] for user in shared.users) for shared in self._shared.values()}
+        """By number of what is shared, with which row it begins that is not in it yet, given those that its users' queries begin with."""
+        return {
+            shared.number: min(users[user] for user in shared.users) if shared.begin is None else shared.begin
+            for shared in self._shared.values()
+        }
+
+    # ---- what is kept over a restart: see skerry.windows.snapshot ----
+
+    def shared(self) -> list[Shared]:
+        """All panes that somebody has windows over."""
+        return [shared for shared in self._shared.values() if shared.users]
+
+    def of_user(self, user: str) -> Mapping[int, Shared]:
+        """A user's panes by session."""
+        return self._of_user.get(user, {})
+
+    def take_up(self, shared: Iterable[Shared], last: int) -> None:
+        """Go on with panes that were kept, of which there are no others. ``last``: as :attr:`last`."""
+        self.last = last
+        for one in shared:
+            self._shared[one.selection] = one
+            self._note(one)
+
+    def go_on(self, user: str, places: Mapping[int, Shared], row: int) -> None:
+        """A user whose panes, by session, are kept from before row ``row`` of the log."""
+        self._of_user[user], self._went_on[user] = dict(places), row
 
     def process(
         self, parts: Mapping[int, Part], only: Collection[int] | None = None
